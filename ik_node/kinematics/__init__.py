@@ -1,0 +1,1 @@
+"""Kinematics: pure mathematics and URDF reading. Imports neither ROS nor the viewer."""

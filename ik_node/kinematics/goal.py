@@ -1,0 +1,137 @@
+"""What is asked of an arm and what came of it: Goal, Status, Reason, Solution."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ik_node.kinematics.errors import InputError
+
+Vector = NDArray[np.float64]
+
+UNIT_TOLERANCE = 1e-3  # a direction may miss unit length by this much and is then normalised
+
+
+class Status(enum.Enum):
+    """How a solve ended."""
+
+    SOLVED = 'solved'  # both tolerances met within the limits, checked by FK at the returned q
+    UNREACHABLE = 'unreachable'  # shown to be impossible
+    NOT_FOUND = 'not found'  # the search or its time ran out; nothing is proven
+
+
+class Block(enum.Enum):
+    """What stands between the arm and the goal."""
+
+    TOO_FAR = 'too far'
+    TOO_NEAR = 'too near'
+    DIRECTION_TIED = 'direction tied to the position'
+    JOINT_LIMIT = 'joint limit'
+    SEARCH_ENDED = 'restarts used up'
+    TIME = 'time used up'
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a goal was not met.
+
+    amount is in metres for TOO_FAR and TOO_NEAR, in radians for DIRECTION_TIED, in the joint's
+    unit for JOINT_LIMIT, a count for SEARCH_ENDED and seconds for TIME.
+    """
+
+    block: Block
+    amount: float
+    sentence: str
+    joint: str | None = None
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(slots=True, eq=False)
+class Solution:
+    """One answer. q is the best configuration found, whatever the status.
+
+    q: (n,) [rad or m]. position_error [m] and direction_error [rad] are those of FK at q;
+    direction_error is 0 for a position-only goal. reason is None when SOLVED.
+    """
+
+    status: Status
+    q: Vector
+    position_error: float
+    direction_error: float
+    reason: Reason | None = None
+    restarts: int = 0
+
+    @property
+    def solved(self) -> bool:
+        """Whether both tolerances were met."""
+        return self.status is Status.SOLVED
+
+
+def _vector3(name: str, value: ArrayLike) -> Vector:
+    try:
+        vector = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f'{name} must be three numbers, got {value!r}') from None
+    if vector.shape != (3,):
+        raise InputError(f'{name} must have shape (3,), got shape {vector.shape}: {value!r}')
+    if not np.isfinite(vector).all():
+        raise InputError(f'{name} must be finite, got {vector.tolist()}')
+    return vector
+
+
+def unit_vector(name: str, value: ArrayLike) -> Vector:
+    """Check that value is a unit vector within UNIT_TOLERANCE and return it normalised, (3,).
+
+    Raises InputError for wrong shapes, non-finite numbers, zero, or another length.
+    """
+    vector = _vector3(name, value)
+    length = math.sqrt(float(vector @ vector))
+    if abs(length - 1.0) > UNIT_TOLERANCE:
+        raise InputError(
+            f'{name} must be a unit vector (length within {UNIT_TOLERANCE} of 1), '
+            f'got {vector.tolist()} of length {length:.6g}'
+        )
+    return vector / length
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """Tool point at position, tool axis along direction, roll free.
+
+    position: (3,) [m], direction: (3,) unit or None (position only), lateral: (3,) unit or None,
+    all in the base link's frame. lateral says where the tool's lateral axis should point; it is
+    served only by freedom that position and direction leave.
+    Raises InputError before any work: wrong shape, NaN, inf, zero or non-unit direction.
+    """
+
+    position: Vector
+    direction: Vector | None = None
+    lateral: Vector | None = None
+    packed: Vector = field(init=False, repr=False)  # (9,) for the kernels, NaN where absent
+
+    def __init__(
+        self,
+        position: Sequence[float] | Vector,
+        direction: Sequence[float] | Vector | None = None,
+        lateral: Sequence[float] | Vector | None = None,
+    ) -> None:
+        packed = np.full(9, np.nan)
+        packed[:3] = _vector3('position', position)
+        if direction is not None:
+            packed[3:6] = unit_vector('direction', direction)
+        if lateral is not None:
+            if direction is None:
+                raise InputError('lateral needs a direction: it is what direction leaves free')
+            packed[6:9] = unit_vector('lateral', lateral)
+        packed.flags.writeable = False
+        object.__setattr__(self, 'packed', packed)
+        object.__setattr__(self, 'position', packed[:3])
+        object.__setattr__(self, 'direction', packed[3:6] if direction is not None else None)
+        object.__setattr__(self, 'lateral', packed[6:9] if lateral is not None else None)

@@ -1,0 +1,5 @@
+"""IkSolver: the pipeline from goal to solution."""
+
+
+class IkSolver:
+    """Solves goals for one arm."""

@@ -1,0 +1,1 @@
+"""The ROS 2 side: messages to arrays and back, parameters, wiring."""

@@ -1,0 +1,1 @@
+"""The browser viewer: one more ROS node that talks topics only."""
