@@ -74,7 +74,8 @@ class Solution:
         return self.status is Status.SOLVED
 
 
-def _vector3(name: str, value: ArrayLike) -> Vector:
+def vector3(name: str, value: ArrayLike) -> Vector:
+    """Check that value is three finite numbers and return them as a new array (3,). Raises InputError."""
     try:
         vector = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -91,7 +92,7 @@ def unit_vector(name: str, value: ArrayLike) -> Vector:
 
     Raises InputError for wrong shapes, non-finite numbers, zero, or another length.
     """
-    vector = _vector3(name, value)
+    vector = vector3(name, value)
     length = math.sqrt(float(vector @ vector))
     if abs(length - 1.0) > UNIT_TOLERANCE:
         raise InputError(
@@ -123,7 +124,7 @@ class Goal:
         lateral: Sequence[float] | Vector | None = None,
     ) -> None:
         packed = np.full(9, np.nan)
-        packed[:3] = _vector3('position', position)
+        packed[:3] = vector3('position', position)
         if direction is not None:
             packed[3:6] = unit_vector('direction', direction)
         if lateral is not None:

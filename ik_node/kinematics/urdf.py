@@ -58,6 +58,13 @@ class Robot:
         """All joints that are not fixed, mimic joints included."""
         raise NotImplementedError
 
+    def driver(self, name: str) -> tuple[str, float, float]:
+        """Follow mimics from joint name to the joint that drives it: (driver, ratio, shift).
+
+        value = ratio * value of driver + shift; a joint that mimics nothing drives itself (1, 0).
+        """
+        raise NotImplementedError
+
     def chain(self, tip_link: str, base_link: str | None = None) -> Sequence[Joint]:
         """Return the joints from base_link (default: the root) to tip_link."""
         raise NotImplementedError

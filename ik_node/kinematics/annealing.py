@@ -1,0 +1,103 @@
+"""The random-restart search: descents from the seed and from ever new random offsets."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ik_node.kinematics import kernels
+from ik_node.kinematics.arm import Arm
+from ik_node.kinematics.goal import Goal, Vector
+
+RESTARTS_PER_CHECK = 64  # descents between two looks at the clock, about half a millisecond
+ITERATIONS = 30  # per descent; what has not converged by then rarely does
+STALL_RATIO = 1e-3  # three steps in a row that gain less than this share end a descent
+CYCLE = 2  # temperatures before re-heating
+COOLING = 0.5  # from one temperature to the next
+WEIGHT_PER_REACH = 0.3  # one radian weighs as much as this share of the reach
+BEST_EFFORT_STARTS = 12
+BEST_EFFORT_ITERATIONS = 100
+BEST_EFFORT_STALL_RATIO = 1e-9
+BEST_EFFORT_WEIGHTS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)  # times the usual weight
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a search ended: errors in m and rad at q, descents after the first, and why it ended."""
+
+    solved: bool
+    position_error: float
+    direction_error: float
+    restarts: int
+    out_of_time: bool = False
+
+
+class Annealing:
+    """Random-restart annealing for one arm; the search sees arrays and the clock only."""
+
+    def __init__(
+        self,
+        arm: Arm,
+        position_tolerance: float,
+        direction_tolerance: float,
+        restarts: int,
+        time_budget: float,
+        random_seed: int,
+    ) -> None:
+        """Tolerances in m and rad, time_budget in s (inf: none)."""
+        self.arm = arm
+        self.restarts = restarts
+        self.time_budget = time_budget
+        self.random_seed = random_seed
+        # Descents compare chords; a hair less, so that the angle itself is within its tolerance.
+        chord = 2.0 * math.sin(min(direction_tolerance, math.pi) / 2.0) * (1.0 - 1e-9)
+        self.weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
+        self.settings = np.array(
+            [position_tolerance, chord, self.weight, ITERATIONS, STALL_RATIO, CYCLE, COOLING]
+        )
+
+    def _random_state(self) -> np.ndarray:
+        return np.array([self.random_seed], dtype=np.uint64)
+
+    def search(self, goal: Goal, q: Vector, start: float) -> Found:
+        """Search from q (n,), in place; start: time.perf_counter() when the budget began."""
+        state = self._random_state()
+        first = 0
+        while True:
+            last = min(first + RESTARTS_PER_CHECK, self.restarts + 1)
+            restarts, position_error, direction_error, solved = kernels.anneal(
+                self.arm.joints,
+                self.arm.tool,
+                self.arm.limits,
+                goal.packed,
+                self.settings,
+                first,
+                last,
+                state,
+                q,
+            )
+            out_of_time = time.perf_counter() - start > self.time_budget
+            if solved or out_of_time or last > self.restarts:
+                return Found(solved, position_error, direction_error, restarts, out_of_time and not solved)
+            first = last
+
+    def approach(self, goal: Goal, q: Vector) -> tuple[float, float]:
+        """Best effort from q (n,), in place: position first, then direction. Returns both errors."""
+        settings = self.settings.copy()
+        settings[3:5] = BEST_EFFORT_ITERATIONS, BEST_EFFORT_STALL_RATIO
+        weights = self.weight * np.array(BEST_EFFORT_WEIGHTS)
+        position_error, direction_error = kernels.approach(
+            self.arm.joints,
+            self.arm.tool,
+            self.arm.limits,
+            goal.packed,
+            settings,
+            weights,
+            BEST_EFFORT_STARTS,
+            self._random_state(),
+            q,
+        )
+        return position_error, direction_error
