@@ -1,0 +1,44 @@
+"""What all tests share: the way to ../shared with the real arms and the broken URDFs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SHARED = Path(os.environ.get('IK_NODE_SHARED') or Path(__file__).resolve().parents[2] / 'shared')
+
+
+def shared_path(*parts: str) -> Path:
+    """Return a path below ../shared (or $IK_NODE_SHARED); skip the calling test or module where it is absent."""
+    path = SHARED.joinpath(*parts)
+    if not path.exists():
+        pytest.skip(
+            f'{path} is absent: set IK_NODE_SHARED to the directory with arms/ and broken_urdf/',
+            allow_module_level=True,
+        )
+    return path
+
+
+def shared_names(*parts: str, suffix: str = '.urdf') -> list[str]:
+    """Return the sorted file names in a directory below ../shared for parametrize; one that skips if absent."""
+    directory = SHARED.joinpath(*parts)
+    if not directory.is_dir():
+        return ['absent']
+    return sorted(path.name for path in directory.iterdir() if path.name.lower().endswith(suffix))
+
+
+@pytest.fixture(scope='session')
+def shared() -> Path:
+    """The directory ../shared; tests that ask for it skip visibly where it is absent."""
+    return shared_path()
+
+
+@pytest.fixture(scope='session')
+def arms_index(shared: Path) -> dict[str, Any]:
+    """arms/index.json: by arm name (the file is arms/NAME.urdf), its base link, tips, tool points and axes."""
+    index: dict[str, Any] = json.loads((shared / 'arms' / 'index.json').read_text())
+    return index
