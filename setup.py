@@ -1,9 +1,68 @@
 """The ROS package ik_node (ament_python) and its console scripts."""
 
+from pathlib import Path
+
 from setuptools import find_packages, setup
 
+PACKAGE = 'ik_node'
+SHARE = f'share/{PACKAGE}'
+
+
+def shared(folder: str) -> tuple[str, list[str]]:
+    """Return the data_files entry that installs the files of a folder under the same name in SHARE."""
+    files = sorted(str(path) for path in Path(folder).glob('*') if path.is_file())
+    return f'{SHARE}/{folder}', files
+
+
 setup(
-    name='ik_node',
+    name=PACKAGE,
     version='0.1.0',
-    packages=find_packages(include=['ik_node', 'ik_node.*']),
+    description='Position-plus-direction inverse kinematics for arms with five joints',
+    long_description=Path('README.md').read_text(encoding='utf-8'),
+    long_description_content_type='text/markdown',
+    maintainer='ik_node maintainers',
+    maintainer_email='maintainers@ik-node.example',
+    license='Apache-2.0',
+    packages=find_packages(include=[PACKAGE, f'{PACKAGE}.*']),
+    package_data={PACKAGE: ['py.typed']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE}']),
+        (SHARE, ['package.xml']),
+        *map(shared, ('launch', 'urdf', 'config')),
+    ],
+    zip_safe=False,  # numba keeps its compiled kernels beside the source
+    python_requires='>=3.10',
+    install_requires=[
+        'numba>=0.57',
+        'numpy>=1.21',
+        'ruckig>=0.12',
+        'scipy>=1.8',
+        'transforms3d>=0.3.1',
+        'trimesh>=4',
+        'viser>=1.1',
+        'xacro>=1.13.3',
+        'yourdfpy>=0.0.56',
+    ],
+    extras_require={
+        # ROS 2 itself, from PyPI, for machines without a ROS installation. Never beside a sourced ROS.
+        'ros-wheels': [
+            'ros-jazzy-diagnostic-msgs',
+            'ros-jazzy-geometry-msgs',
+            'ros-jazzy-rclpy',
+            'ros-jazzy-rmw-fastrtps-cpp',
+            'ros-jazzy-sensor-msgs',
+            'ros-jazzy-std-msgs',
+            'ros-jazzy-std-srvs',
+            'ros-jazzy-visualization-msgs',
+        ],
+        'test': ['hypothesis', 'import-linter>=2', 'mypy>=1.11', 'pytest>=7.4', 'ruff>=0.9'],
+    },
+    entry_points={
+        'console_scripts': [
+            'ik_node = ik_node.ros.node:main',
+            'ik_viewer = ik_node.viewer.node:main',
+            'ik_goals = ik_node.ros.goals:main',
+            'ik_demo = ik_node.ros.demo:main',
+        ]
+    },
 )

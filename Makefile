@@ -1,0 +1,57 @@
+# make demo and make test need nothing but make and Python with venv: both set up .venv first.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+# A sourced ROS, another active environment or a personal pip setting must not leak into .venv.
+unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV AMENT_PREFIX_PATH COLCON_PREFIX_PATH LD_LIBRARY_PATH
+unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_VERSION ROS_PYTHON_VERSION PIP_TARGET PIP_PREFIX
+export PIP_USER := 0
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# An environment whose Python has gone (an upgrade, a moved folder) is made anew.
+ifneq ($(wildcard $(READY)),)
+ifneq ($(shell $(RUN) -S -c 'print(1)' 2>&1),1)
+$(shell rm -f $(READY))
+endif
+endif
+
+.PHONY: help demo test check bench clean
+.DEFAULT_GOAL := help
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+demo: $(READY)  ## Start an arm, the browser viewer and a goal that travels along a circle; Ctrl-C ends it
+	@$(RUN) -m ik_node.ros.demo
+
+test: check  ## Run every check and every test
+	@$(RUN) -m pytest
+
+check: $(READY)  ## Lint, formatting, types and who may import whom
+	@$(RUN) -m ruff check
+	@$(RUN) -m ruff format --check
+	@$(RUN) -m mypy
+	@$(VENV)/bin/lint-imports
+
+bench: $(READY)  ## Measure the solver: success, times, and the ratio to scipy
+	@$(RUN) -m benchmarks.bench
+
+clean:  ## Remove .venv and everything that was built
+	rm -rf $(VENV) build install log *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# The stamp is taken away first, so that an interrupted set-up starts afresh.
+$(READY): setup.py
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' || { \
+	    echo "ik_node needs Python 3.10 to 3.14, and $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+	        "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	    echo "$(PYTHON) has no venv module: sudo apt install python3-venv" >&2; exit 1; }
+	@if [ -e $@ ]; then rm $@; else \
+	    echo 'Making .venv and filling it from PyPI: once, one to three minutes.'; \
+	    $(PYTHON) -m venv --clear $(VENV); fi
+	@$(RUN) -m pip install --editable '.[ros-wheels,test]'
+	@touch $@
