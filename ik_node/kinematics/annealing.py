@@ -12,7 +12,9 @@ from ik_node.kinematics import kernels
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.goal import Goal, Vector
 
-RESTARTS_PER_CHECK = 64  # descents between two looks at the clock, about half a millisecond
+RESTARTS_PER_CHECK = (
+    64  # descents between two looks at the clock, about half a millisecond
+)
 ITERATIONS = 30  # per descent; what has not converged by then rarely does
 STALL_RATIO = 1e-3  # three steps in a row that gain less than this share end a descent
 CYCLE = 2  # temperatures before re-heating
@@ -56,7 +58,15 @@ class Annealing:
         chord = 2.0 * math.sin(min(direction_tolerance, math.pi) / 2.0) * (1.0 - 1e-9)
         self.weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
         self.settings = np.array(
-            [position_tolerance, chord, self.weight, ITERATIONS, STALL_RATIO, CYCLE, COOLING]
+            [
+                position_tolerance,
+                chord,
+                self.weight,
+                ITERATIONS,
+                STALL_RATIO,
+                CYCLE,
+                COOLING,
+            ]
         )
 
     def _random_state(self) -> np.ndarray:
@@ -81,7 +91,13 @@ class Annealing:
             )
             out_of_time = time.perf_counter() - start > self.time_budget
             if solved or out_of_time or last > self.restarts:
-                return Found(solved, position_error, direction_error, restarts, out_of_time and not solved)
+                return Found(
+                    solved,
+                    position_error,
+                    direction_error,
+                    restarts,
+                    out_of_time and not solved,
+                )
             first = last
 
     def approach(self, goal: Goal, q: Vector) -> tuple[float, float]:

@@ -19,12 +19,12 @@ settings (7,)   position tolerance [m], direction tolerance [chord], weight [m/r
                 descent, stall ratio, temperatures per cycle, cooling factor.
 """
 
-from math import atan2, cos, inf, isfinite, isnan, pi, sin, sqrt
+from math import acos, atan2, ceil, cos, floor, inf, isfinite, isnan, nan, pi, sin, sqrt
 
 import numpy as np
 from numba import njit
 
-compiled = njit(cache=True, error_model='numpy', nogil=True)
+compiled = njit(cache=True, error_model="numpy", nogil=True)
 
 
 @compiled
@@ -99,7 +99,11 @@ def jacobian(joints, frames, out):
             out[j, 1] += ay
             out[j, 2] += az
         else:
-            x, y, z = px - frames[m + i, 0], py - frames[m + i, 1], pz - frames[m + i, 2]
+            x, y, z = (
+                px - frames[m + i, 0],
+                py - frames[m + i, 1],
+                pz - frames[m + i, 2],
+            )
             out[j, 0] += ay * z - az * y
             out[j, 1] += az * x - ax * z
             out[j, 2] += ax * y - ay * x
@@ -113,14 +117,20 @@ def angle_between(a, b):
     """Angle [rad] between two unit vectors (3,), exact near 0 and near pi (Kahan)."""
     sx, sy, sz = a[0] - b[0], a[1] - b[1], a[2] - b[2]
     tx, ty, tz = a[0] + b[0], a[1] + b[1], a[2] + b[2]
-    return 2.0 * atan2(sqrt(sx * sx + sy * sy + sz * sz), sqrt(tx * tx + ty * ty + tz * tz))
+    return 2.0 * atan2(
+        sqrt(sx * sx + sy * sy + sz * sz), sqrt(tx * tx + ty * ty + tz * tz)
+    )
 
 
 @compiled
 def goal_errors(joints, frames, goal):
     """Return (position error [m], direction error [rad]; 0 if no direction is asked for)."""
     m = joints.shape[0]
-    x, y, z = frames[2 * m, 0] - goal[0], frames[2 * m, 1] - goal[1], frames[2 * m, 2] - goal[2]
+    x, y, z = (
+        frames[2 * m, 0] - goal[0],
+        frames[2 * m, 1] - goal[1],
+        frames[2 * m, 2] - goal[2],
+    )
     position_error = sqrt(x * x + y * y + z * z)
     if isnan(goal[3]):
         return position_error, 0.0
@@ -131,11 +141,19 @@ def goal_errors(joints, frames, goal):
 def squared_errors(joints, frames, goal):
     """Return (squared position error [m^2], squared chord between the directions)."""
     m = joints.shape[0]
-    x, y, z = goal[0] - frames[2 * m, 0], goal[1] - frames[2 * m, 1], goal[2] - frames[2 * m, 2]
+    x, y, z = (
+        goal[0] - frames[2 * m, 0],
+        goal[1] - frames[2 * m, 1],
+        goal[2] - frames[2 * m, 2],
+    )
     position = x * x + y * y + z * z
     if isnan(goal[3]):
         return position, 0.0
-    x, y, z = goal[3] - frames[2 * m + 1, 0], goal[4] - frames[2 * m + 1, 1], goal[5] - frames[2 * m + 1, 2]
+    x, y, z = (
+        goal[3] - frames[2 * m + 1, 0],
+        goal[4] - frames[2 * m + 1, 1],
+        goal[5] - frames[2 * m + 1, 2],
+    )
     return position, x * x + y * y + z * z
 
 
@@ -148,6 +166,8 @@ def clip(q, limits):
         elif q[i] > limits[1, i]:
             q[i] = limits[1, i]
 
+
+FIRST_DAMPING = 1e-2  # of a descent that starts far away
 
 # --- descents --------------------------------------------------------------------------------------
 
@@ -162,7 +182,11 @@ def normal_equations(joints, frames, goal, weight, jac, hessian, gradient):
     m = joints.shape[0]
     n = gradient.shape[0]
     jacobian(joints, frames, jac)
-    ex, ey, ez = goal[0] - frames[2 * m, 0], goal[1] - frames[2 * m, 1], goal[2] - frames[2 * m, 2]
+    ex, ey, ez = (
+        goal[0] - frames[2 * m, 0],
+        goal[1] - frames[2 * m, 1],
+        goal[2] - frames[2 * m, 2],
+    )
     if isnan(goal[3]):
         w, fx, fy, fz = 0.0, 0.0, 0.0, 0.0
     else:
@@ -177,13 +201,18 @@ def normal_equations(joints, frames, goal, weight, jac, hessian, gradient):
         gradient[i] = a * ex + b * ey + c * ez + d * fx + e * fy + f * fz
         for j in range(i + 1):
             hessian[i, j] = (
-                a * jac[j, 0] + b * jac[j, 1] + c * jac[j, 2] + d * jac[j, 3] + e * jac[j, 4] + f * jac[j, 5]
+                a * jac[j, 0]
+                + b * jac[j, 1]
+                + c * jac[j, 2]
+                + d * jac[j, 3]
+                + e * jac[j, 4]
+                + f * jac[j, 5]
             )
 
 
 @compiled
-def damped_step(hessian, gradient, free, damping, floor, factor, step):
-    """Solve (H + damping (diag H + floor)) step = gradient by Cholesky, frozen joints left out."""
+def damped_step(hessian, gradient, free, damping, base, factor, step):
+    """Solve (H + damping (diag H + base)) step = gradient by Cholesky, frozen joints left out."""
     n = gradient.shape[0]
     for i in range(n):
         if free[i] == 0.0:
@@ -200,7 +229,7 @@ def damped_step(hessian, gradient, free, damping, floor, factor, step):
             s *= factor[j, j]
             factor[i, j] = s
             total -= s * step[j]
-        s = hessian[i, i] + damping * (hessian[i, i] + floor)
+        s = hessian[i, i] + damping * (hessian[i, i] + base)
         for k in range(i):
             if free[k] != 0.0:
                 s -= factor[i, k] * factor[i, k]
@@ -218,12 +247,12 @@ def damped_step(hessian, gradient, free, damping, floor, factor, step):
 
 
 @compiled
-def descend_lm(joints, tool, limits, goal, settings, q, frames, work):
+def descend_lm(joints, tool, limits, goal, settings, damping, q, frames, work):
     """Bounded Levenberg-Marquardt descent from q (n,), in place; frames are left at the returned q.
 
     Joints at a limit that the gradient pushes further out are frozen for the step; the step is
     clipped to the limits. Ends at both tolerances, at a local minimum or after the iterations
-    allowed. Returns the number of iterations.
+    allowed. damping: of the first step. Returns the number of iterations.
     """
     n = q.shape[0]
     hessian, factor = work[:n, :n], work[n : 2 * n, :n]
@@ -238,8 +267,7 @@ def descend_lm(joints, tool, limits, goal, settings, q, frames, work):
     direction_goal = settings[1] * settings[1]
     weight = settings[2]
     most = int(settings[3])
-    floor = 1e-3 * weight * weight
-    damping = 1e-2
+    base = 1e-3 * weight * weight
     stalled = 0
     clip(q, limits)
     forward(joints, tool, q, frames)
@@ -256,7 +284,7 @@ def descend_lm(joints, tool, limits, goal, settings, q, frames, work):
             free[i] = 0.0 if outward else 1.0
         better = False
         for _ in range(8):
-            damped_step(hessian, gradient, free, damping, floor, factor, step)
+            damped_step(hessian, gradient, free, damping, base, factor, step)
             for i in range(n):
                 trial[i] = q[i] + step[i]
             clip(trial, limits)
@@ -335,10 +363,21 @@ def anneal(joints, tool, limits, goal, settings, first, last, state, q):
         if restart == 0:
             trial[:] = q
         else:
-            perturb(q, limits, settings[6] ** ((restart - 1) % int(settings[5])), state, trial)
-        descend_lm(joints, tool, limits, goal, settings, trial, frames, work)
+            perturb(
+                q,
+                limits,
+                settings[6] ** ((restart - 1) % int(settings[5])),
+                state,
+                trial,
+            )
+        descend_lm(
+            joints, tool, limits, goal, settings, FIRST_DAMPING, trial, frames, work
+        )
         position, direction = squared_errors(joints, frames, goal)
-        solved = position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]
+        solved = (
+            position <= settings[0] * settings[0]
+            and direction <= settings[1] * settings[1]
+        )
         cost = position + settings[2] * settings[2] * direction
         if cost < best or solved:
             best = cost
@@ -349,6 +388,539 @@ def anneal(joints, tool, limits, goal, settings, first, last, state, q):
     forward(joints, tool, q, frames)
     position_error, direction_error = goal_errors(joints, frames, goal)
     return last - 1, position_error, direction_error, False
+
+
+# --- closed form -------------------------------------------------------------------------------------
+#
+# family (14, 3) describes an arm at its zero pose in the base frame, built by closed_form.py:
+# rows 0 w1, 1 c1 (axis 1), 2 u (axis 2, and 3, 4 up to sign), 3 c2, 4 c4 or W (end of the second
+# planar link), 5 l1 and 6 l2 (planar links, perpendicular to u), 7 w4, 8 w5, 9 c5, 10 p0, 11 d0,
+# 12 (kind, 1 if q5 is free, typical length), 13 signs of axes 2, 3, 4 against u.
+
+PARALLEL = 1.0  # axes 2, 3, 4 parallel
+WRIST = 2.0  # axes 2, 3 parallel; axes 4, 5 and the tool axis meet in one point W
+MOST_CANDIDATES = 16
+ROOT_SLACK = (
+    1e-6  # a root missed by this much still becomes a candidate; FK decides in the end
+)
+EXACT = 1e-9  # m and rad: what the formula misses by more is polished on the true model
+SQRT_HALF = sqrt(0.5)
+
+
+@compiled
+def polynomial(c, degree, x):
+    """Value at x of the polynomial with ascending coefficients c."""
+    value = c[degree]
+    for k in range(degree - 1, -1, -1):
+        value = value * x + c[k]
+    return value
+
+
+@compiled
+def root_between(c, slope, degree, low, high, low_is_positive):
+    """The root in (low, high) where the polynomial is monotone: Newton, kept inside by bisection."""
+    x = 0.5 * (low + high)
+    for _ in range(60):
+        value = polynomial(c, degree, x)
+        if value == 0.0:
+            return x
+        if (value > 0.0) == low_is_positive:
+            low = x
+        else:
+            high = x
+        rate = polynomial(slope, degree - 1, x)
+        new = x - value / rate if rate != 0.0 else low
+        if not low < new < high:
+            new = 0.5 * (low + high)
+        if abs(new - x) <= 1e-15 * (1.0 + abs(x)):
+            return new
+        x = new
+    return x
+
+
+@compiled
+def quartic_roots(c, table, roots):
+    """Write the real roots of the quartic with ascending coefficients c (5,); return how many.
+
+    Between neighbouring roots of its derivative a polynomial is monotone: from the linear third
+    derivative up, each level brackets the next. Extrema that miss zero by no more than ROOT_SLACK
+    count as double roots. table (5, 5) is scratch, roots (10,) output.
+    """
+    table[4, :] = c
+    for degree in range(3, 0, -1):
+        for k in range(degree + 1):
+            table[degree, k] = (k + 1) * table[degree + 1, k + 1]
+    scale = max(abs(c[0]), abs(c[1]), abs(c[2]), abs(c[3]), abs(c[4]))
+    bound = scale / abs(c[4]) + 1.0  # Cauchy
+    stop0, stop1, stop2 = 0.0, 0.0, 0.0
+    stops = 0
+    if table[1, 1] != 0.0:
+        stop0 = -table[1, 0] / table[1, 1]
+        stops = 1
+    found = 0
+    for degree in range(2, 5):
+        found = 0
+        low = -bound
+        low_value = polynomial(table[degree], degree, low)
+        for k in range(stops + 1):
+            high = bound
+            if k < stops:
+                high = stop0 if k == 0 else stop1 if k == 1 else stop2
+            high_value = polynomial(table[degree], degree, high)
+            if (low_value > 0.0) != (high_value > 0.0):
+                roots[found] = root_between(
+                    table[degree], table[degree - 1], degree, low, high, low_value > 0.0
+                )
+                found += 1
+            elif degree == 4 and k < stops:
+                size = scale * (1.0 + high * high) * (1.0 + high * high)
+                if abs(high_value) <= ROOT_SLACK * size:
+                    roots[found] = high
+                    found += 1
+            low, low_value = high, high_value
+        if degree < 4:
+            stops = found
+            stop0, stop1, stop2 = roots[0], roots[1], roots[2]
+    return found
+
+
+@compiled
+def turned(w, c, s, x, y, z):
+    """Vector (x, y, z) turned about the unit axis w (3,) by the angle with cosine c and sine s."""
+    k = (1.0 - c) * (w[0] * x + w[1] * y + w[2] * z)
+    return (
+        c * x + s * (w[1] * z - w[2] * y) + k * w[0],
+        c * y + s * (w[2] * x - w[0] * z) + k * w[1],
+        c * z + s * (w[0] * y - w[1] * x) + k * w[2],
+    )
+
+
+@compiled
+def harmonics(w, x, y, z, ux, uy, uz):
+    """(a, b, c) with u . Rot(w, q) (x, y, z) = a + b cos q + c sin q for every q."""
+    a = (w[0] * x + w[1] * y + w[2] * z) * (w[0] * ux + w[1] * uy + w[2] * uz)
+    b = ux * x + uy * y + uz * z - a
+    c = (
+        ux * (w[1] * z - w[2] * y)
+        + uy * (w[2] * x - w[0] * z)
+        + uz * (w[0] * y - w[1] * x)
+    )
+    return a, b, c
+
+
+@compiled
+def two_links(u, l1, l2, mx, my, mz, side):
+    """Planar 2R: (reached, q2, q3) with Rot(u, q2) (l1 + Rot(u, q3) l2) = m up to its part along u.
+
+    side 0 or 1: elbow. Where both elbows are the same, side 1 is not reached.
+    """
+    along = u[0] * mx + u[1] * my + u[2] * mz
+    mx, my, mz = mx - along * u[0], my - along * u[1], mz - along * u[2]
+    a = l1[0] * l2[0] + l1[1] * l2[1] + l1[2] * l2[2]
+    b = (
+        l1[0] * (u[1] * l2[2] - u[2] * l2[1])
+        + l1[1] * (u[2] * l2[0] - u[0] * l2[2])
+        + l1[2] * (u[0] * l2[1] - u[1] * l2[0])
+    )
+    first = l1[0] * l1[0] + l1[1] * l1[1] + l1[2] * l1[2]
+    second = l2[0] * l2[0] + l2[1] * l2[1] + l2[2] * l2[2]
+    most = sqrt(first * second)
+    ratio = 0.5 * (mx * mx + my * my + mz * mz - first - second) / most
+    if abs(ratio) > 1.0 + ROOT_SLACK:
+        return False, 0.0, 0.0
+    if abs(ratio) >= 1.0:
+        if side == 1:
+            return False, 0.0, 0.0
+        ratio = 1.0 if ratio > 0.0 else -1.0
+    bend = acos(ratio)
+    # |l1 + Rot(u, q3) l2|^2 is largest where l1 and Rot(u, q3) l2 are parallel: a cos q3 + b sin q3
+    q3 = atan2(b, a) + (bend if side == 0 else -bend)
+    x, y, z = turned(u, cos(q3), sin(q3), l2[0], l2[1], l2[2])
+    x, y, z = x + l1[0], y + l1[1], z + l1[2]
+    sine = (
+        u[0] * (y * mz - z * my) + u[1] * (z * mx - x * mz) + u[2] * (x * my - y * mx)
+    )
+    return True, atan2(sine, x * mx + y * my + z * mz), q3
+
+
+@compiled
+def add_planar(family, goal, c1, s1, q5, c5, s5, spare, out, count):
+    """Append to out the at most two configurations with joints 1 and 5 given; return the new count.
+
+    Joint 1 turned back, joints 2, 3, 4 work in one plane: theta = q2 + q3 + q4 turns the tool axis
+    onto the goal's, or as near as it can; what is left is the triangle of the two planar links.
+    spare (5,): an angle that is free is taken from here.
+    """
+    w1, r1, u, r2 = family[0], family[1], family[2], family[3]
+    r4, w5, r5, p0 = family[4], family[8], family[9], family[10]
+    d0, sign = family[11], family[13]
+    dx, dy, dz = turned(w1, c1, -s1, goal[3], goal[4], goal[5])
+    px, py, pz = turned(w1, c1, -s1, goal[0] - r1[0], goal[1] - r1[1], goal[2] - r1[2])
+    vx, vy, vz = turned(w5, c5, s5, d0[0], d0[1], d0[2])
+    ex, ey, ez = turned(w5, c5, s5, p0[0] - r5[0], p0[1] - r5[1], p0[2] - r5[2])
+    uv = u[0] * vx + u[1] * vy + u[2] * vz
+    ud = u[0] * dx + u[1] * dy + u[2] * dz
+    sine = (
+        u[0] * (vy * dz - vz * dy)
+        + u[1] * (vz * dx - vx * dz)
+        + u[2] * (vx * dy - vy * dx)
+    )
+    cosine = vx * dx + vy * dy + vz * dz - uv * ud
+    length = sqrt(sine * sine + cosine * cosine)
+    if length > 1e-12:
+        theta = atan2(sine, cosine)
+        ct, st = cosine / length, sine / length
+    else:  # the tool axis is parallel to u: theta is free
+        theta = spare[1] + sign[1] * spare[2] + sign[2] * spare[3]
+        ct, st = cos(theta), sin(theta)
+    ex, ey, ez = turned(
+        u, ct, st, ex + r5[0] - r4[0], ey + r5[1] - r4[1], ez + r5[2] - r4[2]
+    )
+    mx, my, mz = (
+        px + r1[0] - ex - r2[0],
+        py + r1[1] - ey - r2[1],
+        pz + r1[2] - ez - r2[2],
+    )
+    q1 = atan2(s1, c1)
+    for side in range(2):
+        reached, q2, q3 = two_links(u, family[5], family[6], mx, my, mz, side)
+        if reached:
+            out[count, 0] = q1
+            out[count, 1] = q2
+            out[count, 2] = sign[1] * q3
+            out[count, 3] = sign[2] * (theta - q2 - q3)
+            out[count, 4] = q5
+            count += 1
+    return count
+
+
+@compiled
+def complete(v1, v2, v3, k, out):
+    """Write the k-th unit vector of R^4 made perpendicular to v1, v2 and v3, normalised."""
+    out[:4] = 0.0
+    out[k] = 1.0
+    for _ in range(2):
+        for v in (v1, v2, v3):
+            dot = v[0] * out[0] + v[1] * out[1] + v[2] * out[2] + v[3] * out[3]
+            for i in range(4):
+                out[i] -= dot * v[i]
+    size = 1.0 / sqrt(
+        out[0] * out[0] + out[1] * out[1] + out[2] * out[2] + out[3] * out[3]
+    )
+    for i in range(4):
+        out[i] *= size
+
+
+@compiled
+def parallel_candidates(family, goal, spare, work, out):
+    """All configurations of an arm with axes 2, 3, 4 parallel that may meet goal; limits ignored.
+
+    Rotations about u change neither the u component of a direction nor that of a point, so joints
+    1 and 5 alone meet two equations M x = r in x = (cos q1, sin q1, cos q5, sin q5). Their solutions
+    x0 + N z that lie on both unit circles are the zeros of a trigonometric polynomial of degree 2.
+    Where q5 is free (the tool axis is axis 5) it is spare's, and the position alone gives q1.
+    work (12, 5) is scratch. Returns the number of rows of out (16, 5), -1 where the goal is singular.
+    """
+    w1, r1, u, w5 = family[0], family[1], family[2], family[8]
+    r5, p0, d0 = family[9], family[10], family[11]
+    scale = 1.0 / family[12, 2]
+    x, y, z = goal[0] - r1[0], goal[1] - r1[1], goal[2] - r1[2]
+    ad, bd, cd = harmonics(w1, u[0], u[1], u[2], goal[3], goal[4], goal[5])
+    ap, bp, cp = harmonics(w1, u[0], u[1], u[2], x, y, z)
+    a5, b5, e5 = harmonics(w5, d0[0], d0[1], d0[2], u[0], u[1], u[2])
+    g5, h5, k5 = harmonics(
+        w5, p0[0] - r5[0], p0[1] - r5[1], p0[2] - r5[2], u[0], u[1], u[2]
+    )
+    right_d = a5 - ad
+    right_p = (
+        u[0] * (r5[0] - r1[0])
+        + u[1] * (r5[1] - r1[1])
+        + u[2] * (r5[2] - r1[2])
+        + g5
+        - ap
+    )
+    right_p, bp, cp, h5, k5 = (
+        right_p * scale,
+        bp * scale,
+        cp * scale,
+        h5 * scale,
+        k5 * scale,
+    )
+
+    if family[12, 1] != 0.0:
+        length = sqrt(bp * bp + cp * cp)
+        if length < 1e-9:  # the goal lies on axis 1: only the direction asks for q1
+            bp, cp, right_p = bd, cd, right_d
+            length = sqrt(bp * bp + cp * cp)
+            if length < 1e-9:
+                return -1
+        ratio = right_p / length
+        if abs(ratio) > 1.0 + ROOT_SLACK:
+            return 0
+        ratio = min(max(ratio, -1.0), 1.0)
+        other = sqrt(1.0 - ratio * ratio)
+        c5, s5 = cos(spare[4]), sin(spare[4])
+        count = 0
+        for side in range(1 if other == 0.0 else 2):
+            t = other if side == 0 else -other
+            c1, s1 = (bp * ratio - cp * t) / length, (cp * ratio + bp * t) / length
+            count = add_planar(
+                family, goal, c1, s1, spare[4], c5, s5, spare, out, count
+            )
+        return count
+
+    # Orthonormal rows v1, v2 of M, the larger first; x0 in their span; then N perpendicular to both.
+    v1, v2, n1, n2 = work[0], work[1], work[2], work[3]
+    first, second = right_d, right_p
+    v1[0], v1[1], v1[2], v1[3] = bd, cd, -b5, -e5
+    v2[0], v2[1], v2[2], v2[3] = bp, cp, -h5, -k5
+    if bp * bp + cp * cp + h5 * h5 + k5 * k5 > bd * bd + cd * cd + b5 * b5 + e5 * e5:
+        first, second = right_p, right_d
+        v2[0], v2[1], v2[2], v2[3] = bd, cd, -b5, -e5
+        v1[0], v1[1], v1[2], v1[3] = bp, cp, -h5, -k5
+    size = v1[0] * v1[0] + v1[1] * v1[1] + v1[2] * v1[2] + v1[3] * v1[3]
+    if size < 1e-18:
+        return -1
+    size = 1.0 / sqrt(size)
+    first *= size
+    for k in range(4):
+        v1[k] *= size
+    for _ in range(2):
+        dot = v1[0] * v2[0] + v1[1] * v2[1] + v1[2] * v2[2] + v1[3] * v2[3]
+        second -= dot * first
+        for k in range(4):
+            v2[k] -= dot * v1[k]
+    size = v2[0] * v2[0] + v2[1] * v2[1] + v2[2] * v2[2] + v2[3] * v2[3]
+    if size < 1e-18:
+        return -1
+    size = 1.0 / sqrt(size)
+    second *= size
+    for k in range(4):
+        v2[k] *= size
+    most, pick1, runner_up, pick2 = -1.0, 0, -1.0, 0
+    for k in range(4):
+        left = 1.0 - v1[k] * v1[k] - v2[k] * v2[k]
+        if left > most:
+            runner_up, pick2, most, pick1 = most, pick1, left, k
+        elif left > runner_up:
+            runner_up, pick2 = left, k
+    complete(v1, v2, v2, pick1, n1)
+    # pick2 may depend on v1, v2 and n1; then any other unit vector will do
+    if abs(n1[pick2]) > 0.99:
+        pick2 = (pick2 + 1) % 4
+    complete(v1, v2, n1, pick2, n2)
+    x0, x1 = first * v1[0] + second * v2[0], first * v1[1] + second * v2[1]
+    x2, x3 = first * v1[2] + second * v2[2], first * v1[3] + second * v2[3]
+    square = 2.0 - first * first - second * second
+    if square < -ROOT_SLACK:
+        return 0
+    square = max(square, 0.0)
+    radius = sqrt(square)
+    # |(cos q1, sin q1)| = 1 on z = radius (cos t, sin t):
+    # k0 + a1 cos t + b1 sin t + a2 cos 2t + b2 sin 2t = 0
+    g00 = square * (n1[0] * n1[0] + n1[1] * n1[1])
+    g11 = square * (n2[0] * n2[0] + n2[1] * n2[1])
+    a1 = 2.0 * radius * (n1[0] * x0 + n1[1] * x1)
+    b1 = 2.0 * radius * (n2[0] * x0 + n2[1] * x1)
+    a2, b2 = 0.5 * (g00 - g11), square * (n1[0] * n2[0] + n1[1] * n2[1])
+    k0 = x0 * x0 + x1 * x1 - 1.0 + 0.5 * (g00 + g11)
+    # The half-angle substitution puts t = pi at infinity: turn the polynomial's largest value there.
+    largest, cf, sf = -1.0, 1.0, 0.0
+    c, s = 1.0, 0.0
+    for _ in range(8):
+        value = abs(k0 + a1 * c + b1 * s + a2 * (c * c - s * s) + 2.0 * b2 * c * s)
+        if value > largest * (1.0 + 1e-9):
+            largest, cf, sf = value, -c, -s
+        c, s = SQRT_HALF * (c - s), SQRT_HALF * (c + s)
+    if largest < 1e-12:
+        return -1
+    a1, b1 = a1 * cf + b1 * sf, b1 * cf - a1 * sf
+    c2, s2 = cf * cf - sf * sf, 2.0 * cf * sf
+    a2, b2 = a2 * c2 + b2 * s2, b2 * c2 - a2 * s2
+    quartic, roots, table = work[4], work[5:7].reshape(10), work[7:12]
+    quartic[0] = k0 + a1 + a2
+    quartic[1] = 2.0 * b1 + 4.0 * b2
+    quartic[2] = 2.0 * k0 - 6.0 * a2
+    quartic[3] = 2.0 * b1 - 4.0 * b2
+    quartic[4] = k0 - a1 + a2
+    count = 0
+    for k in range(quartic_roots(quartic, table, roots)):
+        t = roots[k]
+        c, s = (1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t)
+        c, s = radius * (c * cf - s * sf), radius * (s * cf + c * sf)
+        c1, s1 = x0 + n1[0] * c + n2[0] * s, x1 + n1[1] * c + n2[1] * s
+        c5, s5 = x2 + n1[2] * c + n2[2] * s, x3 + n1[3] * c + n2[3] * s
+        length1, length5 = sqrt(c1 * c1 + s1 * s1), sqrt(c5 * c5 + s5 * s5)
+        if length1 < 0.1 or length5 < 0.1:
+            continue
+        c1, s1, c5, s5 = c1 / length1, s1 / length1, c5 / length5, s5 / length5
+        count = add_planar(
+            family, goal, c1, s1, atan2(s5, c5), c5, s5, spare, out, count
+        )
+    return count
+
+
+@compiled
+def wrist_candidates(family, goal, spare, out):
+    """All configurations of an arm with a wrist point W that may meet goal; limits ignored.
+
+    Axes 4, 5 and the tool axis meet in W, so the goal says where W must be: one harmonic equation
+    for q1, a planar triangle for q2 and q3. Then w4 . Rot(w5, q5) d0 = w4 . d' gives q5 and the
+    turn about w4 gives q4. Returns the number of rows of out (16, 5), -1 where the goal is singular.
+    """
+    w1, r1, u, r2, w = family[0], family[1], family[2], family[3], family[4]
+    w4, w5, p0, d0, sign = family[7], family[8], family[10], family[11], family[13]
+    along = (p0[0] - w[0]) * d0[0] + (p0[1] - w[1]) * d0[1] + (p0[2] - w[2]) * d0[2]
+    x = goal[0] - along * goal[3] - r1[0]
+    y = goal[1] - along * goal[4] - r1[1]
+    z = goal[2] - along * goal[5] - r1[2]
+    # u . Rot(w1, -q1) (W* - c1) = u . (W - c1), harmonic in -q1
+    a, b, c = harmonics(w1, x, y, z, u[0], u[1], u[2])
+    right = u[0] * (w[0] - r1[0]) + u[1] * (w[1] - r1[1]) + u[2] * (w[2] - r1[2]) - a
+    length = sqrt(b * b + c * c)
+    if length < 1e-9 * family[12, 2]:
+        return -1
+    ratio = right / length
+    if abs(ratio) > 1.0 + ROOT_SLACK:
+        return 0
+    ratio = min(max(ratio, -1.0), 1.0)
+    other = sqrt(1.0 - ratio * ratio)
+    ax, bx, cx = harmonics(w5, d0[0], d0[1], d0[2], w4[0], w4[1], w4[2])
+    swing = sqrt(bx * bx + cx * cx)
+    count = 0
+    for side in range(1 if other == 0.0 else 2):
+        t = other if side == 0 else -other
+        c1, s1 = (b * ratio - c * t) / length, (c * ratio + b * t) / length  # of -q1
+        px, py, pz = turned(w1, c1, s1, x, y, z)
+        dx, dy, dz = turned(w1, c1, s1, goal[3], goal[4], goal[5])
+        px, py, pz = px + r1[0] - r2[0], py + r1[1] - r2[1], pz + r1[2] - r2[2]
+        for elbow in range(2):
+            reached, q2, q3 = two_links(u, family[5], family[6], px, py, pz, elbow)
+            if not reached:
+                continue
+            fx, fy, fz = turned(u, cos(q2 + q3), -sin(q2 + q3), dx, dy, dz)
+            wf = w4[0] * fx + w4[1] * fy + w4[2] * fz
+            wanted = (wf - ax) / swing
+            if abs(wanted) > 1.0 + ROOT_SLACK:
+                continue
+            wanted = min(max(wanted, -1.0), 1.0)
+            tilt = sqrt(1.0 - wanted * wanted)
+            for flip in range(1 if tilt == 0.0 else 2):
+                t = tilt if flip == 0 else -tilt
+                c5, s5 = (bx * wanted - cx * t) / swing, (cx * wanted + bx * t) / swing
+                ex, ey, ez = turned(w5, c5, s5, d0[0], d0[1], d0[2])
+                we = w4[0] * ex + w4[1] * ey + w4[2] * ez
+                sine = (
+                    w4[0] * (ey * fz - ez * fy)
+                    + w4[1] * (ez * fx - ex * fz)
+                    + w4[2] * (ex * fy - ey * fx)
+                )
+                cosine = ex * fx + ey * fy + ez * fz - we * wf
+                on_axis = sine * sine + cosine * cosine < 1e-24  # then q4 is free
+                out[count, 0] = atan2(-s1, c1)
+                out[count, 1] = q2
+                out[count, 2] = sign[1] * q3
+                out[count, 3] = spare[3] if on_axis else atan2(sine, cosine)
+                out[count, 4] = atan2(s5, c5)
+                count += 1
+    return count
+
+
+@compiled
+def nearest_turn(value, near, low, high):
+    """value plus the multiple of 2 pi that brings it nearest to near within the limits, else NaN.
+
+    Limits may be missed by ROOT_SLACK and are then taken: FK decides in the end.
+    """
+    turn = 2.0 * pi
+    best = value + turn * floor((near - value) / turn + 0.5)
+    if best < low - ROOT_SLACK:
+        best += turn * ceil((low - ROOT_SLACK - best) / turn)
+    elif best > high + ROOT_SLACK:
+        best -= turn * ceil((best - high - ROOT_SLACK) / turn)
+    if best < low - ROOT_SLACK or best > high + ROOT_SLACK:
+        return nan
+    return min(max(best, low), high)
+
+
+@compiled
+def candidates(family, limits, goal, seed, work, out):
+    """Closed-form configurations for goal within the limits, each turned nearest to seed (5,).
+
+    Returns (number of rows of out (16, 5), number before the limits; -1 where the goal is singular).
+    """
+    if family[12, 0] == PARALLEL:
+        count = parallel_candidates(family, goal, seed, work, out)
+    else:
+        count = wrist_candidates(family, goal, seed, out)
+    kept = 0
+    for k in range(count):
+        inside = True
+        for i in range(5):
+            value = nearest_turn(out[k, i], seed[i], limits[0, i], limits[1, i])
+            if isnan(value):
+                inside = False
+                break
+            out[kept, i] = value
+        if inside:
+            kept += 1
+    return kept, count
+
+
+@compiled
+def settle(joints, tool, limits, goal, settings, q, frames):
+    """Check q (n,) by FK and polish it there if it misses EXACT; returns (solved, both errors)."""
+    forward(joints, tool, q, frames)
+    position, direction = squared_errors(joints, frames, goal)
+    if position > EXACT * EXACT or direction > EXACT * EXACT:
+        work = np.empty((3 * q.shape[0] + 4, max(q.shape[0], 6)))
+        polish = np.empty(settings.shape[0])
+        polish[:] = settings
+        polish[0], polish[1], polish[3] = (
+            min(settings[0], EXACT),
+            min(settings[1], EXACT),
+            8.0,
+        )
+        descend_lm(joints, tool, limits, goal, polish, 1e-8, q, frames, work)
+        position, direction = squared_errors(joints, frames, goal)
+    position_error, direction_error = goal_errors(joints, frames, goal)
+    solved = (
+        position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]
+    )
+    return solved, position_error, direction_error
+
+
+@compiled
+def nearest_solution(joints, tool, limits, family, goal, settings, seed, q):
+    """Closed-form solution nearest to seed (5,) by the largest single joint move, written into q.
+
+    Every candidate is checked by FK on the true model and polished there where the formula's
+    geometry is only nearly the arm's. Returns (solved, position error [m], direction error [rad],
+    number of candidates before the limits; -1 where the goal is singular for the formula).
+    """
+    work = np.empty((12, 5))
+    found = np.empty((MOST_CANDIDATES, 5))
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    q[:] = seed
+    clip(q, limits)
+    kept, count = candidates(family, limits, goal, q, work, found)
+    while kept > 0:
+        best, least = 0, inf
+        for k in range(kept):
+            move = 0.0
+            for i in range(5):
+                move = max(move, abs(found[k, i] - seed[i]))
+            if move < least:
+                best, least = k, move
+        q[:] = found[best]
+        solved, position_error, direction_error = settle(
+            joints, tool, limits, goal, settings, q, frames
+        )
+        if solved:
+            return True, position_error, direction_error, count
+        kept -= 1
+        found[best] = found[kept]
+    return False, inf, inf, count
 
 
 # --- best effort -------------------------------------------------------------------------------------
@@ -372,10 +944,14 @@ def approach(joints, tool, limits, goal, settings, weights, starts, state, q):
             perturb(q, limits, 1.0, state, trial)
         for weight in weights:
             settings[2] = weight
-            descend_lm(joints, tool, limits, goal, settings, trial, frames, work)
+            descend_lm(
+                joints, tool, limits, goal, settings, FIRST_DAMPING, trial, frames, work
+            )
         position, direction = goal_errors(joints, frames, goal)
         nearer = position < best_position - settings[0]
-        if nearer or (position < best_position + settings[0] and direction < best_direction):
+        if nearer or (
+            position < best_position + settings[0] and direction < best_direction
+        ):
             best_position, best_direction = position, direction
             q[:] = trial
     return best_position, best_direction
