@@ -97,7 +97,7 @@ def unit_vector(name: str, value: ArrayLike) -> Vector:
     Raises InputError for wrong shapes, non-finite numbers, zero, or another length.
     """
     vector = vector3(name, value)
-    length = math.sqrt(float(vector @ vector))
+    length = math.hypot(*vector)
     if abs(length - 1.0) > UNIT_TOLERANCE:
         raise InputError(
             f"{name} must be a unit vector (length within {UNIT_TOLERANCE} of 1), "
