@@ -6,12 +6,12 @@ from ik_node.kinematics.goal import Goal, Solution, Status
 from ik_node.kinematics.solver import IkSolver
 
 __all__ = [
-    "Arm",
-    "Goal",
-    "IkError",
-    "IkSolver",
-    "InputError",
-    "Solution",
-    "Status",
-    "UrdfError",
+    'Arm',
+    'Goal',
+    'IkError',
+    'IkSolver',
+    'InputError',
+    'Solution',
+    'Status',
+    'UrdfError',
 ]

@@ -12,9 +12,7 @@ from ik_node.kinematics import kernels
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.goal import Goal, Vector
 
-RESTARTS_PER_CHECK = (
-    64  # descents between two looks at the clock, about half a millisecond
-)
+RESTARTS_PER_CHECK = 64  # descents between two looks at the clock, about half a millisecond
 ITERATIONS = 30  # per descent; what has not converged by then rarely does
 STALL_RATIO = 1e-3  # three steps in a row that gain less than this share end a descent
 CYCLE = 2  # temperatures before re-heating

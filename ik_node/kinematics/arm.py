@@ -26,7 +26,7 @@ class Arm:
     velocity (n,) [rad/s or m/s], continuous and prismatic (n,) bool,
     tool_axis, tool_point, tool_lateral (3,) in the tip link's frame; tool_lateral is a unit axis
     perpendicular to tool_axis. A joint that only mimics another is no variable of the arm.
-    joints, tool, limits: the arrays of kernels.py. All arrays are read-only.
+    joints, tool, limits, period: the arrays of kernels.py. All arrays are read-only.
     """
 
     def __init__(
@@ -47,32 +47,25 @@ class Arm:
         self.name = robot.name
         self.base_link = robot.root if base_link is None else base_link
         self.tip_link = robot.default_tip() if tip_link is None else tip_link
-        self.tool_axis = _frozen(unit_vector("tool_axis", tool_axis))
-        self.tool_point = _frozen(vector3("tool_point", tool_point))
+        self.tool_axis = _frozen(unit_vector('tool_axis', tool_axis))
+        self.tool_point = _frozen(vector3('tool_point', tool_point))
         self.tool_lateral = _frozen(_lateral_of(self.tool_axis))
         chain = robot.chain(self.tip_link, self.base_link)
-        drivers = {
-            joint.name: robot.driver(joint.name)
-            for joint in chain
-            if joint.type != "fixed"
-        }
-        self.joint_names = tuple(
-            dict.fromkeys(driver for driver, _, _ in drivers.values())
-        )
+        drivers = {joint.name: robot.driver(joint.name) for joint in chain if joint.type != 'fixed'}
+        self.joint_names = tuple(dict.fromkeys(driver for driver, _, _ in drivers.values()))
         variables = [robot.joints[name] for name in self.joint_names]
         self.n = len(variables)
-        self.prismatic = _frozen(
-            np.array([joint.type == "prismatic" for joint in variables])
-        )
-        self.continuous = _frozen(
-            np.array([joint.type == "continuous" for joint in variables])
-        )
-        self.limits = _frozen(
-            np.array([[j.lower for j in variables], [j.upper for j in variables]])
-        )
+        self.prismatic = _frozen(np.array([joint.type == 'prismatic' for joint in variables]))
+        self.continuous = _frozen(np.array([joint.type == 'continuous' for joint in variables]))
+        self.limits = _frozen(np.array([[j.lower for j in variables], [j.upper for j in variables]]))
         self.lower, self.upper = self.limits
         self.velocity = _frozen(np.array([joint.velocity for joint in variables]))
         self.joints, self.tool = self._zero_pose(chain, drivers)
+        ratios = self.joints[:, 8]
+        odd = set(self.joints[ratios != np.round(ratios), 7].astype(int))
+        self.period = _frozen(
+            np.array([0.0 if self.prismatic[i] or i in odd else 2 * np.pi for i in range(self.n)])
+        )
 
     @classmethod
     def from_urdf(cls, xml_text: str, tip_link: str | None = None, **tool: Any) -> Arm:
@@ -80,9 +73,7 @@ class Arm:
         return cls(read_urdf(xml_text), tip_link, **tool)
 
     @classmethod
-    def from_file(
-        cls, path: str | os.PathLike[str], tip_link: str | None = None, **tool: Any
-    ) -> Arm:
+    def from_file(cls, path: str | os.PathLike[str], tip_link: str | None = None, **tool: Any) -> Arm:
         """Read a .urdf or .xacro file; further arguments as for Arm."""
         return cls(read_urdf(load_description(path)), tip_link, **tool)
 
@@ -95,11 +86,11 @@ class Arm:
         last = np.zeros(3)
         for joint in chain:
             pose = pose @ joint.origin
-            if joint.type == "fixed":
+            if joint.type == 'fixed':
                 continue
             driver, ratio, shift = drivers[joint.name]
             axis = pose[:3, :3] @ joint.axis
-            kind = float(joint.type == "prismatic")
+            kind = float(joint.type == 'prismatic')
             rows.append(
                 [
                     *axis,
@@ -113,44 +104,32 @@ class Arm:
             last = pose[:3, 3]
         point = pose[:3, :3] @ self.tool_point + pose[:3, 3] - last
         turned = pose[:3, :3] @ np.column_stack([self.tool_axis, self.tool_lateral])
-        return _frozen(np.array(rows)), _frozen(
-            np.concatenate([point, turned[:, 0], turned[:, 1]])
-        )
+        return _frozen(np.array(rows)), _frozen(np.concatenate([point, turned[:, 0], turned[:, 1]]))
 
     @cached_property
     def middle(self) -> Vector:
         """Mid-range configuration (n,); 0 for a continuous joint."""
-        return _frozen(
-            np.where(self.continuous, 0.0, (self._finite[0] + self._finite[1]) / 2)
-        )
+        return _frozen(np.where(self.continuous, 0.0, (self._finite[0] + self._finite[1]) / 2))
 
     @cached_property
     def _finite(self) -> Vector:
         """Limits (2, n) with one turn in place of the infinite ones."""
-        return np.where(
-            self.continuous, [[-CONTINUOUS_SPAN], [CONTINUOUS_SPAN]], self.limits
-        )
+        return np.where(self.continuous, [[-CONTINUOUS_SPAN], [CONTINUOUS_SPAN]], self.limits)
 
     @cached_property
     def reach(self) -> float:
         """Upper bound [m] of the distance from the first joint to the tool point, any joint values."""
-        offsets = np.linalg.norm(self.joints[1:, 3:6], axis=1).sum() + np.linalg.norm(
-            self.tool[:3]
-        )
+        offsets = np.linalg.norm(self.joints[1:, 3:6], axis=1).sum() + np.linalg.norm(self.tool[:3])
         row = self.joints[self.joints[:, 6] != 0]
         driver = row[:, 7].astype(int)
         ends = row[:, 8] * self.limits[:, driver] + row[:, 9]
-        return (
-            float(offsets + np.abs(ends).max(axis=0).sum())
-            if len(row)
-            else float(offsets)
-        )
+        return float(offsets + np.abs(ends).max(axis=0).sum()) if len(row) else float(offsets)
 
     def sample(self, rng: np.random.Generator, count: int) -> Vector:
         """Return configurations (count, n), uniform within the limits."""
         return rng.uniform(self._finite[0], self._finite[1], (count, self.n))
 
-    def checked(self, q: ArrayLike, name: str = "q") -> Vector:
+    def checked(self, q: ArrayLike, name: str = 'q') -> Vector:
         """Return q as a new array (n,). Raises InputError unless it is n finite numbers."""
         try:
             values = np.array(q, dtype=np.float64)
@@ -158,7 +137,7 @@ class Arm:
             values = np.empty(0)
         if values.shape != (self.n,) or not np.isfinite(values).all():
             raise InputError(
-                f"{name} must be {self.n} finite numbers ({', '.join(self.joint_names)}), got {q!r}"
+                f'{name} must be {self.n} finite numbers ({", ".join(self.joint_names)}), got {q!r}'
             )
         return values
 
@@ -200,17 +179,19 @@ class Arm:
 
     def describe(self) -> str:
         """Say in one plain sentence what this arm can do with this tool."""
-        task = f"{self.name}: {self.n} joints from {self.base_link} to {self.tip_link}"
+        task = f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link}'
         if self.effective_dof >= 5:
-            return f"{task} with 5 effective DoF: position and direction of the tool axis are free of each other"
+            return (
+                f'{task} with 5 effective DoF: position and direction of the tool axis are free of each other'
+            )
         if self.effective_dof == 4:
             return (
-                f"{task} with 4 effective DoF: the position ties the direction of the tool axis, "
-                "so most directions can only be met as nearly as the position allows"
+                f'{task} with 4 effective DoF: the position ties the direction of the tool axis, '
+                'so most directions can only be met as nearly as the position allows'
             )
         return (
-            f"{task} with {self.effective_dof} effective DoF: few goals with a direction can be met; "
-            "position-only goals suit this arm"
+            f'{task} with {self.effective_dof} effective DoF: few goals with a direction can be met; '
+            'position-only goals suit this arm'
         )
 
 

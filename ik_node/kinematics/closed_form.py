@@ -12,21 +12,17 @@ from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.goal import Vector
 
 AXIS_TOLERANCE = 1e-4  # rad: axes count as parallel up to here; the polish on the true model does the rest
-POINT_TOLERANCE = (
-    5e-3  # of the typical length: lines count as meeting up to here, likewise
-)
+POINT_TOLERANCE = 5e-3  # of the typical length: lines count as meeting up to here, likewise
 ROLL_TOLERANCE = 1e-6  # rad and share of the length: below this the tool lies on axis 5
-EXACT_TOLERANCE = (
-    1e-9  # geometry off by more (rad or share of the length) proves nothing
-)
+EXACT_TOLERANCE = 1e-9  # geometry off by more (rad or share of the length) proves nothing
 
 
 class Family(enum.Enum):
     """Why an arm has a formula."""
 
-    PARALLEL = "axes 2, 3 and 4 are parallel"
-    PARALLEL_ROLL = "axes 2, 3 and 4 are parallel and the tool axis is axis 5"
-    WRIST = "axes 2 and 3 are parallel, axes 4, 5 and the tool axis meet in one point"
+    PARALLEL = 'axes 2, 3 and 4 are parallel'
+    PARALLEL_ROLL = 'axes 2, 3 and 4 are parallel and the tool axis is axis 5'
+    WRIST = 'axes 2 and 3 are parallel, axes 4, 5 and the tool axis meet in one point'
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,37 +46,25 @@ def recognise(arm: Arm) -> ClosedForm | None:
     joints = arm.joints
     if arm.n != 5 or joints.shape[0] != 5 or joints[:, 6].any():
         return None
-    if (
-        (joints[:, 7] != range(5)).any()
-        or (joints[:, 8] != 1).any()
-        or joints[:, 9].any()
-    ):
+    if (joints[:, 7] != range(5)).any() or (joints[:, 8] != 1).any() or joints[:, 9].any():
         return None
     axes, points = joints[:, :3], np.cumsum(joints[:, 3:6], axis=0)
     tool_point, tool_axis = points[4] + arm.tool[:3], arm.tool[3:6]
-    size = float(
-        np.linalg.norm(joints[1:, 3:6], axis=1).sum() + np.linalg.norm(arm.tool[:3])
-    )
+    size = float(np.linalg.norm(joints[1:, 3:6], axis=1).sum() + np.linalg.norm(arm.tool[:3]))
     u = axes[1]
     if _slant(u, axes[2]) > AXIS_TOLERANCE or _slant(u, axes[0]) < AXIS_TOLERANCE:
         return None
     roll = False
     if _slant(u, axes[3]) < AXIS_TOLERANCE < _slant(u, axes[4]):
-        off_axis = (
-            float(np.linalg.norm(np.cross(axes[4], tool_point - points[4]))) / size
-        )
+        off_axis = float(np.linalg.norm(np.cross(axes[4], tool_point - points[4]))) / size
         off_roll = max(_slant(axes[4], tool_axis), off_axis)
         roll = off_roll < ROLL_TOLERANCE
         family = Family.PARALLEL_ROLL if roll else Family.PARALLEL
         kind, end, fourth = kernels.PARALLEL, points[3], axes[3]
-        deviation = max(
-            _slant(u, axes[2]), _slant(u, axes[3]), off_roll if roll else 0.0
-        )
+        deviation = max(_slant(u, axes[2]), _slant(u, axes[3]), off_roll if roll else 0.0)
     elif min(_slant(axes[3], axes[4]), _slant(axes[4], tool_axis)) > AXIS_TOLERANCE:
         family = Family.WRIST
-        end, gap = _meeting_point(
-            np.vstack([axes[3:], tool_axis]), np.vstack([points[3:], tool_point])
-        )
+        end, gap = _meeting_point(np.vstack([axes[3:], tool_axis]), np.vstack([points[3:], tool_point]))
         if gap > POINT_TOLERANCE * size:
             return None
         kind, fourth = kernels.WRIST, u
@@ -119,6 +103,6 @@ def _slant(a: Vector, b: Vector) -> float:
 def _meeting_point(directions: Vector, points: Vector) -> tuple[Vector, float]:
     """Return the point (3,) nearest to the lines (k, 3) by least squares, and its largest distance [m]."""
     across = np.eye(3) - directions[:, :, None] * directions[:, None, :]
-    offsets = np.einsum("kij,kj->ki", across, points)
+    offsets = np.einsum('kij,kj->ki', across, points)
     meeting = np.linalg.lstsq(across.reshape(-1, 3), offsets.ravel(), rcond=None)[0]
     return meeting, float(np.linalg.norm(across @ meeting - offsets, axis=1).max())

@@ -14,28 +14,26 @@ from ik_node.kinematics.errors import InputError
 
 Vector = NDArray[np.float64]
 
-UNIT_TOLERANCE = (
-    1e-3  # a direction may miss unit length by this much and is then normalised
-)
+UNIT_TOLERANCE = 1e-3  # a direction may miss unit length by this much and is then normalised
 
 
 class Status(enum.Enum):
     """How a solve ended."""
 
-    SOLVED = "solved"  # both tolerances met within the limits, checked by FK at the returned q
-    UNREACHABLE = "unreachable"  # shown to be impossible
-    NOT_FOUND = "not found"  # the search or its time ran out; nothing is proven
+    SOLVED = 'solved'  # both tolerances met within the limits, checked by FK at the returned q
+    UNREACHABLE = 'unreachable'  # shown to be impossible
+    NOT_FOUND = 'not found'  # the search or its time ran out; nothing is proven
 
 
 class Block(enum.Enum):
     """What stands between the arm and the goal."""
 
-    TOO_FAR = "too far"
-    TOO_NEAR = "too near"
-    DIRECTION_TIED = "direction tied to the position"
-    JOINT_LIMIT = "joint limit"
-    SEARCH_ENDED = "restarts used up"
-    TIME = "time used up"
+    TOO_FAR = 'too far'
+    TOO_NEAR = 'too near'
+    DIRECTION_TIED = 'direction tied to the position'
+    JOINT_LIMIT = 'joint limit'
+    SEARCH_ENDED = 'restarts used up'
+    TIME = 'time used up'
 
 
 @dataclass(frozen=True)
@@ -81,13 +79,11 @@ def vector3(name: str, value: ArrayLike) -> Vector:
     try:
         vector = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be three numbers, got {value!r}") from None
+        raise InputError(f'{name} must be three numbers, got {value!r}') from None
     if vector.shape != (3,):
-        raise InputError(
-            f"{name} must have shape (3,), got shape {vector.shape}: {value!r}"
-        )
+        raise InputError(f'{name} must have shape (3,), got shape {vector.shape}: {value!r}')
     if not np.isfinite(vector).all():
-        raise InputError(f"{name} must be finite, got {vector.tolist()}")
+        raise InputError(f'{name} must be finite, got {vector.tolist()}')
     return vector
 
 
@@ -100,8 +96,8 @@ def unit_vector(name: str, value: ArrayLike) -> Vector:
     length = math.hypot(*vector)
     if abs(length - 1.0) > UNIT_TOLERANCE:
         raise InputError(
-            f"{name} must be a unit vector (length within {UNIT_TOLERANCE} of 1), "
-            f"got {vector.tolist()} of length {length:.6g}"
+            f'{name} must be a unit vector (length within {UNIT_TOLERANCE} of 1), '
+            f'got {vector.tolist()} of length {length:.6g}'
         )
     return vector / length
 
@@ -119,9 +115,7 @@ class Goal:
     position: Vector
     direction: Vector | None = None
     lateral: Vector | None = None
-    packed: Vector = field(
-        init=False, repr=False
-    )  # (9,) for the kernels, NaN where absent
+    packed: Vector = field(init=False, repr=False)  # (9,) for the kernels, NaN where absent
 
     def __init__(
         self,
@@ -130,21 +124,15 @@ class Goal:
         lateral: Sequence[float] | Vector | None = None,
     ) -> None:
         packed = np.full(9, np.nan)
-        packed[:3] = vector3("position", position)
+        packed[:3] = vector3('position', position)
         if direction is not None:
-            packed[3:6] = unit_vector("direction", direction)
+            packed[3:6] = unit_vector('direction', direction)
         if lateral is not None:
             if direction is None:
-                raise InputError(
-                    "lateral needs a direction: it is what direction leaves free"
-                )
-            packed[6:9] = unit_vector("lateral", lateral)
+                raise InputError('lateral needs a direction: it is what direction leaves free')
+            packed[6:9] = unit_vector('lateral', lateral)
         packed.flags.writeable = False
-        object.__setattr__(self, "packed", packed)
-        object.__setattr__(self, "position", packed[:3])
-        object.__setattr__(
-            self, "direction", packed[3:6] if direction is not None else None
-        )
-        object.__setattr__(
-            self, "lateral", packed[6:9] if lateral is not None else None
-        )
+        object.__setattr__(self, 'packed', packed)
+        object.__setattr__(self, 'position', packed[:3])
+        object.__setattr__(self, 'direction', packed[3:6] if direction is not None else None)
+        object.__setattr__(self, 'lateral', packed[6:9] if lateral is not None else None)

@@ -12,6 +12,7 @@ joints (m, 10)  one row per movable joint of the chain, mimic joints included: a
 tool (9,)       offset (3) of the tool point from the last joint, tool axis (3) and lateral axis (3),
                 at the zero pose in the base frame.
 limits (2, n)   lower and upper, infinite where a joint is continuous.
+period (n,)     2 pi where a whole turn of the joint changes nothing but the joint, else 0.
 goal (9,)       position, direction, lateral in the base frame; NaN where not asked for.
 frames          (2 m + 3, 3): the m axes, the m joint points, tool point, tool axis, lateral axis,
                 all in the base frame.
@@ -19,12 +20,12 @@ settings (7,)   position tolerance [m], direction tolerance [chord], weight [m/r
                 descent, stall ratio, temperatures per cycle, cooling factor.
 """
 
-from math import acos, atan2, ceil, cos, floor, inf, isfinite, isnan, nan, pi, sin, sqrt
+from math import atan2, ceil, cos, floor, inf, isfinite, isnan, nan, pi, sin, sqrt
 
 import numpy as np
 from numba import njit
 
-compiled = njit(cache=True, error_model="numpy", nogil=True)
+compiled = njit(cache=True, error_model='numpy', nogil=True)
 
 
 @compiled
@@ -117,9 +118,7 @@ def angle_between(a, b):
     """Angle [rad] between two unit vectors (3,), exact near 0 and near pi (Kahan)."""
     sx, sy, sz = a[0] - b[0], a[1] - b[1], a[2] - b[2]
     tx, ty, tz = a[0] + b[0], a[1] + b[1], a[2] + b[2]
-    return 2.0 * atan2(
-        sqrt(sx * sx + sy * sy + sz * sz), sqrt(tx * tx + ty * ty + tz * tz)
-    )
+    return 2.0 * atan2(sqrt(sx * sx + sy * sy + sz * sz), sqrt(tx * tx + ty * ty + tz * tz))
 
 
 @compiled
@@ -201,12 +200,7 @@ def normal_equations(joints, frames, goal, weight, jac, hessian, gradient):
         gradient[i] = a * ex + b * ey + c * ez + d * fx + e * fy + f * fz
         for j in range(i + 1):
             hessian[i, j] = (
-                a * jac[j, 0]
-                + b * jac[j, 1]
-                + c * jac[j, 2]
-                + d * jac[j, 3]
-                + e * jac[j, 4]
-                + f * jac[j, 5]
+                a * jac[j, 0] + b * jac[j, 1] + c * jac[j, 2] + d * jac[j, 3] + e * jac[j, 4] + f * jac[j, 5]
             )
 
 
@@ -370,14 +364,9 @@ def anneal(joints, tool, limits, goal, settings, first, last, state, q):
                 state,
                 trial,
             )
-        descend_lm(
-            joints, tool, limits, goal, settings, FIRST_DAMPING, trial, frames, work
-        )
+        descend_lm(joints, tool, limits, goal, settings, FIRST_DAMPING, trial, frames, work)
         position, direction = squared_errors(joints, frames, goal)
-        solved = (
-            position <= settings[0] * settings[0]
-            and direction <= settings[1] * settings[1]
-        )
+        solved = position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]
         cost = position + settings[2] * settings[2] * direction
         if cost < best or solved:
             best = cost
@@ -392,7 +381,7 @@ def anneal(joints, tool, limits, goal, settings, first, last, state, q):
 
 # --- closed form -------------------------------------------------------------------------------------
 #
-# family (14, 3) describes an arm at its zero pose in the base frame, built by closed_form.py:
+# form (14, 3) describes an arm at its zero pose in the base frame, built by closed_form.py:
 # rows 0 w1, 1 c1 (axis 1), 2 u (axis 2, and 3, 4 up to sign), 3 c2, 4 c4 or W (end of the second
 # planar link), 5 l1 and 6 l2 (planar links, perpendicular to u), 7 w4, 8 w5, 9 c5, 10 p0, 11 d0,
 # 12 (kind, 1 if q5 is free, typical length), 13 signs of axes 2, 3, 4 against u.
@@ -400,87 +389,87 @@ def anneal(joints, tool, limits, goal, settings, first, last, state, q):
 PARALLEL = 1.0  # axes 2, 3, 4 parallel
 WRIST = 2.0  # axes 2, 3 parallel; axes 4, 5 and the tool axis meet in one point W
 MOST_CANDIDATES = 16
-ROOT_SLACK = (
-    1e-6  # a root missed by this much still becomes a candidate; FK decides in the end
-)
+ROOT_SLACK = 1e-6  # a root missed by this much still becomes a candidate; FK decides in the end
 EXACT = 1e-9  # m and rad: what the formula misses by more is polished on the true model
 SQRT_HALF = sqrt(0.5)
+SQRT3 = sqrt(3.0)
 
 
 @compiled
-def polynomial(c, degree, x):
-    """Value at x of the polynomial with ascending coefficients c."""
-    value = c[degree]
-    for k in range(degree - 1, -1, -1):
-        value = value * x + c[k]
-    return value
+def extrema(c, out):
+    """Write the real zeros of the derivative of the quartic c, ascending; return how many (1 or 3).
+
+    Vieta's trigonometric and Cardano's real root. Good to some digits, which is all that a bracket needs.
+    """
+    lead = 0.25 / c[4]
+    a, b, d = 3.0 * c[3] * lead, 2.0 * c[2] * lead, c[1] * lead
+    q = (a * a - 3.0 * b) / 9.0
+    r = (2.0 * a * a * a - 9.0 * a * b + 27.0 * d) / 54.0
+    gap = q * q * q - r * r
+    if gap > 0.0:
+        root = sqrt(q)
+        third = atan2(sqrt(gap), r) / 3.0
+        c1, s1 = root * cos(third), SQRT3 * root * sin(third)
+        out[0], out[1], out[2] = -2.0 * c1 - a / 3.0, c1 - s1 - a / 3.0, c1 + s1 - a / 3.0
+        return 3
+    e = (abs(r) + sqrt(-gap)) ** (1.0 / 3.0)
+    if r > 0.0:
+        e = -e
+    out[0] = (e + q / e if e != 0.0 else 0.0) - a / 3.0
+    return 1
 
 
 @compiled
-def root_between(c, slope, degree, low, high, low_is_positive):
-    """The root in (low, high) where the polynomial is monotone: Newton, kept inside by bisection."""
-    x = 0.5 * (low + high)
+def quartic_root(c, low, high, x, low_is_positive):
+    """The zero of the quartic c in (low, high), where it is monotone: Newton from x, kept inside."""
     for _ in range(60):
-        value = polynomial(c, degree, x)
-        if value == 0.0:
-            return x
+        value = (((c[4] * x + c[3]) * x + c[2]) * x + c[1]) * x + c[0]
+        rate = ((4.0 * c[4] * x + 3.0 * c[3]) * x + 2.0 * c[2]) * x + c[1]
         if (value > 0.0) == low_is_positive:
             low = x
         else:
             high = x
-        rate = polynomial(slope, degree - 1, x)
         new = x - value / rate if rate != 0.0 else low
         if not low < new < high:
             new = 0.5 * (low + high)
-        if abs(new - x) <= 1e-15 * (1.0 + abs(x)):
+        if abs(new - x) <= 1e-14 * (1.0 + abs(x)):
             return new
         x = new
     return x
 
 
 @compiled
-def quartic_roots(c, table, roots):
+def quartic_roots(c, stops, roots):
     """Write the real roots of the quartic with ascending coefficients c (5,); return how many.
 
-    Between neighbouring roots of its derivative a polynomial is monotone: from the linear third
-    derivative up, each level brackets the next. Extrema that miss zero by no more than ROOT_SLACK
-    count as double roots. table (5, 5) is scratch, roots (10,) output.
+    Between neighbouring extrema the quartic is monotone. An extremum that misses zero by no more
+    than ROOT_SLACK counts as a double root. stops (5,) is scratch, roots (5,) output.
     """
-    table[4, :] = c
-    for degree in range(3, 0, -1):
-        for k in range(degree + 1):
-            table[degree, k] = (k + 1) * table[degree + 1, k + 1]
     scale = max(abs(c[0]), abs(c[1]), abs(c[2]), abs(c[3]), abs(c[4]))
     bound = scale / abs(c[4]) + 1.0  # Cauchy
-    stop0, stop1, stop2 = 0.0, 0.0, 0.0
-    stops = 0
-    if table[1, 1] != 0.0:
-        stop0 = -table[1, 0] / table[1, 1]
-        stops = 1
+    count = extrema(c, stops)
     found = 0
-    for degree in range(2, 5):
-        found = 0
-        low = -bound
-        low_value = polynomial(table[degree], degree, low)
-        for k in range(stops + 1):
-            high = bound
-            if k < stops:
-                high = stop0 if k == 0 else stop1 if k == 1 else stop2
-            high_value = polynomial(table[degree], degree, high)
-            if (low_value > 0.0) != (high_value > 0.0):
-                roots[found] = root_between(
-                    table[degree], table[degree - 1], degree, low, high, low_value > 0.0
-                )
-                found += 1
-            elif degree == 4 and k < stops:
-                size = scale * (1.0 + high * high) * (1.0 + high * high)
-                if abs(high_value) <= ROOT_SLACK * size:
-                    roots[found] = high
-                    found += 1
-            low, low_value = high, high_value
-        if degree < 4:
-            stops = found
-            stop0, stop1, stop2 = roots[0], roots[1], roots[2]
+    low, low_value = -bound, c[4]  # far out the leading term decides the sign
+    for k in range(count + 1):
+        if k < count:
+            high = stops[k]
+            high_value = (((c[4] * high + c[3]) * high + c[2]) * high + c[1]) * high + c[0]
+        else:
+            high, high_value = bound, c[4]
+        if (low_value > 0.0) != (high_value > 0.0):
+            if 0 < k < count:
+                start = low + (high - low) * low_value / (low_value - high_value)
+            else:  # outside the extrema: where the parabola of the nearest one crosses zero
+                stop, value = (high, high_value) if k == 0 else (low, low_value)
+                curve = (6.0 * c[4] * stop + 3.0 * c[3]) * stop + c[2]
+                step = sqrt(abs(value / curve)) if curve != 0.0 else 1.0
+                start = stop - step if k == 0 else stop + step
+            roots[found] = quartic_root(c, low, high, start, low_value > 0.0)
+            found += 1
+        elif k < count and abs(high_value) <= ROOT_SLACK * scale * (1.0 + high * high) * (1.0 + high * high):
+            roots[found] = high
+            found += 1
+        low, low_value = high, high_value
     return found
 
 
@@ -500,12 +489,31 @@ def harmonics(w, x, y, z, ux, uy, uz):
     """(a, b, c) with u . Rot(w, q) (x, y, z) = a + b cos q + c sin q for every q."""
     a = (w[0] * x + w[1] * y + w[2] * z) * (w[0] * ux + w[1] * uy + w[2] * uz)
     b = ux * x + uy * y + uz * z - a
-    c = (
-        ux * (w[1] * z - w[2] * y)
-        + uy * (w[2] * x - w[0] * z)
-        + uz * (w[0] * y - w[1] * x)
-    )
+    c = ux * (w[1] * z - w[2] * y) + uy * (w[2] * x - w[0] * z) + uz * (w[0] * y - w[1] * x)
     return a, b, c
+
+
+@compiled
+def nearest_turn(value, near, low, high):
+    """value plus the multiple of 2 pi that brings it nearest to near within the limits, else NaN.
+
+    Limits may be missed by ROOT_SLACK and are then taken: FK decides in the end.
+    """
+    turn = 2.0 * pi
+    best = value + turn * floor((near - value) / turn + 0.5)
+    if best < low - ROOT_SLACK:
+        best += turn * ceil((low - ROOT_SLACK - best) / turn)
+    elif best > high + ROOT_SLACK:
+        best -= turn * ceil((best - high - ROOT_SLACK) / turn)
+    if best < low - ROOT_SLACK or best > high + ROOT_SLACK:
+        return nan
+    return min(max(best, low), high)
+
+
+@compiled
+def allowed(value, limits, i):
+    """Whether some whole number of turns brings value within the limits of joint i."""
+    return not isnan(nearest_turn(value, value, limits[0, i], limits[1, i]))
 
 
 @compiled
@@ -532,39 +540,38 @@ def two_links(u, l1, l2, mx, my, mz, side):
         if side == 1:
             return False, 0.0, 0.0
         ratio = 1.0 if ratio > 0.0 else -1.0
-    bend = acos(ratio)
-    # |l1 + Rot(u, q3) l2|^2 is largest where l1 and Rot(u, q3) l2 are parallel: a cos q3 + b sin q3
-    q3 = atan2(b, a) + (bend if side == 0 else -bend)
-    x, y, z = turned(u, cos(q3), sin(q3), l2[0], l2[1], l2[2])
+    bend = sqrt(1.0 - ratio * ratio)
+    if side == 1:
+        bend = -bend
+    # a cos q3 + b sin q3 = most * ratio
+    c3, s3 = (a * ratio - b * bend) / most, (b * ratio + a * bend) / most
+    x, y, z = turned(u, c3, s3, l2[0], l2[1], l2[2])
     x, y, z = x + l1[0], y + l1[1], z + l1[2]
-    sine = (
-        u[0] * (y * mz - z * my) + u[1] * (z * mx - x * mz) + u[2] * (x * my - y * mx)
-    )
-    return True, atan2(sine, x * mx + y * my + z * mz), q3
+    sine = u[0] * (y * mz - z * my) + u[1] * (z * mx - x * mz) + u[2] * (x * my - y * mx)
+    return True, atan2(sine, x * mx + y * my + z * mz), atan2(s3, c3)
 
 
 @compiled
-def add_planar(family, goal, c1, s1, q5, c5, s5, spare, out, count):
+def add_planar(form, limits, goal, c1, s1, q5, c5, s5, spare, out, count):
     """Append to out the at most two configurations with joints 1 and 5 given; return the new count.
 
     Joint 1 turned back, joints 2, 3, 4 work in one plane: theta = q2 + q3 + q4 turns the tool axis
     onto the goal's, or as near as it can; what is left is the triangle of the two planar links.
     spare (5,): an angle that is free is taken from here.
     """
-    w1, r1, u, r2 = family[0], family[1], family[2], family[3]
-    r4, w5, r5, p0 = family[4], family[8], family[9], family[10]
-    d0, sign = family[11], family[13]
+    q1 = atan2(s1, c1)
+    if not (allowed(q1, limits, 0) and allowed(q5, limits, 4)):
+        return count
+    w1, r1, u, r2 = form[0], form[1], form[2], form[3]
+    r4, w5, r5, p0 = form[4], form[8], form[9], form[10]
+    d0, sign = form[11], form[13]
     dx, dy, dz = turned(w1, c1, -s1, goal[3], goal[4], goal[5])
     px, py, pz = turned(w1, c1, -s1, goal[0] - r1[0], goal[1] - r1[1], goal[2] - r1[2])
     vx, vy, vz = turned(w5, c5, s5, d0[0], d0[1], d0[2])
     ex, ey, ez = turned(w5, c5, s5, p0[0] - r5[0], p0[1] - r5[1], p0[2] - r5[2])
     uv = u[0] * vx + u[1] * vy + u[2] * vz
     ud = u[0] * dx + u[1] * dy + u[2] * dz
-    sine = (
-        u[0] * (vy * dz - vz * dy)
-        + u[1] * (vz * dx - vx * dz)
-        + u[2] * (vx * dy - vy * dx)
-    )
+    sine = u[0] * (vy * dz - vz * dy) + u[1] * (vz * dx - vx * dz) + u[2] * (vx * dy - vy * dx)
     cosine = vx * dx + vy * dy + vz * dz - uv * ud
     length = sqrt(sine * sine + cosine * cosine)
     if length > 1e-12:
@@ -573,17 +580,14 @@ def add_planar(family, goal, c1, s1, q5, c5, s5, spare, out, count):
     else:  # the tool axis is parallel to u: theta is free
         theta = spare[1] + sign[1] * spare[2] + sign[2] * spare[3]
         ct, st = cos(theta), sin(theta)
-    ex, ey, ez = turned(
-        u, ct, st, ex + r5[0] - r4[0], ey + r5[1] - r4[1], ez + r5[2] - r4[2]
-    )
+    ex, ey, ez = turned(u, ct, st, ex + r5[0] - r4[0], ey + r5[1] - r4[1], ez + r5[2] - r4[2])
     mx, my, mz = (
         px + r1[0] - ex - r2[0],
         py + r1[1] - ey - r2[1],
         pz + r1[2] - ez - r2[2],
     )
-    q1 = atan2(s1, c1)
     for side in range(2):
-        reached, q2, q3 = two_links(u, family[5], family[6], mx, my, mz, side)
+        reached, q2, q3 = two_links(u, form[5], form[6], mx, my, mz, side)
         if reached:
             out[count, 0] = q1
             out[count, 1] = q2
@@ -604,41 +608,33 @@ def complete(v1, v2, v3, k, out):
             dot = v[0] * out[0] + v[1] * out[1] + v[2] * out[2] + v[3] * out[3]
             for i in range(4):
                 out[i] -= dot * v[i]
-    size = 1.0 / sqrt(
-        out[0] * out[0] + out[1] * out[1] + out[2] * out[2] + out[3] * out[3]
-    )
+    size = 1.0 / sqrt(out[0] * out[0] + out[1] * out[1] + out[2] * out[2] + out[3] * out[3])
     for i in range(4):
         out[i] *= size
 
 
 @compiled
-def parallel_candidates(family, goal, spare, work, out):
-    """All configurations of an arm with axes 2, 3, 4 parallel that may meet goal; limits ignored.
+def parallel_candidates(form, limits, goal, spare, work, out):
+    """All configurations of an arm with axes 2, 3, 4 parallel that may meet goal.
+
+    Joints 1 and 5 are held against the limits, the rest is for the caller to check.
 
     Rotations about u change neither the u component of a direction nor that of a point, so joints
     1 and 5 alone meet two equations M x = r in x = (cos q1, sin q1, cos q5, sin q5). Their solutions
     x0 + N z that lie on both unit circles are the zeros of a trigonometric polynomial of degree 2.
     Where q5 is free (the tool axis is axis 5) it is spare's, and the position alone gives q1.
-    work (12, 5) is scratch. Returns the number of rows of out (16, 5), -1 where the goal is singular.
+    work (7, 5) is scratch. Returns the number of rows of out (16, 5), -1 where the goal is singular.
     """
-    w1, r1, u, w5 = family[0], family[1], family[2], family[8]
-    r5, p0, d0 = family[9], family[10], family[11]
-    scale = 1.0 / family[12, 2]
+    w1, r1, u, w5 = form[0], form[1], form[2], form[8]
+    r5, p0, d0 = form[9], form[10], form[11]
+    scale = 1.0 / form[12, 2]
     x, y, z = goal[0] - r1[0], goal[1] - r1[1], goal[2] - r1[2]
     ad, bd, cd = harmonics(w1, u[0], u[1], u[2], goal[3], goal[4], goal[5])
     ap, bp, cp = harmonics(w1, u[0], u[1], u[2], x, y, z)
     a5, b5, e5 = harmonics(w5, d0[0], d0[1], d0[2], u[0], u[1], u[2])
-    g5, h5, k5 = harmonics(
-        w5, p0[0] - r5[0], p0[1] - r5[1], p0[2] - r5[2], u[0], u[1], u[2]
-    )
+    g5, h5, k5 = harmonics(w5, p0[0] - r5[0], p0[1] - r5[1], p0[2] - r5[2], u[0], u[1], u[2])
     right_d = a5 - ad
-    right_p = (
-        u[0] * (r5[0] - r1[0])
-        + u[1] * (r5[1] - r1[1])
-        + u[2] * (r5[2] - r1[2])
-        + g5
-        - ap
-    )
+    right_p = u[0] * (r5[0] - r1[0]) + u[1] * (r5[1] - r1[1]) + u[2] * (r5[2] - r1[2]) + g5 - ap
     right_p, bp, cp, h5, k5 = (
         right_p * scale,
         bp * scale,
@@ -647,7 +643,7 @@ def parallel_candidates(family, goal, spare, work, out):
         k5 * scale,
     )
 
-    if family[12, 1] != 0.0:
+    if form[12, 1] != 0.0:
         length = sqrt(bp * bp + cp * cp)
         if length < 1e-9:  # the goal lies on axis 1: only the direction asks for q1
             bp, cp, right_p = bd, cd, right_d
@@ -664,9 +660,7 @@ def parallel_candidates(family, goal, spare, work, out):
         for side in range(1 if other == 0.0 else 2):
             t = other if side == 0 else -other
             c1, s1 = (bp * ratio - cp * t) / length, (cp * ratio + bp * t) / length
-            count = add_planar(
-                family, goal, c1, s1, spare[4], c5, s5, spare, out, count
-            )
+            count = add_planar(form, limits, goal, c1, s1, spare[4], c5, s5, spare, out, count)
         return count
 
     # Orthonormal rows v1, v2 of M, the larger first; x0 in their span; then N perpendicular to both.
@@ -737,14 +731,14 @@ def parallel_candidates(family, goal, spare, work, out):
     a1, b1 = a1 * cf + b1 * sf, b1 * cf - a1 * sf
     c2, s2 = cf * cf - sf * sf, 2.0 * cf * sf
     a2, b2 = a2 * c2 + b2 * s2, b2 * c2 - a2 * s2
-    quartic, roots, table = work[4], work[5:7].reshape(10), work[7:12]
+    quartic, roots, stops = work[4], work[5], work[6]
     quartic[0] = k0 + a1 + a2
     quartic[1] = 2.0 * b1 + 4.0 * b2
     quartic[2] = 2.0 * k0 - 6.0 * a2
     quartic[3] = 2.0 * b1 - 4.0 * b2
     quartic[4] = k0 - a1 + a2
     count = 0
-    for k in range(quartic_roots(quartic, table, roots)):
+    for k in range(quartic_roots(quartic, stops, roots)):
         t = roots[k]
         c, s = (1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t)
         c, s = radius * (c * cf - s * sf), radius * (s * cf + c * sf)
@@ -754,22 +748,22 @@ def parallel_candidates(family, goal, spare, work, out):
         if length1 < 0.1 or length5 < 0.1:
             continue
         c1, s1, c5, s5 = c1 / length1, s1 / length1, c5 / length5, s5 / length5
-        count = add_planar(
-            family, goal, c1, s1, atan2(s5, c5), c5, s5, spare, out, count
-        )
+        count = add_planar(form, limits, goal, c1, s1, atan2(s5, c5), c5, s5, spare, out, count)
     return count
 
 
 @compiled
-def wrist_candidates(family, goal, spare, out):
-    """All configurations of an arm with a wrist point W that may meet goal; limits ignored.
+def wrist_candidates(form, limits, goal, spare, out):
+    """All configurations of an arm with a wrist point W that may meet goal.
+
+    Joint 1 is held against the limits, the rest is for the caller to check.
 
     Axes 4, 5 and the tool axis meet in W, so the goal says where W must be: one harmonic equation
     for q1, a planar triangle for q2 and q3. Then w4 . Rot(w5, q5) d0 = w4 . d' gives q5 and the
     turn about w4 gives q4. Returns the number of rows of out (16, 5), -1 where the goal is singular.
     """
-    w1, r1, u, r2, w = family[0], family[1], family[2], family[3], family[4]
-    w4, w5, p0, d0, sign = family[7], family[8], family[10], family[11], family[13]
+    w1, r1, u, r2, w = form[0], form[1], form[2], form[3], form[4]
+    w4, w5, p0, d0, sign = form[7], form[8], form[10], form[11], form[13]
     along = (p0[0] - w[0]) * d0[0] + (p0[1] - w[1]) * d0[1] + (p0[2] - w[2]) * d0[2]
     x = goal[0] - along * goal[3] - r1[0]
     y = goal[1] - along * goal[4] - r1[1]
@@ -778,7 +772,7 @@ def wrist_candidates(family, goal, spare, out):
     a, b, c = harmonics(w1, x, y, z, u[0], u[1], u[2])
     right = u[0] * (w[0] - r1[0]) + u[1] * (w[1] - r1[1]) + u[2] * (w[2] - r1[2]) - a
     length = sqrt(b * b + c * c)
-    if length < 1e-9 * family[12, 2]:
+    if length < 1e-9 * form[12, 2]:
         return -1
     ratio = right / length
     if abs(ratio) > 1.0 + ROOT_SLACK:
@@ -791,11 +785,13 @@ def wrist_candidates(family, goal, spare, out):
     for side in range(1 if other == 0.0 else 2):
         t = other if side == 0 else -other
         c1, s1 = (b * ratio - c * t) / length, (c * ratio + b * t) / length  # of -q1
+        if not allowed(atan2(-s1, c1), limits, 0):
+            continue
         px, py, pz = turned(w1, c1, s1, x, y, z)
         dx, dy, dz = turned(w1, c1, s1, goal[3], goal[4], goal[5])
         px, py, pz = px + r1[0] - r2[0], py + r1[1] - r2[1], pz + r1[2] - r2[2]
         for elbow in range(2):
-            reached, q2, q3 = two_links(u, family[5], family[6], px, py, pz, elbow)
+            reached, q2, q3 = two_links(u, form[5], form[6], px, py, pz, elbow)
             if not reached:
                 continue
             fx, fy, fz = turned(u, cos(q2 + q3), -sin(q2 + q3), dx, dy, dz)
@@ -810,11 +806,7 @@ def wrist_candidates(family, goal, spare, out):
                 c5, s5 = (bx * wanted - cx * t) / swing, (cx * wanted + bx * t) / swing
                 ex, ey, ez = turned(w5, c5, s5, d0[0], d0[1], d0[2])
                 we = w4[0] * ex + w4[1] * ey + w4[2] * ez
-                sine = (
-                    w4[0] * (ey * fz - ez * fy)
-                    + w4[1] * (ez * fx - ex * fz)
-                    + w4[2] * (ex * fy - ey * fx)
-                )
+                sine = w4[0] * (ey * fz - ez * fy) + w4[1] * (ez * fx - ex * fz) + w4[2] * (ex * fy - ey * fx)
                 cosine = ex * fx + ey * fy + ez * fz - we * wf
                 on_axis = sine * sine + cosine * cosine < 1e-24  # then q4 is free
                 out[count, 0] = atan2(-s1, c1)
@@ -827,32 +819,15 @@ def wrist_candidates(family, goal, spare, out):
 
 
 @compiled
-def nearest_turn(value, near, low, high):
-    """value plus the multiple of 2 pi that brings it nearest to near within the limits, else NaN.
-
-    Limits may be missed by ROOT_SLACK and are then taken: FK decides in the end.
-    """
-    turn = 2.0 * pi
-    best = value + turn * floor((near - value) / turn + 0.5)
-    if best < low - ROOT_SLACK:
-        best += turn * ceil((low - ROOT_SLACK - best) / turn)
-    elif best > high + ROOT_SLACK:
-        best -= turn * ceil((best - high - ROOT_SLACK) / turn)
-    if best < low - ROOT_SLACK or best > high + ROOT_SLACK:
-        return nan
-    return min(max(best, low), high)
-
-
-@compiled
-def candidates(family, limits, goal, seed, work, out):
+def candidates(form, limits, goal, seed, work, out):
     """Closed-form configurations for goal within the limits, each turned nearest to seed (5,).
 
     Returns (number of rows of out (16, 5), number before the limits; -1 where the goal is singular).
     """
-    if family[12, 0] == PARALLEL:
-        count = parallel_candidates(family, goal, seed, work, out)
+    if form[12, 0] == PARALLEL:
+        count = parallel_candidates(form, limits, goal, seed, work, out)
     else:
-        count = wrist_candidates(family, goal, seed, out)
+        count = wrist_candidates(form, limits, goal, seed, out)
     kept = 0
     for k in range(count):
         inside = True
@@ -884,26 +859,24 @@ def settle(joints, tool, limits, goal, settings, q, frames):
         descend_lm(joints, tool, limits, goal, polish, 1e-8, q, frames, work)
         position, direction = squared_errors(joints, frames, goal)
     position_error, direction_error = goal_errors(joints, frames, goal)
-    solved = (
-        position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]
-    )
+    solved = position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]
     return solved, position_error, direction_error
 
 
 @compiled
-def nearest_solution(joints, tool, limits, family, goal, settings, seed, q):
+def nearest_solution(joints, tool, limits, form, goal, settings, seed, q):
     """Closed-form solution nearest to seed (5,) by the largest single joint move, written into q.
 
     Every candidate is checked by FK on the true model and polished there where the formula's
     geometry is only nearly the arm's. Returns (solved, position error [m], direction error [rad],
     number of candidates before the limits; -1 where the goal is singular for the formula).
     """
-    work = np.empty((12, 5))
+    work = np.empty((7, 5))
     found = np.empty((MOST_CANDIDATES, 5))
     frames = np.empty((2 * joints.shape[0] + 3, 3))
     q[:] = seed
     clip(q, limits)
-    kept, count = candidates(family, limits, goal, q, work, found)
+    kept, count = candidates(form, limits, goal, q, work, found)
     while kept > 0:
         best, least = 0, inf
         for k in range(kept):
@@ -913,14 +886,118 @@ def nearest_solution(joints, tool, limits, family, goal, settings, seed, q):
             if move < least:
                 best, least = k, move
         q[:] = found[best]
-        solved, position_error, direction_error = settle(
-            joints, tool, limits, goal, settings, q, frames
-        )
+        solved, position_error, direction_error = settle(joints, tool, limits, goal, settings, q, frames)
         if solved:
             return True, position_error, direction_error, count
         kept -= 1
         found[best] = found[kept]
     return False, inf, inf, count
+
+
+# --- every solution ----------------------------------------------------------------------------------
+
+DISTINCT = 1e-3  # rad or m: solutions that differ by less in every joint are one
+
+
+@compiled
+def add_distinct(period, found, count, q):
+    """Append q (n,) to found (k, n) unless it is there already, whole periods apart or not.
+
+    Returns the new count; a full table keeps what it has.
+    """
+    for k in range(count):
+        same = True
+        for i in range(q.shape[0]):
+            gap = q[i] - found[k, i]
+            if period[i] > 0.0:
+                gap -= period[i] * floor(gap / period[i] + 0.5)
+            if abs(gap) > DISTINCT:
+                same = False
+                break
+        if same:
+            return count
+    if count < found.shape[0]:
+        found[count] = q
+        count += 1
+    return count
+
+
+@compiled
+def formula_solutions(joints, tool, limits, period, form, goal, settings, seed, found):
+    """Every closed-form solution within the limits, turned nearest to seed (5,); limits may be infinite.
+
+    Each is polished and checked by FK on the true model. Returns the number of rows of found (16, 5).
+    """
+    work = np.empty((7, 5))
+    raw = np.empty((MOST_CANDIDATES, 5))
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    near = seed.copy()
+    clip(near, limits)
+    kept, _ = candidates(form, limits, goal, near, work, raw)
+    count = 0
+    for k in range(kept):
+        if settle(joints, tool, limits, goal, settings, raw[k], frames)[0]:
+            count = add_distinct(period, found, count, raw[k])
+    return count
+
+
+@compiled
+def slide(joints, tool, limits, goal, settings, seed, q, frames, work):
+    """Move q (n,) along its self-motion to the member of the family nearest to seed, in place.
+
+    Gauss-Newton steps on |error|^2 + pull |q - seed|^2: the solution where the distance to the seed
+    cannot fall any more, up to the small pull; settle then brings the error back to zero.
+    """
+    n = q.shape[0]
+    hessian, factor, jac = work[:n, :n], work[n : 2 * n, :n], work[2 * n : 3 * n, :6]
+    gradient, step, free = work[3 * n, :n], work[3 * n + 1, :n], work[3 * n + 2, :n]
+    pull = 1e-5 * settings[2] * settings[2]
+    for _ in range(60):
+        forward(joints, tool, q, frames)
+        normal_equations(joints, frames, goal, settings[2], jac, hessian, gradient)
+        for i in range(n):
+            hessian[i, i] += pull
+            gradient[i] += pull * (seed[i] - q[i])
+            outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (
+                q[i] >= limits[1, i] and gradient[i] > 0.0
+            )
+            free[i] = 0.0 if outward else 1.0
+        damped_step(hessian, gradient, free, 0.0, 0.0, factor, step)
+        largest = 0.0
+        for i in range(n):
+            largest = max(largest, abs(step[i]))
+        share = min(1.0, 0.3 / largest) if largest > 0.0 else 1.0
+        for i in range(n):
+            q[i] += share * step[i]
+        clip(q, limits)
+        if largest < 1e-9:
+            break
+
+
+@compiled
+def explore(joints, tool, limits, period, goal, settings, descents, state, seed, redundant, found, count):
+    """Descents from uniform random configurations; distinct solutions are appended to found (k, n).
+
+    redundant: the arm has more joints than the task needs; each solution is then represented by the
+    member of its self-motion nearest to seed (n,). Returns (number found, descents that succeeded).
+    """
+    n = seed.shape[0]
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    work = np.empty((3 * n + 4, max(n, 6)))
+    q = np.empty(n)
+    successes = 0
+    for _ in range(descents):
+        perturb(seed, limits, 1.0, state, q)
+        descend_lm(joints, tool, limits, goal, settings, FIRST_DAMPING, q, frames, work)
+        position, direction = squared_errors(joints, frames, goal)
+        if position > settings[0] * settings[0] or direction > settings[1] * settings[1]:
+            continue
+        if redundant:
+            slide(joints, tool, limits, goal, settings, seed, q, frames, work)
+        if settle(joints, tool, limits, goal, settings, q, frames)[0]:
+            successes += 1
+            count = add_distinct(period, found, count, q)
+    return count, successes
 
 
 # --- best effort -------------------------------------------------------------------------------------
@@ -944,14 +1021,10 @@ def approach(joints, tool, limits, goal, settings, weights, starts, state, q):
             perturb(q, limits, 1.0, state, trial)
         for weight in weights:
             settings[2] = weight
-            descend_lm(
-                joints, tool, limits, goal, settings, FIRST_DAMPING, trial, frames, work
-            )
+            descend_lm(joints, tool, limits, goal, settings, FIRST_DAMPING, trial, frames, work)
         position, direction = goal_errors(joints, frames, goal)
         nearer = position < best_position - settings[0]
-        if nearer or (
-            position < best_position + settings[0] and direction < best_direction
-        ):
+        if nearer or (position < best_position + settings[0] and direction < best_direction):
             best_position, best_direction = position, direction
             q[:] = trial
     return best_position, best_direction

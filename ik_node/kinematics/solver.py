@@ -15,7 +15,7 @@ from ik_node.kinematics.closed_form import recognise
 from ik_node.kinematics.errors import InputError
 from ik_node.kinematics.goal import Block, Goal, Reason, Solution, Status, Vector
 
-METHODS = ("lm",)
+METHODS = ('lm',)
 
 
 class IkSolver:
@@ -25,7 +25,7 @@ class IkSolver:
         self,
         arm: Arm,
         *,
-        method: str = "lm",
+        method: str = 'lm',
         position_tolerance: float = 1e-6,
         direction_tolerance: float = 1e-6,
         restarts: int = 1000,
@@ -39,22 +39,18 @@ class IkSolver:
         makes answers depend on the machine. Raises InputError for values out of range.
         """
         if method not in METHODS:
-            raise InputError(
-                f"method must be one of {', '.join(METHODS)}, got {method!r}"
-            )
+            raise InputError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
         for name, value in [
-            ("position_tolerance", position_tolerance),
-            ("direction_tolerance", direction_tolerance),
-            ("time_budget", time_budget),
+            ('position_tolerance', position_tolerance),
+            ('direction_tolerance', direction_tolerance),
+            ('time_budget', time_budget),
         ]:
             if not value > 0:
-                raise InputError(f"{name} must be greater than 0, got {value!r}")
+                raise InputError(f'{name} must be greater than 0, got {value!r}')
         if restarts < 0:
-            raise InputError(f"restarts must be 0 or more, got {restarts!r}")
+            raise InputError(f'restarts must be 0 or more, got {restarts!r}')
         if not 0 <= random_seed < 2**63:
-            raise InputError(
-                f"random_seed must be from 0 to 2**63 - 1, got {random_seed!r}"
-            )
+            raise InputError(f'random_seed must be from 0 to 2**63 - 1, got {random_seed!r}')
         self.arm = arm
         self.method = method
         self.closed_form = recognise(arm)
@@ -79,7 +75,7 @@ class IkSolver:
         """Return the seed (n,) as a new array; outside the limits is allowed, descents clip it."""
         if seed is None:
             return self.arm.middle.copy()
-        return self.arm.checked(seed, "seed")
+        return self.arm.checked(seed, 'seed')
 
     def solve(self, goal: Goal, seed: ArrayLike | None = None) -> Solution:
         """Find one configuration for goal, near seed (n,) where possible (default: mid-range).
@@ -121,9 +117,7 @@ class IkSolver:
         position_error, direction_error = self._search.approach(goal, q)
         status = Status.UNREACHABLE if beyond > 0.0 else Status.NOT_FOUND
         reason = self._reason(beyond, found)
-        return Solution(
-            status, q, position_error, direction_error, reason, found.restarts
-        )
+        return Solution(status, q, position_error, direction_error, reason, found.restarts)
 
     def _beyond_reach(self, goal: Goal) -> float:
         """Distance [m] from the goal to the sphere that no joint values can leave; > 0 is a proof."""
@@ -136,17 +130,17 @@ class IkSolver:
             return Reason(
                 Block.TOO_FAR,
                 beyond,
-                f"the goal is at least {beyond:.4g} m out of reach",
+                f'the goal is at least {beyond:.4g} m out of reach',
             )
         if found.out_of_time:
             budget = self._search.time_budget
             return Reason(
                 Block.TIME,
                 budget,
-                f"nothing found within the time budget of {budget:g} s",
+                f'nothing found within the time budget of {budget:g} s',
             )
         return Reason(
             Block.SEARCH_ENDED,
             found.restarts,
-            f"nothing found from the seed and {found.restarts} restarts",
+            f'nothing found from the seed and {found.restarts} restarts',
         )
