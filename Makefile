@@ -6,8 +6,8 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
 # A sourced ROS, another active environment or a personal pip setting must not leak into .venv.
-unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV AMENT_PREFIX_PATH COLCON_PREFIX_PATH LD_LIBRARY_PATH
-unexport RMW_IMPLEMENTATION ROS_DISTRO ROS_VERSION ROS_PYTHON_VERSION PIP_TARGET PIP_PREFIX
+unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV LD_LIBRARY_PATH AMENT_PREFIX_PATH COLCON_PREFIX_PATH
+unexport RMW_IMPLEMENTATION ROS_DISTRO _ROS_WHEELS_BOOTSTRAP_COMPLETE PIP_TARGET PIP_PREFIX
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -34,7 +34,7 @@ check: $(READY)  ## Lint, formatting, types and who may import whom
 	@$(RUN) -m ruff check
 	@$(RUN) -m ruff format --check
 	@$(RUN) -m mypy
-	@$(VENV)/bin/lint-imports
+	@$(VENV)/bin/lint-imports --no-logo
 
 bench: $(READY)  ## Measure the solver: success, times, and the ratio to scipy
 	@$(RUN) -m benchmarks.bench

@@ -55,7 +55,14 @@ setup(
             'ros-jazzy-std-srvs',
             'ros-jazzy-visualization-msgs',
         ],
-        'test': ['hypothesis', 'import-linter>=2', 'mypy>=1.11', 'pytest>=7.4', 'ruff>=0.9'],
+        # What ruff and mypy object to changes from release to release, hence the upper bounds.
+        'test': [
+            'hypothesis>=6.100',
+            'import-linter>=2.5,<3',
+            'mypy>=2.4,<2.5',
+            'pytest>=8',
+            'ruff>=0.17,<0.18',
+        ],
     },
     entry_points={
         'console_scripts': [
