@@ -176,7 +176,7 @@ class JointMotion:
     def _planned(
         self, target: Vector | None, synchronization: Synchronization, share: float, jerk: Vector
     ) -> Trajectory | None:
-        """Return the plan from the last sample to rest at target (None: soon); None if it leaves the limits."""
+        """Return the plan from the last sample to rest at target (None: soon); None if outside the limits."""
         request = InputParameter(self.n)
         request.current_position = self.position.tolist()
         request.current_velocity = self.velocity.tolist()

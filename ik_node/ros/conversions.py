@@ -1,0 +1,111 @@
+"""Messages to arrays and back. What a message must not hold is refused here, with the reason."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Point, Pose, Quaternion
+from numpy.typing import NDArray
+from sensor_msgs.msg import JointState
+from transforms3d.quaternions import mat2quat, quat2mat
+
+from ik_node.kinematics.errors import InputError
+from ik_node.kinematics.goal import UNIT_TOLERANCE
+
+Vector = NDArray[np.float64]
+
+NANO = 1_000_000_000
+
+
+def point_array(point: Point) -> Vector:
+    """Return (3,) [m]. Raises InputError for NaN or inf."""
+    values = np.array([point.x, point.y, point.z])
+    if not np.isfinite(values).all():
+        raise InputError(f'the position must be finite, got {values.tolist()}')
+    return values
+
+
+def pose_matrix(pose: Pose) -> Vector:
+    """Return the pose as T (4, 4).
+
+    Raises InputError for NaN, inf, or a quaternion that is not of length 1 within UNIT_TOLERANCE.
+    """
+    quat = pose.orientation
+    quat_xyzw = np.array([quat.x, quat.y, quat.z, quat.w])
+    if not np.isfinite(quat_xyzw).all():
+        raise InputError(f'the quaternion must be finite, got {quat_xyzw.tolist()}')
+    length = math.hypot(*quat_xyzw.tolist())
+    if abs(length - 1.0) > UNIT_TOLERANCE:
+        raise InputError(
+            f'the quaternion must have length 1 (within {UNIT_TOLERANCE}), '
+            f'got {quat_xyzw.tolist()} of length {length:.6g}'
+        )
+    T = np.eye(4)
+    T[:3, 3] = point_array(pose.position)
+    T[:3, :3] = quat2mat(np.roll(quat_xyzw / length, 1))
+    return T
+
+
+def matrix_pose(T: Vector) -> Pose:
+    """Return the pose message of T (4, 4)."""
+    w, x, y, z = map(float, mat2quat(T[:3, :3]))
+    return Pose(position=array_point(T[:3, 3]), orientation=Quaternion(x=x, y=y, z=z, w=w))
+
+
+def array_point(values: Vector) -> Point:
+    """Return the point message of (3,)."""
+    x, y, z = map(float, values)
+    return Point(x=x, y=y, z=z)
+
+
+def seconds(stamp: Time) -> float:
+    """Return the stamp in seconds."""
+    return stamp.sec + stamp.nanosec / NANO
+
+
+def check_stamp(stamp: Time, now: int, timeout: float) -> None:
+    """Refuse, by InputError, a stamp further than timeout [s] from now [ns]. A zero stamp means now."""
+    then = stamp.sec * NANO + stamp.nanosec
+    age = (now - then) / NANO
+    if then == 0 or abs(age) <= timeout:
+        return
+    where = f'{age:.3g} s old' if age > 0.0 else f'{-age:.3g} s in the future'
+    clocks = '; is use_sim_time the same everywhere?' if abs(age) > 1e8 else ''
+    raise InputError(f'the stamp is {where}, and goal_timeout allows {timeout:g} s{clocks}')
+
+
+def joint_values(message: JointState, known: Iterable[str]) -> dict[str, float]:
+    """Return position by joint name. Raises InputError unless all are known, finite and given once."""
+    names, positions = list(message.name), list(message.position)
+    if not names or len(names) != len(positions):
+        raise InputError(f'as many positions as names are needed, got {len(positions)} for {len(names)}')
+    known = set(known)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(f'unknown joints: {listed(unknown)}; known are {listed(sorted(known))}')
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f'joints that are given twice: {listed(twice)}')
+    values = dict(zip(names, positions, strict=True))
+    infinite = [name for name, value in values.items() if not math.isfinite(value)]
+    if infinite:
+        raise InputError(f'positions that are not finite: {listed(infinite)}')
+    return values
+
+
+def joint_state(stamp: Time, names: Sequence[str], positions: Vector, velocities: Vector) -> JointState:
+    """Return the message for positions and velocities, each (m,)."""
+    message = JointState(name=list(names), position=positions.tolist(), velocity=velocities.tolist())
+    message.header.stamp = stamp
+    return message
+
+
+def listed(names: Sequence[Any], most: int = 12) -> str:
+    """Return names as one text, the first ones if there are many."""
+    rest = len(names) - most
+    return ', '.join(map(str, names[:most])) + (f' and {rest} more' if rest > 0 else '')

@@ -1,0 +1,117 @@
+"""What ik_node and ik_goals can be told: every parameter with its default, text, unit and range."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ik_node.kinematics.errors import InputError
+from ik_node.kinematics.goal import unit_vector
+from ik_node.kinematics.solver import METHODS
+from ik_node.kinematics.tracks import TRACKS
+from ik_node.ros.parameters import check, parameter
+
+
+@dataclass(frozen=True)
+class ArmSettings:
+    """The parameters of ik_node."""
+
+    robot_description: str = parameter('', 'URDF text; empty: urdf_file or the topic', read_only=True)
+    urdf_file: str = parameter('', 'path of a .urdf or .xacro file; empty: the topic', read_only=True)
+    publish_description: bool = parameter(
+        True,
+        'publish what robot_description or urdf_file gave on the topic robot_description',
+        read_only=True,
+    )
+    base_link: str = parameter('', 'link that goals are relative to; empty: the root link')
+    tip_link: str = parameter('', 'link that carries the tool; empty: the end of the longest chain')
+    tool_axis: tuple[float, ...] = parameter(
+        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3
+    )
+    tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
+    solver: str = parameter('lm', 'method of descent', choices=METHODS)
+    position_tolerance: float = parameter(
+        1e-6, 'position error at which a goal is solved [m]', low=1e-12, high=1.0
+    )
+    direction_tolerance: float = parameter(
+        1e-6, 'direction error at which a goal is solved [rad]', low=1e-12, high=math.pi
+    )
+    restarts: int = parameter(1000, 'random restarts of the search before it gives up', low=0, high=1_000_000)
+    time_budget: float = parameter(0.05, 'time after which the search gives up [s]', low=1e-4, high=10.0)
+    random_seed: int = parameter(0, 'seed of the random restarts', low=0, high=2**31 - 1)
+    on_unreachable: str = parameter(
+        'closest',
+        'for a goal that cannot be met: go as near as possible, or stay',
+        choices=('closest', 'hold'),
+    )
+    goal_timeout: float = parameter(
+        1.0, 'how far the stamp of a goal may lie in the past or future [s]; a zero stamp is now', low=1e-3
+    )
+    publish_rate: float = parameter(100.0, 'joint_states per second [Hz]', low=1.0, high=1000.0)
+    speed_scaling: float = parameter(
+        0.5, 'share of the joint speeds that the URDF allows', low=0.001, high=1.0
+    )
+    max_acceleration: float = parameter(
+        5.0, 'acceleration limit of every joint [rad/s^2, m/s^2]', low=0.01, high=1e4
+    )
+    max_jerk: float = parameter(50.0, 'jerk limit of every joint [rad/s^3, m/s^3]', low=0.01, high=1e6)
+    home: tuple[float, ...] = parameter(
+        (0.0,), 'joint values of ~/home [rad, m], clipped into the limits; a single one stands for all'
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        unit_vector('parameter tool_axis', self.tool_axis)
+        if not self.home:
+            raise InputError('parameter home must be one number, or one per joint, got none')
+
+    def tool(self) -> dict[str, Any]:
+        """Return the arguments of Arm besides the robot."""
+        return {
+            'tip_link': self.tip_link or None,
+            'base_link': self.base_link or None,
+            'tool_axis': self.tool_axis,
+            'tool_point': self.tool_point,
+        }
+
+    def search(self) -> dict[str, Any]:
+        """Return the arguments of IkSolver besides the arm."""
+        return {
+            'method': self.solver,
+            'position_tolerance': self.position_tolerance,
+            'direction_tolerance': self.direction_tolerance,
+            'restarts': self.restarts,
+            'time_budget': self.time_budget,
+            'random_seed': self.random_seed,
+        }
+
+
+@dataclass(frozen=True)
+class TrackSettings:
+    """The parameters of ik_goals."""
+
+    track: str = parameter('circle', 'the curve that the goal travels along', choices=('off', *TRACKS))
+    centre: tuple[float, ...] = parameter((0.4, 0.0, 0.2), 'middle of the track in frame [m]', size=3)
+    size: float = parameter(
+        0.08, 'radius, or half the length of a line or an eight [m]', low=1e-4, high=100.0
+    )
+    speed: float = parameter(0.05, 'speed of the goal along the track [m/s]', low=1e-4, high=100.0)
+    direction: tuple[float, ...] = parameter(
+        (0.0, 0.0, -1.0), 'unit direction of the tool, and normal of the plane of the track', size=3
+    )
+    frame: str = parameter('base_link', 'frame of centre and direction')
+    tool_axis: tuple[float, ...] = parameter(
+        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame, as in ik_node', size=3
+    )
+    tool_point: tuple[float, ...] = parameter(
+        (0.0, 0.0, 0.0), 'tool point in the tip frame [m], as in ik_node', size=3
+    )
+    publish_rate: float = parameter(50.0, 'goals per second [Hz]', low=0.1, high=1000.0)
+
+    def __post_init__(self) -> None:
+        check(self)
+        unit_vector('parameter direction', self.direction)
+        unit_vector('parameter tool_axis', self.tool_axis)
+        if not self.frame:
+            raise InputError('parameter frame must be the name of a frame, got an empty one')
