@@ -33,6 +33,7 @@ setup(
     zip_safe=False,  # numba keeps its compiled kernels beside the source
     python_requires='>=3.10',
     install_requires=[
+        'lxml>=4.6',
         'numba>=0.57',
         'numpy>=1.21',
         'ruckig>=0.12',

@@ -13,7 +13,7 @@ SHARED = Path(os.environ.get('IK_NODE_SHARED') or Path(__file__).resolve().paren
 
 
 def shared_path(*parts: str) -> Path:
-    """Return a path below ../shared (or $IK_NODE_SHARED); skip the calling test or module where it is absent."""
+    """Return a path below ../shared (or $IK_NODE_SHARED); skip the test or module where it is absent."""
     path = SHARED.joinpath(*parts)
     if not path.exists():
         pytest.skip(
@@ -24,7 +24,7 @@ def shared_path(*parts: str) -> Path:
 
 
 def shared_names(*parts: str, suffix: str = '.urdf') -> list[str]:
-    """Return the sorted file names in a directory below ../shared for parametrize; one that skips if absent."""
+    """Return the sorted file names in a directory below ../shared for parametrize; a stand-in if absent."""
     directory = SHARED.joinpath(*parts)
     if not directory.is_dir():
         return ['absent']
@@ -39,6 +39,6 @@ def shared() -> Path:
 
 @pytest.fixture(scope='session')
 def arms_index(shared: Path) -> dict[str, Any]:
-    """arms/index.json: by arm name (the file is arms/NAME.urdf), its base link, tips, tool points and axes."""
+    """arms/index.json: by arm name (file arms/NAME.urdf), its base link, tips, tool points and axes."""
     index: dict[str, Any] = json.loads((shared / 'arms' / 'index.json').read_text())
     return index

@@ -1,0 +1,115 @@
+"""Files -> URDF text: .urdf as it is, .xacro expanded; and the files that a URDF points to."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import xacro
+
+from ik_node.kinematics.errors import FileError, InputError, XacroError, listed
+from ik_node.kinematics.urdf_xml import refuse_doctype
+
+_ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)["\']')
+
+
+def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] | None = None) -> str:
+    """Return the URDF text of a .urdf or .xacro file, xacro expanded with mappings for its xacro:arg.
+
+    Raises FileError for a file that cannot be read, XmlError and XacroError for xacro that cannot be
+    expanded, InputError for mappings where nothing is expanded.
+    """
+    file = Path(path)
+    try:
+        data = file.read_bytes()
+    except (OSError, ValueError) as error:
+        raise FileError(f'{file}: {getattr(error, "strerror", None) or error}{_beside(file)}') from None
+    text = _decoded(file, data)
+    if file.suffix.lower() == '.xacro':
+        refuse_doctype(text)
+        return _expanded(file, mappings or {})
+    if mappings:
+        raise InputError(f'{file} is no .xacro file, so it takes no arguments; got {listed(mappings)}')
+    return text
+
+
+def _beside(file: Path) -> str:
+    try:
+        names = sorted(p.name for p in file.parent.iterdir() if p.suffix.lower() in ('.urdf', '.xacro'))
+    except (OSError, ValueError):
+        return ''
+    return f'; descriptions there: {listed(names, file.name)}'
+
+
+def _decoded(file: Path, data: bytes) -> str:
+    if data.startswith((b'\xff\xfe', b'\xfe\xff')):
+        encoding = 'utf-16'
+    else:
+        match = _ENCODING.match(data.removeprefix(b'\xef\xbb\xbf'))
+        encoding = match.group(1).decode() if match else 'utf-8'
+    try:
+        return data.decode(encoding).removeprefix('\ufeff')
+    except (LookupError, UnicodeError) as error:
+        raise FileError(f'{file}: not readable as {encoding} text ({error}); save it as UTF-8') from None
+
+
+def _expanded(file: Path, mappings: Mapping[str, str]) -> str:
+    try:
+        document = xacro.process_file(str(file), mappings=dict(mappings))
+        return str(document.toprettyxml(indent='  '))
+    except Exception as error:  # xacro runs the file's own expressions: they may raise anything
+        where = [str(name) for name in xacro.filestack or () if name]
+        raise XacroError(
+            f'{where[-1] if where else file}: xacro cannot expand it: {error or type(error).__name__}'
+            f'{_remedy(error)}'
+        ) from None
+
+
+def _remedy(error: BaseException | None) -> str:
+    """Say what helps where a package was not found, which xacro hides inside its own error."""
+    while error is not None:
+        if type(error).__name__ in ('PackageNotFoundError', 'ModuleNotFoundError'):
+            return (
+                '; $(find PACKAGE) needs a sourced ROS workspace with that package: source it, '
+                'or write a path relative to the file'
+            )
+        error = getattr(error, 'exc', None) or error.__context__
+    return ''
+
+
+def missing_meshes(links: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where meshes are missing on this machine, once for each package and once for all other files.
+
+    links: <link> elements by name. Relative names mean nothing without the file's own place and are
+    passed over.
+    """
+    missing: dict[str, list[str]] = {}
+    for name, link in links.items():
+        for mesh in link.iter('mesh'):
+            filename = mesh.get('filename', '')
+            package = filename.partition('://')[2].partition('/')[0] if '://' in filename else ''
+            if _is_missing(filename):
+                missing.setdefault(package, []).append(f'{filename} of link "{name}"')
+    for places in missing.values():
+        yield places[0] + (f' and {len(places) - 1} more' if len(places) > 1 else '')
+
+
+def _is_missing(filename: str) -> bool:
+    scheme, separator, rest = filename.partition('://')
+    if separator and scheme == 'package':
+        package, _, inside = rest.partition('/')
+        return not any(os.access(share / inside, os.F_OK) for share in _shares(package))
+    name = rest if separator and scheme == 'file' else filename
+    return name.startswith('/') and not os.access(name, os.F_OK)
+
+
+def _shares(package: str) -> list[Path]:
+    """Return where the environment (ament and catkin) would have a package's files."""
+    prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
+    roots = os.environ.get('ROS_PACKAGE_PATH', '').split(os.pathsep)
+    return [Path(prefix, 'share', package) for prefix in prefixes if prefix] + [
+        Path(root, package) for root in roots if root
+    ]
