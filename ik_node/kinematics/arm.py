@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -78,7 +78,7 @@ class Arm:
         return cls(read_urdf(load_description(path)), tip_link, **tool)
 
     def _zero_pose(
-        self, chain: Sequence[Joint], drivers: dict[str, tuple[str, float, float]]
+        self, chain: Sequence[Joint], drivers: Mapping[str, tuple[str, float, float]]
     ) -> tuple[Vector, Vector]:
         """Return the kernels' (joints, tool): screw axes of the chain with every joint at zero."""
         pose = np.eye(4)
