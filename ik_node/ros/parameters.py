@@ -47,7 +47,8 @@ def parameter(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-Settings = TypeVar('Settings')  # a frozen dataclass of parameter() fields that calls check() at its end
+# A frozen dataclass of parameter() fields that calls check() at its end.
+Settings = TypeVar('Settings', bound=Any)
 
 
 def check(settings: Any) -> None:
