@@ -163,17 +163,23 @@ class Arm:
 
     @cached_property
     def effective_dof(self) -> int:
-        """Generic rank of the Jacobian of (tool point, tool axis): 5 is all that the task can ask.
+        """Generic rank of the Jacobian of (tool point, tool axis): 5 is all that the task can ask."""
+        return self._generic_rank(6)
 
-        Lengths are scaled by the reach; the rank is the largest at random configurations, with
-        RANK_TOLERANCE for zero.
-        """
+    @cached_property
+    def position_dof(self) -> int:
+        """Generic rank of the Jacobian of the tool point alone: 3 is all that a place can ask."""
+        return self._generic_rank(3)
+
+    def _generic_rank(self, rows: int) -> int:
+        """Largest rank of the Jacobian's first rows at random configurations, lengths scaled by the reach."""
         rng = np.random.default_rng(0)
-        scale = np.repeat([1.0 / max(self.reach, 1e-9), 1.0], 3)[:, None]
-        span = np.where(self.prismatic, max(self.reach, 1e-9), 1.0)
+        reach = max(self.reach, 1e-9)
+        scale = np.array([1 / reach, 1 / reach, 1 / reach, 1.0, 1.0, 1.0])[:, None]
+        span = np.where(self.prismatic, reach, 1.0)
         ranks = []
         for q in rng.uniform(-np.pi, np.pi, (16, self.n)) * span:
-            values = np.linalg.svd(self.jacobian(q) * scale * span, compute_uv=False)
+            values = np.linalg.svd((self.jacobian(q) * scale * span)[:rows], compute_uv=False)
             ranks.append(int((values > RANK_TOLERANCE * values[0]).sum()))
         return max(ranks)
 

@@ -16,6 +16,9 @@ POINT_TOLERANCE = 5e-3  # of the typical length: lines count as meeting up to he
 ROLL_TOLERANCE = 1e-6  # rad and share of the length: below this the tool lies on axis 5
 EXACT_TOLERANCE = 1e-9  # geometry off by more (rad or share of the length) proves nothing
 
+NO_FORM = np.zeros((14, 3))  # what the kernels take for an arm without a formula
+NO_FORM.flags.writeable = False
+
 
 class Family(enum.Enum):
     """Why an arm has a formula."""

@@ -58,7 +58,8 @@ class Solution:
     """One answer. q is the best configuration found, whatever the status.
 
     q: (n,) [rad or m]. position_error [m] and direction_error [rad] are those of FK at q;
-    direction_error is 0 for a position-only goal. reason is None when SOLVED.
+    direction_error is 0 for a position-only goal. reason is None when SOLVED. self_motion: q is one
+    member of a continuous family of solutions, the one nearest to the seed.
     """
 
     status: Status
@@ -67,11 +68,22 @@ class Solution:
     direction_error: float
     reason: Reason | None = None
     restarts: int = 0
+    self_motion: bool = False
 
     @property
     def solved(self) -> bool:
         """Whether both tolerances were met."""
         return self.status is Status.SOLVED
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSolution:
+    """Answers to N goals: solved (N,) bool, q (N, n), position_error [m] and direction_error [rad] (N,)."""
+
+    solved: NDArray[np.bool_]
+    q: Vector
+    position_error: Vector
+    direction_error: Vector
 
 
 def vector3(name: str, value: ArrayLike) -> Vector:
@@ -136,3 +148,40 @@ class Goal:
         object.__setattr__(self, 'position', packed[:3])
         object.__setattr__(self, 'direction', packed[3:6] if direction is not None else None)
         object.__setattr__(self, 'lateral', packed[6:9] if lateral is not None else None)
+
+
+def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Vector:
+    """Check positions (N, 3) [m] and directions (N, 3) unit or None; return goals (N, 9) for the kernels.
+
+    Raises InputError for wrong shapes, non-finite numbers or directions that are not unit within
+    UNIT_TOLERANCE.
+    """
+    points = _rows3('positions', positions)
+    goals = np.full((len(points), 9), np.nan)
+    goals[:, :3] = points
+    if directions is not None:
+        axes = _rows3('directions', directions)
+        if len(axes) != len(points):
+            raise InputError(f'as many directions as positions are needed, got {len(axes)} and {len(points)}')
+        lengths = np.linalg.norm(axes, axis=1)
+        wrong = np.flatnonzero(np.abs(lengths - 1.0) > UNIT_TOLERANCE)
+        if len(wrong):
+            raise InputError(
+                f'directions must be unit vectors (length within {UNIT_TOLERANCE} of 1), '
+                f'row {wrong[0]} is {axes[wrong[0]].tolist()} of length {lengths[wrong[0]]:.6g}'
+            )
+        goals[:, 3:6] = axes / lengths[:, None]
+    return goals
+
+
+def _rows3(name: str, value: ArrayLike) -> Vector:
+    try:
+        rows = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f'{name} must be numbers of shape (N, 3), got {value!r}') from None
+    if rows.ndim != 2 or rows.shape[1] != 3:
+        raise InputError(f'{name} must have shape (N, 3), got {rows.shape}')
+    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(wrong):
+        raise InputError(f'{name} must be finite, row {wrong[0]} is {rows[wrong[0]].tolist()}')
+    return rows

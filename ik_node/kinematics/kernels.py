@@ -1000,6 +1000,31 @@ def explore(joints, tool, limits, period, goal, settings, descents, state, seed,
     return count, successes
 
 
+# --- many goals --------------------------------------------------------------------------------------
+
+
+@compiled
+def solve_many(joints, tool, limits, form, goals, settings, restarts, random_seed, seeds, q, errors, solved):
+    """Solve goals (N, 9) one after the other, each by formula if form has one, then by annealing.
+
+    seeds (N, n), or (1, n) for all. Writes q (N, n), errors (N, 2) [m, rad] and solved (N,) bool.
+    """
+    state = np.empty(1, np.uint64)
+    for k in range(goals.shape[0]):
+        seed = seeds[min(k, seeds.shape[0] - 1)]
+        solved[k] = False
+        if form[12, 0] != 0.0 and not isnan(goals[k, 3]):
+            solved[k], errors[k, 0], errors[k, 1], _ = nearest_solution(
+                joints, tool, limits, form, goals[k], settings, seed, q[k]
+            )
+        if not solved[k]:
+            state[0] = random_seed
+            q[k] = seed
+            _, errors[k, 0], errors[k, 1], solved[k] = anneal(
+                joints, tool, limits, goals[k], settings, 0, restarts + 1, state, q[k]
+            )
+
+
 # --- best effort -------------------------------------------------------------------------------------
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node.kinematics import kernels
+from ik_node.kinematics.all_solutions import every_configuration, is_redundant
 from ik_node.kinematics.annealing import Annealing, Found
 from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.closed_form import recognise
+from ik_node.kinematics.closed_form import NO_FORM, recognise
 from ik_node.kinematics.errors import InputError
-from ik_node.kinematics.goal import Block, Goal, Reason, Solution, Status, Vector
+from ik_node.kinematics.goal import BatchSolution, Block, Goal, Reason, Solution, Status, Vector, pack_goals
 
 METHODS = ('lm',)
+BATCH_PART = 1024  # goals that one thread takes at a time
 
 
 class IkSolver:
@@ -118,6 +122,89 @@ class IkSolver:
         status = Status.UNREACHABLE if beyond > 0.0 else Status.NOT_FOUND
         reason = self._reason(beyond, found)
         return Solution(status, q, position_error, direction_error, reason, found.restarts)
+
+    def solve_all(self, goal: Goal, seed: ArrayLike | None = None) -> list[Solution]:
+        """Find every solution within the limits, whole turns included; an empty list if there is none.
+
+        Best first: least largest single joint move from seed (n,) (default: mid-range), then most
+        distance to the limits. Arms with an exact closed form give all at once; elsewhere restarts
+        go on until the estimated share of missed solutions is below 0.1 % (see all_solutions.py).
+        Of a self-motion family the member nearest to the seed is returned, marked self_motion.
+        Raises InputError for a seed of the wrong length or with NaN.
+        """
+        near = self._start(seed)
+        deadline = time.perf_counter() + self._search.time_budget
+        rows = every_configuration(
+            self.arm,
+            self.closed_form,
+            goal,
+            self._search.settings,
+            near,
+            self._search.random_seed,
+            self._search.restarts,
+            deadline,
+        )
+        self_motion = is_redundant(self.arm, goal)
+        moves = np.abs(rows - near).max(axis=1, initial=0.0).round(9)
+        margins = np.minimum(rows - self.arm.lower, self.arm.upper - rows).min(axis=1, initial=math.inf)
+        solutions = []
+        for k in np.lexsort((-margins, moves)):
+            position_error, direction_error = self.errors(goal, rows[k])
+            solutions.append(
+                Solution(Status.SOLVED, rows[k], position_error, direction_error, self_motion=self_motion)
+            )
+        return solutions
+
+    def solve_batch(
+        self,
+        positions: ArrayLike,
+        directions: ArrayLike | None = None,
+        seeds: ArrayLike | None = None,
+        workers: int | None = None,
+    ) -> BatchSolution:
+        """Solve many goals at once, on all cores: positions (N, 3) [m], directions (N, 3) unit or None.
+
+        seeds: (N, n), or (n,) for all, default mid-range. workers: threads, default one per core.
+        The answers do not depend on workers. Raises InputError for wrong shapes or values.
+        """
+        arm, search = self.arm, self._search
+        goals = pack_goals(positions, directions)
+        starts = np.atleast_2d(arm.middle if seeds is None else np.array(seeds, dtype=np.float64))
+        if starts.shape not in ((1, arm.n), (len(goals), arm.n)) or not np.isfinite(starts).all():
+            raise InputError(
+                f'seeds must be finite, of shape ({arm.n},) or ({len(goals)}, {arm.n}), got {starts.shape}'
+            )
+        q, errors = np.empty((len(goals), arm.n)), np.empty((len(goals), 2))
+        solved = np.empty(len(goals), dtype=np.bool_)
+        form = NO_FORM if self.closed_form is None else self.closed_form.constants
+
+        def solve_part(part: slice) -> None:
+            kernels.solve_many(
+                arm.joints,
+                arm.tool,
+                arm.limits,
+                form,
+                goals[part],
+                search.settings,
+                search.restarts,
+                search.random_seed,
+                starts if len(starts) == 1 else starts[part],
+                q[part],
+                errors[part],
+                solved[part],
+            )
+
+        parts = [slice(k, k + BATCH_PART) for k in range(0, len(goals), BATCH_PART)]
+        with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+            for _ in pool.map(solve_part, parts):
+                pass
+        return BatchSolution(solved, q, errors[:, 0], errors[:, 1])
+
+    def errors(self, goal: Goal, q: ArrayLike) -> tuple[float, float]:
+        """Return (position error [m], direction error [rad]) of configuration q (n,) by FK."""
+        frames = self.arm.frames(q)
+        position_error, direction_error = kernels.goal_errors(self.arm.joints, frames, goal.packed)
+        return position_error, direction_error
 
     def _beyond_reach(self, goal: Goal) -> float:
         """Distance [m] from the goal to the sphere that no joint values can leave; > 0 is a proof."""
