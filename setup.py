@@ -18,8 +18,6 @@ setup(
     name=PACKAGE,
     version='0.1.0',
     description='Position-plus-direction inverse kinematics for arms with five joints',
-    long_description=Path('README.md').read_text(encoding='utf-8'),
-    long_description_content_type='text/markdown',
     maintainer='ik_node maintainers',
     maintainer_email='maintainers@ik-node.example',
     license='Apache-2.0',
