@@ -11,11 +11,9 @@ unexport RMW_IMPLEMENTATION ROS_DISTRO _ROS_WHEELS_BOOTSTRAP_COMPLETE PIP_TARGET
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# An environment whose Python has gone (an upgrade, a moved folder) is made anew.
-ifneq ($(wildcard $(READY)),)
-ifneq ($(shell $(RUN) -S -c 'print(1)' 2>&1),1)
+# An environment whose Python has gone or whose folder was moved is made anew: the stamp holds its place.
+ifneq ($(shell $(RUN) -S -c 'print(open("$(READY)").read())' 2>&1),$(CURDIR))
 $(shell rm -f $(READY))
-endif
 endif
 
 .PHONY: help demo test check bench clean
@@ -25,7 +23,7 @@ help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
 demo: $(READY)  ## Start an arm, the browser viewer and a goal that travels along a circle; Ctrl-C ends it
-	@$(RUN) -m ik_node.ros.demo
+	@$(VENV)/bin/ik_demo
 
 test: check  ## Run every check and every test
 	@$(RUN) -m pytest
@@ -46,12 +44,14 @@ clean:  ## Remove .venv and everything that was built
 # The stamp is taken away first, so that an interrupted set-up starts afresh.
 $(READY): setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' || { \
-	    echo "ik_node needs Python 3.10 to 3.14, and $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
-	        "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
-	    echo "$(PYTHON) has no venv module: sudo apt install python3-venv" >&2; exit 1; }
+	    echo "ik_node needs Python 3.10 to 3.14; $(PYTHON) is: $$($(PYTHON) --version 2>&1)." \
+	        "Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { \
+	    echo "$(PYTHON) cannot make virtual environments: sudo apt install $(notdir $(PYTHON))-venv" >&2; exit 1; }
+	@[ "$$(uname -sm)" = 'Linux x86_64' ] || { \
+	    echo 'PyPI has ROS 2 for x86-64 Linux only. Elsewhere install ROS 2 itself: see README.md.' >&2; exit 1; }
 	@if [ -e $@ ]; then rm $@; else \
-	    echo 'Making .venv and filling it from PyPI: once, one to three minutes.'; \
+	    echo 'Setting up .venv from PyPI: once, one to three minutes, 1 GB.'; \
 	    $(PYTHON) -m venv --clear $(VENV); fi
 	@$(RUN) -m pip install --editable '.[ros-wheels,test]'
-	@touch $@
+	@printf '%s' "$(CURDIR)" > $@
