@@ -19,6 +19,7 @@ CYCLE = 2  # temperatures before re-heating
 COOLING = 0.5  # from one temperature to the next
 WEIGHT_PER_REACH = 0.3  # one radian weighs as much as this share of the reach
 BEST_EFFORT_STARTS = 12
+BEST_EFFORT_MOST_STARTS = 100  # while the position is not met and not shown to be out of reach
 BEST_EFFORT_ITERATIONS = 100
 BEST_EFFORT_STALL_RATIO = 1e-9
 BEST_EFFORT_WEIGHTS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)  # times the usual weight
@@ -49,6 +50,7 @@ class Annealing:
     ) -> None:
         """Tolerances in m and rad, time_budget in s (inf: none)."""
         self.arm = arm
+        self.direction_tolerance = direction_tolerance
         self.restarts = restarts
         self.time_budget = time_budget
         self.random_seed = random_seed
@@ -69,6 +71,10 @@ class Annealing:
 
     def _random_state(self) -> np.ndarray:
         return np.array([self.random_seed], dtype=np.uint64)
+
+    def met(self, position_error: float, direction_error: float) -> bool:
+        """Whether errors in m and rad are within the tolerances."""
+        return bool(position_error <= self.settings[0] and direction_error <= self.direction_tolerance)
 
     def search(self, goal: Goal, q: Vector, start: float) -> Found:
         """Search from q (n,), in place; start: time.perf_counter() when the budget began."""
@@ -98,7 +104,7 @@ class Annealing:
                 )
             first = last
 
-    def approach(self, goal: Goal, q: Vector) -> tuple[float, float]:
+    def approach(self, goal: Goal, q: Vector, out_of_reach: bool = False) -> tuple[float, float]:
         """Best effort from q (n,), in place: position first, then direction. Returns both errors."""
         settings = self.settings.copy()
         settings[3:5] = BEST_EFFORT_ITERATIONS, BEST_EFFORT_STALL_RATIO
@@ -111,6 +117,7 @@ class Annealing:
             settings,
             weights,
             BEST_EFFORT_STARTS,
+            BEST_EFFORT_STARTS if out_of_reach else BEST_EFFORT_MOST_STARTS,
             self._random_state(),
             q,
         )

@@ -1029,27 +1029,36 @@ def solve_many(joints, tool, limits, form, goals, settings, restarts, random_see
 
 
 @compiled
-def approach(joints, tool, limits, goal, settings, weights, starts, state, q):
+def approach(joints, tool, limits, goal, settings, weights, starts, most, state, q):
     """Best effort from q (n,), in place: least position error first, then least direction error.
 
     From q and from starts - 1 random configurations, one descent after another with the falling
-    weights [m/rad]: the penalty form of the lexicographic problem. settings is used as scratch for
-    the weight. Returns (position error [m], direction error [rad]).
+    weights [m/rad]: the penalty form of the lexicographic problem. While the position is not met,
+    up to most starts. settings is used as scratch for the weight. Returns (position error [m],
+    direction error [rad]).
     """
     n = q.shape[0]
     frames = np.empty((2 * joints.shape[0] + 3, 3))
     work = np.empty((3 * n + 4, max(n, 6)))
+    clip(q, limits)
     trial = q.copy()
-    best_position, best_direction = inf, inf
-    for start in range(starts):
+    best_position, best_direction, least = inf, inf, inf
+    enough = starts
+    for start in range(most):
+        if start >= enough and least <= settings[0]:
+            break
+        if start == starts:
+            enough = 3 * starts
         if start > 0:
             perturb(q, limits, 1.0, state, trial)
-        for weight in weights:
-            settings[2] = weight
+        for k in range(weights.shape[0]):
+            # Late starts go for the position alone, then turn the axis as far as that allows.
+            settings[2] = weights[k] if start < starts else (k == weights.shape[0] - 1) * weights[k]
             descend_lm(joints, tool, limits, goal, settings, FIRST_DAMPING, trial, frames, work)
         position, direction = goal_errors(joints, frames, goal)
-        nearer = position < best_position - settings[0]
-        if nearer or (position < best_position + settings[0] and direction < best_direction):
+        nearer = position < least - settings[0]
+        if nearer or (position < least + settings[0] and direction < best_direction):
             best_position, best_direction = position, direction
             q[:] = trial
+        least = min(least, position)
     return best_position, best_direction

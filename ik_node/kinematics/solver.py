@@ -118,7 +118,9 @@ class IkSolver:
                 )
         else:
             found = Found(False, math.inf, math.inf, 0)
-        position_error, direction_error = self._search.approach(goal, q)
+        position_error, direction_error = self._search.approach(goal, q, beyond > 0.0)
+        if self._search.met(position_error, direction_error):
+            return Solution(Status.SOLVED, q, position_error, direction_error, None, found.restarts)
         status = Status.UNREACHABLE if beyond > 0.0 else Status.NOT_FOUND
         reason = self._reason(beyond, found)
         return Solution(status, q, position_error, direction_error, reason, found.restarts)
@@ -209,7 +211,7 @@ class IkSolver:
     def _beyond_reach(self, goal: Goal) -> float:
         """Distance [m] from the goal to the sphere that no joint values can leave; > 0 is a proof."""
         first = self.arm.joints[0, 3:6]
-        distance = float(np.linalg.norm(goal.position - first))
+        distance = math.dist(goal.position, first)
         return distance - self.arm.reach - self._search.settings[0]
 
     def _reason(self, beyond: float, found: Found) -> Reason:

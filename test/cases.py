@@ -1,0 +1,91 @@
+"""The arms that tests run on: those shipped in urdf/ and those of ../shared/arms, each with its tools."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from conftest import SHARED
+from plain import PlainArm
+
+from ik_node import Arm
+from ik_node.kinematics.urdf import load_description
+
+AXES = {'x': (1, 0, 0), 'y': (0, 1, 0), 'z': (0, 0, 1), '-x': (-1, 0, 0), '-y': (0, -1, 0), '-z': (0, 0, -1)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One arm with one tool; path '' stands for ../shared being absent."""
+
+    label: str
+    path: str
+    tip_link: str
+    tool_axis: tuple[float, float, float]
+    tool_point: tuple[float, float, float]
+    rank: int  # generic rank of the task's Jacobian, 0 if not known beforehand
+    mimics: int = 0  # mimic joints in the chain
+
+    def arm(self) -> Arm:
+        """The arm as ik_node reads it; skips the test where the file is absent."""
+        return _arm(self)
+
+    def plain(self) -> PlainArm:
+        """The same arm read by test/plain.py."""
+        return _plain(self)
+
+
+def _text(case: Case) -> str:
+    if not case.path:
+        pytest.skip(f'{SHARED / "arms"} is absent: set IK_NODE_SHARED to the directory with arms/')
+    return load_description(case.path)
+
+
+@cache
+def _arm(case: Case) -> Arm:
+    return Arm.from_urdf(_text(case), case.tip_link, tool_axis=case.tool_axis, tool_point=case.tool_point)
+
+
+@cache
+def _plain(case: Case) -> PlainArm:
+    return PlainArm(_text(case), case.tip_link, case.tool_axis, case.tool_point)
+
+
+def _unit(axis):
+    length = sum(value * value for value in axis) ** 0.5
+    return tuple(value / length for value in axis)
+
+
+def shipped_cases() -> list[Case]:
+    """One case per arm in urdf/."""
+    folder = Path(__file__).resolve().parents[1] / 'urdf'
+    return [
+        Case(path.name.split('.')[0], str(path), 'tool0', (0, 0, 1), (0, 0, 0), 0)
+        for path in sorted(folder.glob('*.urdf.xacro'))
+    ]
+
+
+def shared_cases() -> list[Case]:
+    """One case per tip in ../shared/arms/index.json."""
+    index = SHARED / 'arms' / 'index.json'
+    if not index.exists():
+        return [Case('shared_absent', '', '', (0, 0, 1), (0, 0, 0), 0)]
+    cases = []
+    for name, entry in json.loads(index.read_text()).items():
+        for number, tip in enumerate(entry['tips']):
+            axis = tip['approach_axis']
+            cases.append(
+                Case(
+                    name if number == 0 else f'{name}_{number + 1}',
+                    str(SHARED / 'arms' / f'{name}.urdf'),
+                    tip['tip_link'],
+                    AXES[axis] if isinstance(axis, str) else _unit(axis),
+                    tuple(tip['tool_point_in_tip']),
+                    tip['task5_generic_rank'],
+                    len(tip['mimic_in_chain']),
+                )
+            )
+    return cases
