@@ -1,0 +1,121 @@
+"""The arms of the benchmark: those in urdf/ and the real ones in ../shared/arms."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.chain import Array, Chain, angle_between, into_limits, within
+from ik_node import Arm
+from ik_node.kinematics.urdf import load_description
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = Path(os.environ.get('IK_NODE_SHARED') or ROOT.parent / 'shared')
+TOLERANCE = 1e-6  # of position [m] and direction [rad], the same for every solver
+
+
+@dataclass(frozen=True)
+class Task:
+    """An arm with its tool, ours and its independent twin."""
+
+    name: str
+    path: Path
+    base: str
+    tip: str
+    axis: tuple[float, float, float]
+    point: tuple[float, float, float]
+    shipped: bool
+
+    @cached_property
+    def xml(self) -> str:
+        """The URDF text."""
+        return load_description(self.path)
+
+    @cached_property
+    def arm(self) -> Arm:
+        """ik_node's arm."""
+        return Arm.from_urdf(
+            self.xml, self.tip, tool_axis=self.axis, tool_point=self.point, base_link=self.base
+        )
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The independent FK, its joints in the arm's order."""
+        chain = Chain(self.xml, self.base, self.tip, self.arm.tool_axis, self.arm.tool_point)
+        if tuple(chain.names) != self.arm.joint_names:
+            raise ValueError(f'{self.name}: joints {chain.names}, but ik_node reads {self.arm.joint_names}')
+        return chain
+
+    def goals(self, count: int, seed: int = 0) -> tuple[Array, Array, Array]:
+        """Return positions, directions (count, 3) and the joints q (count, n) at which FK gives them."""
+        q = self.arm.sample(np.random.default_rng(seed), count)
+        return *self.chain.fk(q), q
+
+    def errors(self, q: Array, positions: Array, directions: Array) -> tuple[Array, Array, Array]:
+        """Judge answers q (N, n): position errors [m] and direction errors [rad], inf outside the limits; q.
+
+        Answers are turned into the limits by whole turns first; NaN rows (no answer) stay NaN.
+        """
+        q, inside = into_limits(q, np.array([self.arm.lower, self.arm.upper]), self.arm.prismatic)
+        point, axis = self.chain.fk(q)
+        position = np.where(inside, np.linalg.norm(point - positions, axis=-1), np.inf)
+        return position, np.where(inside, angle_between(axis, directions), np.inf), q
+
+    def good(self, q: Array, positions: Array, directions: Array) -> Array:
+        """Whether answers q (N, n) meet their goals at TOLERANCE within the limits."""
+        position, direction, _ = self.errors(q, positions, directions)
+        return within(position, TOLERANCE) & within(direction, TOLERANCE)
+
+
+def shipped_arms() -> list[Task]:
+    """The arms in urdf/: base_link to tool0, tool axis z."""
+    return [
+        Task(path.name.split('.')[0], path, 'base_link', 'tool0', (0, 0, 1), (0, 0, 0), True)
+        for path in sorted((ROOT / 'urdf').glob('*.urdf*'))
+    ]
+
+
+def real_arms() -> list[Task]:
+    """The arms in ../shared/arms, one for each tip of its index; none where that is absent."""
+    index = SHARED / 'arms' / 'index.json'
+    if not index.exists():
+        return []
+    tasks = []
+    for name, entry in json.loads(index.read_text()).items():
+        for i, tip in enumerate(entry['tips']):
+            suffix = f'#{i + 1}' if len(entry['tips']) > 1 else ''
+            tasks.append(
+                Task(
+                    name + suffix,
+                    index.parent / f'{name}.urdf',
+                    entry['base_link'],
+                    tip['tip_link'],
+                    axis_of(tip['approach_axis']),
+                    tuple(tip['tool_point_in_tip']),
+                    False,
+                )
+            )
+    return tasks
+
+
+def chosen(names: str | None) -> list[Task]:
+    """Return the arms named, separated by commas, or all. Raises KeyError for a name that there is not."""
+    known = {task.name: task for task in shipped_arms() + real_arms()}
+    if names is None:
+        return list(known.values())
+    for name in names.split(','):
+        if name not in known:
+            raise KeyError(f'there is no arm {name!r}, only {", ".join(known)}')
+    return [known[name] for name in names.split(',')]
+
+
+def axis_of(value: str | list[float]) -> tuple[float, ...]:
+    """Return the unit vector that 'x', '-z' or a list of three numbers says."""
+    if isinstance(value, str):
+        return tuple(np.eye(3)['xyz'.index(value[-1])] * (-1 if value.startswith('-') else 1))
+    return tuple(np.array(value) / np.linalg.norm(value))

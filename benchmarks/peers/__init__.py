@@ -1,0 +1,1 @@
+"""How each solver of the table is called. These modules run in the solver's own environment."""

@@ -1,0 +1,32 @@
+"""ik_node, many goals in one call on one thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.chain import Array
+from benchmarks.peers import own
+from benchmarks.peers.virtual_roll import UnsupportedError
+
+TITLE = 'ik_node solve_batch'
+
+
+class Peer(own.Peer):
+    """IkSolver.solve_batch with its defaults."""
+
+    def __init__(self, arm: dict[str, Any]) -> None:
+        super().__init__(arm)
+        if not hasattr(self.solver, 'solve_batch'):
+            raise UnsupportedError('IkSolver has no solve_batch')
+
+    def prepare_batch(self, positions: Array, directions: Array, _: Array) -> tuple[Array, Array]:
+        """Return the arguments of the call."""
+        return positions, directions
+
+    def call_batch(self, positions: Array, directions: Array) -> Any:
+        """Solve all goals."""
+        return self.solver.solve_batch(positions, directions, workers=1)
+
+    def batch_answers(self, found: Any) -> list[list[list[float]]]:
+        """Return one configuration per goal."""
+        return [[q] for q in found.q.tolist()]
