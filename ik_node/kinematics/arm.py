@@ -39,9 +39,9 @@ class Arm:
     ) -> None:
         """Build from a robot read by read_urdf.
 
-        tip_link: default the only leaf that ends the longest movable chain. base_link: default the
-        root. Raises UrdfError for links or joints that cannot make an arm, InputError for a tool
-        that is no unit axis or no point.
+        tip_link: default tool0, else the only leaf that ends the longest movable chain. base_link:
+        default the root. Raises UrdfError for links or joints that cannot make an arm, InputError for
+        a tool that is no unit axis or no point.
         """
         self.robot = robot
         self.name = robot.name

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ik_node.kinematics.errors import LISTED_NAMES, ChainError, InputError, listed
 
 MOVABLE = ('revolute', 'continuous', 'prismatic')  # the joint types with one value
+TOOL_FRAME = 'tool0'  # the tip of an arm by the convention of ROS-Industrial
 
 
 @dataclass(frozen=True)
@@ -153,10 +154,14 @@ class Robot:
         return chain
 
     def default_tip(self) -> str:
-        """Return the only leaf that ends the longest movable chain, mimic joints counted.
+        """Return tool0 if joints move it, else the only leaf that ends the longest movable chain.
 
-        Raises ChainError that lists the leaves if there are several such leaves, or nothing can move.
+        A gripper's own joints make its fingers the longest chain, so the name goes before the count, in
+        which mimic joints are counted too. Raises ChainError that lists the leaves if there are several
+        such leaves, or nothing can move.
         """
+        if TOOL_FRAME in self.links and any(joint.movable for joint in self._path(TOOL_FRAME)):
+            return TOOL_FRAME
         leaves = self._leaves()
         most = max(leaves.values())
         longest = [leaf for leaf, count in leaves.items() if count == most]
