@@ -12,7 +12,7 @@ export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # An environment whose Python has gone or whose folder was moved is made anew: the stamp holds its place.
-ifneq ($(shell $(RUN) -S -c 'print(open("$(READY)").read())' 2>&1),$(CURDIR))
+ifneq ($(shell [ ! -e $(RUN) ] || $(RUN) -S -c 'print(open("$(READY)").read())' 2>&1),$(CURDIR))
 $(shell rm -f $(READY))
 endif
 
