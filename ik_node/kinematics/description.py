@@ -19,6 +19,7 @@ _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)
 def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] | None = None) -> str:
     """Return the URDF text of a .urdf or .xacro file, xacro expanded with mappings for its xacro:arg.
 
+    Errors of read_urdf then count the lines of the expanded text.
     Raises FileError for a file that cannot be read, XmlError and XacroError for xacro that cannot be
     expanded, InputError for mappings where nothing is expanded.
     """
@@ -62,22 +63,21 @@ def _expanded(file: Path, mappings: Mapping[str, str]) -> str:
         return str(document.toprettyxml(indent='  '))
     except Exception as error:  # xacro runs the file's own expressions: they may raise anything
         where = [str(name) for name in xacro.filestack or () if name]
-        raise XacroError(
-            f'{where[-1] if where else file}: xacro cannot expand it: {error or type(error).__name__}'
-            f'{_remedy(error)}'
-        ) from None
+        raise XacroError(f'{where[-1] if where else file}: xacro cannot expand it: {_said(error)}') from None
 
 
-def _remedy(error: BaseException | None) -> str:
-    """Say what helps where a package was not found, which xacro hides inside its own error."""
-    while error is not None:
-        if type(error).__name__ in ('PackageNotFoundError', 'ModuleNotFoundError'):
+def _said(error: BaseException) -> str:
+    """Return what xacro says in one line, and what helps where $(find PACKAGE) found nothing."""
+    cause: BaseException | None = error
+    while cause is not None:
+        missing = type(cause).__name__ in ('PackageNotFoundError', 'ModuleNotFoundError')
+        if missing or (isinstance(cause, OSError) and 'AMENT_PREFIX_PATH' in str(cause)):
             return (
-                '; $(find PACKAGE) needs a sourced ROS workspace with that package: source it, '
-                'or write a path relative to the file'
+                f'$(find PACKAGE) found nothing ({cause.args[0]}); source the ROS workspace that has the '
+                'package, or write a path relative to the file'
             )
-        error = getattr(error, 'exc', None) or error.__context__
-    return ''
+        cause = getattr(cause, 'exc', None) or cause.__context__
+    return ' '.join(str(error).split()) or type(error).__name__
 
 
 def missing_meshes(links: Mapping[str, Any]) -> Iterator[str]:

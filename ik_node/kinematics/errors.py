@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 LISTED_NAMES = 50  # a message names at most this many of what exists
+ALIKE = 0.75  # and asks whether one was meant that is at least so like what was given (1: the same)
 
 
 class IkError(Exception):
@@ -50,5 +51,5 @@ def listed(names: Iterable[str], wanted: str | None = None) -> str:
     text = ', '.join(f'"{name}"' for name in every[:LISTED_NAMES])
     if len(every) > LISTED_NAMES:
         text += f' and {len(every) - LISTED_NAMES} more'
-    alike = difflib.get_close_matches(wanted, every, 1) if wanted else []
+    alike = difflib.get_close_matches(wanted, every, 1, ALIKE) if wanted else []
     return f'{text} (did you mean "{alike[0]}"?)' if alike else text or 'none'

@@ -245,13 +245,17 @@ def _limits(
         )
         notes.add('lower is above upper (an error on the arm), read the other way round', place(element))
         lower, upper = upper, lower
-    if max(-lower, upper) >= PLACEHOLDER:
+    no_lower, no_upper = abs(lower) >= PLACEHOLDER, abs(upper) >= PLACEHOLDER
+    if no_lower or no_upper:
         notes.add(
             f'position limits of {PLACEHOLDER:g} {unit} and more are placeholders, '
             f'{span:g} {unit} is assumed',
             place(element),
         )
-        lower, upper = max(lower, min(-span, upper)), min(upper, max(span, lower))
+        if no_lower:
+            lower = -span if no_upper else min(-span, upper - span)
+        if no_upper:
+            upper = max(span, lower + span)
     if lower == upper:
         notes.add('lower equals upper, so the joint cannot move', place(element))
     return float(lower), float(upper)

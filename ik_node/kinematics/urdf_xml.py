@@ -118,8 +118,10 @@ def _parse(text: str) -> Element:
     )
     try:
         root = etree.fromstring(text.encode(), parser)
-    except (etree.XMLSyntaxError, UnicodeEncodeError) as error:
+    except UnicodeEncodeError as error:
         raise XmlError(f'malformed XML: {error}') from None
+    except etree.XMLSyntaxError:
+        root = None
     for entry in parser.error_log:
         if entry.level_name == 'WARNING' or entry.type_name == 'NS_ERR_UNDEFINED_NAMESPACE':
             continue
