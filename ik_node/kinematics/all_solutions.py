@@ -74,7 +74,7 @@ def missed_share(distinct: int, successes: int) -> float:
 
 def _with_turns(arm: Arm, found: Vector, seed: Vector) -> Vector:
     """Add to found (k, n) every whole-turn variant within finite limits; infinite ones take the nearest."""
-    rows = []
+    rows: list[tuple[float, ...]] = []
     for q in found:
         choices = []
         for value, near, low, high, period in zip(q, seed, arm.lower, arm.upper, arm.period, strict=True):

@@ -77,6 +77,7 @@ def recognise(arm: Arm) -> ClosedForm | None:
     links = [link - u * (u @ link) for link in (points[2] - points[1], end - points[2])]
     if min(float(np.linalg.norm(link)) for link in links) < POINT_TOLERANCE * size:
         return None
+    exact = deviation < EXACT_TOLERANCE
     constants = np.array(
         [
             axes[0],
@@ -91,11 +92,11 @@ def recognise(arm: Arm) -> ClosedForm | None:
             tool_point,
             tool_axis,
             [kind, float(roll), size],
-            np.sign([u @ u, axes[2] @ u, fourth @ u]),
+            [float(exact), np.sign(axes[2] @ u), np.sign(fourth @ u)],
         ]
     )
     constants.flags.writeable = False
-    return ClosedForm(family, constants, deviation < EXACT_TOLERANCE)
+    return ClosedForm(family, constants, exact)
 
 
 def _slant(a: Vector, b: Vector) -> float:

@@ -32,6 +32,7 @@ class Block(enum.Enum):
     TOO_NEAR = 'too near'
     DIRECTION_TIED = 'direction tied to the position'
     JOINT_LIMIT = 'joint limit'
+    BRANCH_ENDS = 'branch ends'
     SEARCH_ENDED = 'restarts used up'
     TIME = 'time used up'
 
@@ -41,7 +42,8 @@ class Reason:
     """Why a goal was not met.
 
     amount is in metres for TOO_FAR and TOO_NEAR, in radians for DIRECTION_TIED, in the joint's
-    unit for JOINT_LIMIT, a count for SEARCH_ENDED and seconds for TIME.
+    unit for JOINT_LIMIT, the largest joint move to the other branch for BRANCH_ENDS, a count for
+    SEARCH_ENDED and seconds for TIME.
     """
 
     block: Block
@@ -59,7 +61,8 @@ class Solution:
 
     q: (n,) [rad or m]. position_error [m] and direction_error [rad] are those of FK at q;
     direction_error is 0 for a position-only goal. reason is None when SOLVED. self_motion: q is one
-    member of a continuous family of solutions, the one nearest to the seed.
+    member of a continuous family of solutions, the one nearest to the seed. other_branch: where
+    IkSolver.track could go on if the arm changed branch, None where it need not.
     """
 
     status: Status
@@ -69,6 +72,7 @@ class Solution:
     reason: Reason | None = None
     restarts: int = 0
     self_motion: bool = False
+    other_branch: Vector | None = None
 
     @property
     def solved(self) -> bool:
@@ -84,6 +88,20 @@ class BatchSolution:
     q: Vector
     position_error: Vector
     direction_error: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class PathSolution:
+    """A joint path for N goals.
+
+    q (N, n); solved (N,) bool; largest_move [rad or m] of any joint in any step; breaks: the points k
+    that no continuous motion reaches from point k - 1 (a branch ends there).
+    """
+
+    q: Vector
+    solved: NDArray[np.bool_]
+    largest_move: float
+    breaks: tuple[int, ...]
 
 
 def vector3(name: str, value: ArrayLike) -> Vector:

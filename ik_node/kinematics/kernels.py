@@ -384,7 +384,8 @@ def anneal(joints, tool, limits, goal, settings, first, last, state, q):
 # form (14, 3) describes an arm at its zero pose in the base frame, built by closed_form.py:
 # rows 0 w1, 1 c1 (axis 1), 2 u (axis 2, and 3, 4 up to sign), 3 c2, 4 c4 or W (end of the second
 # planar link), 5 l1 and 6 l2 (planar links, perpendicular to u), 7 w4, 8 w5, 9 c5, 10 p0, 11 d0,
-# 12 (kind, 1 if q5 is free, typical length), 13 signs of axes 2, 3, 4 against u.
+# 12 (kind, 1 if q5 is free, typical length), 13 (1 if this is exactly the arm's geometry, signs of
+# axes 3 and 4 against u).
 
 PARALLEL = 1.0  # axes 2, 3, 4 parallel
 WRIST = 2.0  # axes 2, 3 parallel; axes 4, 5 and the tool axis meet in one point W
@@ -1023,6 +1024,239 @@ def solve_many(joints, tool, limits, form, goals, settings, restarts, random_see
             _, errors[k, 0], errors[k, 1], solved[k] = anneal(
                 joints, tool, limits, goals[k], settings, 0, restarts + 1, state, q[k]
             )
+
+
+# --- paths -------------------------------------------------------------------------------------------
+
+SMALLEST_SHARE = 1.0 / 4096.0  # of a step: where even this is no smooth motion, the branch has ended
+BEND = 0.3  # a joint move may miss its linear prediction by this share and still be the same branch
+DEMANDED = 3.0  # times the linear prediction: no joint move of a step needs more than this
+LARGE_MOVE = 0.2  # rad or m: larger ones are looked at piece by piece
+
+
+@compiled
+def between(goal, start, share, out):
+    """Write out (9,): the goal that lies share of the way from start (9,) to goal (9,)."""
+    out[:] = goal
+    for i in range(3):
+        out[i] = start[i] + share * (goal[i] - start[i])
+    if not isnan(goal[3]):
+        size = 0.0
+        for i in range(3, 6):
+            out[i] = start[i] + share * (goal[i] - start[i])
+            size += out[i] * out[i]
+        size = 1.0 / sqrt(size) if size > 1e-12 else 1.0
+        for i in range(3, 6):
+            out[i] *= size
+
+
+@compiled
+def predict(joints, tool, limits, goal, settings, q, frames, work, step):
+    """Write step (n,): the joint move from q (n,) towards goal by the linear model, limits kept.
+
+    Frames are left at q. Returns (weighted error at q [m], largest joint move).
+    """
+    n = q.shape[0]
+    hessian, factor, jac = work[:n, :n], work[n : 2 * n, :n], work[2 * n : 3 * n, :6]
+    gradient, free = work[3 * n, :n], work[3 * n + 1, :n]
+    forward(joints, tool, q, frames)
+    position, direction = squared_errors(joints, frames, goal)
+    normal_equations(joints, frames, goal, settings[2], jac, hessian, gradient)
+    for i in range(n):
+        outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0)
+        free[i] = 0.0 if outward else 1.0
+    damped_step(hessian, gradient, free, 1e-8, 1e-3 * settings[2] * settings[2], factor, step)
+    largest = 0.0
+    for i in range(n):
+        largest = max(largest, abs(step[i]))
+    return sqrt(position + settings[2] * settings[2] * direction), largest
+
+
+@compiled
+def follow(joints, tool, limits, goal, settings, q, work):
+    """Move q (n,) to goal without leaving its branch, in place.
+
+    The way to goal is cut until each piece moves the joints as its linear prediction says; where
+    no piece is small enough, the branch ends and q stays at that point. Goals on the way need not
+    be reachable (4 effective DoF): there the nearest configuration serves. work (3 n + 8,
+    max(n, 9)) is scratch. Returns (solved, position error [m], direction error [rad]).
+    """
+    n, m = q.shape[0], joints.shape[0]
+    frames = np.empty((2 * m + 3, 3))
+    base = 3 * n + 4  # descend_lm and predict use the rows before
+    step, trial, start, target = work[base, :n], work[base + 1, :n], work[base + 2, :9], work[base + 3, :9]
+    clip(q, limits)
+    forward(joints, tool, q, frames)
+    start[:] = goal
+    start[:3] = frames[2 * m]
+    if not isnan(goal[3]):
+        start[3:6] = frames[2 * m + 1]
+    done, share = 0.0, 1.0
+    while done < 1.0:
+        share = min(share, 1.0 - done)
+        last = done + share >= 1.0
+        between(goal, start, 1.0 if last else done + share, target)
+        before, predicted = predict(joints, tool, limits, target, settings, q, frames, work, step)
+        trial[:] = q
+        descend_lm(joints, tool, limits, target, settings, 1e-8, trial, frames, work)
+        position, direction = squared_errors(joints, frames, target)
+        near = position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]
+        if not last:
+            near = near or sqrt(position + settings[2] * settings[2] * direction) <= BEND * before
+        missed = 0.0
+        for i in range(n):
+            missed = max(missed, abs(trial[i] - q[i] - step[i]))
+        if near and missed <= BEND * predicted + 1e-6:
+            q[:] = trial
+            done += share
+            share *= 2.0
+            continue
+        share *= 0.5
+        if share < SMALLEST_SHARE:
+            break
+    forward(joints, tool, q, frames)
+    position_error, direction_error = goal_errors(joints, frames, goal)
+    return done >= 1.0, position_error, direction_error
+
+
+@compiled
+def is_smooth(joints, tool, limits, goal, settings, q, arrived, work):
+    """Whether arrived (n,), a solution of goal, continues the branch of q (n,)."""
+    n = q.shape[0]
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    step = work[3 * n + 4, :n]
+    _, predicted = predict(joints, tool, limits, goal, settings, q, frames, work, step)
+    move = 0.0
+    for i in range(n):
+        move = max(move, abs(arrived[i] - q[i]))
+    if move <= min(DEMANDED * predicted + 1e-6, LARGE_MOVE):
+        return True
+    followed = q.copy()
+    if not follow(joints, tool, limits, goal, settings, followed, work)[0]:
+        return False
+    gap = 0.0
+    for i in range(n):
+        gap = max(gap, abs(followed[i] - arrived[i]))
+    return gap <= DISTINCT
+
+
+@compiled
+def advance(joints, tool, limits, form, goal, settings, q, before, work):
+    """Move q (n,) on to goal along its branch, in place: the nearest solution if it is a smooth step.
+
+    before (n,): the configuration before q, or q itself. What is nearest is measured from where the
+    motion would carry the arm, so that it passes straight through places where branches cross.
+    Else the branch is followed piece by piece. Returns (solved, position error [m], direction error
+    [rad]); not solved: the branch has ended and q is its last point on the way.
+    """
+    n = q.shape[0]
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    step, trial, ahead = work[3 * n + 4, :n], work[3 * n + 5, :n], work[3 * n + 6, :n]
+    carried = 0.0
+    for i in range(n):
+        ahead[i] = 2.0 * q[i] - before[i]
+        carried = max(carried, abs(q[i] - before[i]))
+    clip(q, limits)
+    clip(ahead, limits)
+    if form[13, 0] != 0.0 and not isnan(goal[3]):
+        solved, position_error, direction_error, _ = nearest_solution(
+            joints, tool, limits, form, goal, settings, ahead, trial
+        )
+    else:
+        trial[:] = ahead
+        descend_lm(joints, tool, limits, goal, settings, 1e-8, trial, frames, work)
+        position, direction = squared_errors(joints, frames, goal)
+        solved = position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]
+        position_error, direction_error = goal_errors(joints, frames, goal)
+    if solved:
+        move, missed = 0.0, 0.0
+        for i in range(n):
+            move = max(move, abs(trial[i] - q[i]))
+            missed = max(missed, abs(trial[i] - ahead[i]))
+        smooth = missed <= BEND * carried
+        if not smooth:
+            _, predicted = predict(joints, tool, limits, goal, settings, q, frames, work, step)
+            smooth = move <= min(DEMANDED * predicted + 1e-6, LARGE_MOVE)
+        if smooth:
+            q[:] = trial
+            return True, position_error, direction_error
+    return follow(joints, tool, limits, goal, settings, q, work)
+
+
+@compiled
+def advance_path(joints, tool, limits, form, goals, settings, order, q, path):
+    """Advance along goals (N, 9) in the given order of row numbers from q (n,), writing path (N, n).
+
+    Returns how many goals were met before the branch ended.
+    """
+    n = q.shape[0]
+    work = np.empty((3 * n + 8, max(n, 9)))
+    before, now = q.copy(), q.copy()
+    for k in range(order.shape[0]):
+        now[:] = q
+        if not advance(joints, tool, limits, form, goals[order[k]], settings, q, before, work)[0]:
+            return k
+        path[order[k]] = q
+        before[:] = now
+    return order.shape[0]
+
+
+@compiled
+def formula_path(joints, tool, limits, period, form, goals, settings, seed, found, counts):
+    """formula_solutions of every goal (N, 9) into found (N, 16, n) and counts (N,)."""
+    for k in range(goals.shape[0]):
+        counts[k] = formula_solutions(joints, tool, limits, period, form, goals[k], settings, seed, found[k])
+
+
+@compiled
+def largest_move(period, a, b):
+    """Largest single joint move between configurations a and b (n,), whole periods left out."""
+    most = 0.0
+    for i in range(a.shape[0]):
+        gap = b[i] - a[i]
+        if period[i] > 0.0:
+            gap -= period[i] * floor(gap / period[i] + 0.5)
+        most = max(most, abs(gap))
+    return most
+
+
+@compiled
+def best_branch(period, found, counts, costs, came_from, choice):
+    """Choose one row of found (N, k, n) per point so that the largest joint move is least.
+
+    Dynamic programming twice: first for the least largest move, then for the least sum of moves
+    among the paths that keep to it. counts (N,): rows in use, at least 1. costs (2, k) is scratch,
+    came_from (N, k) too. Writes choice (N,) and returns the largest move.
+    """
+    points, rows = found.shape[0], found.shape[1]
+    bound = inf
+    for stage in range(2):
+        for j in range(counts[0]):
+            costs[0, j] = 0.0
+        for k in range(1, points):
+            for j in range(counts[k]):
+                costs[1, j], came_from[k, j] = inf, 0
+                for i in range(counts[k - 1]):
+                    move = largest_move(period, found[k - 1, i], found[k, j])
+                    if stage == 0:
+                        cost = max(costs[0, i], move)
+                    else:
+                        cost = costs[0, i] + move if move <= bound else inf
+                    if cost < costs[1, j]:
+                        costs[1, j], came_from[k, j] = cost, i
+            for j in range(rows):
+                costs[0, j] = costs[1, j]
+        last = points - 1
+        best = 0
+        for j in range(counts[last]):
+            if costs[0, j] < costs[0, best]:
+                best = j
+        if stage == 0:
+            bound = costs[0, best]
+    for k in range(points - 1, -1, -1):
+        choice[k] = best
+        best = came_from[k, best] if k > 0 else best
+    return bound
 
 
 # --- best effort -------------------------------------------------------------------------------------

@@ -16,7 +16,18 @@ from ik_node.kinematics.annealing import Annealing, Found
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.closed_form import NO_FORM, recognise
 from ik_node.kinematics.errors import InputError
-from ik_node.kinematics.goal import BatchSolution, Block, Goal, Reason, Solution, Status, Vector, pack_goals
+from ik_node.kinematics.goal import (
+    BatchSolution,
+    Block,
+    Goal,
+    PathSolution,
+    Reason,
+    Solution,
+    Status,
+    Vector,
+    pack_goals,
+)
+from ik_node.kinematics.paths import best_path
 
 METHODS = ('lm',)
 BATCH_PART = 1024  # goals that one thread takes at a time
@@ -201,6 +212,55 @@ class IkSolver:
             for _ in pool.map(solve_part, parts):
                 pass
         return BatchSolution(solved, q, errors[:, 0], errors[:, 1])
+
+    def track(self, goal: Goal, q: ArrayLike, before: ArrayLike | None = None) -> Solution:
+        """Follow a moving goal from configuration q (n,) without leaving its branch.
+
+        before: the configuration before q, where there is one; it lets the arm pass straight through
+        places where branches cross. SOLVED: the next configuration, reached by a continuous motion.
+        Where the branch ends on the way (joint limit, singularity) the status is NOT_FOUND, q the
+        last configuration of the branch, the reason says what ended it, and other_branch is where
+        another branch meets the goal: the caller decides whether to jump. A goal that nothing can
+        meet is answered as by solve.
+        """
+        arm = self.arm
+        now = arm.checked(q, 'q')
+        last = now.copy() if before is None else arm.checked(before, 'before')
+        form = NO_FORM if self.closed_form is None else self.closed_form.constants
+        work = np.empty((3 * arm.n + 8, max(arm.n, 9)))
+        solved, position_error, direction_error = kernels.advance(
+            arm.joints, arm.tool, arm.limits, form, goal.packed, self._search.settings, now, last, work
+        )
+        if solved:
+            return Solution(Status.SOLVED, now, position_error, direction_error)
+        other = self.solve(goal, now)
+        if not other.solved:
+            return other
+        move = float(np.abs(other.q - now).max())
+        at_limit = (now <= arm.lower) | (now >= arm.upper)
+        joint = arm.joint_names[int(at_limit.argmax())] if at_limit.any() else None
+        cause = 'at a singularity' if joint is None else f'at the limit of joint {joint}'
+        sentence = f'the branch ends {cause}; another one goes on after a joint move of {move:.3g}'
+        reason = Reason(Block.BRANCH_ENDS, move, sentence, joint)
+        return Solution(Status.NOT_FOUND, now, position_error, direction_error, reason, other_branch=other.q)
+
+    def solve_path(
+        self, positions: ArrayLike, directions: ArrayLike | None = None, seed: ArrayLike | None = None
+    ) -> PathSolution:
+        """Find the joint path for goals (N, 3) [m], (N, 3) unit or None, whose largest joint move is least.
+
+        Dynamic programming over all solutions of every point, so that the branch taken at the start
+        is the one that lasts. seed (n,): settles what the goals leave free. Points without a solution
+        are not solved and hold the seed. Raises InputError for wrong shapes or values.
+        """
+        goals = pack_goals(positions, directions)
+        start = self._start(seed)
+
+        def every(k: int, near: Vector) -> Vector:
+            goal = Goal(goals[k, :3], None if directions is None else goals[k, 3:6])
+            return np.array([solution.q for solution in self.solve_all(goal, near)]).reshape(-1, self.arm.n)
+
+        return best_path(self.arm, self.closed_form, goals, self._search.settings, start, every)
 
     def errors(self, goal: Goal, q: ArrayLike) -> tuple[float, float]:
         """Return (position error [m], direction error [rad]) of configuration q (n,) by FK."""
