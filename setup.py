@@ -31,6 +31,7 @@ setup(
     zip_safe=False,  # numba keeps its compiled kernels beside the source
     python_requires='>=3.10',
     install_requires=[
+        'lxml>=4.8',
         'lxml>=4.6',
         'numba>=0.57',
         'numpy>=1.21',
@@ -56,6 +57,7 @@ setup(
         ],
         # What ruff and mypy object to changes from release to release, hence the upper bounds.
         'test': [
+            'catkin-pkg',
             'hypothesis>=6.100',
             'import-linter>=2.5,<3',
             'mypy>=2.4,<2.5',
