@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,38 @@ def test_files(tmp_path: Path) -> None:
         load_description('a\0b.urdf')
     with pytest.raises(InputError, match=r'no \.xacro file, so it takes no arguments; got "length"'):
         load_description(tmp_path / 'arm.urdf', {'length': '1'})
+
+
+@pytest.mark.parametrize('name', ['arm.urdf', 'arm.xacro'])
+def test_meshes_beside_the_file_are_named_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """RViz gets the text by topic: a name relative to the file would mean nothing to it."""
+    folder = tmp_path / 'my arm & co'
+    (folder / 'assets').mkdir(parents=True)
+    mesh = folder / 'assets' / 'a part.stl'
+    mesh.touch()
+    monkeypatch.chdir(tmp_path)
+    others = (
+        'assets/none.stl',
+        'long' * 1000,
+        'assets',
+        'package://none/a.stl',
+        '/none/a.stl',
+        'http://example.org/a.stl',
+    )
+    visuals = ''.join(
+        f'<visual><geometry>\n<mesh scale="1 1 1" filename="{filename}"/></geometry></visual>'
+        for filename in ('assets/a part.stl', *others)
+    )
+    (folder / name).write_text(GOOD.replace('<link name="tool"/>', f'<link name="tool">{visuals}</link>'))
+    text = load_description(Path('my arm & co') / name)
+    found, *rest = re.findall(r'filename="(.*?)"', text)
+    assert found == mesh.as_uri()
+    assert tuple(rest) == others
+    assert not [
+        warning for warning in read_urdf(text).warnings if 'a part' in warning or 'a%20part' in warning
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,21 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import xacro
 
 from ik_node.kinematics.errors import FileError, InputError, XacroError, listed
 from ik_node.kinematics.urdf_xml import refuse_doctype
 
+_MESH = re.compile(r'(<mesh\b[^<>]*?\bfilename\s*=\s*)(["\'])([^"\'<>]*)\2')
 _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)["\']')
 
 
 def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] | None = None) -> str:
     """Return the URDF text of a .urdf or .xacro file, xacro expanded with mappings for its xacro:arg.
 
+    Meshes that it names relative to its own place get their whole name there, as file://.
     Errors of read_urdf then count the lines of the expanded text.
     Raises FileError for a file that cannot be read, XmlError and XacroError for xacro that cannot be
     expanded, InputError for mappings where nothing is expanded.
@@ -31,10 +34,25 @@ def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] |
     text = _decoded(file, data)
     if file.suffix.lower() == '.xacro':
         refuse_doctype(text)
-        return _expanded(file, mappings or {})
+        return _with_mesh_places(_expanded(file, mappings or {}), file)
     if mappings:
         raise InputError(f'{file} is no .xacro file, so it takes no arguments; got {listed(mappings)}')
-    return text
+    return _with_mesh_places(text, file)
+
+
+def _with_mesh_places(text: str, file: Path) -> str:
+    """Name meshes by where they are: the text goes to others, such as RViz, that know nothing of the file."""
+
+    def placed(match: re.Match[str]) -> str:
+        before, quote, name = match.groups()
+        mesh = file.absolute().parent / name
+        try:
+            known = '://' not in name and not name.startswith('/') and mesh.is_file()
+        except OSError:  # such as a name that is too long
+            known = False
+        return f'{before}{quote}{mesh.as_uri()}{quote}' if known else match[0]
+
+    return _MESH.sub(placed, text)
 
 
 def _beside(file: Path) -> str:
@@ -102,7 +120,7 @@ def _is_missing(filename: str) -> bool:
     if separator and scheme == 'package':
         package, _, inside = rest.partition('/')
         return not any(os.access(share / inside, os.F_OK) for share in _shares(package))
-    name = rest if separator and scheme == 'file' else filename
+    name = unquote(rest) if separator and scheme == 'file' else filename
     return name.startswith('/') and not os.access(name, os.F_OK)
 
 

@@ -73,12 +73,14 @@ def parse_xml(text: str, notes: Notes) -> Element:
     if not isinstance(text, str):
         raise InputError(f'a URDF must be text (str), got {type(text).__name__}')
     text = text.removeprefix('\ufeff')
-    shown = text.strip()[:80]
-    if not shown:
-        raise XmlError('the description is empty: a URDF starts with <robot name="...">')
     if '<' not in text:
-        hint = ' (to read a file use Arm.from_file)' if shown.endswith(('.urdf', '.xacro')) else ''
-        raise XmlError(f'line 1: "{shown}" is no XML: a URDF starts with <robot name="...">{hint}')
+        shown = text.strip()[:80]
+        raise XmlError(
+            f'line 1: "{shown}" is no XML: a URDF starts with <robot name="...">'
+            + (' (to read a file use Arm.from_file)' if shown.endswith(('.urdf', '.xacro')) else '')
+            if shown
+            else 'the description is empty: a URDF starts with <robot name="...">'
+        )
     refuse_doctype(text)
     root = _parse(_without_declaration(text, notes))
     for element in root.iter(etree.Element):
