@@ -1,0 +1,410 @@
+"""arm.launch.py and the RViz configuration: what is started and with what; a real run where launch exists."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ik_node import Arm, InputError, UrdfError
+from ik_node.kinematics.tracks import TRACKS
+from ik_node.kinematics.urdf import load_description, read_urdf
+
+ROOT = Path(__file__).resolve().parents[1]
+LAUNCH_FILE = ROOT / 'launch' / 'arm.launch.py'
+FLAGS = {
+    'rviz': 'rviz2',
+    'viewer': 'ik_viewer',
+    'gui': 'joint_state_publisher_gui',
+}
+
+
+def module_of_launch_file() -> ModuleType:
+    spec = importlib.util.spec_from_file_location('arm_launch', LAUNCH_FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Record(SimpleNamespace):
+    """Anything of the launch packages: it remembers what it was given."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(given=given, **named)
+
+
+@pytest.fixture
+def arm_launch(monkeypatch) -> ModuleType:
+    """The launch file, run with records in place of the launch packages, so that it is tested without ROS."""
+    names = {
+        'launch': ('LaunchContext', 'LaunchDescription'),
+        'launch.actions': ('DeclareLaunchArgument', 'OpaqueFunction', 'Shutdown'),
+        'launch_ros': (),
+        'launch_ros.actions': ('Node',),
+        'launch_ros.parameter_descriptions': ('ParameterValue',),
+    }
+    for package, classes in names.items():
+        module = ModuleType(package)
+        for name in classes:
+            setattr(module, name, type(name, (Record,), {}))
+        monkeypatch.setitem(sys.modules, package, module)
+    return module_of_launch_file()
+
+
+def started(module: ModuleType, **given: str) -> dict[str, Any]:
+    """Return the nodes that arguments start, by executable."""
+    values = {name: default for name, (default, _, _) in module.ARGUMENTS.items()}
+    assert given.keys() <= values.keys()
+    nodes = module.start(SimpleNamespace(launch_configurations=values | given))
+    return {node.executable: node for node in nodes}
+
+
+def parameters_of(node: Any) -> dict[str, Any]:
+    """Return the parameters that a node is given besides those of its files."""
+    merged: dict[str, Any] = {}
+    for entry in node.parameters:
+        if isinstance(entry, dict):
+            merged |= {
+                name: value.given[0] if isinstance(value, Record) else value for name, value in entry.items()
+            }
+    return merged
+
+
+# What is started
+
+
+def test_the_default_is_the_arm_its_node_and_rviz(arm_launch):
+    nodes = started(arm_launch)
+    assert set(nodes) == {'robot_state_publisher', 'ik_node', 'rviz2'}
+    text = parameters_of(nodes['robot_state_publisher'])['robot_description']
+    assert read_urdf(text).name == 'seed_arm'
+
+
+@pytest.mark.parametrize('flag', FLAGS)
+def test_each_flag_starts_one_more(arm_launch, flag):
+    without, with_it = started(arm_launch, **{flag: 'false'}), started(arm_launch, **{flag: 'True'})
+    assert set(with_it) - set(without) == {FLAGS[flag]}
+
+
+def test_tracks_are_those_of_the_package(arm_launch):
+    choices = arm_launch.ARGUMENTS['track'][2]
+    assert set(choices) == {'none', *TRACKS}
+    assert 'ik_goals' not in started(arm_launch, track='none')
+    assert parameters_of(started(arm_launch, track='spiral')['ik_goals'])['track'] == 'spiral'
+
+
+def test_all_that_is_started_is_installed(arm_launch):
+    setup, package = (ROOT / 'setup.py').read_text(), (ROOT / 'package.xml').read_text()
+    for node in started(arm_launch, viewer='true', gui='true', track='circle').values():
+        if node.package == 'ik_node':
+            assert f"'{node.executable} = ik_node." in setup
+        else:
+            assert f'<exec_depend>{node.package}</exec_depend>' in package
+
+
+def test_the_end_of_ik_node_ends_everything(arm_launch):
+    nodes = started(arm_launch, viewer='true')
+    assert [name for name, node in nodes.items() if hasattr(node, 'on_exit')] == ['ik_node']
+
+
+# With what
+
+
+@pytest.mark.parametrize(
+    ('node', 'module', 'settings'),
+    [
+        ('ik_node', 'ik_node.ros.settings', 'ArmSettings'),
+        ('ik_goals', 'ik_node.ros.settings', 'TrackSettings'),
+        ('ik_viewer', 'ik_node.viewer.node', 'ViewerSettings'),
+    ],
+)
+def test_parameters_exist_in_the_node_and_have_allowed_values(arm_launch, node, module, settings):
+    pytest.importorskip('rclpy', reason='the parameters are declared with rclpy')
+    pytest.importorskip(module)
+    nodes = started(
+        arm_launch,
+        base_link='base_link',
+        tip_link='link5',
+        tool_axis='-x',
+        tool_point='[0.083, 0, 0.01]',
+        viewer='true',
+        track='figure_eight',
+        use_sim_time='true',
+    )
+    given = parameters_of(nodes[node])
+    assert given.pop('use_sim_time') is True  # which rclpy declares for every node
+    assert given['tool_axis'] == [-1.0, 0.0, 0.0]
+    assert given['tool_point'] == [0.083, 0.0, 0.01]
+    getattr(importlib.import_module(module), settings)(**given)  # refuses unknown names and forbidden values
+
+
+def test_what_is_not_given_is_left_to_the_parameter_file(arm_launch, tmp_path):
+    file = tmp_path / 'mine.yaml'
+    file.write_text('/**:\n  ros__parameters:\n    speed_scaling: 0.2\n')
+    nodes = started(arm_launch, viewer='true', params_file=str(file))
+    assert nodes['ik_node'].parameters[0] == str(file)
+    assert set(parameters_of(nodes['ik_node'])) == {'use_sim_time'}
+    assert set(parameters_of(nodes['ik_viewer'])) == {'use_sim_time'}
+
+
+def test_a_link_whose_name_looks_like_a_number_stays_a_string(arm_launch):
+    tip = started(arm_launch, tip_link='007')['ik_node'].parameters[-1]['tip_link']
+    assert (tip.given, tip.value_type) == (('007',), str)
+
+
+def test_the_track_lies_in_the_base_link(arm_launch):
+    assert parameters_of(started(arm_launch, track='line')['ik_goals'])['frame'] == 'base_link'
+    given = parameters_of(started(arm_launch, track='line', base_link='link1')['ik_goals'])
+    assert given['frame'] == 'link1'
+
+
+@pytest.mark.parametrize(
+    ('text', 'axis'),
+    [
+        ('z', (0, 0, 1)),
+        ('-y', (0, -1, 0)),
+        ('+x', (1, 0, 0)),
+        ('0 0.6 -0.8', (0, 0.6, -0.8)),
+        ('[1,0,0]', (1, 0, 0)),
+    ],
+)
+def test_tool_axis(arm_launch, text, axis):
+    assert arm_launch.vector('tool_axis', text) == list(map(float, axis))
+
+
+@pytest.mark.parametrize('text', ['up', '0 0', '0 0 1 0', 'xx', '[a, b, c]'])
+def test_a_bad_tool_axis_is_named(arm_launch, text):
+    with pytest.raises(InputError, match='tool_axis must be') as caught:
+        started(arm_launch, tool_axis=text)
+    assert text in str(caught.value)
+
+
+def test_namespaces_hold_every_node_and_tf(arm_launch):
+    nodes = started(arm_launch, namespace='left', viewer='true', gui='true', track='circle')
+    assert {node.namespace for node in nodes.values()} == {'left'}
+    assert {name for name, node in nodes.items() if ('/tf', 'tf') in getattr(node, 'remappings', [])} == {
+        'robot_state_publisher',
+        'ik_node',
+        'rviz2',
+    }
+    targets = [target for node in nodes.values() for _, target in getattr(node, 'remappings', [])]
+    assert not [target for target in targets if target.startswith('/')]
+
+
+# Which description
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A folder whose name has spaces, as home and working directory, with one .urdf of another root."""
+    folder = tmp_path / 'my arms'
+    folder.mkdir()
+    text = load_description(ROOT / 'urdf' / 'moveo_like.urdf.xacro').replace('base_link', 'table top')
+    (folder / 'an arm.urdf').write_text(text)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv('HOME', str(folder))
+    return folder
+
+
+@pytest.mark.parametrize('given', ['an arm.urdf', './an arm.urdf', '~/an arm.urdf', '../my arms/an arm.urdf'])
+def test_any_path_to_a_description(arm_launch, folder, given):
+    nodes = started(arm_launch, description_file=given)
+    text = parameters_of(nodes['robot_state_publisher'])['robot_description']
+    assert text == (folder / 'an arm.urdf').read_text()
+    assert nodes['rviz2'].arguments[2:] == ['-f', 'table top']
+
+
+def test_a_shipped_arm_by_name(arm_launch):
+    nodes = started(arm_launch, description_file='xarm5_like')
+    assert 'name="xarm5_like"' in parameters_of(nodes['robot_state_publisher'])['robot_description']
+
+
+def test_xacro_arguments_reach_the_file(arm_launch, folder):
+    (folder / 'two.xacro').write_text(
+        '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="prefix" default=""/>'
+        '<link name="$(arg prefix)base"/></robot>'
+    )
+    nodes = started(arm_launch, description_file='two.xacro', xacro_args="prefix:='left hand_'")
+    assert nodes['rviz2'].arguments[-1] == 'left hand_base'
+    with pytest.raises(InputError, match='xacro_args'):
+        started(arm_launch, description_file='two.xacro', xacro_args='prefix=left_')
+
+
+def test_a_wrong_description_is_said_in_one_sentence(arm_launch, folder):
+    with pytest.raises(InputError, match=r'no file .*my arms/none\.urdf.*seed_arm') as caught:
+        started(arm_launch, description_file='none.urdf')
+    assert '\n' not in str(caught.value)
+    (folder / 'bad.urdf').write_text('<robot name="r">')
+    with pytest.raises(UrdfError):
+        started(arm_launch, description_file='bad.urdf')
+    with pytest.raises(InputError, match='params_file'):
+        started(arm_launch, params_file='none.yaml')
+
+
+# RViz
+
+
+@pytest.fixture
+def rviz() -> dict[str, Any]:
+    yaml = pytest.importorskip('yaml')
+    return yaml.safe_load((ROOT / 'config' / 'ik_node.rviz').read_text())['Visualization Manager']
+
+
+def named(entries: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    (found,) = [entry for entry in entries if entry['Class'] == f'rviz_default_plugins/{kind}']
+    return found
+
+
+def test_rviz_listens_and_speaks_to_the_node_in_any_namespace(rviz):
+    displays, tools = rviz['Displays'], rviz['Tools']
+    topics = {
+        'robot_description': named(displays, 'RobotModel')['Description Topic'],
+        'ik_node/markers': named(displays, 'MarkerArray')['Topic'],
+        'goal_pose': named(tools, 'SetGoal')['Topic'],
+        'goal_point': named(tools, 'PublishPoint')['Topic'],
+    }
+    assert {name: topic['Value'] for name, topic in topics.items()} == {name: name for name in topics}
+    assert {topic['Reliability Policy'] for topic in topics.values()} == {'Reliable'}
+    # A description is sent once; the goal of yesterday must not move an arm that starts today.
+    durable = {name for name, topic in topics.items() if topic['Durability Policy'] == 'Transient Local'}
+    assert durable == {'robot_description'}
+
+
+def test_rviz_stands_on_the_root_of_every_shipped_arm(rviz):
+    frame = rviz['Global Options']['Fixed Frame']
+    roots = {read_urdf(load_description(path)).root for path in (ROOT / 'urdf').glob('*.urdf.xacro')}
+    assert roots == {frame}
+    assert named(rviz['Displays'], 'RobotModel')['Enabled']
+    assert named(rviz['Displays'], 'Grid')['Reference Frame'] == '<Fixed Frame>'
+
+
+# With the launch packages
+
+
+@pytest.fixture
+def launch_context() -> type:
+    pytest.importorskip('launch_ros', reason="ROS 2's launch is not installed here, and PyPI has none")
+    return importlib.import_module('launch').LaunchContext
+
+
+@pytest.mark.usefixtures('launch_context')
+def test_every_argument_says_what_it_is_for():
+    description = module_of_launch_file().generate_launch_description()
+    arguments = {argument.name: argument for argument in description.get_launch_arguments()}
+    assert {'description_file', 'tip_link', 'base_link', 'tool_axis', 'namespace', 'rviz'} <= arguments.keys()
+    for argument in arguments.values():
+        assert len(argument.description) > 10
+        assert argument.default_value is not None
+    assert set(arguments['track'].choices) == {'none', *TRACKS}
+    assert {'true', 'false'} <= set(arguments['use_sim_time'].choices)
+
+
+def test_launch_itself_takes_the_arguments(launch_context):
+    def nodes(**given: str) -> list[str]:
+        context = launch_context()
+        context.launch_configurations.update(given)
+        found = []
+        for entity in module_of_launch_file().generate_launch_description().entities:
+            found += entity.visit(context) or []
+        return [node.node_executable for node in found]
+
+    assert nodes() == ['robot_state_publisher', 'ik_node', 'rviz2']
+    everything = nodes(
+        rviz='false', viewer='true', gui='true', track='circle', tool_axis='-x', namespace='a/b'
+    )
+    assert everything[2:] == ['ik_viewer', 'joint_state_publisher_gui', 'ik_goals']
+    with pytest.raises(RuntimeError, match='square'):
+        nodes(track='square')
+    with pytest.raises(InputError, match='no file'):
+        nodes(description_file='none.urdf')
+
+
+@pytest.fixture
+def ros2_launch(launch_context):
+    """A function that starts the launch file in a session of its own, so that SIGINT can go to it alone."""
+    assert launch_context
+    if shutil.which('ros2') is None:
+        pytest.skip('the command ros2 is not installed here')
+    packages = pytest.importorskip('ament_index_python.packages')
+    for package in ('robot_state_publisher', 'ik_node'):
+        try:
+            packages.get_package_prefix(package)
+        except packages.PackageNotFoundError:
+            pytest.skip(f'the ROS package {package} is not installed here')
+    running = []
+
+    def start(*arguments: str, domain: int) -> subprocess.Popen[str]:
+        environment = os.environ | {
+            'ROS_DOMAIN_ID': str(domain),
+            'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
+            'PYTHONUNBUFFERED': '1',
+        }
+        command = ['ros2', 'launch', str(LAUNCH_FILE), 'rviz:=false', *arguments]
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.mark.parametrize('namespace', ['', 'left/arm'])
+def test_a_launched_arm_goes_to_its_goal_and_stops_on_ctrl_c(ros2_launch, namespace):
+    harness = pytest.importorskip('node_harness')
+    rclpy = pytest.importorskip('rclpy')
+    domain = 80 + os.getpid() % 20
+    process = ros2_launch(f'namespace:={namespace}' if namespace else 'gui:=false', domain=domain)
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain)
+    client = harness.Client(context, namespace)
+    try:
+        client.wait_ready()
+        arm = Arm.from_file(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
+        q = np.array([0.4, 0.5, -0.9, -0.6, 0.8])
+        goal = arm.robot.link_pose('tool0', dict(zip(arm.joint_names, q, strict=True)))
+        position, direction = arm.fk(q)
+
+        def arrived() -> bool:
+            place, along = arm.fk(client.position(*arm.joint_names))
+            return bool(np.linalg.norm(place - position) < 1e-4 and along @ direction > 1 - 1e-6)
+
+        assert not arrived()
+        client.send('goal_pose', client.pose(goal))
+        client.wait(arrived, 'the arm to arrive')
+    finally:
+        client.close()
+        rclpy.shutdown(context=context)
+        process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert 'Traceback' not in output
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # nothing of it is left
+
+
+def test_a_wrong_file_ends_the_launch_with_its_reason(ros2_launch):
+    process = ros2_launch('description_file:=none.urdf', domain=80 + os.getpid() % 20)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert 'there is no file' in output
+    assert 'Traceback' not in output
