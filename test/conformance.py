@@ -59,9 +59,10 @@ class Subject:
     def new_solver(self, **options) -> IkSolver:
         """The pipeline is IkSolver as a user makes it; a descent is the same without its closed form."""
         options = {'restarts': self.effort.restarts, **options}
+        tolerances = {'position_tolerance': TOLERANCE, 'direction_tolerance': TOLERANCE}
         if self.method == 'pipeline':
-            return IkSolver(self.arm, **options)
-        solver = IkSolver(self.arm, method=self.method, **options)
+            return IkSolver(self.arm, **tolerances, **options)
+        solver = IkSolver(self.arm, method=self.method, **tolerances, **options)
         solver.closed_form = None
         return solver
 

@@ -73,12 +73,17 @@ def missed_share(distinct: int, successes: int) -> float:
 
 
 def _with_turns(arm: Arm, found: Vector, seed: Vector) -> Vector:
-    """Add to found (k, n) every whole-turn variant within finite limits; infinite ones take the nearest."""
+    """Add to found (k, n) every whole-turn variant within finite limits; infinite ones take the nearest.
+
+    A joint that moves neither tool point nor tool axis stays: its turns belong to one family.
+    """
     rows: list[tuple[float, ...]] = []
     for q in found:
         choices = []
-        for value, near, low, high, period in zip(q, seed, arm.lower, arm.upper, arm.period, strict=True):
-            if period == 0.0:
+        for value, near, low, high, period, idle in zip(
+            q, seed, arm.lower, arm.upper, arm.period, arm.idle, strict=True
+        ):
+            if period == 0.0 or idle:
                 choices.append([value])
             elif not math.isfinite(high - low):
                 choices.append([value + period * round((near - value) / period)])

@@ -173,17 +173,28 @@ class Arm:
         """Generic rank of the Jacobian of the tool point alone: 3 is all that a place can ask."""
         return self._generic_rank(3)
 
+    @cached_property
+    def idle(self) -> NDArray[np.bool_]:
+        """Which joints (n,) move neither tool point nor tool axis, wherever the arm is."""
+        columns = np.abs(self._random_jacobians()).max(axis=(0, 1))
+        return _frozen(columns <= RANK_TOLERANCE)
+
     def _generic_rank(self, rows: int) -> int:
         """Largest rank of the Jacobian's first rows at random configurations, lengths scaled by the reach."""
+        ranks = []
+        for jacobian in self._random_jacobians():
+            values = np.linalg.svd(jacobian[:rows], compute_uv=False)
+            ranks.append(int((values > RANK_TOLERANCE * values[0]).sum()))
+        return max(ranks)
+
+    def _random_jacobians(self) -> list[Vector]:
+        """Jacobians (6, n) at random configurations, lengths as shares of the reach."""
         rng = np.random.default_rng(0)
         reach = max(self.reach, 1e-9)
         scale = np.array([1 / reach, 1 / reach, 1 / reach, 1.0, 1.0, 1.0])[:, None]
         span = np.where(self.prismatic, reach, 1.0)
-        ranks = []
-        for q in rng.uniform(-np.pi, np.pi, (16, self.n)) * span:
-            values = np.linalg.svd((self.jacobian(q) * scale * span)[:rows], compute_uv=False)
-            ranks.append(int((values > RANK_TOLERANCE * values[0]).sum()))
-        return max(ranks)
+        configurations = rng.uniform(-np.pi, np.pi, (16, self.n)) * span
+        return [self.jacobian(q) * scale * span for q in configurations]
 
     def describe(self) -> str:
         """Say in one plain sentence what this arm can do with this tool."""

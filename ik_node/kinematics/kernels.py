@@ -167,6 +167,7 @@ def clip(q, limits):
 
 
 FIRST_DAMPING = 1e-2  # of a descent that starts far away
+AIM = 1e-6  # m and rad: descents go on to here, however coarse the tolerances
 
 # --- descents --------------------------------------------------------------------------------------
 
@@ -245,7 +246,7 @@ def descend_lm(joints, tool, limits, goal, settings, damping, q, frames, work):
     """Bounded Levenberg-Marquardt descent from q (n,), in place; frames are left at the returned q.
 
     Joints at a limit that the gradient pushes further out are frozen for the step; the step is
-    clipped to the limits. Ends at both tolerances, at a local minimum or after the iterations
+    clipped to the limits. Ends within AIM and both tolerances, at a local minimum or after the iterations
     allowed. damping: of the first step. Returns the number of iterations.
     """
     n = q.shape[0]
@@ -257,8 +258,8 @@ def descend_lm(joints, tool, limits, goal, settings, damping, q, frames, work):
         work[3 * n + 2, :n],
         work[3 * n + 3, :n],
     )
-    position_goal = settings[0] * settings[0]
-    direction_goal = settings[1] * settings[1]
+    position_goal = min(settings[0], AIM) ** 2
+    direction_goal = min(settings[1], AIM) ** 2
     weight = settings[2]
     most = int(settings[3])
     base = 1e-3 * weight * weight

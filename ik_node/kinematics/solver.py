@@ -42,16 +42,19 @@ class IkSolver:
         *,
         method: str = 'lm',
         position_tolerance: float = 1e-6,
-        direction_tolerance: float = 1e-6,
+        direction_tolerance: float = 1e-4,
         restarts: int = 1000,
         time_budget: float = math.inf,
         random_seed: int = 0,
     ) -> None:
         """Compile or load the kernels for this arm.
 
-        method: one of METHODS. Tolerances in m and rad. restarts: random restarts after the descent
-        from the seed. time_budget: seconds after which the search gives up; the only option that
-        makes answers depend on the machine. Raises InputError for values out of range.
+        method: one of METHODS. Tolerances in m and rad say what counts as solved; answers are
+        sought to 1e-6 however coarse they are. (Files that write pi as 3.1416 tilt axes by some
+        1e-6 rad, so that "straight down" is just not reachable there: hence 1e-4 for directions.)
+        restarts: random restarts after the descent from the seed. time_budget: seconds after which
+        the search gives up; the only option that makes answers depend on the machine. Raises
+        InputError for values out of range.
         """
         if method not in METHODS:
             raise InputError(f'method must be one of {", ".join(METHODS)}, got {method!r}')

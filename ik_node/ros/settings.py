@@ -32,10 +32,10 @@ class ArmSettings:
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
     solver: str = parameter('lm', 'method of descent', choices=METHODS)
     position_tolerance: float = parameter(
-        1e-6, 'position error at which a goal is solved [m]', low=1e-12, high=1.0
+        1e-4, 'position error at which a goal is solved [m]', low=1e-12, high=1.0
     )
     direction_tolerance: float = parameter(
-        1e-6, 'direction error at which a goal is solved [rad]', low=1e-12, high=math.pi
+        1e-3, 'direction error at which a goal is solved [rad]', low=1e-12, high=math.pi
     )
     restarts: int = parameter(1000, 'random restarts of the search before it gives up', low=0, high=1_000_000)
     time_budget: float = parameter(0.05, 'time after which the search gives up [s]', low=1e-4, high=10.0)

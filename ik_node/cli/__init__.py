@@ -1,0 +1,1 @@
+"""Console scripts that need no ROS: ik_solve, ik_inspect, ik_reach."""

@@ -1,0 +1,84 @@
+"""What the console scripts share: an arm from the command line, and errors without a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ik_node.kinematics.arm import Arm
+from ik_node.kinematics.description import load_description
+from ik_node.kinematics.errors import IkError
+from ik_node.kinematics.urdf import read_urdf
+
+AXES = {'x': (1.0, 0.0, 0.0), 'y': (0.0, 1.0, 0.0), 'z': (0.0, 0.0, 1.0)}
+NAMED_AXES = {
+    sign + name: tuple(factor * v for v in axis)
+    for sign, factor in (('', 1.0), ('-', -1.0))
+    for name, axis in AXES.items()
+}
+
+
+def tool_axis(text: str) -> tuple[float, ...]:
+    """Read x, -x, y, -y, z, -z or three numbers with commas."""
+    if text in NAMED_AXES:
+        return NAMED_AXES[text]
+    try:
+        x, y, z = map(float, text.split(','))
+    except ValueError:
+        allowed = ', '.join(NAMED_AXES)
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is neither of {allowed} nor three numbers like 0,0.6,0.8'
+        ) from None
+    return x, y, z
+
+
+def arm_parser(description: str) -> argparse.ArgumentParser:
+    """Return a parser that knows the arguments of an arm."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument('description_file', help='.urdf or .xacro file of the robot')
+    parser.add_argument(
+        '--tip-link', help='link that carries the tool (default: tool0, else the end of the longest chain)'
+    )
+    parser.add_argument('--base-link', help='link that goals are relative to (default: the root link)')
+    parser.add_argument(
+        '--tool-axis',
+        type=tool_axis,
+        default=AXES['z'],
+        metavar='AXIS',
+        help='axis of the tool in the tip frame: x, y, z, --tool-axis=-x or like 0,0.6,0.8 (default: z)',
+    )
+    parser.add_argument(
+        '--tool-point',
+        type=float,
+        nargs=3,
+        default=(0.0, 0.0, 0.0),
+        metavar=('X', 'Y', 'Z'),
+        help='tool point in the tip frame [m]',
+    )
+    return parser
+
+
+def read_arm(arguments: argparse.Namespace) -> Arm:
+    """Return the arm that the arguments name. Raises IkError."""
+    robot = read_urdf(load_description(arguments.description_file))
+    return Arm(
+        robot,
+        arguments.tip_link,
+        tool_axis=arguments.tool_axis,
+        tool_point=arguments.tool_point,
+        base_link=arguments.base_link,
+    )
+
+
+def run(script: Callable[..., int], *given: Any) -> int:
+    """Run a script; an error of ik_node becomes one line and exit code 2, Ctrl-C exit code 130."""
+    try:
+        return script(*given)
+    except IkError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print('stopped', file=sys.stderr)
+        return 130

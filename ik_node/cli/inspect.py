@@ -1,0 +1,115 @@
+"""ik_inspect: what an arm is and what can be asked of it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ik_node.cli.arguments import AXES, arm_parser, read_arm, run
+from ik_node.kinematics.arm import Arm
+from ik_node.kinematics.goal import Goal
+from ik_node.kinematics.solver import IkSolver
+
+POSES = 20_000  # configurations sampled for the reach
+GOALS_BY_FORMULA, GOALS_BY_SEARCH = 500, 20  # goals whose solutions are counted
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Print joints, limits, reach, effective DoF per tool axis, family and number of solutions."""
+    return run(_inspect, arm_parser('Tell what an arm is and what can be asked of it.').parse_args(given))
+
+
+def _inspect(arguments: argparse.Namespace) -> int:
+    arm = read_arm(arguments)
+    print('\n'.join(_joints(arm) + _remarks(arm) + _reach(arm) + _tool_axes(arm)), flush=True)
+    print('\n'.join(_solutions(arm)))
+    return 0
+
+
+def _joints(arm: Arm) -> list[str]:
+    rows = [['joint', 'type', 'lower', 'upper', 'velocity']]
+    for i, name in enumerate(arm.joint_names):
+        unit = 'm' if arm.prismatic[i] else 'rad'
+        kind = 'prismatic' if arm.prismatic[i] else 'continuous' if arm.continuous[i] else 'revolute'
+        rows.append(
+            [
+                name,
+                kind,
+                f'{arm.lower[i]:.4g} {unit}',
+                f'{arm.upper[i]:.4g} {unit}',
+                f'{arm.velocity[i]:.3g} {unit}/s',
+            ]
+        )
+    widths = [max(len(row[k]) for row in rows) for k in range(5)]
+    head = f'{arm.name}: {arm.base_link} -> {arm.tip_link}'
+    return [head, ''] + [
+        '  '.join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def _remarks(arm: Arm) -> list[str]:
+    remarks = list(arm.robot.warnings)
+    for name, low, high, turns in zip(arm.joint_names, arm.lower, arm.upper, arm.period, strict=True):
+        if low == high:
+            remarks.append(f'joint "{name}" is locked at {low:.4g}')
+        elif turns and math.isfinite(high - low) and high - low > 2 * math.pi + 1e-6:
+            remarks.append(
+                f'joint "{name}" has a range of {math.degrees(high - low):.0f} deg: '
+                'more than a turn, or a placeholder that the real joint does not have'
+            )
+        if not low <= 0.0 <= high:
+            remarks.append(f'joint "{name}": zero is outside its limits')
+    return ['', *(f'note: {remark}' for remark in remarks)] if remarks else []
+
+
+def _reach(arm: Arm) -> list[str]:
+    shoulder = arm.joints[0, 3:6]
+    points = np.array([arm.fk(q)[0] for q in arm.sample(np.random.default_rng(0), POSES)])
+    distances = np.linalg.norm(points - shoulder, axis=1)
+    return [
+        '',
+        f'reach: {distances.min():.3f} to {distances.max():.3f} m from the first joint '
+        f'({POSES} random configurations; none can pass {arm.reach:.3f} m)',
+        f'height: {points[:, 2].min():.3f} to {points[:, 2].max():.3f} m in {arm.base_link}',
+    ]
+
+
+def _tool_axes(arm: Arm) -> list[str]:
+    lines = ['', arm.describe(), 'effective DoF per tool axis:']
+    dofs = {
+        name: Arm(arm.robot, arm.tip_link, axis, arm.tool_point, arm.base_link).effective_dof
+        for name, axis in AXES.items()
+    }
+    lines += [f'  {name}  {dof}' for name, dof in dofs.items()]
+    free = [name for name, dof in dofs.items() if dof >= 5]
+    if arm.effective_dof >= 5:
+        lines.append('any direction may be asked for at any place that the joint limits leave room for')
+    else:
+        lines.append('ask for places, and take the direction that the place allows (on_unreachable: closest)')
+        if free:
+            lines.append(f'a tool axis with full freedom: {" or ".join(free)}')
+    return lines
+
+
+def _solutions(arm: Arm) -> list[str]:
+    solver = IkSolver(arm)
+    form = solver.closed_form
+    count = GOALS_BY_SEARCH if form is None or not form.exact else GOALS_BY_FORMULA
+    counts = []
+    for q in arm.sample(np.random.default_rng(1), count):
+        counts.append(len(solver.solve_all(Goal(*arm.fk(q)), q)))
+    if form is None:
+        family = 'no closed form: solved by descents and restarts'
+    else:
+        family = f'closed form: {form.family.value}'
+        if not form.exact:
+            family += ' (nearly: each solution is polished on the true model)'
+    return [
+        '',
+        family,
+        f'solutions within the limits: {min(counts)} to {max(counts)}, median {int(np.median(counts))} '
+        f'({count} random reachable goals)',
+    ]

@@ -1,0 +1,115 @@
+"""ik_solve: one goal for one arm, all solutions, as text or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ik_node.cli.arguments import arm_parser, read_arm, run
+from ik_node.kinematics.arm import Arm
+from ik_node.kinematics.goal import Goal, Solution
+from ik_node.kinematics.solver import IkSolver
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Return 0 if the goal was solved, 1 if not, 2 for a file or a call that is wrong."""
+    parser = arm_parser('Solve position-plus-direction IK for one goal.')
+    parser.add_argument(
+        'position',
+        type=float,
+        nargs=3,
+        metavar=('X', 'Y', 'Z'),
+        help='place of the tool point [m], base frame',
+    )
+    parser.add_argument(
+        '--direction',
+        type=float,
+        nargs=3,
+        metavar=('DX', 'DY', 'DZ'),
+        help='where the tool axis points, any length (default: anywhere)',
+    )
+    parser.add_argument(
+        '--seed', type=float, nargs='+', help='joint values to stay near to [rad or m] (default: mid-range)'
+    )
+    parser.add_argument('--json', action='store_true', help='print JSON')
+    return run(_solve, parser.parse_args(given))
+
+
+def _solve(arguments: argparse.Namespace) -> int:
+    arm = read_arm(arguments)
+    solver = IkSolver(arm)
+    direction = arguments.direction
+    if direction is not None and any(direction):
+        direction = np.array(direction) / np.linalg.norm(direction)
+    goal = Goal(arguments.position, direction)
+    solution = solver.solve(goal, arguments.seed)
+    every = solver.solve_all(goal, arguments.seed) if solution.solved else []
+    if arguments.json:
+        print(json.dumps(_as_data(arm, solution, every), indent=2))
+    else:
+        print('\n'.join(_as_text(arm, solution, every)))
+    return 0 if solution.solved else 1
+
+
+def _as_data(arm: Arm, solution: Solution, every: Sequence[Solution]) -> dict[str, Any]:
+    def one(answer: Solution) -> dict[str, Any]:
+        return {
+            'q': answer.q.tolist(),
+            'position_error': answer.position_error,
+            'direction_error': answer.direction_error,
+            'self_motion': answer.self_motion,
+        }
+
+    reason = solution.reason
+    return {
+        'arm': arm.name,
+        'joint_names': list(arm.joint_names),
+        'status': solution.status.value,
+        'reason': reason
+        and {
+            'block': reason.block.value,
+            'amount': reason.amount,
+            'joint': reason.joint,
+            'sentence': str(reason),
+        },
+        **one(solution),
+        'solutions': [one(answer) for answer in every],
+    }
+
+
+def _as_text(arm: Arm, solution: Solution, every: Sequence[Solution]) -> list[str]:
+    lines = [
+        arm.describe(),
+        f'status           {solution.status.value}',
+        *([f'reason           {solution.reason}'] if solution.reason else []),
+        f'position error   {solution.position_error:.3g} m',
+        f'direction error  {solution.direction_error:.3g} rad',
+        '',
+        *_table(arm, solution if not every else None, every),
+    ]
+    if any(answer.self_motion for answer in every):
+        lines.append('Each stands for a family: the arm can move without moving the tool.')
+    return lines
+
+
+def _table(arm: Arm, best: Solution | None, every: Sequence[Solution]) -> list[str]:
+    """Return a column of joint values per solution: rad with degrees in brackets, m for prismatic joints."""
+    shown = [best] if best is not None else list(every[:8])
+    heads = ['nearest' if best is not None else f'solution {k + 1}' for k in range(len(shown))]
+    rows = [['joint', *heads]]
+    for i, name in enumerate(arm.joint_names):
+        values = [answer.q[i] for answer in shown]
+        unit = ['{:.5f} m' if arm.prismatic[i] else '{:.5f} ({:.1f} deg)'][0]
+        rows.append([name, *(unit.format(value, math.degrees(value)) for value in values)])
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    lines = [
+        '  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    if len(every) > len(shown):
+        lines.append(f'... and {len(every) - len(shown)} more; --json lists all')
+    return lines
