@@ -1,0 +1,97 @@
+"""solve_all against brute force."""
+
+from __future__ import annotations
+
+import functools
+import math
+from time import perf_counter
+
+import numpy as np
+
+from benchmarks.arms import Task
+from benchmarks.chain import Array
+from benchmarks.reference import Reference, in_threads
+from benchmarks.tables import Table, heading
+from ik_node import Goal, IkSolver
+
+GOALS = 200
+RESTARTS = 20_000
+SAME = 1e-3  # configurations closer than this in every joint are one solution
+
+
+def run(tasks: list[Task], scale: float) -> None:
+    """Print how many solutions each of the two ways finds, and what one of them misses."""
+    count = max(1, round(GOALS * scale))
+    heading(
+        'Every solution',
+        f"""{count} reachable goals per arm: solve_all against {RESTARTS} descents of an independent bounded
+        Levenberg-Marquardt solver from uniform random joints. Solutions within {SAME:g} in every joint
+        count as one; joints that move neither tool point nor tool axis are left out of the comparison.
+        Missed: found by brute force alone. More: found by solve_all alone. Wrong: returned, but not a
+        solution by the FK of this benchmark. Time: microseconds of the median solve_all.""",
+    )
+    if not hasattr(IkSolver, 'solve_all'):
+        print('left out: IkSolver has no solve_all')
+        return
+    table = Table('arm'.ljust(26), 'goals', 'brute force', 'solve_all', 'missed', 'more', 'wrong', 'time')
+    for task in tasks:
+        idle = idle_joints(task)
+        if task.arm.n - idle.sum() != task.arm.effective_dof:
+            continue
+        positions, directions, _ = task.goals(count, seed=2)
+        brute = functools.partial(Reference(task).solutions, restarts=RESTARTS)
+        expected = [distinct(task, q, ~idle) for q in in_threads(brute, positions, directions)]
+        solver = IkSolver(task.arm)
+        found, wrong, times = [], 0, []
+        for position, direction in zip(positions, directions, strict=True):
+            start = perf_counter()
+            solutions = solver.solve_all(Goal(position, direction))
+            times.append(perf_counter() - start)
+            q = np.array([solution.q for solution in solutions]).reshape(-1, task.arm.n)
+            wrong += np.count_nonzero(~task.good(q, position, direction))
+            found.append(distinct(task, q, ~idle))
+        table.row(
+            task.name,
+            count,
+            sum(map(len, expected)),
+            sum(map(len, found)),
+            sum(lacking(task, more, less) for more, less in zip(expected, found, strict=True)),
+            sum(lacking(task, more, less) for more, less in zip(found, expected, strict=True)),
+            wrong,
+            f'{1e6 * np.median(times):.1f}',
+        )
+
+
+def idle_joints(task: Task) -> Array:
+    """Whether a joint moves neither tool point nor tool axis, at any configuration (n,)."""
+    q = task.arm.sample(np.random.default_rng(3), 20)
+    idle = []
+    for joint in range(task.arm.n):
+        moved = q.copy()
+        moved[:, joint] += 1.0
+        idle.append(np.abs(np.subtract(task.chain.fk(q), task.chain.fk(moved))).max() < 1e-7)
+    return np.array(idle)
+
+
+def apart(task: Task, a: Array, b: Array) -> Array:
+    """Largest joint difference between rows of a (..., k) and b (..., k), endless joints modulo a turn."""
+    difference = a - b
+    endless = np.resize(task.arm.continuous, difference.shape)
+    turned = np.remainder(difference + math.pi, 2 * math.pi) - math.pi
+    return np.abs(np.where(endless, turned, difference)).max(-1, initial=0.0)
+
+
+def distinct(task: Task, q: Array, kept: Array) -> Array:
+    """Return one row for each group of rows of q (N, n) that are the same, idle joints set to zero."""
+    rest, rows = q * kept, []
+    while len(rest):
+        rows.append(rest[0])
+        rest = rest[apart(task, rest, rest[0]) > SAME]
+    return np.array(rows).reshape(-1, q.shape[1])
+
+
+def lacking(task: Task, more: Array, less: Array) -> int:
+    """Return how many rows of more (N, n) have no partner in less (M, n)."""
+    if not len(less):
+        return len(more)
+    return int(np.count_nonzero(apart(task, more[:, None], less[None]).min(axis=1) > SAME))
