@@ -34,11 +34,11 @@ check: $(READY)  ## Lint, formatting, types and who may import whom
 	@$(RUN) -m mypy
 	@$(VENV)/bin/lint-imports --no-logo
 
-bench: $(READY)  ## Measure the solver: success, times, and the ratio to scipy
-	@$(RUN) -m benchmarks.bench
+bench: $(READY)  ## Measure the solver beside its peers; BENCH='success --scale 0.1' for a part of it
+	@$(RUN) -m benchmarks.bench $(BENCH)
 
 clean:  ## Remove .venv and everything that was built
-	rm -rf $(VENV) build install log *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-bench build install log *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamp is taken away first, so that an interrupted set-up starts afresh.

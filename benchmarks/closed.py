@@ -10,7 +10,7 @@ from benchmarks.tables import Table, heading, microseconds, percent, times_as_fa
 from ik_node import IkSolver
 
 GOALS = 1000
-ROUNDS = 5
+ROUNDS = 11
 OWN = ['own', 'own_goal', 'own_batch']
 PEERS = ['eaik_closed', 'eaik_helped', 'eaik_batch']
 

@@ -56,15 +56,16 @@ class Reference:
 
     def best_effort(
         self, position: Array, direction: Array, restarts: int, seed: int = 0
-    ) -> tuple[float, float]:
-        """Return the least position error [m] found and the least direction error [rad] that it leaves."""
+    ) -> tuple[float, float, Array]:
+        """Return the least position error [m], the least direction error [rad] that it leaves, and q (n,)."""
         q = self.starts(restarts, seed)
         target = np.concatenate([position, direction])
         weights = 0.3 * self.scale * np.array(WEIGHTS)
         errors = descend_all(*self.model, self.limits, target, weights, ITERATIONS, q)
         least = errors[:, 0].min()
-        chord = errors[errors[:, 0] <= least + POSITION_SLACK, 1].min()
-        return float(least), 2.0 * math.asin(min(1.0, chord / 2.0))
+        chords = np.where(errors[:, 0] <= least + POSITION_SLACK, errors[:, 1], np.inf)
+        best = chords.argmin()
+        return float(least), 2.0 * math.asin(min(1.0, chords[best] / 2.0)), q[best]
 
 
 def in_threads(function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:

@@ -13,6 +13,10 @@ from benchmarks.peers.virtual_roll import RolledArm, UnsupportedError
 TITLE = 'EAIK'
 
 
+class UnknownFamilyError(UnsupportedError):
+    """EAIK finds no decomposition for the axes that it was given."""
+
+
 class Peer:
     """The bare IK call on the arm with the virtual roll joint, its axes as the URDF has them."""
 
@@ -30,9 +34,9 @@ class Peer:
         try:
             self.robot = HPRobot(axes, offsets)
         except RuntimeError as error:
-            raise UnsupportedError(str(error)) from None
+            raise UnknownFamilyError(str(error)) from None
         if not self.robot.hasKnownDecomposition():
-            raise UnsupportedError('no decomposition known')
+            raise UnknownFamilyError('no decomposition known')
         self.call = self.robot.IK
 
     def prepare(self, position: Array, direction: Array, seed: Array) -> tuple[Array]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers import eaik_closed
-from benchmarks.peers.virtual_roll import UnsupportedError
+from benchmarks.peers.eaik_closed import UnknownFamilyError
 
 TITLE = 'EAIK, arm rewritten'
 PARALLEL = 1e-5
@@ -22,7 +22,7 @@ class Peer(eaik_closed.Peer):
     """The bare IK call again: what it takes where EAIK's blind spots are worked around."""
 
     def __init__(self, arm: dict[str, Any]) -> None:
-        with contextlib.suppress(UnsupportedError):
+        with contextlib.suppress(UnknownFamilyError):
             super().__init__(arm)
         axes, points = self.rolled.axes, self.rolled.points
         gap = np.cross(points[-1] - points[-2], axes[-1])
@@ -37,6 +37,6 @@ class Peer(eaik_closed.Peer):
         axes = axes * self.sense[:, None]
         try:
             self.build(axes, points[rows])
-        except UnsupportedError:
+        except UnknownFamilyError:
             snapped = np.round(axes, SNAPPED)
             self.build(snapped / np.linalg.norm(snapped, axis=1)[:, None], points[rows])
