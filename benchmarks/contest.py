@@ -30,10 +30,14 @@ class MissingError(Exception):
 
 @dataclass
 class Record:
-    """What one solver did: per goal its time [s] in each round, and the answers of the first."""
+    """What one solver did: per goal its time [s] in each round, and the answers of the first.
+
+    announced: whether the solver says that the answer is on another branch than the seed.
+    """
 
     rounds: list[list[float]] = field(default_factory=lambda: [[]])
     answers: list[list[list[float]]] = field(default_factory=list)
+    announced: list[bool] = field(default_factory=list)
 
     @property
     def times(self) -> Array:
@@ -44,6 +48,7 @@ class Record:
         """Take in what a worker did in a turn of round number."""
         if number == 0:
             self.answers += reply['answers']
+            self.announced += reply['announced']
         elif number == len(self.rounds):
             self.rounds.append([])
         self.rounds[number] += [nanoseconds * 1e-9 for nanoseconds in reply['times']]

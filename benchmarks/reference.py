@@ -54,6 +54,16 @@ class Reference:
         errors = descend_all(*self.model, self.limits, target, np.array([0.3 * self.scale]), ITERATIONS, q)
         return q[(errors < 1e-10).all(axis=1)]
 
+    def follow(self, start: Array, positions: Array, directions: Array) -> tuple[Array, float]:
+        """Descend from goal to goal (N, 3), (N, 3); return where it ends (n,) and the largest joint step."""
+        q, largest = start[None].copy(), 0.0
+        weights = np.array([0.3 * self.scale])
+        for target in np.hstack([positions, directions]):
+            before = q.copy()
+            descend_all(*self.model, self.limits, target, weights, ITERATIONS, q)
+            largest = max(largest, float(np.abs(q - before).max()))
+        return q[0], largest
+
     def best_effort(
         self, position: Array, direction: Array, restarts: int, seed: int = 0
     ) -> tuple[float, float, Array]:

@@ -33,33 +33,38 @@ def solve(peer: Any, goals: dict[str, Any], limits: Any, slides: Any) -> dict[st
     seed = np.array(goals['seed'])
     if hasattr(peer, 'call_batch'):
         return solve_batch(peer, positions, directions, seed)
-    times, answers = [], []
+    times, answers, announced = [], [], []
     if not goals['follow']:  # what the other solvers pushed out of the caches is no part of a solve
         run(peer, peer.prepare(positions[0], directions[0], seed))
     for position, direction in zip(positions, directions, strict=True):
         arguments = peer.prepare(position, direction, seed)
-        found, time = run(peer, arguments)
+        found, time, change = run(peer, arguments)
         times.append(time)
+        announced.append(change)
         answers.append(found)
         if goals['follow'] and found:
             q, inside = into_limits(np.array(found), limits, slides)
             moves = np.abs(q - seed).max(-1) + np.where(inside, 0.0, np.inf)
             if np.isfinite(moves.min()):
                 seed = q[moves.argmin()]
-    return {'times': times, 'answers': answers, 'seed': seed.tolist()}
+    return {'times': times, 'answers': answers, 'announced': announced, 'seed': seed.tolist()}
 
 
-def run(peer: Any, arguments: Any) -> tuple[list[list[float]], int]:
-    """Return what the bare call finds and its time [ns]. Whatever it raises counts as not solved."""
+def run(peer: Any, arguments: Any) -> tuple[list[list[float]], int, bool]:
+    """Return what the bare call finds, its time [ns], and whether it announces a change of branch.
+
+    Whatever it raises counts as not solved.
+    """
     start = perf_counter_ns()
     try:
         solution = peer.call(*arguments)
         time = perf_counter_ns() - start
-        return peer.answers(solution), time
+        announced = hasattr(peer, 'announced') and peer.announced(solution)
+        return peer.answers(solution), time, announced
     except Exception as error:
         time = perf_counter_ns() - start
         print(f'{type(error).__name__}: {error}', file=sys.stderr)
-        return [], time
+        return [], time, False
 
 
 def solve_batch(peer: Any, positions: Any, directions: Any, seed: Any) -> dict[str, Any]:
@@ -68,7 +73,9 @@ def solve_batch(peer: Any, positions: Any, directions: Any, seed: Any) -> dict[s
     start = perf_counter_ns()
     solution = peer.call_batch(*arguments)
     share = (perf_counter_ns() - start) / len(positions)
-    return {'times': [share] * len(positions), 'answers': peer.batch_answers(solution), 'seed': seed.tolist()}
+    answers = peer.batch_answers(solution)
+    times, announced = [share] * len(answers), [False] * len(answers)
+    return {'times': times, 'answers': answers, 'announced': announced, 'seed': seed.tolist()}
 
 
 def main() -> None:
