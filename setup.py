@@ -34,13 +34,13 @@ setup(
         'lxml>=4.8',
         'lxml>=4.6',
         'numba>=0.57',
-        'numpy>=1.21',
-        'ruckig>=0.12',
-        'scipy>=1.8',
-        'transforms3d>=0.3.1',
+        'numpy>=1.22',
+        'ruckig>=0.12.2',
+        'scipy>=1.9',
+        'transforms3d>=0.4.1',
         'trimesh>=4',
         'viser>=1.1',
-        'xacro>=1.13.3',
+        'xacro>=2',
         'yourdfpy>=0.0.56',
     ],
     extras_require={
@@ -71,6 +71,8 @@ setup(
             'ik_viewer = ik_node.viewer.node:main',
             'ik_goals = ik_node.ros.goals:main',
             'ik_demo = ik_node.ros.demo:main',
+            'ik_inspect = ik_node.cli.inspect:main',
+            'ik_solve = ik_node.cli.solve:main',
         ]
     },
 )
