@@ -14,7 +14,7 @@ from ik_node.kinematics.goal import Goal, Vector
 
 RESTARTS_PER_CHECK = 64  # descents between two looks at the clock, about half a millisecond
 ITERATIONS = 30  # per descent; what has not converged by then rarely does
-STALL_RATIO = 1e-3  # three steps in a row that gain less than this share end a descent
+STALL_RATIO = 2e-2  # three steps in a row that gain less than this share end a descent
 CYCLE = 2  # temperatures before re-heating
 COOLING = 0.5  # from one temperature to the next
 WEIGHT_PER_REACH = 0.3  # one radian weighs as much as this share of the reach

@@ -166,7 +166,8 @@ def clip(q, limits):
             q[i] = limits[1, i]
 
 
-FIRST_DAMPING = 1e-2  # of a descent that starts far away
+FIRST_DAMPING = 0.1  # 1/rad^2, of a descent that starts far away
+LEAST_DAMPING = 1e-9  # share of the largest diagonal entry, so that no matrix is singular
 AIM = 1e-6  # m and rad: descents go on to here, however coarse the tolerances
 
 # --- descents --------------------------------------------------------------------------------------
@@ -206,8 +207,8 @@ def normal_equations(joints, frames, goal, weight, jac, hessian, gradient):
 
 
 @compiled
-def damped_step(hessian, gradient, free, damping, base, factor, step):
-    """Solve (H + damping (diag H + base)) step = gradient by Cholesky, frozen joints left out."""
+def damped_step(hessian, gradient, free, damping, factor, step):
+    """Solve (H + damping I) step = gradient by Cholesky, frozen joints left out."""
     n = gradient.shape[0]
     for i in range(n):
         if free[i] == 0.0:
@@ -224,7 +225,7 @@ def damped_step(hessian, gradient, free, damping, base, factor, step):
             s *= factor[j, j]
             factor[i, j] = s
             total -= s * step[j]
-        s = hessian[i, i] + damping * (hessian[i, i] + base)
+        s = hessian[i, i] + damping
         for k in range(i):
             if free[k] != 0.0:
                 s -= factor[i, k] * factor[i, k]
@@ -262,8 +263,7 @@ def descend_lm(joints, tool, limits, goal, settings, damping, q, frames, work):
     direction_goal = min(settings[1], AIM) ** 2
     weight = settings[2]
     most = int(settings[3])
-    base = 1e-3 * weight * weight
-    stalled = 0
+    stalled, stiffness = 0, 1.0
     clip(q, limits)
     forward(joints, tool, q, frames)
     position, direction = squared_errors(joints, frames, goal)
@@ -277,9 +277,12 @@ def descend_lm(joints, tool, limits, goal, settings, damping, q, frames, work):
                 q[i] >= limits[1, i] and gradient[i] > 0.0
             )
             free[i] = 0.0 if outward else 1.0
+        floor = 0.0
+        for i in range(n):
+            floor = max(floor, LEAST_DAMPING * hessian[i, i])
         better = False
         for _ in range(8):
-            damped_step(hessian, gradient, free, damping, base, factor, step)
+            damped_step(hessian, gradient, free, stiffness * (damping * cost + floor), factor, step)
             for i in range(n):
                 trial[i] = q[i] + step[i]
             clip(trial, limits)
@@ -289,7 +292,7 @@ def descend_lm(joints, tool, limits, goal, settings, damping, q, frames, work):
             if new < cost:
                 better = True
                 break
-            damping *= 8.0
+            stiffness *= 10.0
         if not better:
             forward(joints, tool, q, frames)
             return iteration + 1
@@ -297,7 +300,7 @@ def descend_lm(joints, tool, limits, goal, settings, damping, q, frames, work):
         cost = new
         for i in range(n):
             q[i] = trial[i]
-        damping = max(0.1 * damping, 1e-9)
+        stiffness = max(0.1 * stiffness, 1.0)
         if stalled == 3:
             return iteration + 1
     return most
@@ -964,7 +967,7 @@ def slide(joints, tool, limits, goal, settings, seed, q, frames, work):
                 q[i] >= limits[1, i] and gradient[i] > 0.0
             )
             free[i] = 0.0 if outward else 1.0
-        damped_step(hessian, gradient, free, 0.0, 0.0, factor, step)
+        damped_step(hessian, gradient, free, 0.0, factor, step)
         largest = 0.0
         for i in range(n):
             largest = max(largest, abs(step[i]))
@@ -1066,7 +1069,7 @@ def predict(joints, tool, limits, goal, settings, q, frames, work, step):
     for i in range(n):
         outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0)
         free[i] = 0.0 if outward else 1.0
-    damped_step(hessian, gradient, free, 1e-8, 1e-3 * settings[2] * settings[2], factor, step)
+    damped_step(hessian, gradient, free, 1e-8 * settings[2] * settings[2], factor, step)
     largest = 0.0
     for i in range(n):
         largest = max(largest, abs(step[i]))
