@@ -74,7 +74,9 @@ def start(context: LaunchContext) -> list[Node]:
     given = {name: context.launch_configurations[name].strip() for name in ARGUMENTS}
     wanted = {name for name, value in given.items() if value.lower() == 'true'}
     text = load_description(description_path(given['description_file']), xacro_args(given['xacro_args']))
-    root = read_urdf(text).root
+    robot = read_urdf(text)
+    if given['tip_link']:
+        robot.chain(given['tip_link'], given['base_link'] or None)  # a wrong link is told before all starts
     params_file = str(existing_file('params_file', given['params_file']))
     sim_time = {'use_sim_time': 'use_sim_time' in wanted}
     # One tf tree for each namespace, so that arms of the same make can stand side by side.
@@ -104,13 +106,13 @@ def start(context: LaunchContext) -> list[Node]:
     ]
     if 'rviz' in wanted:
         config = str(SHARE / 'config' / 'ik_node.rviz')
-        nodes.append(node('rviz2', {}, arguments=['-d', config, '-f', root], remappings=tf))
+        nodes.append(node('rviz2', {}, arguments=['-d', config, '-f', robot.root], remappings=tf))
     if 'viewer' in wanted:
         nodes.append(own('ik_viewer', {**links, **tool}))
     if 'gui' in wanted:
         nodes.append(node('joint_state_publisher_gui', {}, remappings=[('joint_states', 'goal_joints')]))
     if given['track'] != 'none':
-        track = {'track': given['track'], 'frame': string(given['base_link'] or root)}
+        track = {'track': given['track'], 'frame': string(given['base_link'] or robot.root)}
         nodes.append(own('ik_goals', {**track, **tool}))
     return nodes
 

@@ -139,6 +139,7 @@ def test_parameters_exist_in_the_node_and_have_allowed_values(arm_launch, node, 
         tool_point='[0.083, 0, 0.01]',
         viewer='true',
         track='figure_eight',
+        namespace='left',
         use_sim_time='true',
     )
     given = parameters_of(nodes[node])
@@ -157,8 +158,11 @@ def test_what_is_not_given_is_left_to_the_parameter_file(arm_launch, tmp_path):
     assert set(parameters_of(nodes['ik_viewer'])) == {'use_sim_time'}
 
 
-def test_a_link_whose_name_looks_like_a_number_stays_a_string(arm_launch):
-    tip = started(arm_launch, tip_link='007')['ik_node'].parameters[-1]['tip_link']
+def test_a_link_whose_name_looks_like_a_number_stays_a_string(arm_launch, tmp_path):
+    text = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro').replace('tool0', '007')
+    (tmp_path / 'arm.urdf').write_text(text)
+    nodes = started(arm_launch, description_file=str(tmp_path / 'arm.urdf'), tip_link='007')
+    tip = nodes['ik_node'].parameters[-1]['tip_link']
     assert (tip.given, tip.value_type) == (('007',), str)
 
 
@@ -247,6 +251,10 @@ def test_a_wrong_description_is_said_in_one_sentence(arm_launch, folder):
     (folder / 'bad.urdf').write_text('<robot name="r">')
     with pytest.raises(UrdfError):
         started(arm_launch, description_file='bad.urdf')
+    with pytest.raises(UrdfError, match=r'tip_link "tool" does not exist.*did you mean "tool0"'):
+        started(arm_launch, tip_link='tool')
+    with pytest.raises(UrdfError, match='base_link "tool0"'):
+        started(arm_launch, tip_link='link3', base_link='tool0')
     with pytest.raises(InputError, match='params_file'):
         started(arm_launch, params_file='none.yaml')
 
