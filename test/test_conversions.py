@@ -15,7 +15,6 @@ from ik_node.ros.conversions import (
     check_stamp,
     joint_state,
     joint_values,
-    listed,
     matrix_pose,
     point_array,
     pose_matrix,
@@ -112,10 +111,10 @@ def test_joint_values_are_by_name():
         ([], [], 'got 0 for 0'),
         (['a'], [], 'got 0 for 1'),
         (['a'], [1.0, 2.0], 'got 2 for 1'),
-        (['a', 'x'], [1.0, 2.0], 'unknown joints: x; known are a, b'),
-        (['a', 'a'], [1.0, 2.0], 'given twice: a'),
-        (['a', 'b'], [math.nan, 2.0], 'not finite: a'),
-        (['a', 'b'], [1.0, -math.inf], 'not finite: b'),
+        (['a', 'x'], [1.0, 2.0], 'unknown joints: "x"; known are "a", "b"'),
+        (['a', 'a'], [1.0, 2.0], 'given twice: "a"'),
+        (['a', 'b'], [math.nan, 2.0], 'not finite: "a"'),
+        (['a', 'b'], [1.0, -math.inf], 'not finite: "b"'),
     ],
 )
 def test_bad_joint_states_are_refused(names, positions, says):
@@ -130,8 +129,3 @@ def test_joint_state_holds_what_it_is_given():
     assert list(message.position) == [1.0, 2.0]
     assert list(message.velocity) == [0.5, 0.0]
     assert seconds(message.header.stamp) == 3.5
-
-
-def test_long_lists_are_cut():
-    assert listed(range(3)) == '0, 1, 2'
-    assert listed(range(20), most=2) == '0, 1 and 18 more'

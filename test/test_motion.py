@@ -105,6 +105,17 @@ def test_the_newest_target_is_reached_and_kept(seed, n):
     assert not motion.step(0.01)[1].any()
 
 
+@pytest.mark.parametrize('velocity', [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(('acceleration', 'jerk'), [(5.0, 50.0), (1.0, 10.0), (10.0, 100.0), (2.0, 20.0)])
+def test_round_numbers_do_not_leave_a_joint_where_it_is(velocity, acceleration, jerk):
+    """At these distances a time-optimal plan changes its shape."""
+    for distance in (2.0 * acceleration**3 / jerk**2, velocity**2 / acceleration, 0.1, 0.2, 0.5):
+        for start in (0.0, -1e-16, 1e-16, 0.1, -0.3):
+            motion = one_joint(-9.0, 9.0, start, velocity, acceleration, jerk)
+            motion.go_to([start + distance])
+            assert run(motion)[-1, 0] == pytest.approx(start + distance, abs=1e-9)
+
+
 def test_a_weaker_brake_asked_for_in_mid_motion_does_not_carry_a_joint_past_its_limit():
     motion = one_joint(position=-1.0, velocity=4.0, acceleration=7.5, jerk=28.0)
     motion.go_to([1.0])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ik_node.kinematics.errors import InputError
-from ik_node.kinematics.tracks import TRACKS, Track, plane_axes
+from ik_node.kinematics.tracks import TRACKS, Track, plane_axes, tip_pose
 
 CENTRE = (0.3, -0.1, 0.2)
 SLANTED = (0.6, 0.0, -0.8)
@@ -65,6 +65,16 @@ def test_plane_axes_are_right_handed(yaw, pitch):
     frame = np.column_stack((*plane_axes(normal), normal))
     assert np.abs(frame.T @ frame - np.eye(3)).max() < 1e-14
     assert np.linalg.det(frame) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize('tool_axis', [(0, 0, 1), (1, 0, 0), (0, -1, 0), (0, 0.6, -0.8)])
+@pytest.mark.parametrize('direction', [(0, 0, -1), (0, 0, 1), (1, 0, 0), (0.6, -0.8, 0)])
+def test_tip_pose_puts_the_tool_where_it_is_wanted(tool_axis, direction):
+    T = tip_pose((0.1, 0.2, 0.3), direction, tool_axis, (0.01, 0.02, 0.03))
+    assert np.abs(T[:3, :3].T @ T[:3, :3] - np.eye(3)).max() < 1e-14
+    assert np.linalg.det(T[:3, :3]) == pytest.approx(1.0)
+    assert T[:3, :3] @ tool_axis == pytest.approx(direction)
+    assert (T @ [0.01, 0.02, 0.03, 1.0])[:3] == pytest.approx([0.1, 0.2, 0.3])
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ from ik_node.kinematics.errors import InputError
 Vector = NDArray[np.float64]
 
 RETURN_SPEED = 0.1  # share of the joint speed at which a joint comes back from outside its limits
+# Where a distance is just the one at which a plan changes its shape, rounding can leave Ruckig without any
+# plan. Round numbers (0.1 rad at 5 rad/s^2 and 50 rad/s^3) hit such places, uneven ones do not.
+UNEVEN = 1.0 - 1e-6 * np.pi
 ROUNDING = 1e-9  # what a plan may leave the limits by before it counts as leaving them
 
 
@@ -67,7 +70,7 @@ class JointMotion:
         )
         if any((limit <= 0.0).any() for limit in limits):
             raise InputError(f'velocity, acceleration and jerk limits must be above 0, got {limits}')
-        self._limits = (limits[0], limits[1], limits[2])
+        self._limits = (limits[0], limits[1], UNEVEN * limits[2])
         self._settled = self._resting
 
     def reset(self, position: ArrayLike) -> None:
@@ -97,6 +100,11 @@ class JointMotion:
         """Come to rest as soon as the limits allow, and forget the target."""
         self._target = None
         self._settled = self._resting
+
+    @property
+    def target(self) -> Vector:
+        """Where the joints (n,) are heading; where they are if they have no target."""
+        return self.position if self._target is None else self._target
 
     @property
     def moving(self) -> bool:

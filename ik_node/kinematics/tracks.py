@@ -52,6 +52,20 @@ def plane_axes(direction: ArrayLike) -> tuple[Vector, Vector]:
     return x, np.cross(normal, x)
 
 
+def tip_pose(
+    position: ArrayLike, direction: ArrayLike, tool_axis: ArrayLike, tool_point: ArrayLike
+) -> Vector:
+    """Return the pose T (4, 4) of the tip that puts tool_point at position and tool_axis along direction.
+
+    direction and tool_axis are unit, all (3,). The roll is the one that takes plane_axes to plane_axes.
+    """
+    wanted, own = unit_vector('direction', direction), unit_vector('tool_axis', tool_axis)
+    T = np.eye(4)
+    T[:3, :3] = np.column_stack((*plane_axes(wanted), wanted)) @ np.vstack((*plane_axes(own), own))
+    T[:3, 3] = np.asarray(position) - T[:3, :3] @ np.asarray(tool_point)
+    return T
+
+
 def _along_line(lap: float) -> float:
     """Return the place between -1 and 1 after a share of a lap, 0 to 1: there and back, soft at both ends."""
     way = 2.0 * min(lap, 1.0 - lap)

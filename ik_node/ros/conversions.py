@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 from transforms3d.quaternions import mat2quat, quat2mat
 
-from ik_node.kinematics.errors import InputError
+from ik_node.kinematics.errors import InputError, listed
 from ik_node.kinematics.goal import UNIT_TOLERANCE
 
 Vector = NDArray[np.float64]
@@ -79,15 +78,22 @@ def check_stamp(stamp: Time, now: int, timeout: float) -> None:
     raise InputError(f'the stamp is {where}, and goal_timeout allows {timeout:g} s{clocks}')
 
 
-def joint_values(message: JointState, known: Iterable[str]) -> dict[str, float]:
-    """Return position by joint name. Raises InputError unless all are known, finite and given once."""
+def joint_values(message: JointState, known: Iterable[str], others: bool = False) -> dict[str, float]:
+    """Return position by joint name.
+
+    Raises InputError unless all are known, finite and given once; with others, joints that are not
+    known are passed over.
+    """
     names, positions = list(message.name), list(message.position)
     if not names or len(names) != len(positions):
         raise InputError(f'as many positions as names are needed, got {len(positions)} for {len(names)}')
     known = set(known)
+    if others:
+        pairs = [pair for pair in zip(names, positions, strict=True) if pair[0] in known]
+        names, positions = [name for name, _ in pairs], [position for _, position in pairs]
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise InputError(f'unknown joints: {listed(unknown)}; known are {listed(sorted(known))}')
+        raise InputError(f'unknown joints: {listed(unknown)}; known are {listed(sorted(known), unknown[0])}')
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f'joints that are given twice: {listed(twice)}')
@@ -103,9 +109,3 @@ def joint_state(stamp: Time, names: Sequence[str], positions: Vector, velocities
     message = JointState(name=list(names), position=positions.tolist(), velocity=velocities.tolist())
     message.header.stamp = stamp
     return message
-
-
-def listed(names: Sequence[Any], most: int = 12) -> str:
-    """Return names as one text, the first ones if there are many."""
-    rest = len(names) - most
-    return ', '.join(map(str, names[:most])) + (f' and {rest} more' if rest > 0 else '')

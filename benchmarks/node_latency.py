@@ -1,0 +1,194 @@
+"""The node over real DDS: from goal to motion, and what 200 goals per second do to rate, jitter and memory.
+
+    python -m benchmarks.node_latency [--seconds 60] [--goals 300]
+
+Every figure is of a node in a process of its own, seen from this one: it holds both ways through DDS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PoseStamped
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from ik_node.kinematics.arm import Arm
+from ik_node.kinematics.goal import Goal
+from ik_node.kinematics.solver import IkSolver
+from ik_node.kinematics.tracks import Track, tip_pose
+from ik_node.ros.conversions import matrix_pose, seconds
+from ik_node.ros.share import share_path
+
+RATE = 100.0  # [Hz] of joint_states, the default
+GOAL_RATE = 200.0  # [Hz]
+PERIOD = 1.0 / RATE
+
+
+class Watch(Node):
+    """Sends goals and notes when what came back."""
+
+    def __init__(self) -> None:
+        super().__init__('watch')
+        self.goals = self.create_publisher(PoseStamped, 'goal_pose', 1)
+        self.samples: list[tuple[float, JointState]] = []
+        self.statuses: list[DiagnosticStatus] = []
+        self.diagnostics: dict[str, str] = {}
+        self.create_subscription(JointState, 'joint_states', self._sample, 1000)
+        self.create_subscription(DiagnosticStatus, 'ik_node/status', self.statuses.append, 1000)
+        self.create_subscription(DiagnosticArray, '/diagnostics', self._diagnose, 10)
+
+    def _sample(self, message: JointState) -> None:
+        self.samples.append((time.perf_counter(), message))
+
+    def _diagnose(self, message: DiagnosticArray) -> None:
+        self.diagnostics = {pair.key: pair.value for pair in message.status[0].values}
+
+    def send(self, T: np.ndarray) -> float:
+        message = PoseStamped(pose=matrix_pose(T))
+        message.header.frame_id = 'base_link'
+        message.header.stamp = self.get_clock().now().to_msg()
+        sent = time.perf_counter()
+        self.goals.publish(message)
+        return sent
+
+
+def quantiles(values: np.ndarray) -> str:
+    middle, high, most = np.quantile(values, [0.5, 0.99, 1.0])
+    return f'median {middle:.3f}, p99 {high:.3f}, max {most:.3f}'
+
+
+def resident(pid: int) -> float:
+    """Return the memory in use [MB]."""
+    for line in Path(f'/proc/{pid}/status').read_text().splitlines():
+        if line.startswith('VmRSS:'):
+            return int(line.split()[1]) / 1024.0
+    raise RuntimeError(f'no VmRSS of process {pid}')
+
+
+def wait(condition, what: str, timeout: float = 120.0) -> None:
+    end = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError(f'waited {timeout:g} s for {what}')
+        time.sleep(0.01)
+
+
+def at_rest(watch: Watch) -> bool:
+    return bool(watch.samples) and not any(watch.samples[-1][1].velocity)
+
+
+def measure_latency(watch: Watch, arm: Arm, count: int) -> None:
+    """From the publishing of a goal to the first sample that moves, from rest, at random times."""
+    rng, waits = np.random.default_rng(1), []
+    around = Track('circle', *CIRCLE, (0.0, 0.0, -1.0))
+    for _ in range(count):
+        wait(lambda: at_rest(watch), 'the arm to rest')
+        time.sleep(rng.uniform(0.05, 0.05 + 2.0 * PERIOD))
+        mark = len(watch.samples)
+        still = watch.samples[-1][1].position
+        T = tip_pose(around.position(rng.uniform(0.0, around.lap)), DOWN, arm.tool_axis, arm.tool_point)
+        sent = watch.send(T)
+        wait(lambda m=mark, s=still: any(x.position != s for _, x in watch.samples[m:]), 'a move')
+        first = next(t for t, x in watch.samples[mark:] if x.position != still)
+        waits.append(1e3 * (first - sent))
+    waits = np.array(waits)
+    print(f'goal to first moving joint_states, {count} goals from rest [ms]: {quantiles(waits)}')
+    print(
+        f'  within one publish period ({1e3 * PERIOD:g} ms): {100.0 * (waits <= 1e3 * PERIOD).mean():.1f} %'
+    )
+    deciles = np.quantile(waits, np.linspace(0.1, 0.9, 9))
+    print(f'  deciles: {", ".join(f"{x:.1f}" for x in deciles)}')
+
+
+def measure_stream(watch: Watch, arm: Arm, pid: int, length: float) -> None:
+    """200 goals per second along an eight: rate, jitter, memory, processor, and where the arm ends up."""
+    track = Track('figure_eight', *CIRCLE, (0.0, 0.0, -1.0))
+    mark, said = len(watch.samples), len(watch.statuses)
+    memory = [resident(pid)]
+    busy = os.times()
+    processor = sum(map(float, Path(f'/proc/{pid}/stat').read_text().split()[13:15])) / os.sysconf(
+        'SC_CLK_TCK'
+    )
+    start = due = time.perf_counter()
+    sent = 0
+    while due < start + length:
+        T = tip_pose(track.position(due - start), DOWN, arm.tool_axis, arm.tool_point)
+        watch.send(T)
+        sent += 1
+        if sent % int(GOAL_RATE * max(1.0, length / 6.0)) == 0:
+            memory.append(resident(pid))
+        due += 1.0 / GOAL_RATE
+        time.sleep(max(0.0, due - time.perf_counter()))
+    spent = time.perf_counter() - start
+    used = sum(map(float, Path(f'/proc/{pid}/stat').read_text().split()[13:15])) / os.sysconf('SC_CLK_TCK')
+    stream = [message for _, message in watch.samples[mark:]]
+    memory.append(resident(pid))
+    during = dict(watch.diagnostics)
+    time.sleep(0.5)
+    wait(lambda: at_rest(watch), 'the arm to rest')
+    stamps = np.array([seconds(message.header.stamp) for message in stream])
+    gaps = np.diff(stamps)
+    solved = sum(status.message.startswith('solved') for status in watch.statuses[said:])
+    position = watch.samples[-1][1].position
+    off = np.linalg.norm(arm.fk(position)[0] - T[:3, 3])
+    print(f'{sent} goals in {spent:.1f} s: {sent / spent:.1f} per second, {solved} solved, rest superseded')
+    print(
+        f'  joint_states: {len(stream) / spent:.2f} Hz; jitter [ms]: {quantiles(1e3 * np.abs(gaps - PERIOD))}'
+    )
+    print(f'  memory [MB]: {", ".join(f"{m:.1f}" for m in memory)}')
+    print(f'  processor of the node: {100.0 * (used - processor) / spent:.0f} % of one core')
+    print(f'  the arm ends {1e3 * off:.6f} mm from the newest goal')
+    for key, value in during.items():
+        print(f'  {key}: {value}')
+    del busy
+
+
+DOWN = (0.0, 0.0, -1.0)
+CIRCLE = ((0.0, 0.35, 0.2), 0.08, 0.1)  # centre [m], size [m], speed [m/s]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--seconds', type=float, default=60.0, help='length of the stream of goals')
+    parser.add_argument('--goals', type=int, default=300, help='goals from rest')
+    options = parser.parse_args()
+    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    os.environ.setdefault('ROS_DOMAIN_ID', str(random.SystemRandom().randint(30, 59)))
+    path = share_path('urdf', 'seed_arm.urdf.xacro')
+    arm = Arm.from_file(path)
+    solution = IkSolver(arm).solve(Goal(CIRCLE[0], DOWN))
+    node = subprocess.Popen(
+        [sys.executable, '-m', 'ik_node.ros.node', '--ros-args', '-p', f'urdf_file:={path}'],
+        start_new_session=True,
+    )
+    try:
+        rclpy.init()
+        watch = Watch()
+        executor = SingleThreadedExecutor()
+        executor.add_node(watch)
+        threading.Thread(target=executor.spin, daemon=True).start()
+        wait(lambda: at_rest(watch) and watch.goals.get_subscription_count() == 1, 'joint_states')
+        print(f'{arm.describe()}; {solution.status.value} at the middle of the track')
+        measure_latency(watch, arm, options.goals)
+        measure_stream(watch, arm, node.pid, options.seconds)
+    finally:
+        node.send_signal(signal.SIGINT)
+        print(f'the node ended with exit code {node.wait(timeout=30)}')
+        rclpy.try_shutdown()
+
+
+if __name__ == '__main__':
+    main()

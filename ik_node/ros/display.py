@@ -1,0 +1,50 @@
+"""Display: keeps the markers of the newest goal up to date, at a rate that eyes can follow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from visualization_msgs.msg import MarkerArray
+
+from ik_node.kinematics.goal import Goal, Status
+from ik_node.ros.markers import goal_markers
+from ik_node.ros.moving_arm import ArmState
+
+PERIOD = 0.05  # seconds from one drawing to the next
+
+
+class Display:
+    """To be used by one thread: set() says what is to be seen, draw() draws it when it is time."""
+
+    def __init__(self, publish: Callable[[MarkerArray], None]) -> None:
+        self._publish = publish
+        self._goal: tuple[Goal, Status] | None = None
+        self._stale = False
+        self._drawn = 0.0
+
+    def set(self, goal: Goal, status: Status) -> None:
+        """Show goal, in the colour of status."""
+        self._goal = (goal, status)
+        self._stale = True
+
+    def clear(self) -> None:
+        """Show nothing from now on."""
+        self._goal = None
+        self._stale = False
+
+    @property
+    def wait(self) -> float | None:
+        """Seconds until draw() has something to do; None if that is not known."""
+        return max(0.0, self._drawn + PERIOD - time.monotonic()) if self._stale else None
+
+    def draw(self, state: ArmState | None) -> None:
+        """Draw the goal and the tool as state has it, if it is time to; again and again while it moves."""
+        if state is None or self._goal is None or self.wait != 0.0:
+            return
+        goal, status = self._goal
+        arm = state.model.arm
+        position, direction = arm.fk(state.position[state.model.arm_index])
+        self._publish(goal_markers(arm.base_link, goal, status, position, direction, arm.reach))
+        self._drawn = time.monotonic()
+        self._stale = state.moving

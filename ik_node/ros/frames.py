@@ -1,0 +1,64 @@
+"""Frames: where the frame of a goal is, by the arm's own links or else by tf2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import Point, Pose
+from numpy.typing import NDArray
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.time import Time
+
+from ik_node.kinematics.errors import InputError, listed
+from ik_node.ros.conversions import pose_matrix
+from ik_node.ros.model import ArmModel
+
+Vector = NDArray[np.float64]
+
+FIRST_WAIT = 1.0  # seconds that tf2 may take for its first answer: it has to hear of the frames first
+
+
+class Frames:
+    """Looks frames up. tf2 is imported, and listened to, when a goal first names a frame off the arm."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._tf2: Any = None
+        self._buffer: Any = None
+        self._listener: Any = None
+
+    def in_base(self, frame: str, model: ArmModel, values: Vector) -> Vector:
+        """Return T_base_frame (4, 4) with the joints at values (n,).
+
+        Raises InputError, with the reason, for an empty or unknown frame.
+        """
+        if not frame:
+            raise InputError(f'header.frame_id is empty; use {model.arm.base_link}, the base link')
+        if frame == model.arm.base_link:
+            return np.eye(4)
+        if frame in model.robot.links:
+            return model.link_in_base(frame, values)
+        return self._by_tf2(frame, model)
+
+    def _by_tf2(self, frame: str, model: ArmModel) -> Vector:
+        unknown = f'frame "{frame}" is no link of {model.robot.name}: {listed(model.robot.links, frame)}'
+        wait = 0.0
+        if self._buffer is None:
+            try:
+                import tf2_ros
+            except ImportError:
+                raise InputError(f'{unknown}; and tf2 is not installed') from None
+            self._tf2 = tf2_ros
+            self._buffer = tf2_ros.Buffer()
+            self._listener = tf2_ros.TransformListener(self._buffer, self._node)
+            wait = FIRST_WAIT
+        try:
+            found = self._buffer.lookup_transform(
+                model.arm.base_link, frame, Time(), timeout=Duration(seconds=wait)
+            ).transform
+        except self._tf2.TransformException as error:
+            raise InputError(f'{unknown}; and tf2 says: {error}') from None
+        place = found.translation
+        return pose_matrix(Pose(position=Point(x=place.x, y=place.y, z=place.z), orientation=found.rotation))

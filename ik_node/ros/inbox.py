@@ -1,0 +1,71 @@
+"""Inbox: what callbacks store and one worker takes. It never grows, and the newest is never lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+KEPT = 16  # requests that may wait: enough to answer every bad one among them, few enough for a flood
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """One message, or the word of a service, and when it came (time.perf_counter)."""
+
+    topic: str
+    message: Any
+    arrival: float = field(default_factory=time.perf_counter)
+
+
+class Inbox:
+    """Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._requests: deque[Request] = deque(maxlen=KEPT)
+        self._description: str | None = None
+        self._closed = False
+        self.dropped = 0  # requests that newer ones pushed out
+
+    def put(self, request: Request) -> None:
+        """Add a request; the oldest makes room for it."""
+        with self._changed:
+            self.dropped += len(self._requests) == KEPT
+            self._requests.append(request)
+            self._changed.notify()
+
+    def put_description(self, text: str) -> None:
+        """Set the robot description to be taken next; only the newest counts."""
+        with self._changed:
+            self._description = text
+            self._changed.notify()
+
+    def clear(self) -> None:
+        """Forget the requests that nobody has taken."""
+        with self._changed:
+            self._requests.clear()
+
+    def take(self, timeout: float | None) -> tuple[str | None, list[Request]] | None:
+        """Wait for something, timeout [s] at most; return (new description or None, requests, oldest first).
+
+        Returns None once closed.
+        """
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closed or self._requests or self._description is not None, timeout
+            )
+            if self._closed:
+                return None
+            description, self._description = self._description, None
+            requests = list(self._requests)
+            self._requests.clear()
+            return description, requests
+
+    def close(self) -> None:
+        """Let take() return None from now on."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

@@ -1,0 +1,130 @@
+"""MovingArm: the arm that a node has at the moment, and where its joints are and go."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node.kinematics.motion import JointMotion
+from ik_node.ros.model import ArmModel
+from ik_node.ros.settings import ArmSettings
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ArmState:
+    """A moment of an arm: position and target (n,) of its variables, and whether it moves.
+
+    since: when it became this robot (time.perf_counter).
+    """
+
+    model: ArmModel
+    position: Vector
+    target: Vector
+    moving: bool
+    since: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Positions and velocities (m,) of all joints called names.
+
+    arrival: when the goal came that this is the first sample of (time.perf_counter), else None.
+    """
+
+    names: tuple[str, ...]
+    positions: Vector
+    velocities: Vector
+    arrival: float | None
+
+
+class MovingArm:
+    """Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._model: ArmModel | None = None
+        self._motion: JointMotion | None = None
+        self._sent = False  # a goal has been pursued: from then on the arm is where it was sent
+        self._since = 0.0
+        self._stopped = 0.0
+        self._arrival: float | None = None
+
+    @property
+    def model(self) -> ArmModel | None:
+        """The arm; None as long as there is none."""
+        return self._model
+
+    @property
+    def state(self) -> ArmState | None:
+        """The arm at this moment."""
+        with self._lock:
+            if self._model is None or self._motion is None:
+                return None
+            motion = self._motion
+            return ArmState(self._model, motion.position, motion.target.copy(), motion.moving, self._since)
+
+    def stop(self) -> None:
+        """Come to rest; goals that came before are void."""
+        with self._lock:
+            self._stopped = time.perf_counter()
+            if self._motion is not None:
+                self._motion.stop()
+
+    def replace(self, model: ArmModel, settings: ArmSettings, wait: Callable[[], bool]) -> None:
+        """Stop, and be another arm: joints of the same name keep their places, the others go to its home.
+
+        wait is called while the old arm comes to rest, again and again; True gives up.
+        """
+        self.stop()
+        places = model.joints.named(model.home)
+        while (state := self.state) is not None and state.moving:
+            if wait():
+                return
+        if state is not None:
+            places.update(state.model.joints.named(state.position))
+        motion = JointMotion(model.joints.lower, model.joints.upper, model.joints.filled(places))
+        model.limit(motion, settings)
+        with self._lock:
+            self._model, self._motion = model, motion
+            self._since = time.perf_counter()
+
+    def change(self, model: ArmModel, settings: ArmSettings) -> None:
+        """Take another model of the same robot, and the limits of motion from settings."""
+        with self._lock:
+            if self._motion is not None:
+                model.limit(self._motion, settings)
+                self._model = model
+
+    def measured(self, places: Mapping[str, float]) -> None:
+        """Be where the real joints are said to be. Counts until the first goal: later the arm leads."""
+        with self._lock:
+            if self._model is not None and self._motion is not None and not self._sent:
+                now = self._model.joints.named(self._motion.position)
+                self._motion.reset(self._model.joints.filled({**now, **places}))
+
+    def go_to(self, target: Vector, model: ArmModel, arrival: float) -> None:
+        """Head for target (n,) of model, unless a stop or another robot has come since arrival."""
+        with self._lock:
+            if self._model is None or self._motion is None or self._model.robot is not model.robot:
+                return
+            if arrival > self._stopped:
+                self._motion.go_to(target)
+                self._arrival = arrival
+                self._sent = True
+
+    def step(self, dt: float) -> Sample | None:
+        """Move for dt [s]; return where all joints are then."""
+        with self._lock:
+            if self._model is None or self._motion is None:
+                return None
+            joints = self._model.joints
+            position, velocity = self._motion.step(dt)
+            arrival, self._arrival = self._arrival, None
+        return Sample(joints.names, *joints.expand(position, velocity), arrival)

@@ -1,0 +1,372 @@
+"""ik_node: robot description and goals in, moving joints out.
+
+Callbacks only store. One thread serves goals, since a search may take its time; another moves the joints
+and publishes them at the publish rate.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PointStamped, PoseStamped
+from numpy.typing import NDArray
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from visualization_msgs.msg import MarkerArray
+
+from ik_node.kinematics.errors import IkError, InputError
+from ik_node.kinematics.goal import Goal
+from ik_node.kinematics.urdf import load_description
+from ik_node.ros.conversions import (
+    NANO,
+    check_stamp,
+    joint_state,
+    joint_values,
+    point_array,
+    pose_matrix,
+)
+from ik_node.ros.display import Display
+from ik_node.ros.frames import Frames
+from ik_node.ros.inbox import Inbox, Request
+from ik_node.ros.model import ArmModel
+from ik_node.ros.moving_arm import MovingArm
+from ik_node.ros.parameters import declare, on_change
+from ik_node.ros.qos import GOALS, LATCHED, MEASURED, NEWEST, REPORTS, STREAM
+from ik_node.ros.reports import (
+    joints_report,
+    refusal_report,
+    report,
+    solution_report,
+    state_report,
+)
+from ik_node.ros.run import ClosableNode, run
+from ik_node.ros.settings import ArmSettings
+from ik_node.ros.statistics import Statistics
+
+Vector = NDArray[np.float64]
+
+MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm goes on, it does not catch up by a jump
+SIMULATED_WAIT = 0.001  # seconds between two looks at a simulated clock
+REPEAT = 1.5  # seconds within which the same joint goal again is one of a stream, not a new wish
+WAITING = 'waiting for robot_description'
+PREPARING = 'preparing the solver; the first time on a machine, and after updates, this takes a minute'
+
+
+class IkNode(ClosableNode):
+    """The node; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__('ik_node', **options)
+        self._settings = declare(self, ArmSettings)
+        self._inbox = Inbox()
+        self._frames = Frames(self)
+        self._statistics = Statistics()
+        self._closing = threading.Event()
+
+        self._building = threading.Lock()  # held while a model is built and put in place
+        self._arm = MovingArm()
+        self._measured: JointState | None = None
+        self._joint_goal: tuple[dict[str, float], float] | None = None  # the last one and when it came
+        self._rejected = ''  # a description that came to nothing; other parameters may mend that
+
+        self._joint_states = self.create_publisher(JointState, 'joint_states', STREAM)
+        self._status = self.create_publisher(DiagnosticStatus, '~/status', REPORTS)
+        self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
+        self._display = Display(self.create_publisher(MarkerArray, '~/markers', NEWEST).publish)
+        self._start_with_description()
+        for kind, topic in (
+            (PoseStamped, 'goal_pose'),
+            (PointStamped, 'goal_point'),
+            (JointState, 'goal_joints'),
+        ):
+            self.create_subscription(kind, topic, self._store(topic), GOALS)
+        self.create_subscription(JointState, 'measured_joint_states', self._store_measured, MEASURED)
+        self.create_service(Trigger, '~/home', self._go_home)
+        self.create_service(Trigger, '~/stop', self._stop)
+        self.create_timer(1.0, self._diagnose)
+        on_change(self, lambda: self._settings, self._apply)
+        self._threads = [
+            threading.Thread(target=loop, daemon=True) for loop in (self._serve_loop, self._publish_loop)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """End the threads and the node."""
+        self._closing.set()
+        self._inbox.close()
+        for thread in self._threads:
+            thread.join(timeout=2.0)
+        self.destroy_node()
+        gc.unfreeze()
+
+    # Storing
+
+    def _store(self, topic: str) -> Any:
+        return lambda message: self._inbox.put(Request(topic, message))
+
+    def _store_description(self, message: String) -> None:
+        self._inbox.put_description(message.data)
+
+    def _store_measured(self, message: JointState) -> None:
+        self._measured = message
+
+    def _go_home(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = self._arm.model is not None
+        response.message = 'going home' if response.success else f'there is no arm: {WAITING}'
+        if response.success:
+            self._inbox.put(Request('home', None))
+        return response
+
+    def _stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        self._inbox.clear()
+        self._arm.stop()
+        response.success = True
+        response.message = 'stopping'
+        return response
+
+    # The arm
+
+    def _start_with_description(self) -> None:
+        """Take the description from the parameters, or else wait for the topic."""
+        text, path = self._settings.robot_description, self._settings.urdf_file
+        if text and path:
+            raise InputError('give robot_description or urdf_file, not both')
+        if text or path:
+            text = text or load_description(path)
+            ArmModel.check(text, self._settings)
+            self._inbox.put_description(text)
+            if self._settings.publish_description:
+                self._description = self.create_publisher(String, 'robot_description', LATCHED)
+                self._description.publish(String(data=text))
+            return
+        self.create_subscription(String, 'robot_description', self._store_description, LATCHED)
+        self.get_logger().info(WAITING)
+        self._say(DiagnosticStatus.WARN, WAITING, 'waiting')
+
+    def _adopt(self, text: str) -> None:
+        """Stop, and become the arm that text describes. Raises IkError, and stays the one before."""
+        log = self.get_logger()
+        with self._building:
+            before = self._arm.model
+            if before is not None and before.text == text:
+                return
+            self._arm.stop()
+            self._say(DiagnosticStatus.OK, PREPARING, 'preparing')
+            log.info(PREPARING)
+            model = ArmModel.build(text, self._settings)
+            # What has been loaded is here to stay: later collections need not look at it, for 0.1 s and more.
+            gc.collect()
+            gc.freeze()
+            self._arm.replace(model, self._settings, wait=lambda: self._closing.wait(0.005))
+        self._joint_goal = None
+        self._rejected = ''
+        self._display.clear()
+        for warning in model.robot.warnings:
+            log.warning(warning)
+        log.info(model.arm.describe())
+        self._say(DiagnosticStatus.OK, model.arm.describe(), 'ready')
+
+    def _adopt_from_topic(self, text: str) -> None:
+        try:
+            self._adopt(text)
+        except IkError as error:
+            self._rejected = text
+            message = f'robot_description refused: {error}'
+            self.get_logger().error(message)
+            self._say(DiagnosticStatus.ERROR, message, 'refused')
+
+    def _apply(self, settings: ArmSettings) -> None:
+        """Take changed settings. Raises IkError, and leaves all as it was, if the arm cannot have them."""
+        with self._building:
+            model = self._arm.model
+            if model is not None:
+                self._arm.change(ArmModel.build(model.text, settings, model), settings)
+            self._settings = settings
+        if model is None and self._rejected:
+            self._inbox.put_description(self._rejected)
+
+    # Goals, in a thread of their own
+
+    def _serve_loop(self) -> None:
+        while (taken := self._inbox.take(self._display.wait)) is not None:
+            description, requests = taken
+            try:
+                if description is not None:
+                    self._adopt_from_topic(description)
+                self._serve(requests)
+                self._display.draw(self._arm.state)
+            except Exception:
+                if self._closing.is_set() or not self.context.ok():
+                    return
+                self.get_logger().error(f'please report this: {traceback.format_exc()}')
+
+    def _serve(self, requests: list[Request]) -> None:
+        """Refuse the bad ones among requests (oldest first), and pursue the newest of the others."""
+        newest: tuple[Request, Goal | Vector] | None = None
+        for request in requests:
+            try:
+                wanted = self._wanted(request)
+            except InputError as error:
+                self._refuse(request, str(error))
+                continue
+            if wanted is not None:
+                self._statistics.count('superseded', newest is not None)
+                newest = (request, wanted)
+        if newest is not None:
+            try:
+                self._pursue(*newest)
+            except InputError as error:
+                self._refuse(newest[0], str(error))
+
+    def _wanted(self, request: Request) -> Goal | Vector | None:
+        """Return what a request asks for: a goal, or values (n,) of all variables; None for a repeat.
+
+        Raises InputError, with the reason, for what cannot be asked.
+        """
+        state = self._arm.state
+        if state is None:
+            raise InputError(f'there is no arm: {WAITING}')
+        if request.arrival < state.since:
+            raise InputError('it came before the arm was ready')
+        model = state.model
+        if request.topic == 'home':
+            return model.home
+        message = request.message
+        now = self.get_clock().now().nanoseconds
+        check_stamp(message.header.stamp, now, self._settings.goal_timeout)
+        if request.topic == 'goal_joints':
+            named = joint_values(message, model.joints.names)
+            before, self._joint_goal = self._joint_goal, (named, request.arrival)
+            if before is not None and before[0] == named and request.arrival - before[1] < REPEAT:
+                return None
+            return model.joint_goal(named, state.target)
+        if request.topic == 'goal_point':
+            point = point_array(message.point)
+            T = self._frames.in_base(message.header.frame_id, model, state.position)
+            return Goal(T[:3, :3] @ point + T[:3, 3])
+        pose = pose_matrix(message.pose)
+        return model.pose_goal(self._frames.in_base(message.header.frame_id, model, state.position) @ pose)
+
+    def _pursue(self, request: Request, wanted: Goal | Vector) -> None:
+        state = self._arm.state
+        if state is None:
+            return
+        model, target = state.model, state.target
+        name = self.get_name()
+        held = False
+        if isinstance(wanted, Goal):
+            start = time.perf_counter()
+            solution = model.solver.solve(wanted, state.position[model.arm_index])
+            solve_time = time.perf_counter() - start
+            held = not solution.solved and self._settings.on_unreachable == 'hold'
+            target[model.arm_index] = solution.q
+            said = solution_report(name, request, solution, solve_time, held)
+            self._statistics.solved_in(solve_time)
+            self._display.set(wanted, solution.status)
+        else:
+            target = wanted
+            said = joints_report(name, request)
+            self._display.clear()
+        self._statistics.count('taken')
+        if not held:
+            self._arm.go_to(target, model, request.arrival)
+        self._status.publish(said)
+        if said.level != DiagnosticStatus.OK:
+            self.get_logger().info(said.message, throttle_duration_sec=2.0)
+
+    def _refuse(self, request: Request, reason: str) -> None:
+        self._statistics.count('refused')
+        said = refusal_report(self.get_name(), request, reason)
+        self._status.publish(said)
+        self.get_logger().warning(said.message, throttle_duration_sec=2.0)
+
+    # Samples, in a thread of their own
+
+    def _publish_loop(self) -> None:
+        last = due = self.get_clock().now().nanoseconds
+        while not self._closing.is_set():
+            period = NANO / self._settings.publish_rate
+            due += int(period)
+            now = self._wait_until(due, int(period))
+            try:
+                self._sample(now, min(max(now - last, 0.0), MOST_PERIODS * period) / NANO)
+            except Exception:
+                if self._closing.is_set() or not self.context.ok():
+                    return
+                self.get_logger().error(f'please report this: {traceback.format_exc()}')
+            last = now
+            if abs(now - due) > period:  # a stall, or another time altogether: no burst to catch up
+                due = now
+
+    def _wait_until(self, due: int, period: int) -> int:
+        """Wait for the time due [ns] and return the time then; a clock that goes back ends the wait too."""
+        clock = self.get_clock()
+        simulated = self.get_parameter('use_sim_time').value
+        now = clock.now().nanoseconds
+        while due - 2 * period < now < due and not self._closing.is_set():
+            left = (due - now) / NANO
+            self._closing.wait(min(left, SIMULATED_WAIT) if simulated else left)
+            now = clock.now().nanoseconds
+        return now
+
+    def _sample(self, now: int, dt: float) -> None:
+        """Move for dt [s] and publish where the joints are at time now [ns]."""
+        self._take_measured()
+        sample = self._arm.step(dt)
+        if sample is None:
+            return
+        if not (np.isfinite(sample.positions).all() and np.isfinite(sample.velocities).all()):
+            self.get_logger().error('joints are not finite: not published', throttle_duration_sec=2.0)
+            return
+        stamp = Time(nanoseconds=now).to_msg()
+        self._joint_states.publish(joint_state(stamp, sample.names, sample.positions, sample.velocities))
+        self._statistics.tick(now)
+        if sample.arrival is not None:
+            self._statistics.moved_after(time.perf_counter() - sample.arrival)
+
+    def _take_measured(self) -> None:
+        """Be where the real joints are, as far as the newest message names joints of this robot."""
+        model = self._arm.model
+        if model is None or self._measured is None:
+            return
+        message, self._measured = self._measured, None
+        try:
+            self._arm.measured(joint_values(message, model.joints.names, others=True))
+        except InputError as error:
+            self.get_logger().warning(f'measured_joint_states refused: {error}', throttle_duration_sec=2.0)
+
+    # Reports
+
+    def _say(self, level: bytes, message: str, word: str) -> None:
+        """Say how the node is: now on ~/status, and in /diagnostics until something else is said."""
+        self._condition = (level, message)
+        self._status.publish(state_report(level, self.get_name(), message, word))
+
+    def _diagnose(self) -> None:
+        level, message = self._condition
+        if level != DiagnosticStatus.OK:
+            self.get_logger().info(message, throttle_duration_sec=10.0)
+        values = self._statistics.summary(1.0 / self._settings.publish_rate)
+        said = report(level, self.get_fully_qualified_name(), message, values)
+        array = DiagnosticArray(status=[said])
+        array.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(array)
+
+
+def main() -> int:
+    """Run ik_node."""
+    return run(IkNode)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

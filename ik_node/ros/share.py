@@ -1,0 +1,29 @@
+"""share_path: where the package keeps its urdf/, config/ and launch/ files."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import ik_node
+from ik_node.kinematics.errors import InputError
+
+PACKAGE = 'ik_node'
+
+
+def share_path(*parts: str) -> Path:
+    """Return the path of a file of the package: in the installed share/ik_node or in the checkout.
+
+    Raises InputError, with the places looked at, if there is no such file.
+    """
+    places = [Path(ik_node.__file__).resolve().parents[1], Path(sys.prefix) / 'share' / PACKAGE]
+    with suppress(ImportError, LookupError, OSError):  # no ROS, not in its index, no index
+        from ament_index_python.packages import get_package_share_directory
+
+        places.insert(0, Path(get_package_share_directory(PACKAGE)))
+    for place in places:
+        path = place.joinpath(*parts)
+        if path.exists():
+            return path
+    raise InputError(f'{"/".join(parts)} is in none of {", ".join(map(str, places))}')

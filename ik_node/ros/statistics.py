@@ -1,0 +1,60 @@
+"""Statistics: what the node counts between two diagnostics."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import numpy as np
+
+NANO = 1e-9
+
+
+class Statistics:
+    """Counts requests and times samples; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._totals: Counter[str] = Counter()
+        self._ticks: list[int] = []
+        self._solve_times: list[float] = []
+        self._latencies: list[float] = []
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Count something for good: taken, refused, superseded, or the word of a status."""
+        with self._lock:
+            self._totals[what] += number
+
+    def tick(self, now: int) -> None:
+        """Note that a sample was published at now [ns]."""
+        with self._lock:
+            self._ticks.append(now)
+
+    def solved_in(self, seconds: float) -> None:
+        """Note how long a solve took."""
+        with self._lock:
+            self._solve_times.append(seconds)
+
+    def moved_after(self, seconds: float) -> None:
+        """Note how long after a goal came the first sample that moves to it was published."""
+        with self._lock:
+            self._latencies.append(seconds)
+
+    def summary(self, period: float) -> dict[str, str]:
+        """Return all in words, and forget the times. period [s] is the one that samples should have."""
+        with self._lock:
+            totals = dict(self._totals)
+            ticks, self._ticks = np.array(self._ticks), self._ticks[-1:]
+            solve_times, self._solve_times = self._solve_times, []
+            latencies, self._latencies = self._latencies, []
+        gaps = np.diff(ticks) * NANO
+        values = {f'goals {what}': str(totals.get(what, 0)) for what in ('taken', 'refused', 'superseded')}
+        if gaps.size:
+            jitter = np.abs(gaps - period)
+            values['publish rate [Hz]'] = f'{1.0 / max(gaps.mean(), 1e-9):.2f}'
+            values['publish jitter p99 [ms]'] = f'{1e3 * np.quantile(jitter, 0.99):.3f}'
+        for name, times in (('solve time', solve_times), ('goal to first sample', latencies)):
+            if times:
+                values[f'{name} median [ms]'] = f'{1e3 * float(np.median(times)):.3f}'
+                values[f'{name} max [ms]'] = f'{1e3 * max(times):.3f}'
+        return values

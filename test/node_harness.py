@@ -1,0 +1,266 @@
+"""What the node tests share: a small arm, and a client that talks to a real node over real DDS."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PointStamped, PoseStamped
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from visualization_msgs.msg import MarkerArray
+
+from ik_node.ros.conversions import array_point, matrix_pose
+from ik_node.ros.node import IkNode
+
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+
+TIMEOUT = 180.0  # seconds; a cold compile takes a minute, all else a fraction of a second
+
+_domains = itertools.count(30 + os.getpid() % 10)
+
+
+def new_domain() -> int:
+    """Return a ROS domain that the last tests did not use."""
+    return 30 + next(_domains) % 30
+
+
+def link(name: str) -> str:
+    return f'<link name="{name}"/>'
+
+
+def joint(name, kind, parent, child, xyz, axis, lower=-2.5, upper=2.5, extra='') -> str:
+    limit = '' if kind == 'fixed' else f'<limit lower="{lower}" upper="{upper}" velocity="2" effort="1"/>'
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="{xyz}" rpy="0 {1.5707963267948966 if name == "tool" else 0} 0"/>'
+        f'<axis xyz="{axis}"/>{limit}{extra}</joint>'
+    )
+
+
+def arm_urdf(yaw: str = 'revolute', lower: float = -2.5, upper: float = 2.5) -> str:
+    """A yaw-pitch-pitch-roll-pitch arm with a gripper of two fingers, one of which mimics the other."""
+    links = ['world', 'base_link', 'l1', 'l2', 'l3', 'l4', 'l5', 'tool0', 'left', 'right']
+    return (
+        '<robot name="little">'
+        + ''.join(map(link, links))
+        + joint('stand', 'fixed', 'world', 'base_link', '0 0 1', '0 0 1')
+        + joint('yaw', yaw, 'base_link', 'l1', '0 0 0.1', '0 0 1', lower, upper)
+        + joint('shoulder', 'revolute', 'l1', 'l2', '0 0 0.1', '0 1 0')
+        + joint('elbow', 'revolute', 'l2', 'l3', '0.3 0 0', '0 1 0')
+        + joint('roll', 'revolute', 'l3', 'l4', '0.15 0 0', '1 0 0')
+        + joint('wrist', 'revolute', 'l4', 'l5', '0.15 0 0', '0 1 0')
+        + joint('tool', 'fixed', 'l5', 'tool0', '0.1 0 0', '0 0 1')
+        + joint('finger', 'prismatic', 'l5', 'left', '0.1 0.01 0', '0 1 0', 0.0, 0.04)
+        + joint(
+            'other_finger',
+            'prismatic',
+            'l5',
+            'right',
+            '0.1 -0.01 0',
+            '0 1 0',
+            -0.04,
+            0.0,
+            '<mimic joint="finger" multiplier="-1"/>',
+        )
+        + '</robot>'
+    )
+
+
+ARM_JOINTS = ('yaw', 'shoulder', 'elbow', 'roll', 'wrist')
+ALL_JOINTS = (*ARM_JOINTS, 'finger', 'other_finger')
+PARAMETERS = {'base_link': 'base_link', 'tip_link': 'tool0'}
+
+
+class Client:
+    """Sends to the node and keeps everything that it says."""
+
+    def __init__(self, context: rclpy.Context, namespace: str = '') -> None:
+        self.node = Node('client', context=context, namespace=namespace)
+        self.samples: list[JointState] = []
+        self.statuses: list[DiagnosticStatus] = []
+        self.markers: list[MarkerArray] = []
+        self.diagnostics: list[DiagnosticArray] = []
+        latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        for kind, topic, store, qos in (
+            (JointState, 'joint_states', self.samples, 1000),
+            (DiagnosticStatus, 'ik_node/status', self.statuses, latched),
+            (MarkerArray, 'ik_node/markers', self.markers, 100),
+            (DiagnosticArray, '/diagnostics', self.diagnostics, 100),
+        ):
+            self.node.create_subscription(kind, topic, store.append, qos)
+        self._publishers = {
+            topic: self.node.create_publisher(kind, topic, 100)
+            for topic, kind in (
+                ('goal_pose', PoseStamped),
+                ('goal_point', PointStamped),
+                ('goal_joints', JointState),
+                ('measured_joint_states', JointState),
+            )
+        }
+        self.description = self.node.create_publisher(
+            String, 'robot_description', QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        )
+        self._executor = SingleThreadedExecutor(context=context)
+        self._executor.add_node(self.node)
+        self._thread = threading.Thread(target=self._executor.spin, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._executor.shutdown()
+        self._thread.join(timeout=TIMEOUT)
+        self.node.destroy_node()
+
+    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+        """Return what condition returns once that is true; fail if it never is."""
+        end = time.monotonic() + TIMEOUT
+        while time.monotonic() < end:
+            found = condition()
+            if found:
+                return found
+            time.sleep(0.01)
+        raise AssertionError(f'waited {TIMEOUT} s for {what}; statuses: {[s.message for s in self.statuses]}')
+
+    def wait_connected(self) -> None:
+        """Wait until the node hears all that this client sends."""
+        for topic, publisher in self._publishers.items():
+            self.wait(lambda p=publisher: p.get_subscription_count() > 0, f'a subscription to {topic}')
+
+    def wait_ready(self) -> None:
+        """Wait until the node has an arm and hears this client."""
+        self.wait_connected()
+        self.wait(lambda: any('effective DoF' in s.message for s in self.statuses), 'the arm')
+        self.wait(lambda: self.samples, 'joint_states')
+
+    # Sending
+
+    def send(self, topic: str, message: Any) -> None:
+        self._publishers[topic].publish(message)
+
+    def now(self) -> Any:
+        return self.node.get_clock().now()
+
+    def pose(self, T: np.ndarray, frame: str = 'base_link') -> PoseStamped:
+        message = PoseStamped(pose=matrix_pose(T))
+        message.header.frame_id = frame
+        message.header.stamp = self.now().to_msg()
+        return message
+
+    def point(self, position: Any, frame: str = 'base_link') -> PointStamped:
+        message = PointStamped(point=array_point(position))
+        message.header.frame_id = frame
+        return message
+
+    def joints(self, **values: float) -> JointState:
+        return JointState(name=list(values), position=list(map(float, values.values())))
+
+    def call(self, service: str) -> Trigger.Response:
+        return self._call(Trigger, service, Trigger.Request())
+
+    def set_parameters(self, **values: Any) -> list[Any]:
+        request = SetParameters.Request(
+            parameters=[Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
+        )
+        return self._call(SetParameters, 'ik_node/set_parameters', request).results
+
+    def set_together(self, **values: Any) -> Any:
+        request = SetParametersAtomically.Request(
+            parameters=[Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
+        )
+        return self._call(SetParametersAtomically, 'ik_node/set_parameters_atomically', request).result
+
+    def _call(self, kind: Any, service: str, request: Any) -> Any:
+        client = self.node.create_client(kind, service)
+        try:
+            self.wait(client.service_is_ready, service)
+            future = client.call_async(request)
+            self.wait(future.done, f'the answer of {service}')
+            return future.result()
+        finally:
+            self.node.destroy_client(client)
+
+    # Hearing
+
+    def said(self, index: int = -1) -> dict[str, str]:
+        """The values of a status."""
+        return {pair.key: pair.value for pair in self.statuses[index].values}
+
+    def wait_said(self, words: str) -> None:
+        """Wait until the newest status holds words."""
+        self.wait(lambda: any(words in status.message for status in self.statuses[-1:]), words)
+
+    def about(self, goal: str) -> list[DiagnosticStatus]:
+        """All statuses about goals of one topic."""
+        return [
+            status
+            for status in list(self.statuses)
+            if any(pair.key == 'goal' and pair.value == goal for pair in status.values)
+        ]
+
+    def answer(self, topic: str, message: Any) -> DiagnosticStatus:
+        """Send a goal and return the status that it gets."""
+        before = len(self.about(topic))
+        self.send(topic, message)
+        self.wait(lambda: len(self.about(topic)) > before, f'a status for {topic}')
+        return self.about(topic)[-1]
+
+    def position(self, *names: str) -> np.ndarray:
+        """The newest positions, of the arm's joints if no names are given."""
+        sample = self.samples[-1]
+        return np.array([sample.position[sample.name.index(name)] for name in names or ARM_JOINTS])
+
+    def wait_still(self) -> np.ndarray:
+        """Wait until the joints rest; return the positions of the arm's joints."""
+        mark = len(self.samples)
+
+        def still() -> bool:
+            last = self.samples[mark:][-5:]
+            return len(last) == 5 and all(
+                not any(s.velocity) and list(s.position) == list(last[0].position) for s in last
+            )
+
+        self.wait(still, 'the joints to rest')
+        return self.position()
+
+
+@contextmanager
+def running(urdf: str | None, namespace: str = '', **parameters: Any) -> Iterator[Client]:
+    """A node with an arm (None: it waits for a description) and a client of it, in a domain of their own."""
+    context = rclpy.Context()
+    context.init(domain_id=new_domain())
+    given = {**PARAMETERS, **parameters}
+    if urdf is not None:
+        given['robot_description'] = urdf
+    overrides = [Parameter(name, value=value) for name, value in given.items()]
+    node = IkNode(context=context, namespace=namespace, parameter_overrides=overrides)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    thread = threading.Thread(target=executor.spin, daemon=True)
+    thread.start()
+    client = Client(context, namespace)
+    try:
+        if urdf is None:
+            client.wait_connected()
+        else:
+            client.wait_ready()
+        yield client
+    finally:
+        client.close()
+        executor.shutdown()
+        thread.join(timeout=TIMEOUT)
+        node.close()
+        context.try_shutdown()
