@@ -13,11 +13,12 @@ from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.goal import Goal, Vector
 
 RESTARTS_PER_CHECK = 64  # descents between two looks at the clock, about half a millisecond
-ITERATIONS = 30  # per descent; what has not converged by then rarely does
+ITERATIONS = 20  # per descent; what has not converged by then rarely does
 STALL_RATIO = 2e-2  # three steps in a row that gain less than this share end a descent
 CYCLE = 2  # temperatures before re-heating
 COOLING = 0.5  # from one temperature to the next
 WEIGHT_PER_REACH = 0.3  # one radian weighs as much as this share of the reach
+KNOWN_POSES = 1024  # configurations whose tool poses are known beforehand, to restart near the goal
 BEST_EFFORT_STARTS = 12
 BEST_EFFORT_MOST_STARTS = 100  # while the position is not met and not shown to be out of reach
 BEST_EFFORT_ITERATIONS = 100
@@ -69,6 +70,10 @@ class Annealing:
             ]
         )
 
+        samples = arm.sample(np.random.default_rng(random_seed), KNOWN_POSES)
+        self.table = np.empty((arm.n + 6, KNOWN_POSES))
+        kernels.tabulate(arm.joints, arm.tool, samples, self.weight, self.table)
+
     def _random_state(self) -> np.ndarray:
         return np.array([self.random_seed], dtype=np.uint64)
 
@@ -88,6 +93,7 @@ class Annealing:
                 self.arm.limits,
                 goal.packed,
                 self.settings,
+                self.table,
                 first,
                 last,
                 state,

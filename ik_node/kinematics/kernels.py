@@ -168,6 +168,7 @@ def clip(q, limits):
 
 FIRST_DAMPING = 0.1  # 1/rad^2, of a descent that starts far away
 LEAST_DAMPING = 1e-9  # share of the largest diagonal entry, so that no matrix is singular
+INFORMED = 8  # restarts from the table of known poses, before the random ones
 AIM = 1e-6  # m and rad: descents go on to here, however coarse the tolerances
 
 # --- descents --------------------------------------------------------------------------------------
@@ -341,17 +342,51 @@ def perturb(best, limits, temperature, state, q):
 
 
 @compiled
-def anneal(joints, tool, limits, goal, settings, first, last, state, q):
+def tabulate(joints, tool, samples, weight, table):
+    """Fill table (n + 6, K) from samples (K, n): configurations, tool points, weighted tool axes."""
+    n = samples.shape[1]
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    m = joints.shape[0]
+    for k in range(samples.shape[0]):
+        forward(joints, tool, samples[k], frames)
+        for i in range(n):
+            table[i, k] = samples[k, i]
+        for i in range(3):
+            table[n + i, k] = frames[2 * m, i]
+            table[n + 3 + i, k] = weight * frames[2 * m + 1, i]
+
+
+@compiled
+def measure(table, goal, weight, distances):
+    """Write the squared distances (K,) from goal to the tool poses of table."""
+    n = table.shape[0] - 6
+    x, y, z = goal[0], goal[1], goal[2]
+    px, py, pz = table[n], table[n + 1], table[n + 2]
+    dx, dy, dz = table[n + 3], table[n + 4], table[n + 5]
+    if isnan(goal[3]):
+        for k in range(distances.shape[0]):
+            distances[k] = (px[k] - x) ** 2 + (py[k] - y) ** 2 + (pz[k] - z) ** 2
+        return
+    u, v, w = weight * goal[3], weight * goal[4], weight * goal[5]
+    for k in range(distances.shape[0]):
+        position = (px[k] - x) ** 2 + (py[k] - y) ** 2 + (pz[k] - z) ** 2
+        distances[k] = position + (dx[k] - u) ** 2 + (dy[k] - v) ** 2 + (dz[k] - w) ** 2
+
+
+@compiled
+def anneal(joints, tool, limits, goal, settings, table, first, last, state, q):
     """Descents number first to last - 1 of the random-restart annealing; q (n,) in: start, out: best.
 
-    Descent 0 starts at q itself, every later one at the best so far plus a random offset that
-    shrinks with a temperature and is re-heated. Returns (number of the last descent, position
-    error [m] and direction error [rad] at q, whether both tolerances are met).
+    Descent 0 starts at q itself, the next INFORMED ones at the configurations of table (see tabulate)
+    that come nearest to goal, every later one at the best so far plus a random offset that shrinks
+    with a temperature and is re-heated. Returns (number of the last descent, position error [m] and
+    direction error [rad] at q, whether both tolerances are met).
     """
     n = q.shape[0]
     frames = np.empty((2 * joints.shape[0] + 3, 3))
     work = np.empty((3 * n + 4, max(n, 6)))
     trial = np.empty(n)
+    distances = np.empty(table.shape[1])
     best = inf
     if first > 0:
         forward(joints, tool, q, frames)
@@ -360,14 +395,15 @@ def anneal(joints, tool, limits, goal, settings, first, last, state, q):
     for restart in range(first, last):
         if restart == 0:
             trial[:] = q
+        elif restart <= INFORMED:
+            if restart == 1:
+                measure(table, goal, settings[2], distances)
+            nearest = distances.argmin()
+            distances[nearest] = inf
+            trial[:] = table[:n, nearest]
         else:
-            perturb(
-                q,
-                limits,
-                settings[6] ** ((restart - 1) % int(settings[5])),
-                state,
-                trial,
-            )
+            temperature = settings[6] ** ((restart - INFORMED - 1) % int(settings[5]))
+            perturb(q, limits, temperature, state, trial)
         descend_lm(joints, tool, limits, goal, settings, FIRST_DAMPING, trial, frames, work)
         position, direction = squared_errors(joints, frames, goal)
         solved = position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]
@@ -1009,7 +1045,9 @@ def explore(joints, tool, limits, period, goal, settings, descents, state, seed,
 
 
 @compiled
-def solve_many(joints, tool, limits, form, goals, settings, restarts, random_seed, seeds, q, errors, solved):
+def solve_many(
+    joints, tool, limits, form, goals, settings, table, restarts, random_seed, seeds, q, errors, solved
+):
     """Solve goals (N, 9) one after the other, each by formula if form has one, then by annealing.
 
     seeds (N, n), or (1, n) for all. Writes q (N, n), errors (N, 2) [m, rad] and solved (N,) bool.
@@ -1026,7 +1064,7 @@ def solve_many(joints, tool, limits, form, goals, settings, restarts, random_see
             state[0] = random_seed
             q[k] = seed
             _, errors[k, 0], errors[k, 1], solved[k] = anneal(
-                joints, tool, limits, goals[k], settings, 0, restarts + 1, state, q[k]
+                joints, tool, limits, goals[k], settings, table, 0, restarts + 1, state, q[k]
             )
 
 

@@ -202,6 +202,7 @@ class IkSolver:
                 form,
                 goals[part],
                 search.settings,
+                search.table,
                 search.restarts,
                 search.random_seed,
                 starts if len(starts) == 1 else starts[part],
@@ -211,9 +212,14 @@ class IkSolver:
             )
 
         parts = [slice(k, k + BATCH_PART) for k in range(0, len(goals), BATCH_PART)]
-        with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-            for _ in pool.map(solve_part, parts):
-                pass
+        threads = min(workers or os.cpu_count() or 1, len(parts))
+        if threads <= 1:  # a pool costs as much as a hundred solves
+            for part in parts:
+                solve_part(part)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                for _ in pool.map(solve_part, parts):
+                    pass
         return BatchSolution(solved, q, errors[:, 0], errors[:, 1])
 
     def track(self, goal: Goal, q: ArrayLike, before: ArrayLike | None = None) -> Solution:
