@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,15 +106,7 @@ class PathSolution:
 
 def vector3(name: str, value: ArrayLike) -> Vector:
     """Check that value is three finite numbers and return them as a new array (3,). Raises InputError."""
-    try:
-        vector = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f'{name} must be three numbers, got {value!r}') from None
-    if vector.shape != (3,):
-        raise InputError(f'{name} must have shape (3,), got shape {vector.shape}: {value!r}')
-    if not np.isfinite(vector).all():
-        raise InputError(f'{name} must be finite, got {vector.tolist()}')
-    return vector
+    return np.array(_three(name, value))
 
 
 def unit_vector(name: str, value: ArrayLike) -> Vector:
@@ -122,50 +114,86 @@ def unit_vector(name: str, value: ArrayLike) -> Vector:
 
     Raises InputError for wrong shapes, non-finite numbers, zero, or another length.
     """
-    vector = vector3(name, value)
-    length = math.hypot(*vector)
-    if abs(length - 1.0) > UNIT_TOLERANCE:
-        raise InputError(
-            f'{name} must be a unit vector (length within {UNIT_TOLERANCE} of 1), '
-            f'got {vector.tolist()} of length {length:.6g}'
-        )
-    return vector / length
+    return np.array(_unit_three(name, value))
 
 
-@dataclass(frozen=True, eq=False)
 class Goal:
     """Tool point at position, tool axis along direction, roll free.
 
     position: (3,) [m], direction: (3,) unit or None (position only), lateral: (3,) unit or None,
     all in the base link's frame. lateral says where the tool's lateral axis should point; it is
-    served only by freedom that position and direction leave.
+    served only by freedom that position and direction leave. packed: (9,), the three in a row for
+    the kernels, NaN where absent. All are read-only.
     Raises InputError before any work: wrong shape, NaN, inf, zero or non-unit direction.
     """
 
-    position: Vector
-    direction: Vector | None = None
-    lateral: Vector | None = None
-    packed: Vector = field(init=False, repr=False)  # (9,) for the kernels, NaN where absent
+    __slots__ = ('packed',)
 
     def __init__(
-        self,
-        position: Sequence[float] | Vector,
-        direction: Sequence[float] | Vector | None = None,
-        lateral: Sequence[float] | Vector | None = None,
+        self, position: ArrayLike, direction: ArrayLike | None = None, lateral: ArrayLike | None = None
     ) -> None:
-        packed = np.full(9, np.nan)
-        packed[:3] = vector3('position', position)
-        if direction is not None:
-            packed[3:6] = unit_vector('direction', direction)
-        if lateral is not None:
-            if direction is None:
-                raise InputError('lateral needs a direction: it is what direction leaves free')
-            packed[6:9] = unit_vector('lateral', lateral)
-        packed.flags.writeable = False
-        object.__setattr__(self, 'packed', packed)
-        object.__setattr__(self, 'position', packed[:3])
-        object.__setattr__(self, 'direction', packed[3:6] if direction is not None else None)
-        object.__setattr__(self, 'lateral', packed[6:9] if lateral is not None else None)
+        if lateral is not None and direction is None:
+            raise InputError('lateral needs a direction: it is what direction leaves free')
+        self.packed = np.array(
+            _three('position', position)
+            + (ABSENT if direction is None else _unit_three('direction', direction))
+            + (ABSENT if lateral is None else _unit_three('lateral', lateral))
+        )
+        self.packed.flags.writeable = False
+
+    @property
+    def position(self) -> Vector:
+        """Where the tool point should be, (3,) [m]."""
+        return self.packed[:3]
+
+    @property
+    def direction(self) -> Vector | None:
+        """Where the tool axis should point, (3,) unit, or None."""
+        return None if math.isnan(self.packed[3]) else self.packed[3:6]
+
+    @property
+    def lateral(self) -> Vector | None:
+        """Where the tool's lateral axis should point, (3,) unit, or None."""
+        return None if math.isnan(self.packed[6]) else self.packed[6:]
+
+    def __repr__(self) -> str:
+        parts = (f'{part}={getattr(self, part)}' for part in ('position', 'direction', 'lateral'))
+        return f'Goal({", ".join(parts)})'
+
+
+ABSENT = (math.nan, math.nan, math.nan)
+
+
+def _three(name: str, value: Any) -> tuple[float, float, float]:
+    # Plain floats: numpy's checks of three numbers cost more than a solve.
+    try:
+        x, y, z = map(float, value)
+    except (TypeError, ValueError):
+        raise _not_three(name, value) from None
+    if isinstance(value, str):
+        raise _not_three(name, value)
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        raise InputError(f'{name} must be finite, got {[x, y, z]}')
+    return x, y, z
+
+
+def _not_three(name: str, value: Any) -> InputError:
+    try:
+        shape = np.array(value, dtype=np.float64).shape
+    except (TypeError, ValueError):
+        return InputError(f'{name} must be three numbers, got {value!r}')
+    return InputError(f'{name} must have shape (3,), got shape {shape}: {value!r}')
+
+
+def _unit_three(name: str, value: Any) -> tuple[float, float, float]:
+    x, y, z = _three(name, value)
+    length = math.hypot(x, y, z)
+    if abs(length - 1.0) > UNIT_TOLERANCE:
+        raise InputError(
+            f'{name} must be a unit vector (length within {UNIT_TOLERANCE} of 1), '
+            f'got {[x, y, z]} of length {length:.6g}'
+        )
+    return x / length, y / length, z / length
 
 
 def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Vector:
