@@ -74,7 +74,7 @@ def python_for(peer: str) -> str:
     if stamp.exists() and stamp.read_text() == wanted.read_text():
         return str(python)
     print(f'installing {package} into {folder.relative_to(ROOT)}', file=sys.stderr, flush=True)
-    venv.create(folder, clear=True, with_pip=True)
+    venv.create(folder, clear=True, symlinks=True, with_pip=True)
     pip = [str(python), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', str(wanted)]
     done = subprocess.run(pip, capture_output=True, text=True, check=False)
     if done.returncode:
