@@ -9,9 +9,9 @@ import sys
 
 import numpy as np
 
-from benchmarks.arms import ROOT, Task, chosen
+from benchmarks.arms import ROOT, Task, chosen, solver_for
 from benchmarks.tables import Table, heading
-from ik_node import Goal, IkSolver
+from ik_node import Goal
 
 GOALS = 200
 SOME, MANY = 1, 64  # descents, within one call of the search kernel
@@ -52,7 +52,7 @@ def allocated() -> int:
 
 def count(task: Task, goals: int) -> tuple[str, int, int, int, int]:
     """Return the row of one arm."""
-    solver = IkSolver(task.arm)
+    solver = solver_for(task.arm)
     positions, directions, _ = task.goals(goals)
     solves = []
     for goal in map(Goal, positions, directions):
@@ -66,7 +66,7 @@ def count(task: Task, goals: int) -> tuple[str, int, int, int, int]:
 
 def search(task: Task, descents: int, goal: Goal) -> int:
     """Return the allocations of a search with so many descents, none of which succeeds."""
-    annealing = IkSolver(task.arm, restarts=descents - 1)._search
+    annealing = solver_for(task.arm, restarts=descents - 1)._search
     q = np.array(task.arm.middle)
     before = allocated()
     annealing.search(goal, q, 0.0)

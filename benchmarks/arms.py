@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.chain import Array, Chain, angle_between, into_limits, within
-from ik_node import Arm
+from ik_node import Arm, IkSolver
 from ik_node.kinematics.urdf import load_description
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get('IK_NODE_SHARED') or ROOT.parent / 'shared')
+Z, ORIGIN = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 TOLERANCE = 1e-6  # of position [m] and direction [rad], the same for every solver
 
 
@@ -72,10 +73,15 @@ class Task:
         return within(position, TOLERANCE) & within(direction, TOLERANCE)
 
 
+def solver_for(arm: Arm, **options: int) -> IkSolver:
+    """Return ik_node's solver at the benchmark's tolerances."""
+    return IkSolver(arm, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE, **options)
+
+
 def shipped_arms() -> list[Task]:
     """The arms in urdf/: base_link to tool0, tool axis z."""
     return [
-        Task(path.name.split('.')[0], path, 'base_link', 'tool0', (0, 0, 1), (0, 0, 0), True)
+        Task(path.name.split('.')[0], path, 'base_link', 'tool0', Z, ORIGIN, True)
         for path in sorted((ROOT / 'urdf').glob('*.urdf*'))
     ]
 
@@ -103,9 +109,14 @@ def real_arms() -> list[Task]:
     return tasks
 
 
+def made_up_arms() -> list[Task]:
+    """An arm of the benchmark's own: five skew hinges, no two parallel or crossing, so no closed form."""
+    return [Task('skew', Path(__file__).with_name('skew.urdf'), 'base_link', 'tool0', Z, ORIGIN, False)]
+
+
 def chosen(names: str | None) -> list[Task]:
     """Return the arms named, separated by commas, or all. Raises KeyError for a name that there is not."""
-    known = {task.name: task for task in shipped_arms() + real_arms()}
+    known = {task.name: task for task in shipped_arms() + made_up_arms() + real_arms()}
     if names is None:
         return list(known.values())
     for name in names.split(','):

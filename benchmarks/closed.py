@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.arms import Task
+from benchmarks.arms import Task, solver_for
 from benchmarks.contest import Contest, title_of
 from benchmarks.tables import Table, heading, microseconds, percent, times_as_fast
-from ik_node import IkSolver
 
 GOALS = 1000
 ROUNDS = 11
@@ -20,17 +19,17 @@ def run(tasks: list[Task], scale: float) -> None:
     count = max(1, round(GOALS * scale))
     heading(
         'Closed form, cold',
-        f"""{count} reachable goals per arm, seed mid-range, one thread, microseconds of the bare Python call
-        (batches: per goal), median of {ROUNDS} rounds in turns. EAIK is given a virtual roll joint on the
-        tool axis and returns all solutions without regard to limits; it has solved a goal if one of them
-        fits within them. "Arm rewritten": parallel axes turned to the same sense, a roll joint on the tool
+        f"""{count} reachable goals per arm, seed mid-range, one thread, microseconds of the bare Python
+        call (batches: processor time per goal), median of {ROUNDS} rounds in turns. EAIK is given a virtual
+        roll joint on the tool axis and returns all solutions without regard to limits; it has solved a goal
+        if one of them fits within them. "Arm rewritten": parallel axes turned to the same sense, a roll joint on the tool
         axis left out, axes rounded to 4 decimals where it finds no family otherwise.""",
     )
     table = Table('arm'.ljust(26), 'solver'.ljust(28), 'solved', 'median', 'mean', 'p99')
     ratios = []
     with Contest(OWN + PEERS) as contest:
         for task in tasks:
-            if task.arm.n != 5 or getattr(IkSolver(task.arm), 'closed_form', None) is None:
+            if task.arm.n != 5 or getattr(solver_for(task.arm), 'closed_form', None) is None:
                 continue
             positions, directions, _ = task.goals(count)
             records, left_out = contest.run(task, positions, directions, rounds=ROUNDS, turn=count)

@@ -8,7 +8,7 @@ from time import perf_counter
 
 import numpy as np
 
-from benchmarks.arms import Task
+from benchmarks.arms import Task, solver_for
 from benchmarks.chain import Array
 from benchmarks.reference import Reference, in_threads
 from benchmarks.tables import Table, heading
@@ -41,7 +41,7 @@ def run(tasks: list[Task], scale: float) -> None:
         positions, directions, _ = task.goals(count, seed=2)
         brute = functools.partial(Reference(task).solutions, restarts=RESTARTS)
         expected = [distinct(task, q, ~idle) for q in in_threads(brute, positions, directions)]
-        solver = IkSolver(task.arm)
+        solver = solver_for(task.arm)
         found, wrong, times = [], 0, []
         for position, direction in zip(positions, directions, strict=True):
             start = perf_counter()

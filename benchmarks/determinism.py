@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from benchmarks.arms import ROOT, Task, chosen
+from benchmarks.arms import ROOT, Task, chosen, solver_for
 from benchmarks.chain import Array
 from benchmarks.tables import Table, heading
 from benchmarks.tracking import smooth_motion
@@ -52,7 +52,7 @@ def verdict(first: dict[str, dict[str, str]], second: dict[str, dict[str, str]],
 
 def digests(task: Task, count: int) -> dict[str, str]:
     """Return a digest of the answers of every call that there is."""
-    solver = IkSolver(task.arm, restarts=100)
+    solver = solver_for(task.arm, restarts=100)
     positions, directions, _ = task.goals(count, seed=9)
     directions[::5] = directions[::-1][::5]
     goals = list(map(Goal, positions, directions))

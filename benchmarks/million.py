@@ -8,7 +8,7 @@ from time import perf_counter
 
 import numpy as np
 
-from benchmarks.arms import TOLERANCE, Task
+from benchmarks.arms import TOLERANCE, Task, solver_for
 from benchmarks.tables import Table, heading
 from ik_node import IkSolver
 
@@ -31,7 +31,7 @@ def run(tasks: list[Task], scale: float) -> None:
     table = Table('arm'.ljust(26), 'goals', 'failed', 'position m', 'direction rad', 'us per goal')
     failures = seconds = 0.0
     for task in tasks:
-        solver = IkSolver(task.arm)
+        solver = solver_for(task.arm)
         positions, directions, _ = task.goals(share, seed=1)
         solver.solve_batch(positions[:2], directions[:2])  # what compiles, compiles here
         start = perf_counter()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.arms import Task
+from benchmarks.arms import Task, solver_for
 from benchmarks.contest import Contest, Record, title_of
 from benchmarks.tables import Table, heading, microseconds, percent, times_as_fast
-from ik_node import IkSolver
 
 GOALS = 1000
 FEWER = {'optik_py': 300, 'tracik': 200}
@@ -33,7 +32,7 @@ def run(tasks: list[Task], scale: float) -> None:
         for task in tasks:
             if task.arm.n != 5:
                 continue
-            way = 'general' if getattr(IkSolver(task.arm), 'closed_form', None) is None else 'closed form'
+            way = 'general' if getattr(solver_for(task.arm), 'closed_form', None) is None else 'closed form'
             positions, directions, _ = task.goals(count)
             records, left_out = contest.run(task, positions, directions, counts)
             for peer in SOLVERS:

@@ -6,13 +6,13 @@ from time import perf_counter
 
 import numpy as np
 
-from benchmarks.arms import Task
+from benchmarks.arms import Task, solver_for
 from benchmarks.chain import Array, into_limits
 from benchmarks.complete import SAME, apart, idle_joints
 from benchmarks.contest import Contest, Record, title_of
 from benchmarks.reference import Reference
 from benchmarks.tables import Table, heading, percent
-from ik_node import Goal, IkSolver
+from ik_node import Goal
 
 POINTS = 100_000
 ARMS = 6
@@ -98,12 +98,12 @@ class Path:
 
     def other_start(self) -> Array | None:
         """Return the solution of the first point that is furthest from the branch, if there is another."""
-        solutions = IkSolver(self.task.arm).solve_all(Goal(self.goals[0][0], self.goals[1][0]), self.q[0])
+        solutions = solver_for(self.task.arm).solve_all(Goal(self.goals[0][0], self.goals[1][0]), self.q[0])
         return solutions[-1].q if len(solutions) > 1 else None
 
     def solved_at_once(self) -> list[object]:
         """Return the cells of solve_path's row."""
-        solver = IkSolver(self.task.arm)
+        solver = solver_for(self.task.arm)
         solver.solve_path(self.goals[0][:5], self.goals[1][:5], self.q[0])
         start = perf_counter()
         found = solver.solve_path(*self.goals, self.q[0])

@@ -8,7 +8,7 @@ from time import perf_counter
 
 import numpy as np
 
-from benchmarks.arms import Task
+from benchmarks.arms import Task, solver_for
 from benchmarks.chain import Array, angle_between
 from benchmarks.reference import Reference, in_threads
 from benchmarks.tables import Table, heading, percent
@@ -44,7 +44,7 @@ def verdicts(tasks: list[Task], count: int) -> None:
     ]
     table = Table('arm'.ljust(26), *kinds, 'wrong', 'time')
     for task in tasks:
-        solver = IkSolver(task.arm)
+        solver = solver_for(task.arm)
         positions, directions, _ = task.goals(count, seed=4)
         turned = random_directions(count)
         runs = [
@@ -115,7 +115,7 @@ def efforts(tasks: list[Task], count: int) -> None:
     )
     table = Table('arm'.ljust(26), 'goals', 'good', 'position excess', 'direction excess', 'time')
     for task in tasks:
-        reference, solver = Reference(task), IkSolver(task.arm)
+        reference, solver = Reference(task), solver_for(task.arm)
         positions, _, _ = task.goals(count, seed=7)
         turned = random_directions(count)
         far = outside(task, positions)

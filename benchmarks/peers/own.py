@@ -6,20 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.arms import solver_for
 from benchmarks.chain import Array
-from ik_node import Arm, Goal, IkSolver, Solution
+from ik_node import Arm, Goal, Solution
 
 TITLE = 'ik_node'
 
 
 class Peer:
-    """IkSolver.solve with its defaults, from a Goal that is at hand as the peers' target poses are."""
+    """IkSolver.solve at the benchmark's tolerances, from a Goal made before, as the peers' targets are."""
 
     def __init__(self, arm: dict[str, Any]) -> None:
         self.arm = Arm.from_urdf(
             arm['xml'], arm['tip'], tool_axis=arm['axis'], tool_point=arm['point'], base_link=arm['base']
         )
-        self.solver = IkSolver(self.arm)
+        self.solver = solver_for(self.arm)
         self.call = self.solver.solve
 
     def prepare(self, position: Array, direction: Array, seed: Array) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ TITLE = 'ik_node solve_batch'
 
 
 class Peer(own.Peer):
-    """IkSolver.solve_batch with its defaults."""
+    """IkSolver.solve_batch at the benchmark's tolerances."""
 
     def __init__(self, arm: dict[str, Any]) -> None:
         super().__init__(arm)
