@@ -22,8 +22,8 @@ def run(tasks: list[Task], scale: float) -> None:
         f"""{count} reachable goals per arm, seed mid-range, one thread, microseconds of the bare Python
         call (batches: processor time per goal), median of {ROUNDS} rounds in turns. EAIK is given a virtual
         roll joint on the tool axis and returns all solutions without regard to limits; it has solved a goal
-        if one of them fits within them. "Arm rewritten": parallel axes turned to the same sense, a roll joint on the tool
-        axis left out, axes rounded to 4 decimals where it finds no family otherwise.""",
+        if one of them fits within them. "Arm rewritten": parallel axes turned to the same sense, a roll
+        joint on the tool axis left out, axes rounded to 4 decimals where it finds no family otherwise.""",
     )
     table = Table('arm'.ljust(26), 'solver'.ljust(28), 'solved', 'median', 'mean', 'p99')
     ratios = []
