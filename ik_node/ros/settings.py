@@ -12,6 +12,8 @@ from ik_node.kinematics.solver import METHODS
 from ik_node.kinematics.tracks import TRACKS
 from ik_node.ros.parameters import check, parameter
 
+NO_TRACK = 'none'  # the goal stands still
+
 
 @dataclass(frozen=True)
 class ArmSettings:
@@ -91,7 +93,7 @@ class ArmSettings:
 class TrackSettings:
     """The parameters of ik_goals."""
 
-    track: str = parameter('circle', 'the curve that the goal travels along', choices=('off', *TRACKS))
+    track: str = parameter('circle', 'the curve that the goal travels along', choices=(NO_TRACK, *TRACKS))
     centre: tuple[float, ...] = parameter((0.4, 0.0, 0.2), 'middle of the track in frame [m]', size=3)
     size: float = parameter(
         0.08, 'radius, or half the length of a line or an eight [m]', low=1e-4, high=100.0

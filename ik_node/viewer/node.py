@@ -1,0 +1,316 @@
+"""ik_viewer: shows the arm in a browser and lets the user drag its goal. Talks topics and services only."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PointStamped, PoseStamped
+from numpy.typing import NDArray
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from ik_node.kinematics.arm import Arm
+from ik_node.kinematics.errors import IkError
+from ik_node.kinematics.goal import unit_vector
+from ik_node.kinematics.urdf import read_urdf
+from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
+from ik_node.ros.parameters import check, declare, parameter
+from ik_node.ros.qos import LATCHED, NEWEST
+from ik_node.ros.run import ClosableNode, run
+from ik_node.ros.settings import NO_TRACK
+from ik_node.viewer.goals_client import GoalsClient
+from ik_node.viewer.panel import RED, Panel, Report
+from ik_node.viewer.scene import Scene
+from ik_node.viewer.server import start_server, stop_server
+from ik_node.viewer.visuals import draw
+
+Matrix = NDArray[np.float64]
+
+FRAME_RATE = 30.0  # [Hz] of the picture, whatever the rate of joint_states
+SLIDER_EVERY = 3  # frames from one update of the sliders to the next
+SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal is no longer being followed
+SLIDER_HOLD = 1.0  # [s] that the sliders stay where a user put them, for the arm to set off
+STILL = 1e-4  # [rad or m] from one message to the next below which a joint does not move
+TURN = 2.0 * math.pi
+HINT = 'Drag the coloured gizmo, or choose a target track.'
+
+
+@dataclass(frozen=True)
+class ViewerSettings:
+    """The parameters of ik_viewer."""
+
+    host: str = parameter(
+        '127.0.0.1', 'address to listen on; there is no login: open it to others with care', read_only=True
+    )
+    port: int = parameter(
+        8080, 'TCP port to listen on; 0 takes a free one', low=0, high=65535, read_only=True
+    )
+    base_link: str = parameter('', 'link that goals are relative to; empty: the root link', read_only=True)
+    tip_link: str = parameter(
+        '', 'link that carries the tool; empty: the end of the longest chain', read_only=True
+    )
+    tool_axis: tuple[float, ...] = parameter(
+        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3, read_only=True
+    )
+    tool_point: tuple[float, ...] = parameter(
+        (0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3, read_only=True
+    )
+    mesh_path: str = parameter(
+        '',
+        'directory at or above which meshes are looked for, beside the installed ROS packages',
+        read_only=True,
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        unit_vector('parameter tool_axis', self.tool_axis)
+
+
+class ViewerNode(ClosableNode):
+    """The viewer. Callbacks of ROS and of viser only store; a timer does the rest at FRAME_RATE."""
+
+    def __init__(self) -> None:
+        super().__init__('ik_viewer')
+        self._settings = declare(self, ViewerSettings)
+        self._server = start_server(self._settings.host, self._settings.port)
+        self._scene = Scene(self._server)
+        self._panel = Panel(self._server)
+        self._panel.show_message('Waiting for robot_description')
+        self._arm: Arm | None = None
+        self._about_arm = ''
+        self._description = ''
+        self._values: dict[str, float] = {}  # of the joints, as last heard
+        self._targets: dict[str, float] = {}  # of the sliders; empty unless a user has just moved them
+        self._goal_shown = False  # the gizmo shows a goal; otherwise it goes with the tool
+        self._goal_time = self._moved_time = self._slider_time = 0.0
+        self._own_goals: deque[tuple[int, int]] = deque(maxlen=50)  # by stamp
+        self._frame = 0
+        self._new: dict[str, Any] = {}  # per topic the newest message that no frame has shown yet
+
+        self._goal_publisher = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
+        self._joints_publisher = self.create_publisher(JointState, 'goal_joints', NEWEST)
+        self._store(String, 'robot_description', LATCHED)
+        self._store(JointState, 'joint_states', NEWEST)
+        self._store(PoseStamped, 'goal_pose', NEWEST)
+        self._store(PointStamped, 'goal_point', NEWEST)
+        self._store(DiagnosticStatus, 'ik_node/status', LATCHED)
+        self._buttons = {
+            'Home': self.create_client(Trigger, 'ik_node/home'),
+            'Stop': self.create_client(Trigger, 'ik_node/stop'),
+        }
+        self._goals = GoalsClient(self, 'ik_goals', self.get_logger().warning)
+        self.create_timer(1.0 / FRAME_RATE, self._show_frame)
+        self.create_timer(1.0, self._goals.refresh)
+        self.get_logger().info(
+            f'open http://{self._server.get_host()}:{self._server.get_port()} in a browser'
+        )
+
+    def close(self) -> None:
+        """Let go of the browsers and the port."""
+        stop_server(self._server)
+        self.destroy_node()
+
+    def _store(self, kind: type, topic: str, qos: QoSProfile) -> None:
+        def store(message: Any) -> None:
+            self._new[topic] = message
+
+        self.create_subscription(kind, topic, store, qos)
+
+    def _show_frame(self) -> None:
+        new, self._new = self._new, {}
+        with self._server.atomic():
+            if 'robot_description' in new:
+                self._show_robot(new['robot_description'].data)
+            if self._arm is not None:
+                self._obey(self._arm)
+                self._show_news(self._arm, new)
+            self._panel.set_track(self._goals.track)
+
+    def _show_robot(self, text: str) -> None:
+        if text == self._description:
+            return
+        self._description = text
+        self._arm = None
+        self._values, self._targets = {}, {}
+        self._goal_shown = False
+        settings = self._settings
+        try:
+            robot = read_urdf(text)
+            arm = Arm(
+                robot,
+                settings.tip_link or None,
+                tool_axis=settings.tool_axis,
+                tool_point=settings.tool_point,
+                base_link=settings.base_link or None,
+            )
+            drawing = draw(text, robot, arm.tip_link, settings.mesh_path)
+        except IkError as error:
+            self._scene.clear()
+            self._panel.show_sliders(None)
+            self._panel.show_message('Cannot show this robot', str(error), RED)
+            self.get_logger().error(f'cannot show this robot: {error}')
+            return
+        for warning in drawing.warnings:
+            self.get_logger().info(warning)
+        self._arm = arm
+        self._about_arm = arm.describe()
+        self._scene.show(arm, drawing)
+        self._panel.show_sliders(arm)
+        self._panel.show_message('Waiting for joint_states', f'{arm.name} is shown with every joint at zero.')
+
+    # What users did
+
+    def _obey(self, arm: Arm) -> None:
+        track, button = self._panel.take_track(), self._panel.take_button()
+        pose, joints = self._scene.take_drag(), self._panel.take_joints()
+        if track is not None:
+            self._goals.choose(track)
+        if button is not None:
+            self._press(button)
+        if joints and not self._followed():
+            self._send_joints(arm, joints)
+        if pose is not None:
+            self._end_track()
+            self._send_goal(arm, pose)
+
+    def _end_track(self) -> None:
+        """Keep the goal publisher from fighting the user."""
+        if self._goals.track not in (None, NO_TRACK):
+            self._goals.choose(NO_TRACK)
+
+    def _press(self, button: str) -> None:
+        self._end_track()
+        self._goal_shown = False
+        self._targets = {}
+        if self._buttons[button].service_is_ready():
+            self._buttons[button].call_async(Trigger.Request())
+        else:
+            self.get_logger().warning(f'{button}: no node offers {self._buttons[button].srv_name}')
+
+    def _send_goal(self, arm: Arm, T_base_goal: Matrix) -> None:
+        message = PoseStamped()
+        message.header.stamp = self.get_clock().now().to_msg()
+        message.header.frame_id = arm.base_link
+        message.pose = matrix_pose(T_base_goal)
+        self._own_goals.append(_stamp(message))
+        self._goal_publisher.publish(message)
+        self._take_goal(T_base_goal, True)
+
+    def _send_joints(self, arm: Arm, joints: dict[str, float]) -> None:
+        """Publish where the sliders stand; joints that no user touched stay where they are."""
+        if not self._targets:
+            self._targets = {name: self._values.get(name, 0.0) for name in arm.joint_names}
+        for name, value in joints.items():
+            if arm.continuous[arm.joint_names.index(name)]:
+                turns = round((self._targets[name] - value) / TURN)
+                value += turns * TURN  # the sliders show one turn of a joint that may have made many
+            self._targets[name] = value
+        self._goal_shown = False
+        self._slider_time = time.monotonic()
+        message = JointState(name=list(self._targets), position=list(self._targets.values()))
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._joints_publisher.publish(message)
+
+    # What was heard
+
+    def _show_news(self, arm: Arm, new: dict[str, Any]) -> None:
+        if 'joint_states' in new:
+            self._take_joints(arm, new['joint_states'])
+        for topic in ('goal_pose', 'goal_point'):
+            if topic in new and _stamp(new[topic]) not in self._own_goals:
+                self._take_foreign_goal(arm, new[topic])
+        if 'ik_node/status' in new:
+            self._panel.show_report(_report(new['ik_node/status']), self._about_arm)
+        if not self._values:
+            return
+        if not self._goal_shown:
+            self._scene.place_goal(self._in_base(arm, arm.tip_link))
+        self._panel.enable_sliders(not self._followed())
+        self._frame += 1
+        if self._frame % SLIDER_EVERY == 0:
+            if time.monotonic() - max(self._slider_time, self._moved_time) > SLIDER_HOLD:
+                self._targets = {}
+            if not self._targets:
+                self._panel.set_joints(self._values)
+
+    def _followed(self) -> bool:
+        """Whether the arm is on its way to a goal pose, or the goal itself is on its way."""
+        quiet = time.monotonic() - max(self._goal_time, self._moved_time)
+        on_track = self._goals.track not in (None, NO_TRACK)
+        return self._goal_shown and (on_track or quiet < SETTLED)
+
+    def _take_joints(self, arm: Arm, message: JointState) -> None:
+        pairs = zip(message.name, message.position, strict=False)
+        known = arm.robot.joints
+        values = {name: value for name, value in pairs if name in known and math.isfinite(value)}
+        if values and not self._values:
+            self._panel.show_message('Ready', HINT)
+        if any(abs(value - self._values.get(name, value)) > STILL for name, value in values.items()):
+            self._moved_time = time.monotonic()
+        if not values.items() <= self._values.items():
+            self._values.update(values)
+            self._scene.place(self._values)
+
+    def _take_goal(self, T_base_goal: Matrix, with_direction: bool) -> None:
+        self._goal_shown = True
+        self._goal_time = time.monotonic()
+        self._targets = {}
+        self._scene.place_goal(T_base_goal, with_direction)
+
+    def _take_foreign_goal(self, arm: Arm, message: PoseStamped | PointStamped) -> None:
+        """Show a goal that another node published, unless only tf knows its frame."""
+        frame = message.header.frame_id
+        if frame not in arm.robot.links:
+            return
+        pose = np.eye(4)
+        with_direction = isinstance(message, PoseStamped)
+        try:
+            if with_direction:
+                pose = pose_matrix(message.pose)
+            else:
+                pose[:3, 3] = point_array(message.point) - arm.tool_point
+        except IkError:
+            return  # ik_node refuses it too and says why
+        self._take_goal(self._in_base(arm, frame) @ pose, with_direction)
+
+    def _in_base(self, arm: Arm, link: str) -> Matrix:
+        """Return T_base_link (4, 4) at the joint values last heard."""
+        T_root_base, T_root_link = (arm.robot.link_pose(name, self._values) for name in (arm.base_link, link))
+        return np.asarray(np.linalg.solve(T_root_base, T_root_link), dtype=np.float64)
+
+
+def _stamp(message: PoseStamped | PointStamped) -> tuple[int, int]:
+    return message.header.stamp.sec, message.header.stamp.nanosec
+
+
+def _report(message: DiagnosticStatus) -> Report:
+    values = {item.key: item.value for item in message.values}
+    status = values.get('status', '')
+    sentence = message.message.removeprefix(f'{status}: ')
+    position, direction = (_number(values.get(f'{what}_error', '')) for what in ('position', 'direction'))
+    return Report(status, position, direction, sentence[:1].upper() + sentence[1:])
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def main() -> int:
+    """Run ik_viewer."""
+    return run(ViewerNode)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

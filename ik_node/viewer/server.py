@@ -1,0 +1,56 @@
+"""The web server behind the page."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import socket
+from collections.abc import Iterator
+
+import viser
+
+from ik_node.kinematics.errors import IkError
+
+
+class ServerError(IkError):
+    """The address cannot be listened on."""
+
+
+def start_server(host: str, port: int) -> viser.ViserServer:
+    """Listen on host and port, or any free port for 0.
+
+    Raises ServerError; viser alone would move on to another port, or wait for ever on an unknown host.
+    """
+    family = socket.AF_INET6 if ':' in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise _refusal(host, port, error.strerror or str(error)) from None
+    # A browser that goes away in the middle of a handshake is no error worth a traceback.
+    logging.getLogger('websockets').setLevel(logging.CRITICAL)
+    with _silence():
+        server = viser.ViserServer(host, port, verbose=False)
+    if port not in (0, server.get_port()):
+        stop_server(server)
+        raise _refusal(host, port, 'address already in use')
+    return server
+
+
+def stop_server(server: viser.ViserServer) -> None:
+    """Close every connection and the port."""
+    with _silence():
+        server.stop()
+
+
+def _refusal(host: str, port: int, why: str) -> ServerError:
+    return ServerError(
+        f'cannot listen on {host}:{port}: {why.lower()}; choose another one with -p port:=NUMBER'
+    )
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keep viser's own banners out of the log, which says the same in one line."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield

@@ -1,0 +1,205 @@
+"""URDF text -> the shapes that show it: its primitives and meshes, sticks where these are missing."""
+
+from __future__ import annotations
+
+import io
+import math
+import pathlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import trimesh
+import yourdfpy
+from numpy.typing import NDArray
+
+from ik_node.kinematics.urdf import Robot
+
+Colour = tuple[int, int, int]
+Matrix = NDArray[np.float64]
+
+PLAIN: Colour = (176, 184, 196)  # shapes without a material
+STICK: Colour = (196, 203, 213)
+HINGE: Colour = (62, 74, 94)
+STICK_RADIUS = 0.016  # in extents of the robot
+MARK = {'revolute': 4.2, 'continuous': 4.2, 'prismatic': 8.0}  # length of a joint's mark, in stick radii
+SMOOTH_ANGLE = math.radians(30)  # edges sharper than this stay sharp
+MINIMAL_EXTENT = 1e-3  # [m], for an arm of no size at all
+LARGE_MESH = 100_000  # faces; larger meshes are shown as they are, smoothing them takes seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """One thing to draw, fixed in a link.
+
+    kind: box (size = x, y, z), cylinder (radius, length along z), sphere (radius) or mesh, in metres.
+    pose: (4, 4) in the link.
+    """
+
+    link: str
+    kind: str
+    pose: Matrix
+    size: tuple[float, ...] = ()
+    mesh: trimesh.Trimesh | None = None
+    colour: Colour = PLAIN
+    has_own_colours: bool = False  # the mesh has, and they count
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """All shapes of a robot, the reach of its arm [m], and a sentence on each shape that cannot be shown."""
+
+    shapes: tuple[Shape, ...]
+    extent: float
+    warnings: tuple[str, ...] = field(default=())
+
+
+def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing:
+    """Return what shows the robot that was read from the URDF text, with an arm that ends in tip_link.
+
+    mesh_path: as for find_mesh. Links whose meshes are
+    all missing, and every link of a robot that has no shape at all, get sticks from joint to joint.
+    """
+    shapes: list[Shape] = []
+    bare: list[str] = []
+    warnings: list[str] = []
+    try:
+        options = dict.fromkeys(('build_scene_graph', 'load_meshes', 'load_collision_meshes'), False)
+        model = yourdfpy.URDF.load(io.BytesIO(text.encode()), **options).robot
+        links, materials = model.links, {material.name: material for material in model.materials}
+    except Exception as error:  # what it says of a visual must not cost us an arm that read_urdf accepts
+        links, materials = [], {}
+        warnings.append(f'no shapes could be read: {error}')
+    for link in links:
+        drawn = len(shapes)
+        for visual in link.visuals:
+            try:
+                shapes.extend(_shapes(link.name, visual, materials, mesh_path))
+            except Exception as error:  # nor must a mesh file, whatever its reader says of it
+                warnings.append(f'link "{link.name}": {error}')
+        if link.visuals and len(shapes) == drawn:
+            bare.append(link.name)
+    if not shapes:
+        bare = list(robot.links)
+    extent = _extent(robot, tip_link)
+    for name in bare:
+        shapes.extend(_sticks(robot, name, STICK_RADIUS * extent))
+    return Drawing(tuple(shapes), extent, tuple(warnings))
+
+
+def along(position: NDArray[np.float64], direction: NDArray[np.float64]) -> Matrix:
+    """Return the pose (4, 4) at position whose z axis points along direction."""
+    pose = trimesh.geometry.align_vectors([0.0, 0.0, 1.0], direction)
+    pose[:3, 3] = position
+    return np.asarray(pose, dtype=np.float64)
+
+
+def find_mesh(name: str, mesh_path: str = '') -> pathlib.Path:
+    """Return the file that a URDF's mesh filename means.
+
+    package://NAME/REST is looked up in the installed ROS packages, other names as they are. What is not
+    there is looked for below mesh_path, then below the directories above it, as NAME/REST and as REST.
+    Raises FileNotFoundError.
+    """
+    scheme, _, rest = name.partition('://') if '://' in name else ('file', '', name)
+    candidates: list[pathlib.Path] = []
+    ends = [rest.lstrip('/')]
+    if scheme == 'package':
+        package, _, inside = rest.partition('/')
+        ends.append(inside)
+        share = _package_share(package)
+        candidates += [share / inside] if share else []
+    elif scheme == 'file':
+        candidates.append(pathlib.Path(rest))
+    else:
+        ends = []
+    if mesh_path:
+        start = pathlib.Path(mesh_path).resolve()
+        candidates += [above / end for above in (start, *start.parents) for end in ends]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    raise FileNotFoundError(f'mesh "{name}" not found')
+
+
+def _package_share(package: str) -> pathlib.Path | None:
+    try:
+        from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+    except ImportError:
+        return None
+    try:
+        return pathlib.Path(get_package_share_directory(package))
+    except (PackageNotFoundError, OSError, ValueError):  # OSError: no ROS environment at all
+        return None
+
+
+def _shapes(link: str, visual: Any, materials: dict[str, Any], mesh_path: str) -> Iterator[Shape]:
+    """Yield the shapes of one <visual>; nothing for a geometry that URDF does not know."""
+    pose = np.eye(4) if visual.origin is None else np.asarray(visual.origin, dtype=np.float64)
+    colour = _colour(visual.material, materials)
+    geometry = visual.geometry
+    if geometry is None:
+        return
+    if geometry.box is not None:
+        size = tuple(float(side) for side in geometry.box.size)
+        yield Shape(link, 'box', pose, size, colour=colour or PLAIN)
+    elif geometry.cylinder is not None:
+        size = (float(geometry.cylinder.radius), float(geometry.cylinder.length))
+        yield Shape(link, 'cylinder', pose, size, colour=colour or PLAIN)
+    elif geometry.sphere is not None:
+        yield Shape(link, 'sphere', pose, (float(geometry.sphere.radius),), colour=colour or PLAIN)
+    elif geometry.mesh is not None:
+        path = find_mesh(geometry.mesh.filename, mesh_path)
+        scale = 1.0 if geometry.mesh.scale is None else geometry.mesh.scale
+        for mesh in _load_mesh(path, scale):
+            own = colour is None and _has_colours(mesh)
+            yield Shape(link, 'mesh', pose, mesh=mesh, colour=colour or PLAIN, has_own_colours=own)
+
+
+def _load_mesh(path: pathlib.Path, scale: float | Sequence[float]) -> Iterator[trimesh.Trimesh]:
+    scene = trimesh.load_scene(path)
+    for mesh in scene.dump():
+        if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces):
+            mesh.apply_scale(scale)
+            if len(mesh.faces) <= LARGE_MESH and not _has_colours(mesh):
+                mesh = trimesh.graph.smooth_shade(mesh, angle=SMOOTH_ANGLE)
+            yield mesh
+
+
+def _has_colours(mesh: trimesh.Trimesh) -> bool:
+    return mesh.visual is not None and mesh.visual.defined
+
+
+def _colour(material: Any, materials: dict[str, Any]) -> Colour | None:
+    if material is None:
+        return None
+    if material.color is None:
+        material = materials.get(material.name)
+    if material is None or material.color is None or len(material.color.rgba) < 3:
+        return None
+    red, green, blue = (round(255 * min(max(float(part), 0.0), 1.0)) for part in material.color.rgba[:3])
+    return red, green, blue
+
+
+def _sticks(robot: Robot, link: str, radius: float) -> Iterator[Shape]:
+    """Yield sticks from the link's origin to its joints, and a mark along the axis of each movable one."""
+    for joint in robot.joints.values():
+        if joint.parent != link:
+            continue
+        offset = joint.origin[:3, 3]
+        length = float(np.linalg.norm(offset))
+        if length > 0.5 * radius:
+            yield Shape(link, 'cylinder', along(0.5 * offset, offset), (radius, length), colour=STICK)
+        if joint.movable:
+            axis = joint.origin[:3, :3] @ joint.axis
+            size = (1.7 * radius, MARK[joint.type] * radius)
+            yield Shape(link, 'cylinder', along(joint.origin[:3, 3], axis), size, colour=HINGE)
+
+
+def _extent(robot: Robot, tip_link: str) -> float:
+    """Return how far the tip comes from the root at most [m]; slides count for no more than all the rest."""
+    chain = robot.chain(tip_link)
+    offsets = sum(float(np.linalg.norm(joint.origin[:3, 3])) for joint in chain)
+    slides = sum(max(abs(joint.lower), abs(joint.upper)) for joint in chain if joint.type == 'prismatic')
+    return max(offsets + min(slides, offsets), MINIMAL_EXTENT)

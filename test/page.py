@@ -1,0 +1,142 @@
+"""A browser without a screen: what the page of the viewer would show, and what its user may do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import viser
+import zstandard
+from viser.transforms import SE3, SO3
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle machine
+
+
+class Page:
+    """Connects to the viewer as a browser does and keeps what it is told.
+
+    nodes: what is drawn, by name; controls: what is in the panel, by viser's id.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.nodes: dict[str, dict[str, Any]] = {}
+        self.controls: dict[str, dict[str, Any]] = {}
+        self.port = port
+        protocol = f'viser-v{viser.__version__}'
+        self._socket = connect(f'ws://127.0.0.1:{port}', subprotocols=[protocol], max_size=None)
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+        self._send(
+            'ViewerCameraMessage',
+            wxyz=(1.0, 0.0, 0.0, 0.0),
+            position=(1.0, 1.0, 1.0),
+            fov=1.0,
+            near=0.01,
+            far=100.0,
+            image_height=600,
+            image_width=800,
+            look_at=(0.0, 0.0, 0.0),
+            up_direction=(0.0, 0.0, 1.0),
+        )
+
+    def close(self) -> None:
+        self._socket.close()
+        self._thread.join(timeout=TIMEOUT)
+
+    def _send(self, kind: str, **content: Any) -> None:
+        self._socket.send(msgspec.msgpack.encode({'type': kind, **content}))
+
+    def _listen(self) -> None:
+        try:
+            for frame in self._socket:
+                size = int.from_bytes(frame[8:16], 'little')
+                inner = zstandard.ZstdDecompressor().decompress(frame[16 : 16 + size])
+                for message in msgspec.msgpack.decode(inner)['messages']:
+                    self._take(message)
+        except ConnectionClosed:
+            pass
+
+    def _take(self, message: dict[str, Any]) -> None:
+        kind = message['type']
+        name, uuid = message.get('name', ''), message.get('uuid', '')
+        if kind == 'RemoveSceneNodeMessage':
+            for gone in [node for node in self.nodes if node == name or node.startswith(f'{name}/')]:
+                del self.nodes[gone]
+        elif kind == 'GuiRemoveMessage':
+            self.controls.pop(uuid, None)
+        elif kind == 'GuiUpdateMessage':
+            self.controls.setdefault(uuid, {}).update(message['updates'])
+        elif kind.startswith('Gui') and 'props' in message:
+            shown = {'kind': kind, 'value': message.get('value'), **message['props']}
+            self.controls[uuid] = shown
+        elif kind in ('SetPositionMessage', 'SetOrientationMessage', 'SetSceneNodeVisibilityMessage'):
+            self.nodes.setdefault(name, {}).update(message)
+        elif 'props' in message and name:
+            self.nodes[name] = {**message, **message['props']}
+
+    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+        """Return what condition returns once that is true; fail if it never is."""
+        end = time.monotonic() + TIMEOUT
+        while time.monotonic() < end:
+            try:
+                found = condition()
+            except (KeyError, RuntimeError):  # not told yet, or told at this very moment
+                found = None
+            if found:
+                return found
+            time.sleep(0.01)
+        raise AssertionError(f'waited {TIMEOUT} s for {what}; the page says: {self.text()}')
+
+    # What is seen
+
+    def text(self) -> str:
+        """The words of the panel's card."""
+        return next(
+            (c.get('content', '') for c in self.controls.values() if c['kind'] == 'GuiHtmlMessage'), ''
+        )
+
+    def control(self, label: str) -> dict[str, Any]:
+        """What is known of the control with a label."""
+        return self.controls[self._uuid(label)]
+
+    def labels(self) -> list[str]:
+        """The labels of the sliders."""
+        return [c['label'] for c in list(self.controls.values()) if c['kind'] == 'GuiSliderMessage']
+
+    def _uuid(self, label: str) -> str:
+        for uuid, control in list(self.controls.items()):
+            if control.get('label') == label:
+                return uuid
+        raise KeyError(f'no control "{label}"')
+
+    def pose(self, name: str) -> np.ndarray:
+        """Where a node is in the one above it, (4, 4)."""
+        node = self.nodes[name]
+        turn = SO3(np.array(node.get('wxyz', (1.0, 0.0, 0.0, 0.0))))
+        position = np.array(node.get('position', (0.0, 0.0, 0.0)))
+        return SE3.from_rotation_and_translation(turn, position).as_matrix()
+
+    # What a user does
+
+    def choose(self, label: str, value: Any) -> None:
+        """Set a slider or a choice, or press a button of a group."""
+        self.control(label)['value'] = value  # a browser is not told of what it did itself
+        self._send('GuiUpdateMessage', uuid=self._uuid(label), updates={'value': value})
+
+    def drag(self, pose: np.ndarray, name: str = '/base/goal', release: bool = True) -> None:
+        """Take the gizmo and put it to a pose (4, 4)."""
+        self._send('TransformControlsDragStartMessage', name=name)
+        wxyz, position = SO3.from_matrix(pose[:3, :3]).wxyz.tolist(), pose[:3, 3].tolist()
+        self.nodes[name].update(wxyz=wxyz, position=position)
+        self._send('TransformControlsUpdateMessage', name=name, wxyz=wxyz, position=position)
+        if release:
+            self.release(name)
+
+    def release(self, name: str = '/base/goal') -> None:
+        self._send('TransformControlsDragEndMessage', name=name)

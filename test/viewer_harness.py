@@ -1,0 +1,200 @@
+"""What the viewer's tests share: the viewer as a process, and a robot's side of its topics."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from geometry_msgs.msg import PointStamped, PoseStamped
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from ik_node.kinematics.urdf import load_description
+from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix
+
+ROOT = Path(__file__).resolve().parents[1]
+SEED_ARM = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
+SEED_JOINTS = ('joint1', 'joint2', 'joint3', 'joint4', 'joint5')
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+
+TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle machine
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+def environment(domain: int) -> dict[str, str]:
+    """Return what a process needs to be in a ROS domain of this machine alone."""
+    return {
+        **os.environ,
+        'PYTHONPATH': f'{ROOT}{os.pathsep}{os.environ.get("PYTHONPATH", "")}',
+        'ROS_DOMAIN_ID': str(domain),
+    }
+
+
+class Process:
+    """A node of this package in a process of its own; keeps what it says."""
+
+    def __init__(self, module: str, domain: int, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', module, *arguments],
+            env=environment(domain),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        self.lines.extend(self._process.stdout)
+
+    @property
+    def said(self) -> str:
+        return ''.join(self.lines)
+
+    def port(self) -> int:
+        """Return the port that the viewer listens on, once it says so."""
+        end = time.monotonic() + TIMEOUT
+        while time.monotonic() < end and self._process.poll() is None:
+            found = re.search(r'http://127\.0\.0\.1:(\d+)', self.said)
+            if found:
+                return int(found[1])
+            time.sleep(0.02)
+        raise AssertionError(f'the viewer does not say where it is: {self.said}')
+
+    def end(self, how: signal.Signals = signal.SIGINT) -> int:
+        """Ask it to end; return its exit code."""
+        if self._process.poll() is None:
+            self._process.send_signal(how)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Return its exit code once it has ended; kill it if it does not."""
+        try:
+            return self._process.wait(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise
+        finally:
+            self._reader.join(timeout=TIMEOUT)
+
+
+class RobotSide:
+    """Publishes what an arm and a solver would, and keeps what the viewer says."""
+
+    def __init__(self, domain: int) -> None:
+        self._context = rclpy.Context()
+        self._context.init(domain_id=domain)
+        self.node = Node('robot_side', context=self._context)
+        self.goals: list[PoseStamped] = []
+        self.joint_goals: list[JointState] = []
+        self._own = 0
+        publish = self.node.create_publisher
+        self._description = publish(String, 'robot_description', LATCHED)
+        self._joints = publish(JointState, 'joint_states', 10)
+        self._goal = publish(PoseStamped, 'goal_pose', 10)
+        self._point = publish(PointStamped, 'goal_point', 10)
+        self._status = publish(DiagnosticStatus, 'ik_node/status', LATCHED)
+        self.node.create_subscription(PoseStamped, 'goal_pose', self._keep_goal, 100)
+        self.node.create_subscription(JointState, 'goal_joints', self.joint_goals.append, 100)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self._thread = threading.Thread(target=self._executor.spin, daemon=True)
+        self._thread.start()
+
+    def add(self, node: Node) -> None:
+        """Spin another node along."""
+        self._executor.add_node(node)
+
+    @property
+    def context(self) -> rclpy.Context:
+        return self._context
+
+    def close(self) -> None:
+        self._executor.shutdown()
+        self._thread.join(timeout=TIMEOUT)
+        self.node.destroy_node()
+        self._context.try_shutdown()
+
+    def _keep_goal(self, message: PoseStamped) -> None:
+        if message.header.stamp.sec or message.header.stamp.nanosec:  # those from here have no stamp
+            self.goals.append(message)
+
+    def wait(self, condition: Callable[[], Any], what: str) -> Any:
+        """Return what condition returns once that is true; fail if it never is."""
+        end = time.monotonic() + TIMEOUT
+        while time.monotonic() < end:
+            found = condition()
+            if found:
+                return found
+            time.sleep(0.01)
+        raise AssertionError(f'waited {TIMEOUT} s for {what}')
+
+    def wait_connected(self) -> None:
+        for publisher in (self._description, self._joints, self._goal, self._point, self._status):
+            needed = 2 if publisher is self._goal else 1  # this node itself listens to goal_pose
+            self.wait(
+                lambda p=publisher, n=needed: p.get_subscription_count() >= n,
+                f'a reader of {publisher.topic}',
+            )
+
+    def describe(self, text: str) -> None:
+        self._description.publish(String(data=text))
+
+    def move(self, **values: float) -> None:
+        self._joints.publish(JointState(name=list(values), position=list(map(float, values.values()))))
+
+    def want(self, T: np.ndarray, frame: str = 'base_link') -> None:
+        """Publish a goal pose (4, 4)."""
+        message = PoseStamped(pose=matrix_pose(T))
+        message.header.frame_id = frame
+        self._goal.publish(message)
+
+    def want_point(self, position: Any, frame: str = 'base_link') -> None:
+        message = PointStamped(point=array_point(np.asarray(position, dtype=float)))
+        message.header.frame_id = frame
+        self._point.publish(message)
+
+    def report(self, message: str, **values: Any) -> None:
+        """Publish a status as ik_node does."""
+        pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
+        self._status.publish(DiagnosticStatus(message=message, values=pairs))
+
+    def goal(self) -> np.ndarray:
+        """The newest goal pose (4, 4) of the viewer."""
+        return pose_matrix(self.goals[-1].pose)
+
+
+@contextmanager
+def viewer(domain: int, *parameters: str) -> Iterator[tuple[Process, RobotSide]]:
+    """The viewer on a free port, and the robot's side, which hears it and is heard."""
+    given = [word for parameter in ('port:=0', *parameters) for word in ('-p', parameter)]
+    process = Process('ik_node.viewer.node', domain, '--ros-args', *given)
+    try:
+        process.port()
+        robot = RobotSide(domain)
+        try:
+            robot.wait_connected()
+            yield process, robot
+        finally:
+            robot.close()
+    finally:
+        code = process.end()
+    assert code == 0, process.said
+    assert 'Traceback' not in process.said
