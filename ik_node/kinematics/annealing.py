@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ik_node.kinematics import kernels
 from ik_node.kinematics.arm import Arm
@@ -74,7 +75,7 @@ class Annealing:
         self.table = np.empty((arm.n + 6, KNOWN_POSES))
         kernels.tabulate(arm.joints, arm.tool, samples, self.weight, self.table)
 
-    def _random_state(self) -> np.ndarray:
+    def _random_state(self) -> NDArray[np.uint64]:
         return np.array([self.random_seed], dtype=np.uint64)
 
     def met(self, position_error: float, direction_error: float) -> bool:

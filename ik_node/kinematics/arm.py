@@ -84,7 +84,7 @@ class Arm:
         """Return the kernels' (joints, tool): screw axes of the chain with every joint at zero."""
         pose = np.eye(4)
         rows: list[list[float]] = []
-        last = np.zeros(3)
+        last: Vector = np.zeros(3)
         for joint in chain:
             pose = pose @ joint.origin
             if joint.type == 'fixed':

@@ -58,7 +58,7 @@ class JointMotion:
                 f'got {self.lower.tolist()} and {self.upper.tolist()}'
             )
         self._ruckig = Ruckig(self.n)
-        self._limits = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
+        self._limits: tuple[Vector, Vector, Vector] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
         self._resting = True  # there is no plan to follow
         self.reset(position)
 
@@ -76,8 +76,8 @@ class JointMotion:
     def reset(self, position: ArrayLike) -> None:
         """Stand still at position (n,), inside the limits or not, and forget the target."""
         self.position = _finite('position', position, self.n)
-        self.velocity = np.zeros(self.n)
-        self.acceleration = np.zeros(self.n)
+        self.velocity: Vector = np.zeros(self.n)
+        self.acceleration: Vector = np.zeros(self.n)
         self._target: Vector | None = None
         self._plan: Trajectory | None = None
         self._jerk = self._limits[2]  # of the plan

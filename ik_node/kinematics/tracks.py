@@ -49,7 +49,8 @@ def plane_axes(direction: ArrayLike) -> tuple[Vector, Vector]:
     near = np.array([1.0, 0.0, 0.0]) if abs(normal[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
     x = near - (near @ normal) * normal
     x /= np.linalg.norm(x)
-    return x, np.cross(normal, x)
+    y: Vector = np.asarray(np.cross(normal, x), np.float64)  # NumPy 2.2 is vague about the type
+    return x, y
 
 
 def tip_pose(
