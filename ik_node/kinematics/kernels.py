@@ -462,8 +462,13 @@ def extrema(c, out):
 
 @compiled
 def quartic_root(c, low, high, x, low_is_positive):
-    """The zero of the quartic c in (low, high), where it is monotone: Newton from x, kept inside."""
-    for _ in range(60):
+    """The zero of the quartic c in (low, high), where it is monotone: Newton from x, kept inside.
+
+    Where Newton has not converged after 20 steps (near triple roots) bisection finishes.
+    """
+    if not low < x < high:
+        x = 0.5 * (low + high)
+    for k in range(80):
         value = (((c[4] * x + c[3]) * x + c[2]) * x + c[1]) * x + c[0]
         rate = ((4.0 * c[4] * x + 3.0 * c[3]) * x + 2.0 * c[2]) * x + c[1]
         if (value > 0.0) == low_is_positive:
@@ -471,7 +476,7 @@ def quartic_root(c, low, high, x, low_is_positive):
         else:
             high = x
         new = x - value / rate if rate != 0.0 else low
-        if not low < new < high:
+        if k >= 20 or not low < new < high:
             new = 0.5 * (low + high)
         if abs(new - x) <= 1e-14 * (1.0 + abs(x)):
             return new

@@ -1,0 +1,119 @@
+"""Arms made up from axes and offsets, for geometry that no file has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ik_node import Arm
+
+
+def urdf(axes, offsets, limits, kinds=None, mimic=''):
+    """URDF text of a chain whose axes (n, 3) and offsets (n, 3) are those of the zero pose.
+
+    limits (n, 2) [rad or m], kinds: joint types (default: revolute), mimic: an element for the last joint.
+    """
+    lines = ['<robot name="made"><link name="base"/>']
+    kinds = kinds or ['revolute'] * len(axes)
+    parent = 'base'
+    for i, (axis, offset, (low, high), kind) in enumerate(zip(axes, offsets, limits, kinds, strict=True)):
+        child = f'link{i + 1}'
+        lines.append(
+            f'<link name="{child}"/><joint name="joint{i + 1}" type="{kind}">'
+            f'<parent link="{parent}"/><child link="{child}"/>'
+            f'<origin xyz="{_words(offset)}"/><axis xyz="{_words(axis)}"/>'
+            f'<limit lower="{low!r}" upper="{high!r}" velocity="1" effort="1"/>'
+            f'{mimic if i == len(axes) - 1 else ""}</joint>'
+        )
+        parent = child
+    return '\n'.join([*lines, '</robot>'])
+
+
+def make_arm(axes, offsets, limits, kinds=None, tool_axis=(0, 0, 1), tool_point=(0, 0, 0), mimic='') -> Arm:
+    """The Arm of that chain, goals relative to its base."""
+    limits = np.asarray(limits, dtype=float).tolist()
+    text = urdf(axes, offsets, limits, kinds, mimic)
+    return Arm.from_urdf(text, tool_axis=unit(tool_axis), tool_point=tool_point)
+
+
+def _words(vector) -> str:
+    return ' '.join(repr(float(value)) for value in vector)
+
+
+def unit(vector):
+    """The vector with length 1."""
+    return np.asarray(vector, dtype=float) / np.linalg.norm(vector)
+
+
+def random_unit(rng):
+    """A direction, uniform over the sphere."""
+    return unit(rng.normal(size=3))
+
+
+def random_limits(rng, count):
+    """Ranges (count, 2) of 2 to 10 rad, none of which need contain zero."""
+    centre, half = rng.uniform(-2, 2, count), rng.uniform(1, 5, count)
+    return np.column_stack([centre - half, centre + half])
+
+
+def parallel_arm(seed: int, tilt: float = 0.0, roll: bool = False) -> Arm:
+    """A random arm with axes 2, 3, 4 parallel in either sense, each tilted by up to tilt [rad].
+
+    roll: the tool lies on axis 5.
+    """
+    rng = np.random.default_rng(seed)
+    u = random_unit(rng)
+    across = np.cross(u, random_unit(rng))
+    axes = [_aslant(rng, u), u, *(_tilted(rng, u, tilt) * rng.choice([-1.0, 1.0]) for _ in range(2))]
+    axes.append(_aslant(rng, u))
+    offsets = rng.uniform(-0.2, 0.2, (5, 3))
+    for i in (2, 3):  # the planar links
+        offsets[i] = _link(rng, u, across)
+    axis, point = random_unit(rng), rng.uniform(-0.2, 0.2, 3)
+    if roll:
+        axis, point = axes[4] * rng.choice([-1.0, 1.0]), axes[4] * rng.uniform(-0.2, 0.2)
+    return make_arm(axes, offsets, random_limits(rng, 5), _kinds(rng), axis, point)
+
+
+def wrist_arm(seed: int, tilt: float = 0.0, miss: float = 0.0) -> Arm:
+    """A random arm with axes 2, 3 parallel in either sense and axes 4, 5 and the tool axis through one point.
+
+    tilt [rad] of axis 3, miss [m] of the tool axis.
+    """
+    rng = np.random.default_rng(seed)
+    u = random_unit(rng)
+    across = np.cross(u, random_unit(rng))
+    axes = [_aslant(rng, u), u, _tilted(rng, u, tilt) * rng.choice([-1.0, 1.0]), random_unit(rng)]
+    axes.append(_aslant(rng, axes[3]))
+    tool = _aslant(rng, axes[4])
+    offsets = rng.uniform(-0.2, 0.2, (5, 3))
+    offsets[2] = _link(rng, u, across)
+    wrist = _link(rng, u, across)  # from joint 3
+    offsets[3] = wrist + axes[3] * rng.uniform(-0.1, 0.1)
+    fifth = wrist + axes[4] * rng.uniform(-0.1, 0.1)
+    offsets[4] = fifth - offsets[3]
+    point = wrist + tool * rng.uniform(-0.2, 0.2) + miss * random_unit(rng) - fifth
+    return make_arm(axes, offsets, random_limits(rng, 5), _kinds(rng), tool, point)
+
+
+def _kinds(rng):
+    """Revolute joints with a continuous one among them now and then."""
+    return rng.choice(['revolute', 'revolute', 'revolute', 'continuous'], 5).tolist()
+
+
+def _tilted(rng, axis, tilt):
+    return unit(axis + rng.uniform(-1, 1) * tilt * unit(np.cross(axis, random_unit(rng))))
+
+
+def _aslant(rng, axis):
+    """A direction at least 0.3 rad from axis and from its opposite."""
+    while True:
+        other = random_unit(rng)
+        if np.linalg.norm(np.cross(axis, other)) > 0.3:
+            return other
+
+
+def _link(rng, u, across):
+    """An offset of 0.1 to 0.4 m across u and any way along it."""
+    angle = rng.uniform(-np.pi, np.pi)
+    flat = np.cos(angle) * unit(across) + np.sin(angle) * np.cross(u, unit(across))
+    return flat * rng.uniform(0.1, 0.4) + u * rng.uniform(-0.2, 0.2)
