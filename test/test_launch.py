@@ -130,7 +130,6 @@ def test_the_end_of_ik_node_ends_everything(arm_launch):
 )
 def test_parameters_exist_in_the_node_and_have_allowed_values(arm_launch, node, module, settings):
     pytest.importorskip('rclpy', reason='the parameters are declared with rclpy')
-    pytest.importorskip(module)
     nodes = started(
         arm_launch,
         base_link='base_link',

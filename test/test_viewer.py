@@ -400,6 +400,10 @@ def test_meshes_are_found_scaled_and_coloured(tmp_path: Path, monkeypatch: pytes
     assert find_mesh('package://some_arm/meshes/body.stl', str(share.parent)).is_file()
     assert find_mesh(f'file://{share}/meshes/body.stl').is_file()
     assert find_mesh('meshes/body.stl', str(share)).is_file()
+    spaced = tmp_path / 'a part.stl'
+    spaced.touch()
+    assert find_mesh(spaced.as_uri()) == spaced
+    assert find_mesh(str(spaced)) == spaced
     (share / 'urdf').mkdir()
     assert find_mesh('package://some_arm/meshes/body.stl', str(share / 'urdf')).is_file()
     with pytest.raises(FileNotFoundError, match='http'):

@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import trimesh
@@ -102,7 +103,7 @@ def find_mesh(name: str, mesh_path: str = '') -> pathlib.Path:
     there is looked for below mesh_path, then below the directories above it, as NAME/REST and as REST.
     Raises FileNotFoundError.
     """
-    scheme, _, rest = name.partition('://') if '://' in name else ('file', '', name)
+    scheme, mark, rest = name.partition('://') if '://' in name else ('file', '', name)
     candidates: list[pathlib.Path] = []
     ends = [rest.lstrip('/')]
     if scheme == 'package':
@@ -111,7 +112,7 @@ def find_mesh(name: str, mesh_path: str = '') -> pathlib.Path:
         share = _package_share(package)
         candidates += [share / inside] if share else []
     elif scheme == 'file':
-        candidates.append(pathlib.Path(rest))
+        candidates.append(pathlib.Path(unquote(rest) if mark else rest))
     else:
         ends = []
     if mesh_path:
