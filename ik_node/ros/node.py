@@ -365,7 +365,7 @@ class IkNode(ClosableNode):
 
 def main() -> int:
     """Run ik_node."""
-    return run(IkNode)
+    return run('ik_node', IkNode)
 
 
 if __name__ == '__main__':

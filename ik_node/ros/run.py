@@ -23,8 +23,8 @@ class ClosableNode(Node):
         self.destroy_node()
 
 
-def run(make: Callable[[], ClosableNode]) -> int:
-    """Make a node, spin it until Ctrl-C, SIGTERM or shutdown, close it; return the exit code.
+def run(name: str, make: Callable[[], ClosableNode]) -> int:
+    """Make the node called name, spin it until Ctrl-C, SIGTERM or shutdown, close it; return the exit code.
 
     0 after the end was asked for, 1 if the node cannot start, with the reason in the log.
     """
@@ -43,7 +43,7 @@ def run(make: Callable[[], ClosableNode]) -> int:
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     except IkError as error:
-        get_logger('ik_node').fatal(str(error))
+        get_logger(name).fatal(str(error))
         return 1
     except Exception:
         if rclpy.utilities.ok():

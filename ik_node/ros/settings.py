@@ -98,7 +98,7 @@ class TrackSettings:
     size: float = parameter(
         0.08, 'radius, or half the length of a line or an eight [m]', low=1e-4, high=100.0
     )
-    speed: float = parameter(0.05, 'speed of the goal along the track [m/s]', low=1e-4, high=100.0)
+    speed: float = parameter(0.1, 'speed of the goal along the track [m/s]', low=1e-4, high=100.0)
     direction: tuple[float, ...] = parameter(
         (0.0, 0.0, -1.0), 'unit direction of the tool, and normal of the plane of the track', size=3
     )
@@ -109,7 +109,7 @@ class TrackSettings:
     tool_point: tuple[float, ...] = parameter(
         (0.0, 0.0, 0.0), 'tool point in the tip frame [m], as in ik_node', size=3
     )
-    publish_rate: float = parameter(50.0, 'goals per second [Hz]', low=0.1, high=1000.0)
+    goal_rate: float = parameter(50.0, 'goals per second [Hz]', low=0.1, high=1000.0)
 
     def __post_init__(self) -> None:
         check(self)

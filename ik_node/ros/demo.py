@@ -1,0 +1,262 @@
+"""ik_demo: starts ik_node, ik_viewer and ik_goals for one arm, says what they do, and stops them.
+
+Everything stays on this machine: the nodes hear only those of the same host, the viewer listens on
+127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ik_node.kinematics.arm import Arm
+from ik_node.kinematics.errors import IkError, InputError
+from ik_node.kinematics.placement import place_circle
+from ik_node.kinematics.solver import IkSolver
+from ik_node.kinematics.tracks import TRACKS
+from ik_node.kinematics.urdf import load_description
+from ik_node.ros.share import share_path
+
+ARM = ('urdf', 'seed_arm.urdf.xacro')  # the parameters of ik_goals have a circle for this one
+HOST = '127.0.0.1'
+RESTARTS = 20  # enough to look for a place for a circle
+PATIENCE = 10.0  # seconds that the nodes have to end before they are killed
+HEARD_EVERY = 5.0  # seconds from one word on how it goes to the next
+DOMAIN = 'ROS_DOMAIN_ID'
+
+
+def say(message: str) -> None:
+    """Print at once, also into a pipe."""
+    print(f'ik_demo: {message}', flush=True)
+
+
+class Child:
+    """A node in a process and a session of its own, so that a Ctrl-C reaches it from here alone, once."""
+
+    def __init__(self, name: str, module: str, parameters: dict[str, Any], folder: Path) -> None:
+        self.name = name
+        file = folder / f'{name}.yaml'
+        file.write_text(yaml.safe_dump({name: {'ros__parameters': parameters}}))
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', module, '--ros-args', '--params-file', str(file)], start_new_session=True
+        )
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, None while it runs."""
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """Ask it to end."""
+        if self.exit_code is None:
+            self._process.send_signal(signal.SIGINT)
+
+    def wait(self, until: float) -> None:
+        """Wait for its end until a time (time.monotonic); then kill it, and all that it started."""
+        try:
+            self._process.wait(timeout=max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            say(f'{self.name} does not end and is killed')
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+def parse(args: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(prog='ik_demo', description=(__doc__ or '').split('\n', 1)[0])
+    parser.add_argument('--description-file', help='a .urdf or .xacro file; default: the seed arm')
+    parser.add_argument('--base-link', default='', help='link that goals are relative to; default: the root')
+    parser.add_argument('--tip-link', default='', help='link that carries the tool')
+    parser.add_argument(
+        '--tool-axis', type=float, nargs=3, default=(0.0, 0.0, 1.0), metavar=('X', 'Y', 'Z'),
+        help='axis of the tool in the tip frame; default: 0 0 1',
+    )  # fmt: skip
+    parser.add_argument('--track', choices=('off', *TRACKS), default='circle', help='default: circle')
+    parser.add_argument('--port', type=int, default=8080, help='of the browser viewer; default: 8080')
+    parser.add_argument('--no-viewer', action='store_true', help='start no browser viewer')
+    return parser.parse_args(args)
+
+
+def plan(options: argparse.Namespace) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return name, module and parameters of every node to start. Raises IkError if the arm is none."""
+    path = Path(options.description_file) if options.description_file else share_path(*ARM)
+    tool = {
+        'tip_link': options.tip_link,
+        'base_link': options.base_link,
+        'tool_axis': [float(x) for x in options.tool_axis],
+    }
+    text = load_description(path)
+    arm = Arm.from_urdf(
+        text, options.tip_link or None, base_link=options.base_link or None, tool_axis=options.tool_axis
+    )
+    say(arm.describe())
+    goals = {'frame': arm.base_link, 'tool_axis': tool['tool_axis'], 'track': options.track}
+    if options.description_file and options.track != 'off':
+        goals |= _placed(arm)
+    nodes = [('ik_node', 'ik_node.ros.node', {**tool, 'robot_description': text})]
+    if not options.no_viewer:
+        nodes.append(('ik_viewer', 'ik_node.viewer.node', {**tool, 'port': options.port}))
+    nodes.append(('ik_goals', 'ik_node.ros.goals', goals))
+    return nodes
+
+
+def _placed(arm: Arm) -> dict[str, Any]:
+    """Return the parameters that put a track where the arm can follow it, or that turn it off."""
+    say('looking for a place for the track (the first time on a machine this compiles the solver: a minute)')
+    circle = place_circle(IkSolver(arm, restarts=RESTARTS))
+    if circle is None:
+        say('no place found where this arm can follow a circle with a fixed direction: the track is off')
+        return {'track': 'off'}
+    return {'centre': list(circle.centre), 'size': circle.size, 'direction': list(circle.direction)}
+
+
+def check_port(port: int) -> None:
+    """Raise InputError if nothing can listen on port."""
+    if not 0 < port < 65536:
+        raise InputError(f'--port must be from 1 to 65535, got {port}')
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise InputError(
+                f'port {port} cannot be had ({error.strerror}); choose another one: --port {port + 1}'
+            ) from None
+
+
+def answers(port: int) -> bool:
+    """Whether somebody listens on port."""
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex((HOST, port)) == 0
+
+
+class Listener:
+    """Says now and then, in words, what the node says of the goals."""
+
+    def __init__(self) -> None:
+        import rclpy
+        from diagnostic_msgs.msg import DiagnosticStatus
+        from rclpy.signals import SignalHandlerOptions
+
+        from ik_node.ros.qos import REPORTS
+
+        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+        self._rclpy = rclpy
+        self._node = rclpy.create_node('ik_demo')
+        self._node.create_subscription(DiagnosticStatus, 'ik_node/status', self._hear, REPORTS)
+        self._said = ''
+        self._count = 0
+        self._next = 0.0
+
+    def listen(self, seconds: float) -> None:
+        """Listen for that long."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            self._rclpy.spin_once(self._node, timeout_sec=left)
+
+    def _hear(self, status: Any) -> None:
+        values = {pair.key: pair.value for pair in status.values}
+        self._count += 1
+        now = time.monotonic()
+        word = values.get('status', '')
+        if now < self._next and word == self._said:
+            return
+        errors = ''
+        if word in ('solved', 'unreachable', 'not found'):
+            errors = (
+                f' ({1e3 * float(values["position_error"]):.3f} mm and '
+                f'{float(values["direction_error"]):.5f} rad off; {self._count} goals so far)'
+            )
+        say(f'{status.message}{errors}')
+        self._said, self._next = word, now + HEARD_EVERY
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._node.destroy_node()
+        self._rclpy.utilities.try_shutdown()
+
+
+def watch(children: list[Child], stop: threading.Event, port: int | None) -> int:
+    """Say what goes on until a stop is asked for or a child ends; return the exit code."""
+    listener = Listener()
+    try:
+        while not stop.is_set():
+            for child in children:
+                if child.exit_code is not None:
+                    say(f'{child.name} ended with exit code {child.exit_code}; stopping the others')
+                    return 1
+            if port is not None and answers(port):
+                say(f'open http://{HOST}:{port} in a browser; Ctrl-C here ends all')
+                port = None
+            listener.listen(0.2)
+        return 0
+    finally:
+        listener.close()
+
+
+def stop_all(children: list[Child]) -> bool:
+    """End the children, the last first; return whether all ended well."""
+    for child in reversed(children):
+        child.stop()
+    until = time.monotonic() + PATIENCE
+    for child in children:
+        child.wait(until)
+    return all(child.exit_code == 0 for child in children)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Start everything, and stop it again when the end is asked for."""
+    stop = threading.Event()
+    if not options.no_viewer:
+        check_port(options.port)
+    nodes = plan(options)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: stop.set())
+    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    if os.environ.get('ROS_DISTRO') == 'humble':  # knows only the older word for it
+        os.environ['ROS_LOCALHOST_ONLY'] = '1'
+    say(f'ROS domain {os.environ.get(DOMAIN, "0")}, this machine only')
+    children: list[Child] = []
+    with tempfile.TemporaryDirectory(prefix='ik_demo_') as folder:
+        try:
+            for name, module, parameters in nodes:
+                say(f'starting {name}')
+                children.append(Child(name, module, parameters, Path(folder)))
+            code = watch(children, stop, None if options.no_viewer else options.port)
+        finally:
+            say('stopping')
+            well = stop_all(children)
+    if code == 0 and not well:
+        codes = ', '.join(f'{child.name} {child.exit_code}' for child in children)
+        say(f'not all ended well, exit codes: {codes}')
+        return 1
+    say('stopped')
+    return code
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run ik_demo."""
+    try:
+        return run(parse(args))
+    except IkError as error:
+        print(f'ik_demo: {error}', file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

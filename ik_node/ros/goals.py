@@ -1,0 +1,64 @@
+"""ik_goals: publishes a goal pose that travels along a track."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from geometry_msgs.msg import PoseStamped
+from rclpy.timer import Timer
+
+from ik_node.kinematics.tracks import Track, tip_pose
+from ik_node.ros.conversions import NANO, matrix_pose
+from ik_node.ros.parameters import declare, on_change
+from ik_node.ros.qos import NEWEST
+from ik_node.ros.run import ClosableNode, run
+from ik_node.ros.settings import TrackSettings
+
+
+class GoalsNode(ClosableNode):
+    """The node; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__('ik_goals', **options)
+        self._goals = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
+        self._settings = declare(self, TrackSettings)
+        self._timer: Timer | None = None
+        self._apply(self._settings)
+        on_change(self, lambda: self._settings, self._apply)
+
+    def _apply(self, settings: TrackSettings) -> None:
+        """Travel as settings say, from the start of the track on."""
+        self._track = None
+        if settings.track != 'off':
+            self._track = Track(
+                settings.track, settings.centre, settings.size, settings.speed, settings.direction
+            )
+        if self._timer is None or settings.goal_rate != self._settings.goal_rate:
+            if self._timer is not None:
+                self.destroy_timer(self._timer)
+            self._timer = self.create_timer(1.0 / settings.goal_rate, self._publish)
+        self._settings = settings
+        self._start = self.get_clock().now()
+        self.get_logger().info(f'track: {settings.track}')
+
+    def _publish(self) -> None:
+        if self._track is None:
+            return
+        now = self.get_clock().now()
+        place = self._track.position((now - self._start).nanoseconds / NANO)
+        settings = self._settings
+        T = tip_pose(place, settings.direction, settings.tool_axis, settings.tool_point)
+        goal = PoseStamped(pose=matrix_pose(T))
+        goal.header.stamp = now.to_msg()
+        goal.header.frame_id = settings.frame
+        self._goals.publish(goal)
+
+
+def main() -> int:
+    """Run ik_goals."""
+    return run('ik_goals', GoalsNode)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

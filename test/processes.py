@@ -1,0 +1,80 @@
+"""What the tests that start processes share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from node_harness import TIMEOUT, new_domain
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Running:
+    """A module in a process and session of its own, and what it has said so far."""
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        environment = os.environ | {
+            'ROS_DOMAIN_ID': str(new_domain()),
+            'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
+            'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')]).rstrip(os.pathsep),
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, '-m', module, *arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.said = ''
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout:
+            self.said += line
+
+    def wait(self, condition: Callable[[], object], what: str) -> None:
+        end = time.monotonic() + TIMEOUT
+        while not condition():
+            assert time.monotonic() < end, f'waited for {what}; it said:\n{self.said}'
+            time.sleep(0.02)
+
+    def wait_said(self, words: str) -> None:
+        self.wait(lambda: words in self.said, words)
+
+    def wait_ended(self) -> int:
+        """The exit code, once all is said."""
+        code = self.process.wait(timeout=TIMEOUT)
+        self._reader.join(timeout=TIMEOUT)
+        return code
+
+    def children(self) -> dict[str, int]:
+        """Process ids of the nodes that it started, by module."""
+        found = {}
+        for folder in Path('/proc').iterdir():
+            if not folder.name.isdigit():
+                continue
+            try:
+                parent = folder.joinpath('stat').read_text().rsplit(')', 1)[1].split()[1]
+                command = folder.joinpath('cmdline').read_text().split('\0')
+            except OSError:
+                continue
+            if int(parent) == self.process.pid and '-m' in command:
+                found[command[command.index('-m') + 1]] = int(folder.name)
+        return found
+
+    def end(self) -> None:
+        """Leave nothing behind, whatever the test did."""
+        for pid in [*self.children().values(), self.process.pid]:
+            with contextlib.suppress(OSError):
+                os.killpg(pid, 9)
+        self.process.wait()
+        self._reader.join(timeout=TIMEOUT)

@@ -1,0 +1,140 @@
+"""ik_demo: starts all, says what goes on, and leaves nothing behind however it ends."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from conftest import shared_path
+from processes import Running
+
+GOING = 'solved: the tool goes to the goal'
+
+
+@pytest.fixture
+def demo():
+    """Starts demos; ends them all after the test."""
+    running = []
+
+    def start(*arguments: str) -> Running:
+        running.append(Running('ik_node.ros.demo', *arguments))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.end()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+def alive(pid: int) -> bool:
+    return Path(f'/proc/{pid}').exists()
+
+
+def ended_well(running: Running, nodes: dict[str, int]) -> None:
+    assert running.wait_ended() == 0, running.said
+    assert running.said.count('stopping') == 1
+    assert running.said.rstrip().endswith('stopped')
+    assert 'Traceback' not in running.said
+    assert 'killed' not in running.said
+    assert not any(map(alive, nodes.values()))
+
+
+def test_an_arm_follows_a_circle_until_ctrl_c(demo):
+    port = free_port()
+    running = demo('--port', str(port))
+    running.wait_said(GOING)
+    running.wait_said(f'open http://127.0.0.1:{port}')
+    nodes = running.children()
+    assert sorted(nodes) == ['ik_node.ros.goals', 'ik_node.ros.node', 'ik_node.viewer.node']
+    assert all(map(alive, nodes.values()))
+    os.killpg(running.process.pid, signal.SIGINT)  # as a terminal does it: the whole group
+    ended_well(running, nodes)
+
+
+def test_sigterm_ends_it_as_well(demo):
+    running = demo('--no-viewer')
+    running.wait_said(GOING)
+    nodes = running.children()
+    running.process.send_signal(signal.SIGTERM)
+    ended_well(running, nodes)
+
+
+def test_ctrl_c_at_once(demo):
+    running = demo('--no-viewer')
+    running.wait_said('starting ik_node')
+    running.process.send_signal(signal.SIGINT)
+    running.process.send_signal(signal.SIGINT)  # the impatient do it twice
+    assert running.wait_ended() in (0, 1)  # a node that had not begun to listen dies of it
+    assert 'killed' not in running.said
+    assert not running.children()
+
+
+def test_when_a_node_dies_the_others_are_stopped(demo):
+    running = demo('--no-viewer')
+    running.wait_said(GOING)
+    nodes = running.children()
+    os.kill(nodes['ik_node.ros.goals'], signal.SIGKILL)
+    assert running.wait_ended() == 1
+    assert 'ik_goals ended with exit code -9; stopping the others' in running.said
+    assert not any(map(alive, nodes.values()))
+
+
+def test_a_node_that_does_not_end_is_killed(demo):
+    running = demo('--no-viewer')
+    running.wait_said(GOING)
+    nodes = running.children()
+    os.kill(nodes['ik_node.ros.node'], signal.SIGSTOP)
+    running.process.send_signal(signal.SIGINT)
+    assert running.wait_ended() == 1
+    assert 'ik_node does not end and is killed' in running.said
+    assert 'ik_node -9' in running.said
+    assert not any(map(alive, nodes.values()))
+
+
+def test_a_port_that_is_taken_is_told_before_anything_starts(demo):
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        running = demo('--port', str(port))
+        assert running.wait_ended() == 1
+    assert f'port {port} cannot be had' in running.said
+    assert f'--port {port + 1}' in running.said
+    assert 'starting' not in running.said
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'says'),
+    [
+        (['--description-file', 'nowhere.urdf'], 'nowhere.urdf'),
+        (['--tip-link', 'hand'], 'tip_link "hand" does not exist'),
+        (['--tool-axis', '0', '0', '2'], 'tool_axis must be a unit vector'),
+        (['--port', '99999'], '--port must be from 1 to 65535'),
+    ],
+)
+def test_wrong_arguments_are_told_in_one_line(demo, arguments, says):
+    running = demo(*([] if '--port' in arguments else ['--no-viewer']), *arguments)
+    assert running.wait_ended() == 1
+    assert says in running.said
+    assert 'Traceback' not in running.said
+    assert len(running.said.strip().splitlines()) == 1
+
+
+def test_an_arm_of_ones_own_gets_a_circle_that_it_can_follow(demo):
+    running = demo(
+        '--no-viewer',
+        '--description-file',
+        str(shared_path('arms', 'so101.urdf')),
+        '--tip-link',
+        'gripper_frame_link',
+    )
+    running.wait_said(GOING)
+    assert 'so101' in running.said
+    running.process.send_signal(signal.SIGINT)
+    ended_well(running, running.children())

@@ -1,0 +1,64 @@
+"""ik_node as a process: how it ends, and with which exit code."""
+
+import signal
+
+import pytest
+from node_harness import arm_urdf
+from processes import Running
+
+READY = 'effective DoF'
+
+
+@pytest.fixture
+def node(tmp_path):
+    running = []
+
+    def start(*parameters: str, urdf: str | None = arm_urdf()) -> Running:
+        arguments = [argument for parameter in parameters for argument in ('-p', parameter)]
+        if urdf is not None:
+            path = tmp_path / 'arm.urdf'
+            path.write_text(urdf)
+            arguments += ['-p', f'urdf_file:={path}']
+        running.append(Running('ik_node.ros.node', '--ros-args', *arguments))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.end()
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_exit_code_0(node, number):
+    running = node('tip_link:=tool0')
+    running.wait_said(READY)
+    running.process.send_signal(number)
+    assert running.wait_ended() == 0
+    assert 'Traceback' not in running.said
+    assert 'leaked' not in running.said
+
+
+def test_a_signal_while_it_waits_for_an_arm_ends_it_too(node):
+    running = node(urdf=None)
+    running.wait_said('waiting for robot_description')
+    running.process.send_signal(signal.SIGINT)
+    assert running.wait_ended() == 0
+    assert 'Traceback' not in running.said
+
+
+@pytest.mark.parametrize(
+    ('urdf', 'parameters', 'says'),
+    [
+        ('<robot name="x"><link name="a"></robot>', [], 'line 1'),
+        (arm_urdf(), ['tip_link:=hand'], 'tip_link "hand" does not exist'),
+        (arm_urdf(), ['home:=[0.0, 1.0]'], 'home must be one number'),
+        (arm_urdf(), ['speed_scaling:=5.0'], 'speed_scaling'),
+        (None, ['urdf_file:=/no/such/arm.urdf'], '/no/such/arm.urdf'),
+        (arm_urdf(), ['robot_description:=<robot/>'], 'robot_description or urdf_file, not both'),
+        (None, ['nonsense'], 'nonsense'),
+    ],
+)
+def test_it_does_not_start_with_nonsense(node, urdf, parameters, says):
+    running = node(*parameters, urdf=urdf)
+    assert running.wait_ended() == 1
+    assert says in running.said
+    assert 'Traceback' not in running.said
