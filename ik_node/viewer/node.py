@@ -309,7 +309,7 @@ def _number(text: str) -> float:
 
 def main() -> int:
     """Run ik_viewer."""
-    return run(ViewerNode)
+    return run('ik_viewer', ViewerNode)
 
 
 if __name__ == '__main__':
