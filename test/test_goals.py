@@ -103,16 +103,16 @@ def test_the_tool_is_on_the_circle_and_points_along_the_direction(listen):
 
 @pytest.mark.parametrize('track', TRACKS)
 def test_every_track_can_be_chosen_while_it_runs(listen, track):
-    listener = listen(track='off')
+    listener = listen(track='none')
     assert listener.set(track=track).successful
     first = listener.wait(5)
     assert pose_matrix(first[0].pose)[:3, 2] == pytest.approx([0.0, 0.0, -1.0])
 
 
-def test_off_publishes_nothing(listen):
+def test_none_publishes_nothing(listen):
     listener = listen()
     listener.wait(3)
-    assert listener.set(track='off').successful
+    assert listener.set(track='none').successful
     time.sleep(0.2)  # what was on its way
     mark = len(listener.heard)
     time.sleep(0.5)
@@ -131,7 +131,7 @@ def test_nonsense_is_refused_and_the_goal_travels_on(listen):
 
 
 def test_it_does_not_start_with_nonsense(listen):
-    with pytest.raises(InputError, match='one of off, circle'):
+    with pytest.raises(InputError, match='one of none, circle'):
         listen(track='square')
 
 

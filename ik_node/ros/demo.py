@@ -27,6 +27,7 @@ from ik_node.kinematics.placement import place_circle
 from ik_node.kinematics.solver import IkSolver
 from ik_node.kinematics.tracks import TRACKS
 from ik_node.kinematics.urdf import load_description
+from ik_node.ros.settings import NO_TRACK
 from ik_node.ros.share import share_path
 
 ARM = ('urdf', 'seed_arm.urdf.xacro')  # the parameters of ik_goals have a circle for this one
@@ -83,7 +84,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         '--tool-axis', type=float, nargs=3, default=(0.0, 0.0, 1.0), metavar=('X', 'Y', 'Z'),
         help='axis of the tool in the tip frame; default: 0 0 1',
     )  # fmt: skip
-    parser.add_argument('--track', choices=('off', *TRACKS), default='circle', help='default: circle')
+    parser.add_argument('--track', choices=(NO_TRACK, *TRACKS), default='circle', help='default: circle')
     parser.add_argument('--port', type=int, default=8080, help='of the browser viewer; default: 8080')
     parser.add_argument('--no-viewer', action='store_true', help='start no browser viewer')
     return parser.parse_args(args)
@@ -103,7 +104,7 @@ def plan(options: argparse.Namespace) -> list[tuple[str, str, dict[str, Any]]]:
     )
     say(arm.describe())
     goals = {'frame': arm.base_link, 'tool_axis': tool['tool_axis'], 'track': options.track}
-    if options.description_file and options.track != 'off':
+    if options.description_file and options.track != NO_TRACK:
         goals |= _placed(arm)
     nodes = [('ik_node', 'ik_node.ros.node', {**tool, 'robot_description': text})]
     if not options.no_viewer:
@@ -118,7 +119,7 @@ def _placed(arm: Arm) -> dict[str, Any]:
     circle = place_circle(IkSolver(arm, restarts=RESTARTS))
     if circle is None:
         say('no place found where this arm can follow a circle with a fixed direction: the track is off')
-        return {'track': 'off'}
+        return {'track': NO_TRACK}
     return {'centre': list(circle.centre), 'size': circle.size, 'direction': list(circle.direction)}
 
 

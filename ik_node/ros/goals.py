@@ -13,7 +13,7 @@ from ik_node.ros.conversions import NANO, matrix_pose
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.qos import NEWEST
 from ik_node.ros.run import ClosableNode, run
-from ik_node.ros.settings import TrackSettings
+from ik_node.ros.settings import NO_TRACK, TrackSettings
 
 
 class GoalsNode(ClosableNode):
@@ -30,7 +30,7 @@ class GoalsNode(ClosableNode):
     def _apply(self, settings: TrackSettings) -> None:
         """Travel as settings say, from the start of the track on."""
         self._track = None
-        if settings.track != 'off':
+        if settings.track != NO_TRACK:
             self._track = Track(
                 settings.track, settings.centre, settings.size, settings.speed, settings.direction
             )
