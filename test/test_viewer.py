@@ -136,6 +136,10 @@ def test_goals_of_others_move_the_gizmo(robot: RobotSide, page: Page, seed: Arm)
     robot.want(wanted, frame='link3')
     other = seed.robot.link_pose('link3', Q) @ wanted
     page.wait(lambda: same(page.pose('/base/goal'), other), 'the gizmo, in the base frame')
+    robot.ask(joint1=0.5)  # a goal in joint values ends it, and the gizmo goes back to the tool
+    page.wait(
+        lambda: same(page.pose('/base/goal'), seed.robot.link_pose('tool0', Q)), 'the gizmo at the tool'
+    )
     robot.want(np.eye(4), frame='unheard_of')
     robot.want_point((0.1, 0.2, 0.3))
     page.wait(lambda: not page.nodes['/base/goal/axis']['visible'], 'a goal without direction')

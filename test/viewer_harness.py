@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -104,15 +105,17 @@ class RobotSide:
         self.node = Node('robot_side', context=self._context)
         self.goals: list[PoseStamped] = []
         self.joint_goals: list[JointState] = []
-        self._own = 0
+        self.joints: dict[str, float] = {}
         publish = self.node.create_publisher
         self._description = publish(String, 'robot_description', LATCHED)
         self._joints = publish(JointState, 'joint_states', 10)
         self._goal = publish(PoseStamped, 'goal_pose', 10)
         self._point = publish(PointStamped, 'goal_point', 10)
+        self._joint_goal = publish(JointState, 'goal_joints', 10)
         self._status = publish(DiagnosticStatus, 'ik_node/status', LATCHED)
         self.node.create_subscription(PoseStamped, 'goal_pose', self._keep_goal, 100)
         self.node.create_subscription(JointState, 'goal_joints', self.joint_goals.append, 100)
+        self.node.create_subscription(JointState, 'joint_states', self._keep_joints, 10)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
         self._thread = threading.Thread(target=self._executor.spin, daemon=True)
@@ -135,6 +138,9 @@ class RobotSide:
     def _keep_goal(self, message: PoseStamped) -> None:
         if message.header.stamp.sec or message.header.stamp.nanosec:  # those from here have no stamp
             self.goals.append(message)
+
+    def _keep_joints(self, message: JointState) -> None:
+        self.joints = dict(zip(message.name, message.position, strict=False))
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Return what condition returns once that is true; fail if it never is."""
@@ -159,6 +165,19 @@ class RobotSide:
 
     def move(self, **values: float) -> None:
         self._joints.publish(JointState(name=list(values), position=list(map(float, values.values()))))
+
+    def ask(self, **values: float) -> None:
+        """Publish a goal in joint values."""
+        self._joint_goal.publish(JointState(name=list(values), position=list(map(float, values.values()))))
+
+    def go(self, **values: float) -> None:
+        """Have the arm move to joint values, and wait until it is there."""
+
+        def there() -> bool:
+            return all(abs(self.joints.get(name, math.inf) - value) < 1e-3 for name, value in values.items())
+
+        self.ask(**values)
+        self.wait(there, f'the arm at {values}')
 
     def want(self, T: np.ndarray, frame: str = 'base_link') -> None:
         """Publish a goal pose (4, 4)."""

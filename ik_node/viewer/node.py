@@ -92,7 +92,8 @@ class ViewerNode(ClosableNode):
         self._targets: dict[str, float] = {}  # of the sliders; empty unless a user has just moved them
         self._goal_shown = False  # the gizmo shows a goal; otherwise it goes with the tool
         self._goal_time = self._moved_time = self._slider_time = 0.0
-        self._own_goals: deque[tuple[int, int]] = deque(maxlen=50)  # by stamp
+        self._own_goals: deque[tuple[int, int] | None] = deque(maxlen=50)  # of either kind, by stamp
+        self._joint_goal: list[float] = []  # the last one of another node
         self._frame = 0
         self._new: dict[str, Any] = {}  # per topic the newest message that no frame has shown yet
 
@@ -102,6 +103,7 @@ class ViewerNode(ClosableNode):
         self._store(JointState, 'joint_states', NEWEST)
         self._store(PoseStamped, 'goal_pose', NEWEST)
         self._store(PointStamped, 'goal_point', NEWEST)
+        self._store(JointState, 'goal_joints', NEWEST)
         self._store(DiagnosticStatus, 'ik_node/status', LATCHED)
         self._buttons = {
             'Home': self.create_client(Trigger, 'ik_node/home'),
@@ -218,6 +220,7 @@ class ViewerNode(ClosableNode):
         self._slider_time = time.monotonic()
         message = JointState(name=list(self._targets), position=list(self._targets.values()))
         message.header.stamp = self.get_clock().now().to_msg()
+        self._own_goals.append(_stamp(message))
         self._joints_publisher.publish(message)
 
     # What was heard
@@ -225,9 +228,13 @@ class ViewerNode(ClosableNode):
     def _show_news(self, arm: Arm, new: dict[str, Any]) -> None:
         if 'joint_states' in new:
             self._take_joints(arm, new['joint_states'])
+        foreign = {topic: said for topic, said in new.items() if _stamp(said) not in self._own_goals}
+        if 'goal_joints' in foreign and list(foreign['goal_joints'].position) != self._joint_goal:
+            self._joint_goal = list(foreign['goal_joints'].position)  # others repeat theirs all the time
+            self._goal_shown = False
         for topic in ('goal_pose', 'goal_point'):
-            if topic in new and _stamp(new[topic]) not in self._own_goals:
-                self._take_foreign_goal(arm, new[topic])
+            if topic in foreign:
+                self._take_foreign_goal(arm, foreign[topic])
         if 'ik_node/status' in new:
             self._panel.show_report(_report(new['ik_node/status']), self._about_arm)
         if not self._values:
@@ -288,8 +295,10 @@ class ViewerNode(ClosableNode):
         return np.asarray(np.linalg.solve(T_root_base, T_root_link), dtype=np.float64)
 
 
-def _stamp(message: PoseStamped | PointStamped) -> tuple[int, int]:
-    return message.header.stamp.sec, message.header.stamp.nanosec
+def _stamp(message: Any) -> tuple[int, int] | None:
+    """Return what tells messages of one publisher apart, None for those without a stamp."""
+    header = getattr(message, 'header', None)
+    return (header.stamp.sec, header.stamp.nanosec) if header else None
 
 
 def _report(message: DiagnosticStatus) -> Report:
