@@ -223,3 +223,77 @@ def test_perturb_covers_the_range_at_temperature_1_and_shrinks_below():
         assert points[:, 0].max() == pytest.approx(expected[1], abs=0.02)
         assert points[:, 1].min() == pytest.approx(10 - np.pi * temperature, abs=0.02)
         assert points[:, 1].max() == pytest.approx(10 + np.pi * temperature, abs=0.02)
+
+
+@given(st.floats(-math.pi, math.pi), st.floats(1e-6, 1e6))
+@settings(deadline=None)
+def test_half_turn_is_the_quaternion_of_the_angle(angle, length):
+    w, s = kernels.half_turn(length * math.sin(angle), length * math.cos(angle), 1e-13)
+    assert w >= 0
+    assert w == pytest.approx(math.cos(angle / 2), abs=3e-16)
+    assert s == pytest.approx(math.sin(angle / 2), abs=3e-16)
+
+
+@pytest.mark.parametrize('sine', [0.0, -0.0, 1e-20, -1e-20])
+def test_half_turn_of_opposite_vectors_is_a_half_turn(sine):
+    w, s = kernels.half_turn(sine, -1.0, 1e-13)
+    assert abs(w) < 1e-19
+    assert abs(s) == 1.0
+
+
+def test_half_turn_of_nothing_is_no_turn():
+    assert kernels.half_turn(0.0, 0.0, 0.0) == (1.0, 0.0)
+    assert kernels.half_turn(1e-14, -1e-14, 1e-13) == (1.0, 0.0)
+
+
+@given(st.integers(0, 10**6))
+@settings(deadline=None)
+def test_a_hinge_turns_one_vector_as_near_to_another_as_it_can(seed):
+    """Against scipy's rotations and a scan of all angles; the second vector opposite now and then."""
+    rng = np.random.default_rng(seed)
+    axis, a = random_unit(rng), rng.normal(size=3)
+    b = -a if seed % 4 == 0 else rng.normal(size=3)
+    w, s = kernels.half_turn(*kernels.turn_onto(*axis, *a, *b), 1e-13)
+    angle = 2 * math.atan2(s, w)
+    turned = kernels.turned_by(w, s, *axis, *a)
+    np.testing.assert_allclose(turned, Rotation.from_rotvec(angle * axis).apply(a), rtol=0, atol=1e-14)
+    scan = Rotation.from_rotvec(np.linspace(-np.pi, np.pi, 400)[:, None] * axis).apply(a)
+    assert np.linalg.norm(turned - b) <= np.linalg.norm(scan - b, axis=1).min() + 1e-14
+
+
+@given(st.floats(-20, 20), st.floats(-7, 7), st.floats(0, 13))
+@settings(deadline=None)
+def test_hinge_within_is_the_nearest_allowed_angle(value, low, width):
+    high = low + width
+    result = kernels.hinge_within(value, low, high)
+    assert low <= result <= high
+    allowed = np.linspace(low, high, 500)
+    nearest = np.cos(allowed - value).max()
+    assert math.cos(result - value) >= nearest - 1e-9
+    assert kernels.hinge_within(value, -math.inf, math.inf) == value
+
+
+@pytest.mark.parametrize('method', [kernels.LM, kernels.DLS, kernels.TRANSPOSE, kernels.CCD])
+@given(st.integers(0, 10**6), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_every_descent_keeps_its_promises(method, seed, position_only):
+    """Frames at the returned q, limits kept, never farther than the start, iterations counted."""
+    joints, tool, n = random_chain(seed)
+    rng = np.random.default_rng(seed)
+    limits = np.sort(rng.uniform(-2, 2, (2, n)), axis=0)
+    inside = rng.uniform(*limits)
+    frames = frames_at(joints, tool, inside)
+    goal = np.concatenate([frames[-3], frames[-2], np.full(3, np.nan)])
+    if position_only:
+        goal[3:6] = np.nan
+    options = np.array([1e-6, 1e-6, 0.3, 50, 1e-2, 2, 0.5, method])
+    q = rng.uniform(*limits)
+    kernels.forward(joints, tool, q, frames)
+    before = np.dot(kernels.squared_errors(joints, frames, goal), [1, 0.09])
+    work = np.full((3 * n + 4, max(n, 6)), np.nan)
+    iterations = kernels.descend(joints, tool, limits, goal, options, q, frames, work)
+    assert 0 <= iterations <= 50
+    assert (q >= limits[0]).all()
+    assert (q <= limits[1]).all()
+    np.testing.assert_array_equal(frames, frames_at(joints, tool, q))
+    assert np.dot(kernels.squared_errors(joints, frames, goal), [1, 0.09]) <= before

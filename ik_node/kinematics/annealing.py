@@ -14,17 +14,36 @@ from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.goal import Goal, Vector
 
 RESTARTS_PER_CHECK = 64  # descents between two looks at the clock, about half a millisecond
-ITERATIONS = 20  # per descent; what has not converged by then rarely does
-STALL_RATIO = 2e-2  # three steps in a row that gain less than this share end a descent
 CYCLE = 2  # temperatures before re-heating
 COOLING = 0.5  # from one temperature to the next
 WEIGHT_PER_REACH = 0.2  # one radian weighs as much as this share of the reach
 KNOWN_POSES = 1024  # configurations whose tool poses are known beforehand, to restart near the goal
 BEST_EFFORT_STARTS = 12
 BEST_EFFORT_MOST_STARTS = 100  # while the position is not met and not shown to be out of reach
-BEST_EFFORT_ITERATIONS = 100
-BEST_EFFORT_STALL_RATIO = 1e-9
 BEST_EFFORT_WEIGHTS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)  # times the usual weight
+
+
+@dataclass(frozen=True)
+class Descent:
+    """A method of descent: its code in the kernels, and when one descent gives up.
+
+    iterations: what has not converged by then rarely does. stall_ratio: share of the squared error
+    that must be gained, by lm in each of three steps, by the others in kernels.PATIENCE iterations.
+    thorough: the same two for best effort, where there is no zero to end at.
+    """
+
+    code: int
+    iterations: int
+    stall_ratio: float
+    thorough: tuple[int, float]
+
+
+DESCENTS = {
+    'lm': Descent(kernels.LM, 20, 2e-2, (100, 1e-9)),
+    'dls': Descent(kernels.DLS, 60, 0.5, (200, 1e-6)),
+    'transpose': Descent(kernels.TRANSPOSE, 1000, 0.05, (1000, 1e-3)),
+    'ccd': Descent(kernels.CCD, 1000, 0.1, (1000, 1e-3)),
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +63,7 @@ class Annealing:
     def __init__(
         self,
         arm: Arm,
+        method: str,
         position_tolerance: float,
         direction_tolerance: float,
         restarts: int,
@@ -51,6 +71,7 @@ class Annealing:
         random_seed: int,
     ) -> None:
         """Tolerances in m and rad, time_budget in s (inf: none)."""
+        self.descent = DESCENTS.get(method, DESCENTS['lm'])
         self.arm = arm
         self.direction_tolerance = direction_tolerance
         self.restarts = restarts
@@ -64,10 +85,11 @@ class Annealing:
                 position_tolerance,
                 chord,
                 self.weight,
-                ITERATIONS,
-                STALL_RATIO,
+                self.descent.iterations,
+                self.descent.stall_ratio,
                 CYCLE,
                 COOLING,
+                self.descent.code,
             ]
         )
 
@@ -111,10 +133,30 @@ class Annealing:
                 )
             first = last
 
+    def search_many(
+        self, form: Vector, goals: Vector, seeds: Vector, q: Vector, errors: Vector, solved: NDArray[np.bool_]
+    ) -> None:
+        """Write q (N, n), errors (N, 2) and solved (N,) for goals (N, 9): as kernels.solve_many."""
+        kernels.solve_many(
+            self.arm.joints,
+            self.arm.tool,
+            self.arm.limits,
+            form,
+            goals,
+            self.settings,
+            self.table,
+            self.restarts,
+            self.random_seed,
+            seeds,
+            q,
+            errors,
+            solved,
+        )
+
     def approach(self, goal: Goal, q: Vector, out_of_reach: bool = False) -> tuple[float, float]:
         """Best effort from q (n,), in place: position first, then direction. Returns both errors."""
         settings = self.settings.copy()
-        settings[3:5] = BEST_EFFORT_ITERATIONS, BEST_EFFORT_STALL_RATIO
+        settings[3:5] = self.descent.thorough
         weights = self.weight * np.array(BEST_EFFORT_WEIGHTS)
         position_error, direction_error = kernels.approach(
             self.arm.joints,

@@ -16,8 +16,8 @@ period (n,)     2 pi where a whole turn of the joint changes nothing but the joi
 goal (9,)       position, direction, lateral in the base frame; NaN where not asked for.
 frames          (2 m + 3, 3): the m axes, the m joint points, tool point, tool axis, lateral axis,
                 all in the base frame.
-settings (7,)   position tolerance [m], direction tolerance [chord], weight [m/rad], iterations per
-                descent, stall ratio, temperatures per cycle, cooling factor.
+settings (8,)   position tolerance [m], direction tolerance [chord], weight [m/rad], iterations per
+                descent, stall ratio, temperatures per cycle, cooling factor, method of descent.
 """
 
 from math import atan2, ceil, cos, floor, inf, isfinite, isnan, nan, pi, sin, sqrt
@@ -169,6 +169,11 @@ def clip(q, limits):
 FIRST_DAMPING = 0.1  # 1/rad^2, of a descent that starts far away
 LEAST_DAMPING = 1e-9  # share of the largest diagonal entry, so that no matrix is singular
 INFORMED = 8  # restarts from the table of known poses, before the random ones
+DLS_DAMPING = 0.3  # 1/rad^2
+MOST_STEP = 0.7  # rad or m, of a joint in one step along the Jacobian's transpose
+SPLIT_SWEEPS = 30  # of coordinate descent, in which each joint serves either the point or the axis
+PATIENCE = 20  # iterations in which a descent must have gained something
+LM, DLS, TRANSPOSE, CCD = 0, 1, 2, 3  # methods of descent
 AIM = 1e-6  # m and rad: descents go on to here, however coarse the tolerances
 
 # --- descents --------------------------------------------------------------------------------------
@@ -248,8 +253,9 @@ def descend_lm(joints, tool, limits, goal, settings, damping, q, frames, work):
     """Bounded Levenberg-Marquardt descent from q (n,), in place; frames are left at the returned q.
 
     Joints at a limit that the gradient pushes further out are frozen for the step; the step is
-    clipped to the limits. Ends within AIM and both tolerances, at a local minimum or after the iterations
-    allowed. damping: of the first step. Returns the number of iterations.
+    clipped to the limits. The damping is the squared error times damping [1/rad^2] (Sugihara 2011:
+    large far away, vanishing at the goal), times 10 for every step refused. Ends within AIM and both
+    tolerances, at a local minimum or after the iterations allowed. Returns the number of iterations.
     """
     n = q.shape[0]
     hessian, factor = work[:n, :n], work[n : 2 * n, :n]
@@ -305,6 +311,303 @@ def descend_lm(joints, tool, limits, goal, settings, damping, q, frames, work):
         if stalled == 3:
             return iteration + 1
     return most
+
+
+@compiled
+def falls(least, iteration, stall_ratio, mark):
+    """Return (whether to go on, new mark): every PATIENCE iterations least must be below its mark.
+
+    mark: what the least cost so far has to fall below by the next look, stall_ratio below the last.
+    """
+    if iteration % PATIENCE != 0:
+        return True, mark
+    return least <= mark, (1.0 - stall_ratio) * least
+
+
+@compiled
+def descend_dls(joints, tool, limits, goal, settings, q, frames, work):
+    """Damped least-squares descent from q (n,), in place; frames are left at the returned q.
+
+    The damped pseudo-inverse with the squared error, times DLS_DAMPING, as damping (Chan and Lawrence
+    1988). Every step is taken, whether the error falls or not; the best configuration on the way is
+    returned. Limits as in descend_lm. Returns the number of iterations.
+    """
+    n = q.shape[0]
+    hessian, factor, jac = work[:n, :n], work[n : 2 * n, :n], work[2 * n : 3 * n, :6]
+    gradient, step, free, best = (
+        work[3 * n, :n],
+        work[3 * n + 1, :n],
+        work[3 * n + 2, :n],
+        work[3 * n + 3, :n],
+    )
+    position_goal = min(settings[0], AIM) ** 2
+    direction_goal = min(settings[1], AIM) ** 2
+    weight = settings[2]
+    clip(q, limits)
+    for i in range(n):
+        best[i] = q[i]
+    least, mark = inf, inf
+    iteration = 0
+    while True:
+        forward(joints, tool, q, frames)
+        position, direction = squared_errors(joints, frames, goal)
+        cost = position + weight * weight * direction
+        if cost < least:
+            least = cost
+            for i in range(n):
+                best[i] = q[i]
+        met = position <= position_goal and direction <= direction_goal
+        go_on, mark = falls(least, iteration, settings[4], mark)
+        if met or not go_on or iteration >= settings[3]:
+            break
+        iteration += 1
+        normal_equations(joints, frames, goal, weight, jac, hessian, gradient)
+        damping = DLS_DAMPING * cost
+        for i in range(n):
+            outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (
+                q[i] >= limits[1, i] and gradient[i] > 0.0
+            )
+            free[i] = 0.0 if outward else 1.0
+            damping = max(damping, LEAST_DAMPING * hessian[i, i])
+        damped_step(hessian, gradient, free, damping, factor, step)
+        for i in range(n):
+            q[i] += step[i]
+        clip(q, limits)
+    if not cost <= least:
+        for i in range(n):
+            q[i] = best[i]
+        forward(joints, tool, q, frames)
+    return iteration
+
+
+@compiled
+def descend_transpose(joints, tool, limits, goal, settings, q, frames, work):
+    """Jacobian-transpose descent from q (n,), in place; frames are left at the returned q.
+
+    The step along J^T e is the one that is best for the linear model, <e, J J^T e> / |J J^T e|^2
+    (Buss 2004). It is used twice, which ends the zigzag that makes steepest descent slow near the
+    target (Raydan and Svaiter 2002: Cauchy-Barzilai-Borwein). No joint moves more than MOST_STEP at
+    once; joints at a limit that the step pushes further out are frozen. The best configuration on
+    the way is returned. Returns the number of iterations.
+    """
+    n = q.shape[0]
+    hessian, jac = work[:n, :n], work[2 * n : 3 * n, :6]
+    gradient, best = work[3 * n, :n], work[3 * n + 1, :n]
+    position_goal = min(settings[0], AIM) ** 2
+    direction_goal = min(settings[1], AIM) ** 2
+    weight = settings[2]
+    clip(q, limits)
+    for i in range(n):
+        best[i] = q[i]
+    least, mark, length = inf, inf, 0.0
+    iteration = 0
+    while True:
+        forward(joints, tool, q, frames)
+        position, direction = squared_errors(joints, frames, goal)
+        cost = position + weight * weight * direction
+        if cost < least:
+            least = cost
+            for i in range(n):
+                best[i] = q[i]
+        met = position <= position_goal and direction <= direction_goal
+        go_on, mark = falls(least, iteration, settings[4], mark)
+        if met or not go_on or iteration >= settings[3]:
+            break
+        iteration += 1
+        normal_equations(joints, frames, goal, weight, jac, hessian, gradient)
+        across, steepest = 0.0, 0.0
+        for i in range(n):
+            if (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0):
+                gradient[i] = 0.0
+            across += gradient[i] * gradient[i]
+            steepest = max(steepest, abs(gradient[i]))
+        if iteration % 2 == 1 or length == 0.0:
+            moved = 0.0
+            for k in range(6):
+                total = 0.0
+                for i in range(n):
+                    total += jac[i, k] * gradient[i]
+                moved += total * total
+            length = across / moved if moved > 0.0 else 0.0
+        if not (across > 0.0 and 0.0 < length < inf):
+            break
+        share = min(1.0, MOST_STEP / (length * steepest))
+        for i in range(n):
+            q[i] += share * length * gradient[i]
+        clip(q, limits)
+    if not cost <= least:
+        for i in range(n):
+            q[i] = best[i]
+        forward(joints, tool, q, frames)
+    return iteration
+
+
+@compiled
+def turn_onto(ax, ay, az, x, y, z, u, v, w):
+    """Return (sine, cosine) of the turn about the hinge (ax, ay, az) that brings x, y, z nearest to u, v, w.
+
+    Both are projected onto the plane of the hinge; sine and cosine are times the product of the two
+    lengths there, so that several pairs can be weighed and added (Wang and Chen 1991).
+    """
+    sine = ax * (y * w - z * v) + ay * (z * u - x * w) + az * (x * v - y * u)
+    along = (ax * x + ay * y + az * z) * (ax * u + ay * v + az * w)
+    return sine, x * u + y * v + z * w - along
+
+
+@compiled
+def half_turn(sine, cosine, least):
+    """Return (w, s): the unit quaternion (w, s axis) of the turn with this sine and cosine, w >= 0.
+
+    sine and cosine may be times any length above least; below it there is no turn. Half-angle
+    formulas that are exact for opposite vectors too, where the cross product says nothing.
+    """
+    length = sqrt(sine * sine + cosine * cosine)
+    if not length > least:
+        return 1.0, 0.0
+    if cosine >= 0.0:
+        w = sqrt(0.5 + 0.5 * cosine / length)
+        return w, 0.5 * sine / (length * w)
+    s = sqrt(0.5 - 0.5 * cosine / length)
+    return 0.5 * abs(sine) / (length * s), s if sine >= 0.0 else -s
+
+
+@compiled
+def turned_by(w, s, ax, ay, az, x, y, z):
+    """Return the vector (x, y, z) turned by the unit quaternion (w, s (ax, ay, az))."""
+    tx, ty, tz = s * (ay * z - az * y), s * (az * x - ax * z), s * (ax * y - ay * x)
+    return (
+        x + 2.0 * (w * tx + s * (ay * tz - az * ty)),
+        y + 2.0 * (w * ty + s * (az * tx - ax * tz)),
+        z + 2.0 * (w * tz + s * (ax * ty - ay * tx)),
+    )
+
+
+@compiled
+def hinge_within(value, low, high):
+    """Return the angle nearest to value, whole turns being nothing, that is within the limits."""
+    if low <= value <= high:
+        return value
+    value += (
+        2.0 * pi * (ceil((low - value) / (2.0 * pi)) if value < low else floor((high - value) / (2.0 * pi)))
+    )
+    if low <= value <= high:
+        return value
+    return low if cos(value - low) > cos(value - high) else high
+
+
+@compiled
+def descend_ccd(joints, tool, limits, goal, settings, q, frames, work):
+    """Quaternion cyclic coordinate descent from q (n,), in place; frames are left at the returned q.
+
+    From tip to base, each hinge takes the quaternion that turns the tool onto the goal, projected onto
+    its axis and held within its limits; each slide takes the projection of the way. At first the last
+    n - 3 joints turn the tool axis onto the direction and the others bring the tool point to the
+    position; after SPLIT_SWEEPS every joint serves both, which never makes things worse (Wang and
+    Chen 1991). A joint that drives several (mimics) takes a Newton step. The best configuration on
+    the way is returned. Returns the number of sweeps.
+    """
+    n, m = q.shape[0], joints.shape[0]
+    jac, best, drives = work[:n, :6], work[n, :n], work[n + 1, :n]
+    position_goal = min(settings[0], AIM) ** 2
+    direction_goal = min(settings[1], AIM) ** 2
+    weight = settings[2]
+    square = 0.0 if isnan(goal[3]) else weight * weight
+    for i in range(n):
+        drives[i] = 0.0
+    for i in range(m):
+        drives[int(joints[i, 7])] += 1.0
+    clip(q, limits)
+    for i in range(n):
+        best[i] = q[i]
+    least, mark = inf, inf
+    sweep = 0
+    while True:
+        forward(joints, tool, q, frames)
+        position, direction = squared_errors(joints, frames, goal)
+        cost = position + weight * weight * direction
+        if cost < least:
+            least = cost
+            for i in range(n):
+                best[i] = q[i]
+        met = position <= position_goal and direction <= direction_goal
+        go_on, mark = falls(least, sweep, settings[4], mark)
+        if met or (not go_on and sweep > SPLIT_SWEEPS) or sweep >= settings[3]:
+            break
+        sweep += 1
+        if sweep == SPLIT_SWEEPS:
+            mark = inf
+            for i in range(n):
+                q[i] = best[i]
+            forward(joints, tool, q, frames)
+        px, py, pz = frames[2 * m, 0], frames[2 * m, 1], frames[2 * m, 2]
+        dx, dy, dz = frames[2 * m + 1, 0], frames[2 * m + 1, 1], frames[2 * m + 1, 2]
+        for i in range(m - 1, -1, -1):
+            j = int(joints[i, 7])
+            ax, ay, az = frames[i, 0], frames[i, 1], frames[i, 2]
+            bx, by, bz = frames[m + i, 0], frames[m + i, 1], frames[m + i, 2]
+            gx, gy, gz = goal[0] - px, goal[1] - py, goal[2] - pz
+            if drives[j] > 1.0:
+                forward(joints, tool, q, frames)
+                jacobian(joints, frames, jac)
+                slope, curve = jac[j, 0] * gx + jac[j, 1] * gy + jac[j, 2] * gz, 0.0
+                for k in range(3):
+                    curve += jac[j, k] * jac[j, k]
+                    if square > 0.0:
+                        slope += square * jac[j, 3 + k] * (goal[3 + k] - frames[2 * m + 1, k])
+                        curve += square * jac[j, 3 + k] * jac[j, 3 + k]
+                if curve > 0.0:
+                    q[j] = min(max(q[j] + slope / curve, limits[0, j]), limits[1, j])
+                forward(joints, tool, q, frames)
+                px, py, pz = frames[2 * m, 0], frames[2 * m, 1], frames[2 * m, 2]
+                dx, dy, dz = frames[2 * m + 1, 0], frames[2 * m + 1, 1], frames[2 * m + 1, 2]
+                continue
+            ratio = joints[i, 8]
+            if ratio == 0.0:
+                continue
+            if joints[i, 6] != 0.0:
+                way = (ax * gx + ay * gy + az * gz) / ratio
+                value = min(max(q[j] + way, limits[0, j]), limits[1, j])
+                way = ratio * (value - q[j])
+                q[j] = value
+                px, py, pz = px + way * ax, py + way * ay, pz + way * az
+                continue
+            sine, cosine = 0.0, 0.0
+            splits = sweep < SPLIT_SWEEPS and square > 0.0
+            if not splits or i < m - (n - 3):
+                sine, cosine = turn_onto(
+                    ax, ay, az, px - bx, py - by, pz - bz, goal[0] - bx, goal[1] - by, goal[2] - bz
+                )
+            if square > 0.0 and (not splits or i >= m - (n - 3)):
+                more, less = turn_onto(ax, ay, az, dx, dy, dz, goal[3], goal[4], goal[5])
+                sine, cosine = sine + square * more, cosine + square * less
+            w, s = half_turn(sine, cosine, 1e-13 * weight * weight)
+            angle = 2.0 * atan2(s, w)
+            value = hinge_within(q[j] + angle / ratio, limits[0, j], limits[1, j])
+            if value != q[j] + angle / ratio:
+                angle = ratio * (value - q[j])
+                w, s = cos(0.5 * angle), sin(0.5 * angle)
+            q[j] = value
+            x, y, z = turned_by(w, s, ax, ay, az, px - bx, py - by, pz - bz)
+            px, py, pz = bx + x, by + y, bz + z
+            dx, dy, dz = turned_by(w, s, ax, ay, az, dx, dy, dz)
+    if not cost <= least:
+        for i in range(n):
+            q[i] = best[i]
+        forward(joints, tool, q, frames)
+    return sweep
+
+
+@compiled
+def descend(joints, tool, limits, goal, settings, q, frames, work):
+    """One descent by the method that settings name, from q (n,), in place. Returns the iterations."""
+    method = int(settings[7])
+    if method == DLS:
+        return descend_dls(joints, tool, limits, goal, settings, q, frames, work)
+    if method == TRANSPOSE:
+        return descend_transpose(joints, tool, limits, goal, settings, q, frames, work)
+    if method == CCD:
+        return descend_ccd(joints, tool, limits, goal, settings, q, frames, work)
+    return descend_lm(joints, tool, limits, goal, settings, FIRST_DAMPING, q, frames, work)
 
 
 # --- random-restart annealing ------------------------------------------------------------------------
@@ -374,12 +677,31 @@ def measure(table, goal, weight, distances):
 
 
 @compiled
+def next_start(restart, limits, goal, settings, table, distances, state, best, q):
+    """Write q (n,), where descent number restart starts.
+
+    0: at best (n,). The next INFORMED ones: at the configurations of table (see tabulate) that come
+    nearest to goal. Every later one: at best plus a random offset that shrinks with a temperature and
+    is re-heated. distances (K,) is kept from one call to the next.
+    """
+    if restart == 0:
+        q[:] = best
+    elif restart <= INFORMED:
+        if restart == 1:
+            measure(table, goal, settings[2], distances)
+        nearest = distances.argmin()
+        distances[nearest] = inf
+        q[:] = table[: q.shape[0], nearest]
+    else:
+        temperature = settings[6] ** ((restart - INFORMED - 1) % int(settings[5]))
+        perturb(best, limits, temperature, state, q)
+
+
+@compiled
 def anneal(joints, tool, limits, goal, settings, table, first, last, state, q):
     """Descents number first to last - 1 of the random-restart annealing; q (n,) in: start, out: best.
 
-    Descent 0 starts at q itself, the next INFORMED ones at the configurations of table (see tabulate)
-    that come nearest to goal, every later one at the best so far plus a random offset that shrinks
-    with a temperature and is re-heated. Returns (number of the last descent, position error [m] and
+    Descents start where next_start says. Returns (number of the last descent, position error [m] and
     direction error [rad] at q, whether both tolerances are met).
     """
     n = q.shape[0]
@@ -393,18 +715,8 @@ def anneal(joints, tool, limits, goal, settings, table, first, last, state, q):
         position, direction = squared_errors(joints, frames, goal)
         best = position + settings[2] * settings[2] * direction
     for restart in range(first, last):
-        if restart == 0:
-            trial[:] = q
-        elif restart <= INFORMED:
-            if restart == 1:
-                measure(table, goal, settings[2], distances)
-            nearest = distances.argmin()
-            distances[nearest] = inf
-            trial[:] = table[:n, nearest]
-        else:
-            temperature = settings[6] ** ((restart - INFORMED - 1) % int(settings[5]))
-            perturb(q, limits, temperature, state, trial)
-        descend_lm(joints, tool, limits, goal, settings, FIRST_DAMPING, trial, frames, work)
+        next_start(restart, limits, goal, settings, table, distances, state, q, trial)
+        descend(joints, tool, limits, goal, settings, trial, frames, work)
         position, direction = squared_errors(joints, frames, goal)
         solved = position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]
         cost = position + settings[2] * settings[2] * direction
@@ -1335,7 +1647,7 @@ def approach(joints, tool, limits, goal, settings, weights, starts, most, state,
         for k in range(weights.shape[0]):
             # Late starts go for the position alone, then turn the axis as far as that allows.
             settings[2] = weights[k] if start < starts else (k == weights.shape[0] - 1) * weights[k]
-            descend_lm(joints, tool, limits, goal, settings, FIRST_DAMPING, trial, frames, work)
+            descend(joints, tool, limits, goal, settings, trial, frames, work)
         position, direction = goal_errors(joints, frames, goal)
         nearer = position < least - settings[0]
         if nearer or (position < least + settings[0] and direction < best_direction):

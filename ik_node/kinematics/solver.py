@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ik_node.kinematics import kernels
 from ik_node.kinematics.all_solutions import every_configuration, is_redundant
-from ik_node.kinematics.annealing import Annealing, Found
+from ik_node.kinematics.annealing import DESCENTS, Annealing, Found
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.closed_form import NO_FORM, recognise
 from ik_node.kinematics.errors import InputError
@@ -27,9 +27,10 @@ from ik_node.kinematics.goal import (
     Vector,
     pack_goals,
 )
+from ik_node.kinematics.least_squares import LeastSquares
 from ik_node.kinematics.paths import best_path
 
-METHODS = ('lm',)
+METHODS = (*DESCENTS, 'scipy')
 BATCH_PART = 1024  # goals that one thread takes at a time
 
 
@@ -49,12 +50,13 @@ class IkSolver:
     ) -> None:
         """Compile or load the kernels for this arm.
 
-        method: one of METHODS. Tolerances in m and rad say what counts as solved; answers are
-        sought to 1e-6 however coarse they are. (Files that write pi as 3.1416 tilt axes by some
-        1e-6 rad, so that "straight down" is just not reachable there: hence 1e-4 for directions.)
-        restarts: random restarts after the descent from the seed. time_budget: seconds after which
-        the search gives up; the only option that makes answers depend on the machine. Raises
-        InputError for values out of range.
+        method: one of METHODS, the descent under the random restarts. The default, lm, comes after the
+        closed form where the arm has one; the others stand alone, to be compared. Tolerances in m
+        and rad say what counts as solved; answers are sought to 1e-6 however coarse they are.
+        (Files that write pi as 3.1416 tilt axes by some 1e-6 rad, so that "straight down" is just
+        not reachable there: hence 1e-4 for directions.) restarts: random restarts after the descent
+        from the seed. time_budget: seconds after which the search gives up; the only option that
+        makes answers depend on the machine. Raises InputError for values out of range.
         """
         if method not in METHODS:
             raise InputError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
@@ -71,9 +73,11 @@ class IkSolver:
             raise InputError(f'random_seed must be from 0 to 2**63 - 1, got {random_seed!r}')
         self.arm = arm
         self.method = method
-        self.closed_form = recognise(arm)
-        self._search = Annealing(
+        self.closed_form = recognise(arm) if method == 'lm' else None
+        search = LeastSquares if method == 'scipy' else Annealing
+        self._search = search(
             arm,
+            method,
             position_tolerance,
             direction_tolerance,
             restarts,
@@ -195,21 +199,8 @@ class IkSolver:
         form = NO_FORM if self.closed_form is None else self.closed_form.constants
 
         def solve_part(part: slice) -> None:
-            kernels.solve_many(
-                arm.joints,
-                arm.tool,
-                arm.limits,
-                form,
-                goals[part],
-                search.settings,
-                search.table,
-                search.restarts,
-                search.random_seed,
-                starts if len(starts) == 1 else starts[part],
-                q[part],
-                errors[part],
-                solved[part],
-            )
+            seeds = starts if len(starts) == 1 else starts[part]
+            search.search_many(form, goals[part], seeds, q[part], errors[part], solved[part])
 
         parts = [slice(k, k + BATCH_PART) for k in range(0, len(goals), BATCH_PART)]
         threads = min(workers or os.cpu_count() or 1, len(parts))
