@@ -1255,6 +1255,7 @@ def nearest_solution(joints, tool, limits, form, goal, settings, seed, q):
 # --- every solution ----------------------------------------------------------------------------------
 
 DISTINCT = 1e-3  # rad or m: solutions that differ by less in every joint are one
+SLIDE_END = 1e-7  # rad or m: a self-motion has been followed to its end when steps get shorter
 
 
 @compiled
@@ -1301,35 +1302,62 @@ def formula_solutions(joints, tool, limits, period, form, goal, settings, seed, 
 
 @compiled
 def slide(joints, tool, limits, goal, settings, seed, q, frames, work):
-    """Move q (n,) along its self-motion to the member of the family nearest to seed, in place.
+    """Move q (n,), a solution, along its self-motion to where the distance to seed cannot fall any more.
 
-    Gauss-Newton steps on |error|^2 + pull |q - seed|^2: the solution where the distance to the seed
-    cannot fall any more, up to the small pull; settle then brings the error back to zero.
+    Steps along the null space towards seed, as long as the last two say is best (Barzilai and
+    Borwein), each brought back to the goal by a short descent and halved until it leads nearer: a
+    self-motion may be bent more than the distance is. In place. work (3 n + 7, max(n, 6)) is scratch.
     """
     n = q.shape[0]
     hessian, factor, jac = work[:n, :n], work[n : 2 * n, :n], work[2 * n : 3 * n, :6]
-    gradient, step, free = work[3 * n, :n], work[3 * n + 1, :n], work[3 * n + 2, :n]
-    pull = 1e-5 * settings[2] * settings[2]
-    for _ in range(60):
+    gradient, free = work[3 * n, :n], work[3 * n + 2, :n]
+    step, trial, last = work[3 * n + 4, :n], work[3 * n + 5, :n], work[3 * n + 6, :n]
+    pull = 1e-8 * settings[2] * settings[2]
+    moved = trial  # while the next step is computed: how q got here
+    moved[:] = 0.0
+    for _ in range(100):
         forward(joints, tool, q, frames)
         normal_equations(joints, frames, goal, settings[2], jac, hessian, gradient)
         for i in range(n):
+            free[i] = 1.0
+            if hessian[i, i] < 1e-9 * pull:  # a joint that moves nothing goes all the way
+                q[i] = min(max(seed[i], limits[0, i]), limits[1, i])
+                free[i] = 0.0
             hessian[i, i] += pull
-            gradient[i] += pull * (seed[i] - q[i])
-            outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (
-                q[i] >= limits[1, i] and gradient[i] > 0.0
-            )
-            free[i] = 0.0 if outward else 1.0
-        damped_step(hessian, gradient, free, 0.0, factor, step)
-        largest = 0.0
+            gradient[i] = pull * (seed[i] - q[i])
+            last[i] = step[i]
+        outward = True
+        while outward:  # joints that would leave the limits stay, the others make do without them
+            damped_step(hessian, gradient, free, 0.0, factor, step)
+            outward = False
+            for i in range(n):
+                if (q[i] <= limits[0, i] and step[i] < 0.0) or (q[i] >= limits[1, i] and step[i] > 0.0):
+                    free[i] = 0.0
+                    outward = True
+        largest, before, square, change = 0.0, 0.0, 0.0, 0.0
         for i in range(n):
             largest = max(largest, abs(step[i]))
-        share = min(1.0, 0.3 / largest) if largest > 0.0 else 1.0
-        for i in range(n):
-            q[i] += share * step[i]
-        clip(q, limits)
-        if largest < 1e-9:
+            before += (q[i] - seed[i]) ** 2
+            square += moved[i] * moved[i]
+            change += moved[i] * (last[i] - step[i])
+        share = min(square / change, 10.0) if square < 10.0 * change else 1.0
+        share = min(share, 0.3 / largest) if largest > 0.0 else 0.0
+        nearer = False
+        while share * largest > SLIDE_END and not nearer:
+            for i in range(n):
+                trial[i] = q[i] + share * step[i]
+            descend_lm(joints, tool, limits, goal, settings, 1e-8, trial, frames, work)
+            position, direction = squared_errors(joints, frames, goal)
+            if position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]:
+                after = 0.0
+                for i in range(n):
+                    after += (trial[i] - seed[i]) ** 2
+                nearer = after < before
+            share *= 0.5
+        if not nearer:
             break
+        for i in range(n):
+            moved[i], q[i] = trial[i] - q[i], trial[i]
 
 
 @compiled
@@ -1341,7 +1369,7 @@ def explore(joints, tool, limits, period, goal, settings, descents, state, seed,
     """
     n = seed.shape[0]
     frames = np.empty((2 * joints.shape[0] + 3, 3))
-    work = np.empty((3 * n + 4, max(n, 6)))
+    work = np.empty((3 * n + 7, max(n, 6)))
     q = np.empty(n)
     successes = 0
     for _ in range(descents):
