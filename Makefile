@@ -46,7 +46,7 @@ $(READY): setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' || { \
 	    echo "ik_node needs Python 3.10 to 3.14; $(PYTHON) is: $$($(PYTHON) --version 2>&1)." \
 	        "Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' || { \
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	    echo "$(PYTHON) cannot make virtual environments: sudo apt install $(notdir $(PYTHON))-venv" >&2; exit 1; }
 	@[ "$$(uname -sm)" = 'Linux x86_64' ] || { \
 	    echo 'PyPI has ROS 2 for x86-64 Linux only. Elsewhere install ROS 2 itself: see README.md.' >&2; exit 1; }
