@@ -23,7 +23,14 @@ ARM_SUFFIX = '.urdf.xacro'
 ARMS = sorted(path.name[: -len(ARM_SUFFIX)] for path in (SHARE / 'urdf').glob(f'*{ARM_SUFFIX}'))
 TRACKS = ('none', 'circle', 'figure_eight', 'line', 'spiral')
 YES_OR_NO = ('true', 'false', 'True', 'False')
-AXES = {'x': (1.0, 0.0, 0.0), 'y': (0.0, 1.0, 0.0), 'z': (0.0, 0.0, 1.0)}
+AXES = {
+    'x': [1.0, 0.0, 0.0],
+    'y': [0.0, 1.0, 0.0],
+    'z': [0.0, 0.0, 1.0],
+    '-x': [-1.0, 0.0, 0.0],
+    '-y': [0.0, -1.0, 0.0],
+    '-z': [0.0, 0.0, -1.0],
+}
 
 # name: (default, description, choices or None for any text)
 ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
@@ -56,7 +63,9 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'rviz': ('true', 'Start RViz', YES_OR_NO),
     'viewer': ('false', 'Start the browser viewer on http://127.0.0.1:8080', YES_OR_NO),
     'gui': ('false', 'Start joint_state_publisher_gui: its sliders are targets for the joints', YES_OR_NO),
-    'track': ('none', 'Curve on which a goal travels; its place and speed: ik_goals in params_file', TRACKS),
+    'track': ('none', 'Curve on which a goal travels; its speed and direction: as in params_file', TRACKS),
+    'track_centre': ('', "Middle of the curve in the base link [m], such as '0.25 0 0.1'", None),
+    'track_size': ('', 'Radius of the curve, or half the length of a line or an eight [m]', None),
 }
 
 
@@ -97,7 +106,11 @@ def start(context: LaunchContext) -> list[Node]:
         return node('ik_node', parameters, [params_file], executable=name, name=name, **options)
 
     links = {name: string(given[name]) for name in ('base_link', 'tip_link') if given[name]}
-    tool = {name: vector(name, given[name]) for name in ('tool_axis', 'tool_point') if given[name]}
+    tool: dict[str, Any] = {}
+    if given['tool_axis']:
+        tool['tool_axis'] = AXES.get(given['tool_axis']) or numbers('tool_axis', given['tool_axis'], 3)
+    if given['tool_point']:
+        tool['tool_point'] = numbers('tool_point', given['tool_point'], 3)
     # The default of 20 Hz looks jerky in RViz.
     state = {'robot_description': string(text), 'publish_frequency': 60.0}
     nodes = [
@@ -112,7 +125,11 @@ def start(context: LaunchContext) -> list[Node]:
     if 'gui' in wanted:
         nodes.append(node('joint_state_publisher_gui', {}, remappings=[('joint_states', 'goal_joints')]))
     if given['track'] != 'none':
-        track = {'track': given['track'], 'frame': string(given['base_link'] or robot.root)}
+        track: dict[str, Any] = {'track': given['track'], 'frame': string(given['base_link'] or robot.root)}
+        if given['track_centre']:
+            track['centre'] = numbers('track_centre', given['track_centre'], 3)
+        if given['track_size']:
+            (track['size'],) = numbers('track_size', given['track_size'], 1)
         nodes.append(own('ik_goals', {**track, **tool}))
     return nodes
 
@@ -148,13 +165,12 @@ def xacro_args(given: str) -> dict[str, str]:
     return dict(pairs)
 
 
-def vector(name: str, given: str) -> list[float]:
-    """Return three numbers from text such as '0 0 1', '[0, 0, 1]' or '-z'. Raises InputError."""
-    axis = AXES.get(given.lstrip('+-')) if name == 'tool_axis' else None
-    if axis is not None:
-        return [-x if given.startswith('-') else x for x in axis]
+def numbers(name: str, given: str, count: int) -> list[float]:
+    """Return count numbers from text such as '0 0 1' or '[0, 0, 1]'. Raises InputError."""
     try:
-        x, y, z = (float(part) for part in given.strip('[]()').replace(',', ' ').split())
+        found = [float(part) for part in given.strip('[]()').replace(',', ' ').split()]
     except ValueError:
-        raise InputError(f"{name} must be three numbers such as '0 0 1', got '{given}'") from None
-    return [x, y, z]
+        found = []
+    if len(found) != count:
+        raise InputError(f"{name} must be {count} number{'s' * (count > 1)}, got '{given}'")
+    return found

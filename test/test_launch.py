@@ -121,14 +121,14 @@ def test_the_end_of_ik_node_ends_everything(arm_launch):
 
 
 @pytest.mark.parametrize(
-    ('node', 'module', 'settings'),
+    ('node', 'module', 'settings', 'expected'),
     [
-        ('ik_node', 'ik_node.ros.settings', 'ArmSettings'),
-        ('ik_goals', 'ik_node.ros.settings', 'TrackSettings'),
-        ('ik_viewer', 'ik_node.viewer.node', 'ViewerSettings'),
+        ('ik_node', 'ik_node.ros.settings', 'ArmSettings', {'tip_link': 'link5'}),
+        ('ik_goals', 'ik_node.ros.settings', 'TrackSettings', {'centre': (0.3, 0.0, 0.1), 'size': 0.05}),
+        ('ik_viewer', 'ik_node.viewer.node', 'ViewerSettings', {'tip_link': 'link5'}),
     ],
 )
-def test_parameters_exist_in_the_node_and_have_allowed_values(arm_launch, node, module, settings):
+def test_parameters_exist_in_the_node_and_have_allowed_values(arm_launch, node, module, settings, expected):
     pytest.importorskip('rclpy', reason='the parameters are declared with rclpy')
     nodes = started(
         arm_launch,
@@ -138,14 +138,17 @@ def test_parameters_exist_in_the_node_and_have_allowed_values(arm_launch, node, 
         tool_point='[0.083, 0, 0.01]',
         viewer='true',
         track='figure_eight',
+        track_centre='0.3 0 0.1',
+        track_size='0.05',
         namespace='left',
         use_sim_time='true',
     )
     given = parameters_of(nodes[node])
     assert given.pop('use_sim_time') is True  # which rclpy declares for every node
-    assert given['tool_axis'] == [-1.0, 0.0, 0.0]
-    assert given['tool_point'] == [0.083, 0.0, 0.01]
-    getattr(importlib.import_module(module), settings)(**given)  # refuses unknown names and forbidden values
+    kind = getattr(importlib.import_module(module), settings)
+    taken = kind(**given)  # which refuses unknown names and forbidden values
+    expected |= {'tool_axis': (-1.0, 0.0, 0.0), 'tool_point': (0.083, 0.0, 0.01)}
+    assert {name: getattr(taken, name) for name in expected} == expected
 
 
 def test_what_is_not_given_is_left_to_the_parameter_file(arm_launch, tmp_path):
@@ -176,13 +179,15 @@ def test_the_track_lies_in_the_base_link(arm_launch):
     [
         ('z', (0, 0, 1)),
         ('-y', (0, -1, 0)),
-        ('+x', (1, 0, 0)),
+        ('x', (1, 0, 0)),
         ('0 0.6 -0.8', (0, 0.6, -0.8)),
         ('[1,0,0]', (1, 0, 0)),
     ],
 )
 def test_tool_axis(arm_launch, text, axis):
-    assert arm_launch.vector('tool_axis', text) == list(map(float, axis))
+    nodes = started(arm_launch, tool_axis=text, track='line')
+    assert parameters_of(nodes['ik_node'])['tool_axis'] == list(map(float, axis))
+    assert parameters_of(nodes['ik_goals'])['tool_axis'] == list(map(float, axis))
 
 
 @pytest.mark.parametrize('text', ['up', '0 0', '0 0 1 0', 'xx', '[a, b, c]'])
@@ -190,6 +195,13 @@ def test_a_bad_tool_axis_is_named(arm_launch, text):
     with pytest.raises(InputError, match='tool_axis must be') as caught:
         started(arm_launch, tool_axis=text)
     assert text in str(caught.value)
+
+
+def test_bad_numbers_of_a_track_are_named(arm_launch):
+    with pytest.raises(InputError, match='track_centre must be 3 numbers'):
+        started(arm_launch, track='line', track_centre='0.2 0')
+    with pytest.raises(InputError, match="track_size must be 1 number, got 'big'"):
+        started(arm_launch, track='line', track_size='big')
 
 
 def test_namespaces_hold_every_node_and_tf(arm_launch):
