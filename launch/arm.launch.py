@@ -64,7 +64,7 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'viewer': ('false', 'Start the browser viewer on http://127.0.0.1:8080', YES_OR_NO),
     'gui': ('false', 'Start joint_state_publisher_gui: its sliders are targets for the joints', YES_OR_NO),
     'track': ('none', 'Curve on which a goal travels; its speed and direction: as in params_file', TRACKS),
-    'track_centre': ('', "Middle of the curve in the base link [m], such as '0.25 0 0.1'", None),
+    'track_centre': ('', "Middle of the curve in the base link [m], such as '0.2 0 0.04'", None),
     'track_size': ('', 'Radius of the curve, or half the length of a line or an eight [m]', None),
 }
 
