@@ -187,7 +187,7 @@ def _not_three(name: str, value: Any) -> InputError:
 
 def _unit_three(name: str, value: Any) -> tuple[float, float, float]:
     x, y, z = _three(name, value)
-    length = math.hypot(x, y, z)
+    length = math.sqrt(x * x + y * y + z * z)  # as in pack_goals, so that a batch has the same bits
     if abs(length - 1.0) > UNIT_TOLERANCE:
         raise InputError(
             f'{name} must be a unit vector (length within {UNIT_TOLERANCE} of 1), '
@@ -209,7 +209,9 @@ def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Vector:
         axes = _rows3('directions', directions)
         if len(axes) != len(points):
             raise InputError(f'as many directions as positions are needed, got {len(axes)} and {len(points)}')
-        lengths = np.linalg.norm(axes, axis=1)
+        x, y, z = axes.T
+        with np.errstate(over='ignore'):
+            lengths = np.sqrt(x * x + y * y + z * z)
         wrong = np.flatnonzero(np.abs(lengths - 1.0) > UNIT_TOLERANCE)
         if len(wrong):
             raise InputError(

@@ -99,6 +99,19 @@ class IkSolver:
             return self.arm.middle.copy()
         return self.arm.checked(seed, 'seed')
 
+    def _starts(self, seeds: ArrayLike, count: int) -> Vector:
+        """Return seeds of a batch as an array (1, n), for all goals, or (count, n)."""
+        n = self.arm.n
+        try:
+            starts = np.atleast_2d(np.array(seeds, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InputError(
+                f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {seeds!r}'
+            ) from None
+        if starts.shape not in ((1, n), (count, n)) or not np.isfinite(starts).all():
+            raise InputError(f'seeds must be finite, of shape ({n},) or ({count}, {n}), got {starts.shape}')
+        return starts
+
     def solve(self, goal: Goal, seed: ArrayLike | None = None) -> Solution:
         """Find one configuration for goal, near seed (n,) where possible (default: mid-range).
 
@@ -189,11 +202,9 @@ class IkSolver:
         """
         arm, search = self.arm, self._search
         goals = pack_goals(positions, directions)
-        starts = np.atleast_2d(arm.middle if seeds is None else np.array(seeds, dtype=np.float64))
-        if starts.shape not in ((1, arm.n), (len(goals), arm.n)) or not np.isfinite(starts).all():
-            raise InputError(
-                f'seeds must be finite, of shape ({arm.n},) or ({len(goals)}, {arm.n}), got {starts.shape}'
-            )
+        starts = arm.middle[None] if seeds is None else self._starts(seeds, len(goals))
+        if workers is not None and workers < 1:
+            raise InputError(f'workers must be 1 or more, got {workers!r}')
         q, errors = np.empty((len(goals), arm.n)), np.empty((len(goals), 2))
         solved = np.empty(len(goals), dtype=np.bool_)
         form = NO_FORM if self.closed_form is None else self.closed_form.constants
