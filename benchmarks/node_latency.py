@@ -29,12 +29,14 @@ from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.goal import Goal
 from ik_node.kinematics.solver import IkSolver
 from ik_node.kinematics.tracks import Track, tip_pose
-from ik_node.ros.conversions import matrix_pose, seconds
+from ik_node.ros.conversions import matrix_pose
 from ik_node.ros.share import share_path
 
 RATE = 100.0  # [Hz] of joint_states, the default
 GOAL_RATE = 200.0  # [Hz]
 PERIOD = 1.0 / RATE
+DOWN = (0.0, 0.0, -1.0)
+CIRCLE = ((0.0, 0.35, 0.2), 0.08, 0.1)  # centre [m], size [m], speed [m/s]
 
 
 class Watch(Node):
@@ -93,7 +95,7 @@ def at_rest(watch: Watch) -> bool:
 def measure_latency(watch: Watch, arm: Arm, count: int) -> None:
     """From the publishing of a goal to the first sample that moves, from rest, at random times."""
     rng, waits = np.random.default_rng(1), []
-    around = Track('circle', *CIRCLE, (0.0, 0.0, -1.0))
+    around = Track('circle', *CIRCLE, DOWN)
     for _ in range(count):
         wait(lambda: at_rest(watch), 'the arm to rest')
         time.sleep(rng.uniform(0.05, 0.05 + 2.0 * PERIOD))
@@ -113,51 +115,46 @@ def measure_latency(watch: Watch, arm: Arm, count: int) -> None:
     print(f'  deciles: {", ".join(f"{x:.1f}" for x in deciles)}')
 
 
+def processor_time(pid: int) -> float:
+    """Return the seconds of a core that a process has used."""
+    fields = Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
 def measure_stream(watch: Watch, arm: Arm, pid: int, length: float) -> None:
     """200 goals per second along an eight: rate, jitter, memory, processor, and where the arm ends up."""
-    track = Track('figure_eight', *CIRCLE, (0.0, 0.0, -1.0))
+    track = Track('figure_eight', *CIRCLE, DOWN)
     mark, said = len(watch.samples), len(watch.statuses)
-    memory = [resident(pid)]
-    busy = os.times()
-    processor = sum(map(float, Path(f'/proc/{pid}/stat').read_text().split()[13:15])) / os.sysconf(
-        'SC_CLK_TCK'
-    )
+    memory, used = [resident(pid)], processor_time(pid)
     start = due = time.perf_counter()
     sent = 0
     while due < start + length:
         T = tip_pose(track.position(due - start), DOWN, arm.tool_axis, arm.tool_point)
         watch.send(T)
         sent += 1
-        if sent % int(GOAL_RATE * max(1.0, length / 6.0)) == 0:
+        if sent % int(GOAL_RATE * length / 6.0) == 0:
             memory.append(resident(pid))
         due += 1.0 / GOAL_RATE
         time.sleep(max(0.0, due - time.perf_counter()))
     spent = time.perf_counter() - start
-    used = sum(map(float, Path(f'/proc/{pid}/stat').read_text().split()[13:15])) / os.sysconf('SC_CLK_TCK')
+    used = processor_time(pid) - used
     stream = [message for _, message in watch.samples[mark:]]
-    memory.append(resident(pid))
-    during = dict(watch.diagnostics)
+    own = dict(watch.diagnostics)
     time.sleep(0.5)
     wait(lambda: at_rest(watch), 'the arm to rest')
-    stamps = np.array([seconds(message.header.stamp) for message in stream])
-    gaps = np.diff(stamps)
+    stamps = np.array([message.header.stamp.sec * 10**9 + message.header.stamp.nanosec for message in stream])
+    jitter = np.abs(np.diff(stamps) / 1e6 - 1e3 * PERIOD)
     solved = sum(status.message.startswith('solved') for status in watch.statuses[said:])
-    position = watch.samples[-1][1].position
-    off = np.linalg.norm(arm.fk(position)[0] - T[:3, 3])
-    print(f'{sent} goals in {spent:.1f} s: {sent / spent:.1f} per second, {solved} solved, rest superseded')
+    off = np.linalg.norm(arm.fk(watch.samples[-1][1].position)[0] - T[:3, 3])
     print(
-        f'  joint_states: {len(stream) / spent:.2f} Hz; jitter [ms]: {quantiles(1e3 * np.abs(gaps - PERIOD))}'
+        f'{sent} goals in {spent:.1f} s, {sent / spent:.1f} per second; {solved} solved, the rest superseded'
     )
-    print(f'  memory [MB]: {", ".join(f"{m:.1f}" for m in memory)}')
-    print(f'  processor of the node: {100.0 * (used - processor) / spent:.0f} % of one core')
-    print(f'  the arm ends {1e3 * off:.6f} mm from the newest goal')
-    for key, value in during.items():
-        print(f'  {key}: {value}')
-    del busy
-
-
-DOWN = (0.0, 0.0, -1.0)
-CIRCLE = ((0.0, 0.35, 0.2), 0.08, 0.1)  # centre [m], size [m], speed [m/s]
+    print(f'  joint_states: {len(stream) / spent:.2f} Hz, jitter of the stamps [ms]: {quantiles(jitter)}')
+    print(f'  memory [MB] from start to end: {", ".join(f"{m:.1f}" for m in memory)}')
+    print(f'  processor: {100.0 * used / spent:.0f} % of one core')
+    print(f'  newest wins: the arm comes to rest {1e3 * off:.6f} mm from the last goal')
+    for key, value in own.items():
+        print(f'  as the node has it: {key} {value}')
 
 
 def main() -> None:
@@ -174,12 +171,13 @@ def main() -> None:
         [sys.executable, '-m', 'ik_node.ros.node', '--ros-args', '-p', f'urdf_file:={path}'],
         start_new_session=True,
     )
+    rclpy.init()
+    watch = Watch()
+    executor = SingleThreadedExecutor()
+    executor.add_node(watch)
+    listening = threading.Thread(target=executor.spin, daemon=True)
+    listening.start()
     try:
-        rclpy.init()
-        watch = Watch()
-        executor = SingleThreadedExecutor()
-        executor.add_node(watch)
-        threading.Thread(target=executor.spin, daemon=True).start()
         wait(lambda: at_rest(watch) and watch.goals.get_subscription_count() == 1, 'joint_states')
         print(f'{arm.describe()}; {solution.status.value} at the middle of the track')
         measure_latency(watch, arm, options.goals)
@@ -187,6 +185,8 @@ def main() -> None:
     finally:
         node.send_signal(signal.SIGINT)
         print(f'the node ended with exit code {node.wait(timeout=30)}')
+        executor.shutdown()
+        listening.join(timeout=10)
         rclpy.try_shutdown()
 
 

@@ -7,6 +7,7 @@ and publishes them at the publish rate.
 from __future__ import annotations
 
 import gc
+import math
 import sys
 import threading
 import time
@@ -71,6 +72,7 @@ class IkNode(ClosableNode):
         self._frames = Frames(self)
         self._statistics = Statistics()
         self._closing = threading.Event()
+        self._set_off = threading.Event()  # an arm at rest has somewhere to go
 
         self._building = threading.Lock()  # held while a model is built and put in place
         self._arm = MovingArm()
@@ -103,6 +105,7 @@ class IkNode(ClosableNode):
     def close(self) -> None:
         """End the threads and the node."""
         self._closing.set()
+        self._set_off.set()
         self._inbox.close()
         for thread in self._threads:
             thread.join(timeout=2.0)
@@ -280,6 +283,8 @@ class IkNode(ClosableNode):
         self._statistics.count('taken')
         if not held:
             self._arm.go_to(target, model, request.arrival)
+            if not state.moving:
+                self._set_off.set()
         self._status.publish(said)
         if said.level != DiagnosticStatus.OK:
             self.get_logger().info(said.message, throttle_duration_sec=2.0)
@@ -295,29 +300,38 @@ class IkNode(ClosableNode):
     def _publish_loop(self) -> None:
         last = due = self.get_clock().now().nanoseconds
         while not self._closing.is_set():
-            period = NANO / self._settings.publish_rate
-            due += int(period)
-            now = self._wait_until(due, int(period))
+            period = int(NANO / self._settings.publish_rate)
+            due += period
+            now = self._wait_until(due, last, period)
             try:
-                self._sample(now, min(max(now - last, 0.0), MOST_PERIODS * period) / NANO)
+                self._sample(now, min(max(now - last, 0), MOST_PERIODS * period) / NANO)
             except Exception:
                 if self._closing.is_set() or not self.context.ok():
                     return
                 self.get_logger().error(f'please report this: {traceback.format_exc()}')
             last = now
-            if abs(now - due) > period:  # a stall, or another time altogether: no burst to catch up
+            if not due <= now < due + period:  # set off early, or late after a stall: no burst to catch up
                 due = now
 
-    def _wait_until(self, due: int, period: int) -> int:
-        """Wait for the time due [ns] and return the time then; a clock that goes back ends the wait too."""
+    def _wait_until(self, due: int, last: int, period: int) -> int:
+        """Wait for the time due [ns], or half a period after the last sample if an arm at rest is to set off.
+
+        Returns the time then. A clock that goes back ends the wait too.
+        """
         clock = self.get_clock()
         simulated = self.get_parameter('use_sim_time').value
-        now = clock.now().nanoseconds
-        while due - 2 * period < now < due and not self._closing.is_set():
-            left = (due - now) / NANO
-            self._closing.wait(min(left, SIMULATED_WAIT) if simulated else left)
+        while True:
+            hurry = self._set_off.is_set()
+            until = min(due, last + period // 2) if hurry else due
             now = clock.now().nanoseconds
-        return now
+            if not last <= now < until or self._closing.is_set():
+                self._set_off.clear()
+                return now
+            left = min((until - now) / NANO, SIMULATED_WAIT if simulated else math.inf)
+            if hurry:
+                time.sleep(left)
+            else:
+                self._set_off.wait(left)
 
     def _sample(self, now: int, dt: float) -> None:
         """Move for dt [s] and publish where the joints are at time now [ns]."""
