@@ -21,6 +21,7 @@ SECTIONS = (
     'unreachable',
     'tracking',
     'determinism',
+    'node',
 )
 
 
