@@ -35,6 +35,7 @@ setup(
         'lxml>=4.6',
         'numba>=0.57',
         'numpy>=1.22',
+        'pyyaml>=5.4',
         'ruckig>=0.12.2',
         'scipy>=1.9',
         'transforms3d>=0.4.1',

@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile('ik_node', deadline=None)  # a busy machine is no failure
+settings.load_profile('ik_node')
 
 SHARED = Path(os.environ.get('IK_NODE_SHARED') or Path(__file__).resolve().parents[2] / 'shared')
 
