@@ -6,6 +6,7 @@ import argparse
 import importlib
 import platform
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 
@@ -48,7 +49,9 @@ def main() -> None:
     if not real_arms():
         print('The arms of ../shared/arms are absent: shipped arms only.')
     for section in options.sections or SECTIONS:
+        start = perf_counter()
         importlib.import_module(f'benchmarks.{section}').run(tasks, options.scale)
+        print(f'\n{section}: {perf_counter() - start:.0f} s', flush=True)
 
 
 def processor() -> str:

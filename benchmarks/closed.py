@@ -29,7 +29,7 @@ def run(tasks: list[Task], scale: float) -> None:
     ratios = []
     with Contest(OWN + PEERS) as contest:
         for task in tasks:
-            if task.arm.n != 5 or getattr(solver_for(task.arm), 'closed_form', None) is None:
+            if task.arm.n != 5 or solver_for(task.arm).closed_form is None:
                 continue
             positions, directions, _ = task.goals(count)
             records, left_out = contest.run(task, positions, directions, rounds=ROUNDS, turn=count)

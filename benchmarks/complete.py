@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from time import perf_counter
 
 import numpy as np
 
 from benchmarks.arms import Task, solver_for
-from benchmarks.chain import Array
+from benchmarks.chain import SLACK, Array
 from benchmarks.reference import Reference, in_threads
 from benchmarks.tables import Table, heading
-from ik_node import Goal, IkSolver
+from ik_node import Goal
 
 GOALS = 200
 RESTARTS = 20_000
@@ -25,14 +26,12 @@ def run(tasks: list[Task], scale: float) -> None:
     heading(
         'Every solution',
         f"""{count} reachable goals per arm: solve_all against {RESTARTS} descents of an independent bounded
-        Levenberg-Marquardt solver from uniform random joints. Solutions within {SAME:g} in every joint
-        count as one; joints that move neither tool point nor tool axis are left out of the comparison.
-        Missed: found by brute force alone. More: found by solve_all alone. Wrong: returned, but not a
-        solution by the FK of this benchmark. Time: microseconds of the median solve_all.""",
+        Levenberg-Marquardt solver from uniform random joints, and whole turns of what these find. Solutions
+        within {SAME:g} in every joint count as one; joints that move neither tool point nor tool axis are
+        left out of the comparison. Missed: found by brute force alone. More: found by solve_all alone.
+        Wrong: returned, but not a solution by the FK of this benchmark. Time: microseconds of the median
+        solve_all.""",
     )
-    if not hasattr(IkSolver, 'solve_all'):
-        print('left out: IkSolver has no solve_all')
-        return
     table = Table('arm'.ljust(26), 'goals', 'brute force', 'solve_all', 'missed', 'more', 'wrong', 'time')
     for task in tasks:
         idle = idle_joints(task)
@@ -40,7 +39,10 @@ def run(tasks: list[Task], scale: float) -> None:
             continue
         positions, directions, _ = task.goals(count, seed=2)
         brute = functools.partial(Reference(task).solutions, restarts=RESTARTS)
-        expected = [distinct(task, q, ~idle) for q in in_threads(brute, positions, directions)]
+        expected = [
+            with_turns(task, distinct(task, q, ~idle), ~idle)
+            for q in in_threads(brute, positions, directions)
+        ]
         solver = solver_for(task.arm)
         found, wrong, times = [], 0, []
         for position, direction in zip(positions, directions, strict=True):
@@ -88,6 +90,20 @@ def distinct(task: Task, q: Array, kept: Array) -> Array:
         rows.append(rest[0])
         rest = rest[apart(task, rest, rest[0]) > SAME]
     return np.array(rows).reshape(-1, q.shape[1])
+
+
+def with_turns(task: Task, rows: Array, kept: Array) -> Array:
+    """Add to rows (N, n) what whole turns of a hinge make of them within the limits."""
+    arm, turned = task.arm, []
+    hinge = kept & ~task.arm.prismatic & ~task.arm.continuous
+    for row in rows:
+        choices = []
+        for value, low, high, turns in zip(row, arm.lower - SLACK, arm.upper + SLACK, hinge, strict=True):
+            first, last = (low - value) / (2 * math.pi), (high - value) / (2 * math.pi)
+            whole = np.arange(math.ceil(first), math.floor(last) + 1) if turns else np.zeros(1)
+            choices.append(value + 2 * math.pi * whole)
+        turned += itertools.product(*choices)
+    return distinct(task, np.array(turned).reshape(-1, arm.n), kept)
 
 
 def lacking(task: Task, more: Array, less: Array) -> int:

@@ -10,7 +10,6 @@ import numpy as np
 
 from benchmarks.arms import TOLERANCE, Task, solver_for
 from benchmarks.tables import Table, heading
-from ik_node import IkSolver
 
 GOALS = 1_000_000
 
@@ -25,9 +24,6 @@ def run(tasks: list[Task], scale: float) -> None:
         {TOLERANCE:g} rad and the limits by the FK of this benchmark, or not called solved. Errors are the
         largest over all goals.""",
     )
-    if not hasattr(IkSolver, 'solve_batch'):
-        print('left out: IkSolver has no solve_batch')
-        return
     table = Table('arm'.ljust(26), 'goals', 'failed', 'position m', 'direction rad', 'us per goal')
     failures = seconds = 0.0
     for task in tasks:

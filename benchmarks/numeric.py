@@ -32,7 +32,7 @@ def run(tasks: list[Task], scale: float) -> None:
         for task in tasks:
             if task.arm.n != 5:
                 continue
-            way = 'general' if getattr(solver_for(task.arm), 'closed_form', None) is None else 'closed form'
+            way = 'general' if solver_for(task.arm).closed_form is None else 'closed form'
             positions, directions, _ = task.goals(count)
             records, left_out = contest.run(task, positions, directions, counts)
             for peer in SOLVERS:

@@ -11,10 +11,15 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from benchmarks.arms import Task
-from benchmarks.chain import Array
+from benchmarks.arms import TOLERANCE, Task
+from benchmarks.chain import Array, within
 
-ITERATIONS = 60
+PATIENT = (
+    60,
+    1e-9,
+    8,
+)  # most iterations; a descent ends after so many steps in a row that gain less than this
+HASTY = (30, 1e-3, 4)  # for brute force, where the next start is better than a slow descent
 # Of the direction against the position, relative to the reach: a falling penalty finds the least
 # position error first and then the least direction error that it leaves.
 WEIGHTS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
@@ -48,11 +53,16 @@ class Reference:
         return np.random.default_rng(seed).uniform(lower, upper, (count, len(lower)))
 
     def solutions(self, position: Array, direction: Array, restarts: int, seed: int = 0) -> Array:
-        """Return every configuration (k, n) at which a descent met the goal to 1e-10, duplicates included."""
+        """Return the configurations (k, n) at which descents met the goal, near duplicates included."""
         q = self.starts(restarts, seed)
         target = np.concatenate([position, direction])
-        errors = descend_all(*self.model, self.limits, target, np.array([0.3 * self.scale]), ITERATIONS, q)
-        return q[(errors < 1e-10).all(axis=1)]
+        weights = np.array([0.3 * self.scale])
+        errors = descend_all(*self.model, self.limits, target, weights, HASTY, q)
+        q = q[within(errors, TOLERANCE).all(axis=1)]
+        _, first = np.unique(q.round(3), axis=0, return_index=True)
+        q = q[first]
+        errors = descend_all(*self.model, self.limits, target, weights, PATIENT, q)
+        return q[within(errors, TOLERANCE).all(axis=1)]
 
     def follow(self, start: Array, positions: Array, directions: Array) -> tuple[Array, float]:
         """Descend from goal to goal (N, 3), (N, 3); return where it ends (n,) and the largest joint step."""
@@ -60,7 +70,7 @@ class Reference:
         weights = np.array([0.3 * self.scale])
         for target in np.hstack([positions, directions]):
             before = q.copy()
-            descend_all(*self.model, self.limits, target, weights, ITERATIONS, q)
+            descend_all(*self.model, self.limits, target, weights, PATIENT, q)
             largest = max(largest, float(np.abs(q - before).max()))
         return q[0], largest
 
@@ -71,7 +81,7 @@ class Reference:
         q = self.starts(restarts, seed)
         target = np.concatenate([position, direction])
         weights = 0.3 * self.scale * np.array(WEIGHTS)
-        errors = descend_all(*self.model, self.limits, target, weights, ITERATIONS, q)
+        errors = descend_all(*self.model, self.limits, target, weights, PATIENT, q)
         least = errors[:, 0].min()
         chords = np.where(errors[:, 0] <= least + POSITION_SLACK, errors[:, 1], np.inf)
         best = chords.argmin()
@@ -141,12 +151,13 @@ def residual(tip, target, weight, error):
 
 
 @compiled
-def descend_all(mounts, axes, slides, driver, ratio, shift, tool, limits, target, weights, iterations, q):
+def descend_all(mounts, axes, slides, driver, ratio, shift, tool, limits, target, weights, patience, q):
     """Descend from every row of q (N, n), in place, with one weight after another.
 
     Levenberg-Marquardt with clipped steps, joints that push against a limit held. Returns position
     error and direction chord (N, 2).
     """
+    iterations, stall, most_idle = patience
     count, n = q.shape
     m = axes.shape[0]
     world, tip, error = np.empty((m, 6)), np.empty(6), np.empty(6)
@@ -191,7 +202,7 @@ def descend_all(mounts, axes, slides, driver, ratio, shift, tool, limits, target
                 forward(mounts, axes, slides, driver, ratio, shift, tool, trial, world, tip)
                 new = residual(tip, target, weight, error)
                 if new < cost:
-                    idle = idle + 1 if new > cost * (1.0 - 1e-9) else 0
+                    idle = idle + 1 if new > cost * (1.0 - stall) else 0
                     cost = new
                     q[row] = trial
                     damping = max(damping * 0.2, 1e-12)
@@ -200,7 +211,7 @@ def descend_all(mounts, axes, slides, driver, ratio, shift, tool, limits, target
                     damping = damping * 6.0
                     forward(mounts, axes, slides, driver, ratio, shift, tool, q[row], world, tip)
                     residual(tip, target, weight, error)
-                if idle == 8:
+                if idle == most_idle:
                     break
         forward(mounts, axes, slides, driver, ratio, shift, tool, q[row], world, tip)
         residual(tip, target, 1.0, error)

@@ -6,18 +6,12 @@ from typing import Any
 
 from benchmarks.chain import Array
 from benchmarks.peers import own
-from benchmarks.peers.virtual_roll import UnsupportedError
 
 TITLE = 'ik_node solve_batch'
 
 
 class Peer(own.Peer):
     """IkSolver.solve_batch at the benchmark's tolerances."""
-
-    def __init__(self, arm: dict[str, Any]) -> None:
-        super().__init__(arm)
-        if not hasattr(self.solver, 'solve_batch'):
-            raise UnsupportedError('IkSolver has no solve_batch')
 
     def prepare_batch(self, positions: Array, directions: Array, _: Array) -> tuple[Array, Array]:
         """Return the arguments of the call."""
