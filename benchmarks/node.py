@@ -18,7 +18,7 @@ def run(tasks: list[Task], scale: float) -> None:
     heading(
         'Node',
         """The seed arm in ik_node, seen from another process over DDS: goals from rest, then 200 goals per
-        second along an eight. Figures hold both ways through DDS; other work on the machine shows in them.""",
+        second along an eight. Figures hold both ways through DDS; whatever else the machine does shows.""",
     )
     if importlib.util.find_spec('rclpy') is None:
         print('ROS 2 is not installed: not measured.')

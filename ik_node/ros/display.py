@@ -8,7 +8,7 @@ from collections.abc import Callable
 from visualization_msgs.msg import MarkerArray
 
 from ik_node.kinematics.goal import Goal, Status
-from ik_node.ros.markers import goal_markers
+from ik_node.ros.markers import goal_markers, no_markers
 from ik_node.ros.moving_arm import ArmState
 
 PERIOD = 0.05  # seconds from one drawing to the next
@@ -30,6 +30,8 @@ class Display:
 
     def clear(self) -> None:
         """Show nothing from now on."""
+        if self._goal is not None:
+            self._publish(no_markers())
         self._goal = None
         self._stale = False
 

@@ -28,14 +28,14 @@ class Inbox:
         self._requests: deque[Request] = deque(maxlen=KEPT)
         self._description: str | None = None
         self._closed = False
-        self.dropped = 0  # requests that newer ones pushed out
 
-    def put(self, request: Request) -> None:
-        """Add a request; the oldest makes room for it."""
+    def put(self, request: Request) -> int:
+        """Add a request; return how many were pushed out to make room for it, the oldest first."""
         with self._changed:
-            self.dropped += len(self._requests) == KEPT
+            pushed = int(len(self._requests) == KEPT)
             self._requests.append(request)
             self._changed.notify()
+        return pushed
 
     def put_description(self, text: str) -> None:
         """Set the robot description to be taken next; only the newest counts."""

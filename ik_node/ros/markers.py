@@ -60,3 +60,8 @@ def goal_markers(
     line.points = [array_point(position), array_point(goal.position)]
     line.scale.x = SHAFT * length / 2.0
     return MarkerArray(markers=[arrow, ball, present, line])
+
+
+def no_markers() -> MarkerArray:
+    """Return the message that takes all markers away."""
+    return MarkerArray(markers=[Marker(action=Marker.DELETEALL)])

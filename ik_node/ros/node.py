@@ -58,6 +58,7 @@ Vector = NDArray[np.float64]
 MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm goes on, it does not catch up by a jump
 SIMULATED_WAIT = 0.001  # seconds between two looks at a simulated clock
 REPEAT = 1.5  # seconds within which the same joint goal again is one of a stream, not a new wish
+SHORT_WAIT = 0.5  # seconds that a change of parameters waits for a description being taken
 WAITING = 'waiting for robot_description'
 PREPARING = 'preparing the solver; the first time on a machine, and after updates, this takes a minute'
 
@@ -115,7 +116,10 @@ class IkNode(ClosableNode):
     # Storing
 
     def _store(self, topic: str) -> Any:
-        return lambda message: self._inbox.put(Request(topic, message))
+        def store(message: Any) -> None:
+            self._statistics.count('superseded', self._inbox.put(Request(topic, message)))
+
+        return store
 
     def _store_description(self, message: String) -> None:
         self._inbox.put_description(message.data)
@@ -190,11 +194,15 @@ class IkNode(ClosableNode):
 
     def _apply(self, settings: ArmSettings) -> None:
         """Take changed settings. Raises IkError, and leaves all as it was, if the arm cannot have them."""
-        with self._building:
+        if not self._building.acquire(timeout=SHORT_WAIT):
+            raise InputError('the arm is being prepared, which may take a minute; try again later')
+        try:
             model = self._arm.model
             if model is not None:
                 self._arm.change(ArmModel.build(model.text, settings, model), settings)
             self._settings = settings
+        finally:
+            self._building.release()
         if model is None and self._rejected:
             self._inbox.put_description(self._rejected)
 

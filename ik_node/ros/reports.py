@@ -45,12 +45,12 @@ def state_report(level: bytes, name: str, message: str, word: str) -> Diagnostic
 def solution_report(
     name: str, request: Request, solution: Solution, solve_time: float, held: bool
 ) -> DiagnosticStatus:
-    """Say how a solve ended, which took solve_time [s], and whether the arm stays because of it."""
+    """Say how a solve ended, which took solve_time [s], and whether the arm is held back because of it."""
     reason = solution.reason.sentence if solution.reason else ''
     if solution.solved:
         level, message = DiagnosticStatus.OK, 'solved: the tool goes to the goal'
     else:
-        act = 'the arm stays' if held else 'the arm goes as near as it can'
+        act = 'the arm does not follow' if held else 'the arm goes as near as it can'
         level, message = DiagnosticStatus.WARN, f'{solution.status.value}: {reason}; {act}'
     return _goal_report(
         level,
