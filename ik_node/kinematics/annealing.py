@@ -93,7 +93,8 @@ class Annealing:
             ]
         )
 
-        samples = arm.sample(np.random.default_rng(random_seed), KNOWN_POSES)
+        # A stream of its own: whoever draws goals by default_rng(random_seed) must not find them known.
+        samples = arm.sample(np.random.default_rng((random_seed, KNOWN_POSES)), KNOWN_POSES)
         self.table = np.empty((arm.n + 6, KNOWN_POSES))
         kernels.tabulate(arm.joints, arm.tool, samples, self.weight, self.table)
 
