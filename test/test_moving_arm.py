@@ -66,6 +66,7 @@ def test_a_goal_for_the_arm_before_is_void(arm, model):
     arm.step(0.01)
     arm.replace(other, SETTINGS, wait=lambda: (arm.step(0.01), False)[1])
     rest = yaw(arm)
+    assert 0.0 < rest < 0.1  # it stopped first
     arm.go_to(target(model, yaw=1.0), model, time.perf_counter())
     run(arm)
     assert yaw(arm) == rest

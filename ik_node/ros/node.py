@@ -167,7 +167,6 @@ class IkNode(ClosableNode):
             before = self._arm.model
             if before is not None and before.text == text:
                 return
-            self._arm.stop()
             self._say(DiagnosticStatus.OK, PREPARING, 'preparing')
             log.info(PREPARING)
             model = ArmModel.build(text, self._settings)
