@@ -1306,15 +1306,24 @@ def slide(joints, tool, limits, goal, settings, seed, q, frames, work):
 
     Steps along the null space towards seed, as long as the last two say is best (Barzilai and
     Borwein), each brought back to the goal by a short descent and halved until it leads nearer: a
-    self-motion may be bent more than the distance is. In place. work (3 n + 7, max(n, 6)) is scratch.
+    self-motion may be bent more than the distance is. Joints that come to a limit stay there while
+    they would leave it. In place. work (3 n + 8, max(n, 6)) is scratch.
     """
     n = q.shape[0]
     hessian, factor, jac = work[:n, :n], work[n : 2 * n, :n], work[2 * n : 3 * n, :6]
-    gradient, free = work[3 * n, :n], work[3 * n + 2, :n]
-    step, trial, last = work[3 * n + 4, :n], work[3 * n + 5, :n], work[3 * n + 6, :n]
+    gradient = work[3 * n, :n]  # descend_lm uses the rows up to 3 n + 3
+    step, moved, last, free = (
+        work[3 * n + 4, :n],
+        work[3 * n + 5, :n],
+        work[3 * n + 6, :n],
+        work[3 * n + 7, :n],
+    )
+    trial, held = np.empty(n), np.empty((2, n))
     pull = 1e-8 * settings[2] * settings[2]
-    moved = trial  # while the next step is computed: how q got here
-    moved[:] = 0.0
+    step[:], moved[:] = 0.0, 0.0
+    descend_lm(
+        joints, tool, limits, goal, settings, 1e-8, q, frames, work
+    )  # distances compare like with like
     for _ in range(100):
         forward(joints, tool, q, frames)
         normal_equations(joints, frames, goal, settings[2], jac, hessian, gradient)
@@ -1331,7 +1340,9 @@ def slide(joints, tool, limits, goal, settings, seed, q, frames, work):
             damped_step(hessian, gradient, free, 0.0, factor, step)
             outward = False
             for i in range(n):
-                if (q[i] <= limits[0, i] and step[i] < 0.0) or (q[i] >= limits[1, i] and step[i] > 0.0):
+                if (q[i] < limits[0, i] + SLIDE_END and step[i] < 0.0) or (
+                    q[i] > limits[1, i] - SLIDE_END and step[i] > 0.0
+                ):
                     free[i] = 0.0
                     outward = True
         largest, before, square, change = 0.0, 0.0, 0.0, 0.0
@@ -1340,13 +1351,20 @@ def slide(joints, tool, limits, goal, settings, seed, q, frames, work):
             before += (q[i] - seed[i]) ** 2
             square += moved[i] * moved[i]
             change += moved[i] * (last[i] - step[i])
-        share = min(square / change, 10.0) if square < 10.0 * change else 1.0
+        share = square / change if square < 10.0 * change else 10.0
         share = min(share, 0.3 / largest) if largest > 0.0 else 0.0
         nearer = False
         while share * largest > SLIDE_END and not nearer:
             for i in range(n):
                 trial[i] = q[i] + share * step[i]
-            descend_lm(joints, tool, limits, goal, settings, 1e-8, trial, frames, work)
+                held[0, i], held[1, i] = limits[0, i], limits[1, i]
+                if free[i] == 0.0:
+                    held[0, i], held[1, i] = trial[i], trial[i]
+                elif trial[i] <= limits[0, i]:
+                    held[1, i] = limits[0, i]
+                elif trial[i] >= limits[1, i]:
+                    held[0, i] = limits[1, i]
+            descend_lm(joints, tool, held, goal, settings, 1e-8, trial, frames, work)
             position, direction = squared_errors(joints, frames, goal)
             if position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]:
                 after = 0.0
@@ -1369,8 +1387,10 @@ def explore(joints, tool, limits, period, goal, settings, descents, state, seed,
     """
     n = seed.shape[0]
     frames = np.empty((2 * joints.shape[0] + 3, 3))
-    work = np.empty((3 * n + 7, max(n, 6)))
+    work = np.empty((3 * n + 8, max(n, 6)))
     q = np.empty(n)
+    exact = settings.copy()  # or small errors would hide which way is nearer
+    exact[0], exact[1] = min(settings[0], EXACT), min(settings[1], EXACT)
     successes = 0
     for _ in range(descents):
         perturb(seed, limits, 1.0, state, q)
@@ -1379,7 +1399,7 @@ def explore(joints, tool, limits, period, goal, settings, descents, state, seed,
         if position > settings[0] * settings[0] or direction > settings[1] * settings[1]:
             continue
         if redundant:
-            slide(joints, tool, limits, goal, settings, seed, q, frames, work)
+            slide(joints, tool, limits, goal, exact, seed, q, frames, work)
         if settle(joints, tool, limits, goal, settings, q, frames)[0]:
             successes += 1
             count = add_distinct(period, found, count, q)
@@ -1608,18 +1628,19 @@ def largest_move(period, a, b):
 
 
 @compiled
-def best_branch(period, found, counts, costs, came_from, choice):
+def best_branch(period, found, counts, seed, costs, came_from, choice):
     """Choose one row of found (N, k, n) per point so that the largest joint move is least.
 
     Dynamic programming twice: first for the least largest move, then for the least sum of moves
-    among the paths that keep to it. counts (N,): rows in use, at least 1. costs (2, k) is scratch,
-    came_from (N, k) too. Writes choice (N,) and returns the largest move.
+    among the paths that keep to it, of equal ones that which starts nearest to seed (n,). counts
+    (N,): rows in use, at least 1. costs (2, k) is scratch, came_from (N, k) too. Writes choice (N,)
+    and returns the largest move.
     """
     points, rows = found.shape[0], found.shape[1]
     bound = inf
     for stage in range(2):
         for j in range(counts[0]):
-            costs[0, j] = 0.0
+            costs[0, j] = 0.0 if stage == 0 else 1e-6 * largest_move(period, seed, found[0, j])
         for k in range(1, points):
             for j in range(counts[k]):
                 costs[1, j], came_from[k, j] = inf, 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -23,20 +22,24 @@ def best_path(
     arm: Arm, form: ClosedForm | None, goals: Vector, settings: Vector, seed: Vector, every: Enumerate
 ) -> PathSolution:
     """Return the path over goals (N, 9) whose largest joint move is least; see IkSolver.solve_path."""
+    if len(goals) == 0:
+        return PathSolution(np.empty((0, arm.n)), np.empty(0, dtype=np.bool_), 0.0, ())
     constants = NO_FORM if form is None else form.constants
+    # Whole turns that limits bound are choices of their own, those of continuous joints make no difference.
+    period = np.where(arm.continuous, arm.period, 0.0)
     if form is not None and form.exact and not np.isnan(goals[:, 3]).any():
-        found, counts = _by_formula(arm, constants, goals, settings, seed)
+        found, counts = _with_turns(arm, *_by_formula(arm, constants, goals, settings, seed))
     else:
-        found, counts = _by_following(arm, constants, goals, settings, seed, every)
+        found, counts = _by_following(arm, period, constants, goals, settings, seed, every)
     solved = counts > 0
     q = np.repeat(seed[None], len(goals), axis=0)
     if not solved.any():
         return PathSolution(q, solved, 0.0, ())
     rows, row_counts = found[solved], counts[solved]
     choice = np.empty(len(rows), dtype=np.int64)
-    scratch = np.empty((2, found.shape[1])), np.empty(found.shape[:2], dtype=np.int64)
-    kernels.best_branch(arm.period, rows, row_counts, *scratch, choice)
-    chosen = _unrolled(arm, rows[np.arange(len(rows)), choice], seed)
+    scratch = np.empty((2, found.shape[1])), np.empty(rows.shape[:2], dtype=np.int64)
+    kernels.best_branch(period, rows, row_counts, seed, *scratch, choice)
+    chosen = _unrolled(period, rows[np.arange(len(rows)), choice], seed)
     q[solved] = chosen
     moves = np.abs(np.diff(chosen, axis=0)).max(axis=1, initial=0.0)
     breaks = _breaks(arm, goals[solved], settings, chosen)
@@ -50,7 +53,7 @@ def best_path(
 def _by_formula(
     arm: Arm, constants: Vector, goals: Vector, settings: Vector, seed: Vector
 ) -> tuple[Vector, NDArray[np.int64]]:
-    found = np.empty((len(goals), kernels.MOST_CANDIDATES, arm.n))
+    found = np.zeros((len(goals), kernels.MOST_CANDIDATES, arm.n))
     counts = np.empty(len(goals), dtype=np.int64)
     kernels.formula_path(
         arm.joints, arm.tool, arm.limits, arm.period, constants, goals, settings, seed, found, counts
@@ -58,8 +61,37 @@ def _by_formula(
     return found, counts
 
 
+def _with_turns(arm: Arm, found: Vector, counts: NDArray[np.int64]) -> tuple[Vector, NDArray[np.int64]]:
+    """Add to found (N, k, n) the whole-turn variants of joints with a turn's room within finite limits."""
+    low, high = arm.lower - kernels.ROOT_SLACK, arm.upper + kernels.ROOT_SLACK
+    there = np.arange(found.shape[1]) < counts[:, None]
+    for i in np.flatnonzero((arm.period > 0.0) & ~arm.continuous & ~arm.idle):
+        most = int((high[i] - low[i]) / arm.period[i])
+        if most == 0:
+            continue
+        turns = arm.period[i] * np.arange(-most, most + 1)
+        values = found[:, :, None, i] + turns
+        there = (there[:, :, None] & (values >= low[i]) & (values <= high[i])).reshape(len(found), -1)
+        found = np.repeat(found, len(turns), axis=1)
+        found[:, :, i] = np.clip(values, arm.lower[i], arm.upper[i]).reshape(len(found), -1)
+        found, there = _compact(found, there)
+    return found, there.sum(axis=1)
+
+
+def _compact(found: Vector, there: NDArray[np.bool_]) -> tuple[Vector, NDArray[np.bool_]]:
+    """Bring the rows of found (N, k, n) that are there (N, k) to the front and leave out what none has."""
+    first = np.argsort(~there, axis=1, kind='stable')[:, : max(1, there.sum(axis=1).max(initial=0))]
+    return np.take_along_axis(found, first[:, :, None], axis=1), np.take_along_axis(there, first, axis=1)
+
+
 def _by_following(
-    arm: Arm, constants: Vector, goals: Vector, settings: Vector, seed: Vector, every: Enumerate
+    arm: Arm,
+    period: Vector,
+    constants: Vector,
+    goals: Vector,
+    settings: Vector,
+    seed: Vector,
+    every: Enumerate,
 ) -> tuple[Vector, NDArray[np.int64]]:
     """Find all configurations at some stations and follow each both ways until its branch ends.
 
@@ -78,9 +110,8 @@ def _by_following(
         station = stations.pop(0)
         seen[station] = True
         for q in every(station, seed):
-            if any(
-                kernels.largest_move(arm.period, q, track[station]) < kernels.DISTINCT for track in tracks
-            ):
+            passing = [track[station] for track in tracks if not np.isnan(track[station, 0])]
+            if any(kernels.largest_move(period, q, other) < kernels.DISTINCT for other in passing):
                 continue
             track = np.full((len(goals), arm.n), np.nan)
             for order in (np.arange(station, last + 1), np.arange(station, -1, -1)):
@@ -92,35 +123,16 @@ def _by_following(
     if not tracks:
         return np.empty((len(goals), 1, arm.n)), np.zeros(len(goals), dtype=np.int64)
     found = np.stack(tracks, axis=1)
-    there = ~np.isnan(found[:, :, 0])
-    first = np.argsort(~there, axis=1, kind='stable')
-    return np.take_along_axis(found, first[:, :, None], axis=1), there.sum(axis=1)
+    found, there = _compact(found, ~np.isnan(found[:, :, 0]))
+    return found, there.sum(axis=1)
 
 
-def _unrolled(arm: Arm, path: Vector, seed: Vector) -> Vector:
-    """Choose the whole turns of path (N, n): no jumps of a turn, inside the limits, start near seed.
-
-    Where the limits leave no room for the whole way, a joint turns back by whole turns on it.
-    """
+def _unrolled(period: Vector, path: Vector, seed: Vector) -> Vector:
+    """Choose the whole turns of continuous joints on path (N, n): no jumps of a turn, start near seed."""
     out = path.copy()
-    for i in np.flatnonzero(arm.period > 0):
-        period, low, high = arm.period[i], arm.lower[i], arm.upper[i]
-        line = np.unwrap(path[:, i], period=period)
-        if not math.isfinite(high - low):
-            out[:, i] = line + period * round((seed[i] - line[0]) / period)
-            continue
-        begin = 0
-        while begin < len(line):
-            run = line[begin:]
-            # Turns that suit each prefix: the longest run that some number of turns keeps inside.
-            least = np.ceil((low - kernels.ROOT_SLACK - np.minimum.accumulate(run)) / period)
-            most = np.floor((high + kernels.ROOT_SLACK - np.maximum.accumulate(run)) / period)
-            fits = least <= most
-            length = len(run) if fits.all() else int(np.argmin(fits))
-            near = seed[i] if begin == 0 else out[begin - 1, i]
-            turns = min(max(round((near - run[0]) / period), least[length - 1]), most[length - 1])
-            out[begin : begin + length, i] = np.clip(run[:length] + period * turns, low, high)
-            begin += length
+    for i in np.flatnonzero(period):
+        line = np.unwrap(path[:, i], period=period[i])
+        out[:, i] = line + period[i] * round((seed[i] - line[0]) / period[i])
     return out
 
 

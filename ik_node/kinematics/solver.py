@@ -31,6 +31,7 @@ from ik_node.kinematics.least_squares import LeastSquares
 from ik_node.kinematics.paths import best_path
 
 METHODS = (*DESCENTS, 'scipy')
+AT_LIMIT = 1e-4  # rad or m: a branch that ends no farther from a limit ends there
 BATCH_PART = 1024  # goals that one thread takes at a time
 
 
@@ -248,12 +249,26 @@ class IkSolver:
         if not other.solved:
             return other
         move = float(np.abs(other.q - now).max())
-        at_limit = (now <= arm.lower) | (now >= arm.upper)
-        joint = arm.joint_names[int(at_limit.argmax())] if at_limit.any() else None
+        joint = self._joint_in_the_way(goal, now)
         cause = 'at a singularity' if joint is None else f'at the limit of joint {joint}'
         sentence = f'the branch ends {cause}; another one goes on after a joint move of {move:.3g}'
         reason = Reason(Block.BRANCH_ENDS, move, sentence, joint)
         return Solution(Status.NOT_FOUND, now, position_error, direction_error, reason, other_branch=other.q)
+
+    def _joint_in_the_way(self, goal: Goal, q: Vector) -> str | None:
+        """Name the joint whose limit ends the branch at q (n,): without it the way to goal is free."""
+        arm = self.arm
+        limits = np.where(
+            [q - arm.lower < AT_LIMIT, arm.upper - q < AT_LIMIT], [[-math.inf], [math.inf]], arm.limits
+        )
+        limits.flags.writeable = False  # as those that the kernel is compiled for
+        arrived, work = q.copy(), np.empty((3 * arm.n + 8, max(arm.n, 9)))
+        if not kernels.follow(
+            arm.joints, arm.tool, limits, goal.packed, self._search.settings, arrived, work
+        )[0]:
+            return None
+        beyond = np.maximum(arm.lower - arrived, arrived - arm.upper)
+        return arm.joint_names[int(beyond.argmax())] if beyond.max() > 0.0 else None
 
     def solve_path(
         self, positions: ArrayLike, directions: ArrayLike | None = None, seed: ArrayLike | None = None
