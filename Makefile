@@ -16,7 +16,7 @@ ifneq ($(shell [ ! -e $(RUN) ] || $(RUN) -S -c 'print(open("$(READY)").read())' 
 $(shell rm -f $(READY))
 endif
 
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench compare clean
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -36,6 +36,10 @@ check: $(READY)  ## Lint, formatting, types and who may import whom
 
 bench: $(READY)  ## Measure the solver beside its peers; BENCH='success --scale 0.1' for a part of it
 	@$(RUN) -m benchmarks.bench $(BENCH)
+
+compare: $(READY)  ## Measure the methods of descent side by side, and rewrite docs/methods.md and its plots
+	@$(RUN) -m pip install --quiet --editable '.[compare]'
+	@$(RUN) -m benchmarks.compare $(COMPARE)
 
 clean:  ## Remove .venv and everything that was built
 	rm -rf $(VENV) .venv-bench build install log *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis

@@ -56,6 +56,7 @@ setup(
             'ros-jazzy-std-srvs',
             'ros-jazzy-visualization-msgs',
         ],
+        'compare': ['matplotlib>=3.5', 'tqdm>=4.62'],
         # What ruff and mypy object to changes from release to release, hence the upper bounds.
         'test': [
             'catkin-pkg',

@@ -13,7 +13,7 @@ from ik_node.kinematics import kernels
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.goal import Goal, Vector
 
-RESTARTS_PER_CHECK = 64  # descents between two looks at the clock, about half a millisecond
+ITERATIONS_PER_CHECK = 1280  # at most, between two looks at the clock: about half a millisecond
 CYCLE = 2  # temperatures before re-heating
 COOLING = 0.5  # from one temperature to the next
 WEIGHT_PER_REACH = 0.2  # one radian weighs as much as this share of the reach
@@ -109,8 +109,10 @@ class Annealing:
         """Search from q (n,), in place; start: time.perf_counter() when the budget began."""
         state = self._random_state()
         first = 0
+        # The restarts from known poses stay in one part: they share one look at it.
+        part = max(kernels.INFORMED + 1, ITERATIONS_PER_CHECK // self.descent.iterations)
         while True:
-            last = min(first + RESTARTS_PER_CHECK, self.restarts + 1)
+            last = min(first + part, self.restarts + 1)
             restarts, position_error, direction_error, solved = kernels.anneal(
                 self.arm.joints,
                 self.arm.tool,
