@@ -32,7 +32,6 @@ setup(
     python_requires='>=3.10',
     install_requires=[
         'lxml>=4.8',
-        'lxml>=4.6',
         'numba>=0.57',
         'numpy>=1.22',
         'pyyaml>=5.4',

@@ -108,6 +108,8 @@ def test_nothing_is_declared_that_is_not_used(manifest: Any, setup: Any) -> None
         if not {re.sub('^python3-', '', name), re.sub('_py$', '', name)} & used and f"'{name}'" not in text
     }
     assert unused == set()
+    assert len(rosdep) == len(manifest.exec_depends)
+    assert len(requirement_names(setup.install_requires)) == len(setup.install_requires)
     assert requirement_names(setup.install_requires) - {PIP.get(name, name) for name in used} == set()
 
 
