@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import trimesh
+import viser
 from conftest import shared_names, shared_path
 from page import Page
 from rclpy.node import Node
@@ -26,6 +27,8 @@ from ik_node.kinematics.tracks import TRACKS
 from ik_node.kinematics.urdf import read_urdf
 from ik_node.ros.settings import TrackSettings
 from ik_node.viewer.panel import LABELS
+from ik_node.viewer.server import start_server, stop_server
+from ik_node.viewer.trail import Trail
 from ik_node.viewer.visuals import Drawing, draw, find_mesh
 
 DOMAIN = 60 + os.getpid() % 10
@@ -110,6 +113,20 @@ def test_the_gizmo_waits_at_the_tool_and_follows_it(robot: RobotSide, page: Page
     robot.move(joint1=-1.0)
     moved = seed.robot.link_pose('tool0', {**Q, 'joint1': -1.0})
     page.wait(lambda: same(page.pose('/base/goal'), moved), 'the gizmo to come along')
+
+
+def test_the_tool_leaves_a_trail() -> None:
+    server = start_server('127.0.0.1', 0)
+    try:
+        trail = Trail(server, np.zeros(3), 0.01, (0, 0, 0))
+        for step in range(3):
+            trail.extend(np.array([0.1 * (step + 1), 0.0, 0.0]))
+        beads = server.scene.get_handle_by_name('/trail')
+        assert isinstance(beads, viser.BatchedMeshHandle)
+        assert np.allclose(beads.batched_positions[:4, 0], (0.3, 0.2, 0.1, 0.0))
+        assert not beads.batched_positions[4:].any()
+    finally:
+        stop_server(server)
 
 
 def test_a_drag_publishes_the_goal(robot: RobotSide, page: Page, seed: Arm) -> None:

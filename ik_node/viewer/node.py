@@ -36,7 +36,7 @@ from ik_node.viewer.visuals import draw
 Matrix = NDArray[np.float64]
 
 FRAME_RATE = 30.0  # [Hz] of the picture, whatever the rate of joint_states
-SLIDER_EVERY = 3  # frames from one update of the sliders to the next
+SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
 SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal is no longer being followed
 SLIDER_HOLD = 1.0  # [s] that the sliders stay where a user put them, for the arm to set off
 STILL = 1e-4  # [rad or m] from one message to the next below which a joint does not move
@@ -243,7 +243,8 @@ class ViewerNode(ClosableNode):
             self._scene.place_goal(self._in_base(arm, arm.tip_link))
         self._panel.enable_sliders(not self._followed())
         self._frame += 1
-        if self._frame % SLIDER_EVERY == 0:
+        if self._frame % SLOW_EVERY == 0:
+            self._scene.extend_trail()
             if time.monotonic() - max(self._slider_time, self._moved_time) > SLIDER_HOLD:
                 self._targets = {}
             if not self._targets:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from viser.transforms import SE3, SO3
 
 from ik_node.kinematics.arm import Arm
+from ik_node.viewer.trail import Trail
 from ik_node.viewer.visuals import Colour, Drawing, Shape, along
 
 Vector = NDArray[np.float64]
@@ -24,10 +25,12 @@ GRID, GRID_TENTH = (170, 178, 190), (206, 211, 219)
 FIELD_OF_VIEW = 0.7  # [rad] vertical; viser's own, wider one distorts the arm
 
 # Lengths in extents of the arm
-EYE, EYE_TARGET = np.array([1.17, -1.35, 1.02]), np.array([0.12, 0.0, 0.42])
+# so that an arm that reaches forwards stands left of the panel
+EYE, EYE_TARGET = np.array([1.34, -1.30, 0.98]), np.array([0.24, 0.09, 0.36])
 GIZMO_SCALE = 0.26
 WANTED_LENGTH, WANTED_RADIUS = 0.40, 0.006  # longer and thinner, so that both show where they agree
 PRESENT_LENGTH, PRESENT_RADIUS = 0.20, 0.011
+BEAD_RADIUS = 0.005
 
 
 class Scene:
@@ -39,6 +42,7 @@ class Scene:
     def __init__(self, server: viser.ViserServer) -> None:
         self._server = server
         self._arm: Arm | None = None
+        self._trail: Trail | None = None
         self._links: dict[str, viser.FrameHandle] = {}
         self._holders: set[int | None] = set()  # browsers whose users hold the gizmo
         self._dragged: Matrix | None = None
@@ -47,7 +51,7 @@ class Scene:
 
     def clear(self) -> None:
         """Remove everything but the background."""
-        self._arm = None
+        self._arm = self._trail = None
         self._links.clear()
         self._holders.clear()
         self._dragged = None
@@ -59,7 +63,7 @@ class Scene:
         """Draw an arm's robot in place of what was there; the gizmo starts hidden."""
         self.clear()
         self._arm = arm
-        extent = drawing.extent
+        self._extent = extent = drawing.extent
         self._add_grid(extent)
         self._base = self._server.scene.add_frame(
             '/base', axes_length=0.16 * extent, axes_radius=0.005 * extent, origin_radius=0.008 * extent
@@ -161,7 +165,17 @@ class Scene:
         for link, frame in self._links.items():
             _move(frame, robot.link_pose(link, values))
         _move(self._base, robot.link_pose(self._arm.base_link, values))
-        _move(self._tip, robot.link_pose(self._arm.tip_link, values))
+        self._T_root_tip = robot.link_pose(self._arm.tip_link, values)
+        _move(self._tip, self._T_root_tip)
+
+    def extend_trail(self) -> None:
+        """Add a bead where the tool point is; to be called at a steady pace."""
+        if self._arm is None:
+            return
+        point = self._T_root_tip[:3, :3] @ self._arm.tool_point + self._T_root_tip[:3, 3]
+        if self._trail is None:
+            self._trail = Trail(self._server, point, BEAD_RADIUS * self._extent, PRESENT)
+        self._trail.extend(point)
 
     def place_goal(self, T_base_goal: Matrix, with_direction: bool = True) -> None:
         """Move the gizmo to a pose (4, 4), unless a user holds it; with_direction: show the wanted axis."""
