@@ -38,8 +38,9 @@ FLAGS = (
 )
 PANEL, NOTICE = 340, 160  # pixels that the panel takes on the right, and viser's notices at the top
 DOMAIN = 70 + os.getpid() % 10
-MANY = 3000  # pixels, of some 200,000: an arm that moves changes more, nothing else does
-TIMEOUT = 180.0  # seconds for things that take one or two on an idle machine; swiftshader draws slowly
+SQUARE = 8  # pixels
+MANY = 100  # squares, of some 3,500: an arm that moves changes more, nothing else does
+TIMEOUT = 240.0  # seconds for things that take one or two on an idle machine; swiftshader draws slowly
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))  # in the picture left of the panel
 
 
@@ -91,14 +92,18 @@ def arm(robot: RobotSide, browser: Any) -> Arm:
 
 
 def picture(browser: Any) -> np.ndarray:
-    """What the page shows, (height, width, 3), without the panel and the notices over the scene."""
+    """What the page shows, (rows, columns, 3), without the panel and the notices over the scene.
+
+    In mean colours of squares of pixels: where drawing is slow, viser draws coarser for a while.
+    """
     image = Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert('RGB')
-    return np.asarray(image, dtype=np.int16)[NOTICE:, :-PANEL]
+    scene = image.crop((0, NOTICE, image.width - PANEL, image.height))
+    return np.asarray(scene.reduce(SQUARE), dtype=np.int16)
 
 
 def changed(before: np.ndarray, after: np.ndarray) -> int:
-    """How many pixels differ by more than what rounding could do."""
-    return int((np.abs(before - after).max(axis=2) > 24).sum())
+    """How many squares differ clearly."""
+    return int((np.abs(before - after).max(axis=2) > 30).sum())
 
 
 def settled(browser: Any) -> np.ndarray:
@@ -108,7 +113,7 @@ def settled(browser: Any) -> np.ndarray:
     def same() -> bool:
         time.sleep(0.5)
         last.append(picture(browser))
-        return changed(last[-2], last[-1]) == 0
+        return np.abs(last[-2] - last[-1]).max() < 3
 
     wait(same, 'a picture that stands still')
     return last[-1]
@@ -153,7 +158,7 @@ def test_the_arm_is_drawn_and_moves(browser: Any, robot: RobotSide, arm: Arm) ->
     robot.go(**{**Q, 'joint1': -0.9})
     wait(lambda: changed(before, picture(browser)) > MANY, 'another picture')
     robot.go(**Q)
-    wait(lambda: changed(before, picture(browser)) < MANY / 10, 'the first picture again')
+    wait(lambda: changed(before, picture(browser)) < MANY / 5, 'the first picture again')
 
 
 def test_dragging_the_gizmo_moves_the_arm(browser: Any, robot: RobotSide, arm: Arm) -> None:
@@ -178,7 +183,7 @@ def test_dragging_the_gizmo_moves_the_arm(browser: Any, robot: RobotSide, arm: A
     there = settled(browser)
     browser.refresh()
     wait(lambda: 'Solved' in browser.page_source, 'the page after a reload')
-    wait(lambda: changed(there, picture(browser)) < MANY / 10, 'the same picture after a reload')
+    wait(lambda: changed(there, picture(browser)) < MANY / 5, 'the same picture after a reload')
 
 
 def test_a_slider_moves_the_arm(browser: Any, robot: RobotSide, arm: Arm) -> None:  # noqa: ARG001
