@@ -82,7 +82,8 @@ def start(context: LaunchContext) -> list[Node]:
     """Return the nodes that the arguments ask for. Raises IkError, which ros2 launch prints and ends."""
     given = {name: context.launch_configurations[name].strip() for name in ARGUMENTS}
     wanted = {name for name, value in given.items() if value.lower() == 'true'}
-    text = load_description(description_path(given['description_file']), xacro_args(given['xacro_args']))
+    path = description_path(given['description_file'])
+    text = load_description(path, xacro_args(given['xacro_args']))
     robot = read_urdf(text)
     if given['tip_link']:
         robot.chain(given['tip_link'], given['base_link'] or None)  # a wrong link is told before all starts
@@ -121,7 +122,8 @@ def start(context: LaunchContext) -> list[Node]:
         config = str(SHARE / 'config' / 'ik_node.rviz')
         nodes.append(node('rviz2', {}, arguments=['-d', config, '-f', robot.root], remappings=tf))
     if 'viewer' in wanted:
-        nodes.append(own('ik_viewer', {**links, **tool}))
+        meshes = {} if given['description_file'] in ARMS else {'mesh_path': string(str(path.parent))}
+        nodes.append(own('ik_viewer', {**links, **tool, **meshes}))
     if 'gui' in wanted:
         nodes.append(node('joint_state_publisher_gui', {}, remappings=[('joint_states', 'goal_joints')]))
     if given['track'] != 'none':

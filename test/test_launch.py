@@ -168,6 +168,12 @@ def test_a_link_whose_name_looks_like_a_number_stays_a_string(arm_launch, tmp_pa
     assert (tip.given, tip.value_type) == (('007',), str)
 
 
+def test_the_viewer_looks_for_meshes_around_the_description(arm_launch, tmp_path):
+    (tmp_path / 'arm.urdf').write_text(load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro'))
+    nodes = started(arm_launch, description_file=str(tmp_path / 'arm.urdf'), viewer='true')
+    assert parameters_of(nodes['ik_viewer'])['mesh_path'] == str(tmp_path)
+
+
 def test_the_track_lies_in_the_base_link(arm_launch):
     assert parameters_of(started(arm_launch, track='line')['ik_goals'])['frame'] == 'base_link'
     given = parameters_of(started(arm_launch, track='line', base_link='link1')['ik_goals'])

@@ -18,14 +18,12 @@ import viser
 from conftest import shared_names, shared_path
 from page import Page
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.tracks import TRACKS
 from ik_node.kinematics.urdf import read_urdf
-from ik_node.ros.settings import TrackSettings
 from ik_node.viewer.panel import LABELS
 from ik_node.viewer.server import start_server, stop_server
 from ik_node.viewer.trail import Trail
@@ -278,22 +276,25 @@ def test_strange_joint_states_do_no_harm(robot: RobotSide, page: Page, seed: Arm
 def test_tracks_are_chosen_by_name(robot: RobotSide, page: Page) -> None:
     assert set(LABELS) == {'none', *TRACKS}
     page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
-    goals = Node('ik_goals', context=robot.context)
+    goals = Process('ik_node.ros.goals', DOMAIN, '--ros-args', '-p', 'track:=spiral')
     try:
-        goals.declare_parameter('track', 'spiral')
-        robot.add(goals)
         page.wait(lambda: page.control('Target track')['value'] == 'spiral', 'the track of the publisher')
         assert not page.control('Target track')['disabled']
         page.choose('Target track', 'figure eight')
-        robot.wait(lambda: goals.get_parameter('track').value == 'figure_eight', 'the track')
-        TrackSettings(track=goals.get_parameter('track').value)
-        goals.set_parameters([Parameter('track', value='line')])
-        page.wait(lambda: page.control('Target track')['value'] == 'line', 'what another set')
-        page.drag(turned(0.1, 0.3, 0.1, 0.3))
-        robot.wait(lambda: goals.get_parameter('track').value == 'none', 'the track to end')
+        page.wait(lambda: 'track: figure_eight' in goals.said, 'the track')
+        robot.wait(lambda: robot.goals, 'its goals')
+        page.wait(lambda: same(page.pose('/base/goal'), robot.goal()), 'the gizmo to travel along')
+        mine = turned(0.1, 0.3, 0.1, 0.3)
+        page.drag(mine)
+        page.wait(lambda: 'track: none' in goals.said, 'the end of the track')
+        robot.wait(lambda: same(robot.goal(), mine), 'the goal')
         page.wait(lambda: page.control('Target track')['value'] == 'none', 'the choice')
+        page.choose('Target track', 'line')
+        page.wait(lambda: 'track: line' in goals.said, 'another track')
+        page.choose('Arm', 'Stop')
+        page.wait(lambda: goals.said.count('track: none') == 2, 'the end of the track')
     finally:
-        goals.destroy_node()
+        assert goals.end() == 0
     page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
 
 
@@ -316,6 +317,22 @@ def test_buttons_call_the_services(robot: RobotSide, page: Page) -> None:
                 time.sleep(0.1)
     finally:
         solver.destroy_node()
+
+
+@pytest.mark.usefixtures('seed')
+def test_a_viewer_that_starts_late_shows_what_was_said(robot: RobotSide) -> None:
+    robot.report('unreachable: too far', status='unreachable')
+    process = Process('ik_node.viewer.node', DOMAIN, '--ros-args', '-p', 'port:=0')
+    late = Page(process.port())
+    try:
+        late.wait(lambda: len(late.labels()) == 5 and 'Too far' in late.text(), 'the arm and its status')
+        while not late.nodes['/base/goal']['visible']:
+            robot.move(**Q)
+            time.sleep(0.05)
+        assert 'Too far' in late.text()
+    finally:
+        late.close()
+        assert process.end() == 0
 
 
 @pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGTERM])
@@ -440,6 +457,14 @@ def test_a_mesh_with_its_own_colours_keeps_them(tmp_path: Path) -> None:
     assert own.has_own_colours
     (painted,) = drawn(two_links(visual(mesh, '<material name="sky"/>'))).shapes
     assert (painted.has_own_colours, painted.colour) == (False, (0, 128, 255))
+
+
+def test_a_mesh_in_centimetres_is_shown_in_metres(tmp_path: Path) -> None:
+    text = trimesh.exchange.dae.export_collada(trimesh.creation.box((10.0, 20.0, 30.0))).decode()
+    (tmp_path / 'box.dae').write_text(text.replace('</asset>', '<unit meter="0.01" name="cm"/></asset>'))
+    (shape,) = drawn(two_links(visual(f'<mesh filename="file://{tmp_path}/box.dae"/>'))).shapes
+    assert shape.mesh is not None
+    assert np.allclose(shape.mesh.extents, (0.1, 0.2, 0.3))
 
 
 def test_a_broken_mesh_costs_only_itself(tmp_path: Path) -> None:

@@ -108,7 +108,8 @@ def plan(options: argparse.Namespace) -> list[tuple[str, str, dict[str, Any]]]:
         goals |= _placed(arm)
     nodes = [('ik_node', 'ik_node.ros.node', {**tool, 'robot_description': text})]
     if not options.no_viewer:
-        nodes.append(('ik_viewer', 'ik_node.viewer.node', {**tool, 'port': options.port}))
+        page = {'port': options.port, 'mesh_path': str(path.resolve().parent)}
+        nodes.append(('ik_viewer', 'ik_node.viewer.node', {**tool, **page}))
     nodes.append(('ik_goals', 'ik_node.ros.goals', goals))
     return nodes
 

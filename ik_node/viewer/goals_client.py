@@ -26,13 +26,12 @@ class GoalsClient:
 
     def refresh(self) -> None:
         """Ask for the track; the answer comes later."""
-        unanswered = self._asked is not None
-        self._forget()
-        if unanswered or not self._getter.service_is_ready():
+        self._forget()  # a question whose answer got lost
+        if not self._getter.service_is_ready():
             self.track = None
-        if self._getter.service_is_ready():
-            self._asked = self._getter.call_async(GetParameters.Request(names=['track']))
-            self._asked.add_done_callback(self._told)
+            return
+        self._asked = self._getter.call_async(GetParameters.Request(names=['track']))
+        self._asked.add_done_callback(self._told)
 
     def _told(self, future: Future) -> None:
         if future is not self._asked:

@@ -13,6 +13,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped
 from numpy.typing import NDArray
+from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -90,6 +91,7 @@ class ViewerNode(ClosableNode):
         self._description = ''
         self._values: dict[str, float] = {}  # of the joints, as last heard
         self._targets: dict[str, float] = {}  # of the sliders; empty unless a user has just moved them
+        self._reported = False  # the panel shows a status
         self._goal_shown = False  # the gizmo shows a goal; otherwise it goes with the tool
         self._goal_time = self._moved_time = self._slider_time = 0.0
         self._own_goals: deque[tuple[int, int] | None] = deque(maxlen=50)  # of either kind, by stamp
@@ -110,8 +112,9 @@ class ViewerNode(ClosableNode):
             'Stop': self.create_client(Trigger, 'ik_node/stop'),
         }
         self._goals = GoalsClient(self, 'ik_goals', self.get_logger().warning)
-        self.create_timer(1.0 / FRAME_RATE, self._show_frame)
-        self.create_timer(1.0, self._goals.refresh)
+        clock = Clock(clock_type=ClockType.STEADY_TIME)  # a browser does not stand still with the simulation
+        self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
+        self.create_timer(1.0, self._goals.refresh, clock=clock)
         self.get_logger().info(
             f'open http://{self._server.get_host()}:{self._server.get_port()} in a browser'
         )
@@ -129,12 +132,15 @@ class ViewerNode(ClosableNode):
 
     def _show_frame(self) -> None:
         new, self._new = self._new, {}
+        description = new.pop('robot_description', None)
         with self._server.atomic():
-            if 'robot_description' in new:
-                self._show_robot(new['robot_description'].data)
+            if description is not None:
+                self._show_robot(description.data)
             if self._arm is not None:
                 self._obey(self._arm)
                 self._show_news(self._arm, new)
+            else:
+                self._new = new | self._new  # for the arm to come
             self._panel.set_track(self._goals.track)
 
     def _show_robot(self, text: str) -> None:
@@ -143,7 +149,7 @@ class ViewerNode(ClosableNode):
         self._description = text
         self._arm = None
         self._values, self._targets = {}, {}
-        self._goal_shown = False
+        self._goal_shown = self._reported = False
         settings = self._settings
         try:
             robot = read_urdf(text)
@@ -237,6 +243,7 @@ class ViewerNode(ClosableNode):
                 self._take_foreign_goal(arm, foreign[topic])
         if 'ik_node/status' in new:
             self._panel.show_report(_report(new['ik_node/status']), self._about_arm)
+            self._reported = True
         if not self._values:
             return
         if not self._goal_shown:
@@ -260,7 +267,7 @@ class ViewerNode(ClosableNode):
         pairs = zip(message.name, message.position, strict=False)
         known = arm.robot.joints
         values = {name: value for name, value in pairs if name in known and math.isfinite(value)}
-        if values and not self._values:
+        if values and not self._values and not self._reported:
             self._panel.show_message('Ready', HINT)
         if any(abs(value - self._values.get(name, value)) > STILL for name, value in values.items()):
             self._moved_time = time.monotonic()

@@ -160,6 +160,8 @@ def _shapes(link: str, visual: Any, materials: dict[str, Any], mesh_path: str) -
 
 def _load_mesh(path: pathlib.Path, scale: float | Sequence[float]) -> Iterator[trimesh.Trimesh]:
     scene = trimesh.load_scene(path)
+    if path.suffix.lower() == '.dae' and scene.units is not None:
+        scene = scene.convert_units('meters')  # of these formats only COLLADA says its unit, and RViz obeys
     for mesh in scene.dump():
         if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces):
             mesh.apply_scale(scale)
