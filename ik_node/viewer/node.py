@@ -139,8 +139,8 @@ class ViewerNode(ClosableNode):
             if self._arm is not None:
                 self._obey(self._arm)
                 self._show_news(self._arm, new)
-            else:
-                self._new = new | self._new  # for the arm to come
+            elif 'ik_node/status' in new:
+                self._new.setdefault('ik_node/status', new['ik_node/status'])  # for the arm to come
             self._panel.set_track(self._goals.track)
 
     def _show_robot(self, text: str) -> None:
