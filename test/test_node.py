@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from visualization_msgs.msg import Marker
 
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.tracks import tip_pose
-from ik_node.kinematics.urdf import read_urdf
+from ik_node.kinematics.urdf import load_description, read_urdf
 from ik_node.ros.conversions import seconds
 
 TOOL = ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
@@ -90,6 +91,23 @@ def test_a_goal_out_of_reach_stretches_the_arm_towards_it(client, arm):
     assert status.message.endswith('the arm goes as near as it can')
     position = arm.fk(client.wait_still())[0]
     assert position == pytest.approx([0.7, 0.0, 0.2], abs=1e-2)
+
+
+def test_the_roll_that_a_goal_leaves_free_turns_the_jaw_as_the_pose_says():
+    """An arm whose last joint is the tool axis: the pose's x axis, which position and direction leave."""
+    text = load_description(Path(__file__).resolve().parents[1] / 'urdf' / 'so101_like.urdf.xacro')
+    arm = Arm.from_urdf(text, 'tool0')
+    q = np.array([0.2, 0.1, 0.3, 0.4, 0.7])
+    lateral = arm.frames(q)[-1]
+    with running(text, speed_scaling=1.0) as client:
+        T = tip_pose(*arm.fk(q), *TOOL)
+        T[:3, :3] = np.column_stack([lateral, np.cross(T[:3, 2], lateral), T[:3, 2]])
+        status = client.answer('goal_pose', client.pose(T))
+        assert status.level == DiagnosticStatus.OK, status.message
+        client.wait(
+            lambda: np.allclose(arm.frames(client.position(*arm.joint_names))[-1], lateral, atol=1e-4),
+            'the jaw to turn',
+        )
 
 
 def test_with_hold_the_arm_stays_instead(client):
@@ -219,7 +237,7 @@ def test_markers_show_the_wanted_and_the_present_axis(client, arm):
     assert ball.action == Marker.DELETE
     for arrow in (wanted, present):
         tail, tip = (np.array([p.x, p.y, p.z]) for p in arrow.points)
-        assert (tip - tail) / np.linalg.norm(tip - tail) == pytest.approx(T[:3, 2], abs=1e-5)
+        assert (tip - tail) / np.linalg.norm(tip - tail) == pytest.approx(T[:3, 2], abs=1e-4)
     green = wanted.color.g
     client.answer('goal_point', client.point([3.0, 0.0, 0.2]))
     client.wait(lambda: client.markers[-1].markers[1].action == Marker.ADD, 'the ball of a point')

@@ -93,6 +93,8 @@ class Annealing:
             ]
         )
 
+        # The restarts from known poses stay in one part: they share one look at it.
+        self._part = max(kernels.INFORMED + 1, ITERATIONS_PER_CHECK // self.descent.iterations)
         # A stream of its own: whoever draws goals by default_rng(random_seed) must not find them known.
         samples = arm.sample(np.random.default_rng((random_seed, KNOWN_POSES)), KNOWN_POSES)
         self.table = np.empty((arm.n + 6, KNOWN_POSES))
@@ -105,14 +107,16 @@ class Annealing:
         """Whether errors in m and rad are within the tolerances."""
         return bool(position_error <= self.settings[0] and direction_error <= self.direction_tolerance)
 
-    def search(self, goal: Goal, q: Vector, start: float) -> Found:
-        """Search from q (n,), in place; start: time.perf_counter() when the budget began."""
+    def search(self, goal: Goal, q: Vector, start: float, most: int | None = None) -> Found:
+        """Search from q (n,), in place; start: time.perf_counter() when the budget began.
+
+        most: restarts, if fewer than the budget allows.
+        """
+        restarts_allowed = self.restarts if most is None else min(most, self.restarts)
         state = self._random_state()
         first = 0
-        # The restarts from known poses stay in one part: they share one look at it.
-        part = max(kernels.INFORMED + 1, ITERATIONS_PER_CHECK // self.descent.iterations)
         while True:
-            last = min(first + part, self.restarts + 1)
+            last = min(first + self._part, restarts_allowed + 1)
             restarts, position_error, direction_error, solved = kernels.anneal(
                 self.arm.joints,
                 self.arm.tool,
@@ -126,7 +130,7 @@ class Annealing:
                 q,
             )
             out_of_time = time.perf_counter() - start > self.time_budget
-            if solved or out_of_time or last > self.restarts:
+            if solved or out_of_time or last > restarts_allowed:
                 return Found(
                     solved,
                     position_error,
@@ -137,18 +141,33 @@ class Annealing:
             first = last
 
     def search_many(
-        self, form: Vector, goals: Vector, seeds: Vector, q: Vector, errors: Vector, solved: NDArray[np.bool_]
+        self,
+        form: Vector,
+        trusted: bool,
+        goals: Vector,
+        beyond: NDArray[np.bool_],
+        most: int | None,
+        seeds: Vector,
+        q: Vector,
+        errors: Vector,
+        solved: NDArray[np.bool_],
     ) -> None:
-        """Write q (N, n), errors (N, 2) and solved (N,) for goals (N, 9): as kernels.solve_many."""
+        """Solve those of goals (N, 9) that are solved soon: as kernels.solve_many.
+
+        Where search solves a goal before it first looks at the clock, this gives the same bits.
+        """
+        restarts_allowed = self.restarts if most is None else min(most, self.restarts)
         kernels.solve_many(
             self.arm.joints,
             self.arm.tool,
             self.arm.limits,
             form,
+            trusted,
             goals,
+            beyond,
             self.settings,
             self.table,
-            self.restarts,
+            min(self._part, restarts_allowed + 1),
             self.random_seed,
             seeds,
             q,

@@ -48,23 +48,23 @@ class Arm:
         self.name = robot.name
         self.base_link = robot.root if base_link is None else base_link
         self.tip_link = robot.default_tip() if tip_link is None else tip_link
-        self.tool_axis = _frozen(unit_vector('tool_axis', tool_axis))
-        self.tool_point = _frozen(vector3('tool_point', tool_point))
-        self.tool_lateral = _frozen(_lateral_of(self.tool_axis))
+        self.tool_axis = frozen(unit_vector('tool_axis', tool_axis))
+        self.tool_point = frozen(vector3('tool_point', tool_point))
+        self.tool_lateral = frozen(_lateral_of(self.tool_axis))
         chain = robot.chain(self.tip_link, self.base_link)
         drivers = {joint.name: robot.driver(joint.name) for joint in chain if joint.type != 'fixed'}
         self.joint_names = tuple(dict.fromkeys(driver for driver, _, _ in drivers.values()))
         variables = [robot.joints[name] for name in self.joint_names]
         self.n = len(variables)
-        self.prismatic = _frozen(np.array([joint.type == 'prismatic' for joint in variables]))
-        self.continuous = _frozen(np.array([joint.type == 'continuous' for joint in variables]))
-        self.limits = _frozen(np.array([[j.lower for j in variables], [j.upper for j in variables]]))
+        self.prismatic = frozen(np.array([joint.type == 'prismatic' for joint in variables]))
+        self.continuous = frozen(np.array([joint.type == 'continuous' for joint in variables]))
+        self.limits = frozen(np.array([[j.lower for j in variables], [j.upper for j in variables]]))
         self.lower, self.upper = self.limits
-        self.velocity = _frozen(np.array([joint.velocity for joint in variables]))
+        self.velocity = frozen(np.array([joint.velocity for joint in variables]))
         self.joints, self.tool = self._zero_pose(chain, drivers)
         ratios = self.joints[:, 8]
         odd = set(self.joints[ratios != np.round(ratios), 7].astype(int))
-        self.period = _frozen(
+        self.period = frozen(
             np.array([0.0 if self.prismatic[i] or i in odd else 2 * np.pi for i in range(self.n)])
         )
 
@@ -105,12 +105,12 @@ class Arm:
             last = pose[:3, 3]
         point = pose[:3, :3] @ self.tool_point + pose[:3, 3] - last
         turned = pose[:3, :3] @ np.column_stack([self.tool_axis, self.tool_lateral])
-        return _frozen(np.array(rows)), _frozen(np.concatenate([point, turned[:, 0], turned[:, 1]]))
+        return frozen(np.array(rows)), frozen(np.concatenate([point, turned[:, 0], turned[:, 1]]))
 
     @cached_property
     def middle(self) -> Vector:
         """Mid-range configuration (n,); 0 for a continuous joint."""
-        return _frozen(np.where(self.continuous, 0.0, (self._finite[0] + self._finite[1]) / 2))
+        return frozen(np.where(self.continuous, 0.0, (self._finite[0] + self._finite[1]) / 2))
 
     @cached_property
     def _finite(self) -> Vector:
@@ -177,7 +177,7 @@ class Arm:
     def idle(self) -> NDArray[np.bool_]:
         """Which joints (n,) move neither tool point nor tool axis, wherever the arm is."""
         columns = np.abs(self._random_jacobians()).max(axis=(0, 1))
-        return _frozen(columns <= RANK_TOLERANCE)
+        return frozen(columns <= RANK_TOLERANCE)
 
     def _generic_rank(self, rows: int) -> int:
         """Largest rank of the Jacobian's first rows at random configurations, lengths scaled by the reach."""
@@ -214,7 +214,7 @@ class Arm:
         )
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
     array = np.ascontiguousarray(array)
     array.flags.writeable = False
     return array

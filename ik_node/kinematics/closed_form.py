@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,9 @@ from ik_node.kinematics.goal import Vector
 AXIS_TOLERANCE = 1e-4  # rad: axes count as parallel up to here; the polish on the true model does the rest
 POINT_TOLERANCE = 5e-3  # of the typical length: lines count as meeting up to here, likewise
 ROLL_TOLERANCE = 1e-6  # rad and share of the length: below this the tool lies on axis 5
-EXACT_TOLERANCE = 1e-9  # geometry off by more (rad or share of the length) proves nothing
+EXACT_TOLERANCE = 1e-9  # rad and share of the length: geometry off by less is exact
+PROOF_TOLERANCE = 1e-5  # likewise: geometry off by more proves nothing
+DOUBT = 1e-5  # m and rad: what rounding may hide
 
 NO_FORM = np.zeros((14, 3))  # what the kernels take for an arm without a formula
 NO_FORM.flags.writeable = False
@@ -30,15 +33,30 @@ class Family(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class ClosedForm:
-    """A family, its constants (14, 3) for the kernels, and whether the geometry is exactly the formula's.
+    """A family, its constants (14, 3) for the kernels, and how far the geometry is off the formula's.
 
-    Where it is only nearly so, the formula still finds solutions (they are polished on the true
-    model), but that it finds none is no proof.
+    deviation: rad or share of the length. Where it is not zero the formula still finds solutions (they
+    are polished on the true model), but that it finds none says less.
     """
 
     family: Family
     constants: Vector
-    exact: bool
+    deviation: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the geometry is the formula's but for rounding."""
+        return self.deviation < EXACT_TOLERANCE
+
+    @property
+    def doubt(self) -> float:
+        """Best efforts with errors [m, rad] below this cast doubt on a formula that finds no solution.
+
+        A solution that deviation hides is near: a fourfold root moves by its fourth root.
+        """
+        if self.exact:
+            return DOUBT
+        return 2.0 * self.deviation**0.25 if self.deviation < PROOF_TOLERANCE else math.inf
 
 
 def recognise(arm: Arm) -> ClosedForm | None:
@@ -96,7 +114,7 @@ def recognise(arm: Arm) -> ClosedForm | None:
         ]
     )
     constants.flags.writeable = False
-    return ClosedForm(family, constants, exact)
+    return ClosedForm(family, constants, deviation)
 
 
 def _slant(a: Vector, b: Vector) -> float:

@@ -61,8 +61,9 @@ class Solution:
 
     q: (n,) [rad or m]. position_error [m] and direction_error [rad] are those of FK at q;
     direction_error is 0 for a position-only goal. reason is None when SOLVED. self_motion: q is one
-    member of a continuous family of solutions, the one nearest to the seed. other_branch: where
-    IkSolver.track could go on if the arm changed branch, None where it need not.
+    member of a continuous family of solutions (of solve_all: the one nearest to the seed). other_branch:
+    where IkSolver.track could go on if the arm changed branch, None where it need not. lateral_error
+    [rad]: angle left between the tool's lateral axis and the goal's, None where none was asked for.
     """
 
     status: Status
@@ -73,6 +74,7 @@ class Solution:
     restarts: int = 0
     self_motion: bool = False
     other_branch: Vector | None = None
+    lateral_error: float | None = None
 
     @property
     def solved(self) -> bool:
@@ -82,8 +84,12 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class BatchSolution:
-    """Answers to N goals: solved (N,) bool, q (N, n), position_error [m] and direction_error [rad] (N,)."""
+    """Answers to N goals, each as IkSolver.solve gives it.
 
+    status (N,) of Status, solved (N,) bool, q (N, n), position_error [m] and direction_error [rad] (N,).
+    """
+
+    status: NDArray[np.object_]
     solved: NDArray[np.bool_]
     q: Vector
     position_error: Vector
@@ -140,6 +146,14 @@ class Goal:
             + (ABSENT if lateral is None else _unit_three('lateral', lateral))
         )
         self.packed.flags.writeable = False
+
+    @classmethod
+    def unpacked(cls, packed: Vector) -> Goal:
+        """Return the goal of one row (9,) of pack_goals, bit for bit."""
+        goal = cls.__new__(cls)
+        goal.packed = packed.copy()
+        goal.packed.flags.writeable = False
+        return goal
 
     @property
     def position(self) -> Vector:

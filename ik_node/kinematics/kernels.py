@@ -20,7 +20,7 @@ settings (8,)   position tolerance [m], direction tolerance [chord], weight [m/r
                 descent, stall ratio, temperatures per cycle, cooling factor, method of descent.
 """
 
-from math import atan2, ceil, cos, floor, inf, isfinite, isnan, nan, pi, sin, sqrt
+from math import acos, atan2, ceil, cos, floor, inf, isfinite, isnan, nan, pi, sin, sqrt
 
 import numpy as np
 from numba import njit
@@ -1411,25 +1411,31 @@ def explore(joints, tool, limits, period, goal, settings, descents, state, seed,
 
 @compiled
 def solve_many(
-    joints, tool, limits, form, goals, settings, table, restarts, random_seed, seeds, q, errors, solved
-):
-    """Solve goals (N, 9) one after the other, each by formula if form has one, then by annealing.
+    joints, tool, limits, form, trusted, goals, beyond, settings, table, descents, random_seed, seeds, q,
+    errors, solved,
+):  # fmt: skip
+    """Solve goals (N, 9) one after the other, each by formula if form has one, then by a few descents.
 
-    seeds (N, n), or (1, n) for all. Writes q (N, n), errors (N, 2) [m, rad] and solved (N,) bool.
+    trusted: no descents where the formula finds nothing. beyond (N,) bool: goals to leave alone. seeds
+    (N, n), or (1, n) for all. Writes solved (N,) bool and, where that is so, q (N, n) and errors (N, 2)
+    [m, rad].
     """
     state = np.empty(1, np.uint64)
     for k in range(goals.shape[0]):
         seed = seeds[min(k, seeds.shape[0] - 1)]
         solved[k] = False
+        if beyond[k]:
+            continue
+        count = -1
         if form[12, 0] != 0.0 and not isnan(goals[k, 3]):
-            solved[k], errors[k, 0], errors[k, 1], _ = nearest_solution(
+            solved[k], errors[k, 0], errors[k, 1], count = nearest_solution(
                 joints, tool, limits, form, goals[k], settings, seed, q[k]
             )
-        if not solved[k]:
+        if not solved[k] and not (trusted and count >= 0):
             state[0] = random_seed
             q[k] = seed
             _, errors[k, 0], errors[k, 1], solved[k] = anneal(
-                joints, tool, limits, goals[k], settings, table, 0, restarts + 1, state, q[k]
+                joints, tool, limits, goals[k], settings, table, 0, descents, state, q[k]
             )
 
 
@@ -1667,7 +1673,7 @@ def best_branch(period, found, counts, seed, costs, came_from, choice):
     return bound
 
 
-# --- best effort -------------------------------------------------------------------------------------
+# --- a method by itself ------------------------------------------------------------------------------
 
 
 @compiled
@@ -1704,3 +1710,745 @@ def approach(joints, tool, limits, goal, settings, weights, starts, most, state,
             q[:] = trial
         least = min(least, position)
     return best_position, best_direction
+
+
+# --- best effort -------------------------------------------------------------------------------------
+#
+# Position first, then direction: the penalty form (|position error|^2 + weight^2 angle^2) / 2 is
+# minimised for falling weights [m/rad], a ladder, each minimum the start of the next. Where the goal
+# is out of reach the residual does not vanish and Gauss-Newton crawls, so these descents use the
+# exact Hessian: quadratic convergence, on a stretched arm too.
+
+EQUAL = 1e-6  # m and rad: best efforts whose errors differ by less are equally good
+SAME_BASIN = 0.02  # rad or m: two first descents that end this near go on to the same minimum
+FULL_TURN = 2.0 * pi
+
+
+@compiled
+def curved_equations(joints, frames, goal, weight, rows, hessian, gradient, scale):
+    """Exact Newton equations of (|position error|^2 + weight^2 angle^2) / 2 at frames.
+
+    Writes hessian (n, n), lower half, gradient (n,) downhill and scale (n,), what Gauss and Newton
+    would have on the diagonal. rows (m, 13) is scratch: of each joint the motion of the tool point (3)
+    and axis (3), the cross products of the position error (3) and of the goal's direction (3, with its
+    factor) with the axis, and the change of the cosine between the directions.
+    """
+    m = joints.shape[0]
+    px, py, pz = frames[2 * m, 0], frames[2 * m, 1], frames[2 * m, 2]
+    dx, dy, dz = frames[2 * m + 1, 0], frames[2 * m + 1, 1], frames[2 * m + 1, 2]
+    ex, ey, ez = goal[0] - px, goal[1] - py, goal[2] - pz
+    gx, gy, gz = goal[3], goal[4], goal[5]
+    square = weight * weight
+    first, second = 0.0, 0.0  # derivatives of angle^2 / 2 by the cosine
+    if isnan(gx):
+        gx, gy, gz, square = 0.0, 0.0, 0.0, 0.0
+    else:
+        angle = angle_between(frames[2 * m + 1], goal[3:6])
+        if angle < 1e-3:
+            first, second = -1.0 - angle * angle / 6.0, 1.0 / 3.0
+        else:
+            sine = max(sin(angle), 1e-6)
+            first = -angle / sine
+            second = (1.0 - angle * cos(angle) / sine) / (sine * sine)
+    first *= square
+    second *= square
+    hessian[:, :] = 0.0
+    gradient[:] = 0.0
+    scale[:] = 0.0
+    for k in range(m):
+        ratio = joints[k, 8]
+        ax, ay, az = ratio * frames[k, 0], ratio * frames[k, 1], ratio * frames[k, 2]
+        a = rows[k]
+        if joints[k, 6] != 0.0:
+            a[0], a[1], a[2] = ax, ay, az
+            a[3:13] = 0.0
+        else:
+            x, y, z = px - frames[m + k, 0], py - frames[m + k, 1], pz - frames[m + k, 2]
+            a[0], a[1], a[2] = ay * z - az * y, az * x - ax * z, ax * y - ay * x
+            a[3], a[4], a[5] = ay * dz - az * dy, az * dx - ax * dz, ax * dy - ay * dx
+            a[6], a[7], a[8] = ey * az - ez * ay, ez * ax - ex * az, ex * ay - ey * ax
+            a[9], a[10], a[11] = (
+                first * (gy * az - gz * ay),
+                first * (gz * ax - gx * az),
+                first * (gx * ay - gy * ax),
+            )
+            a[12] = gx * a[3] + gy * a[4] + gz * a[5]
+        i = int(joints[k, 7])
+        gradient[i] += a[0] * ex + a[1] * ey + a[2] * ez - first * a[12]
+        scale[i] += a[0] * a[0] + a[1] * a[1] + a[2] * a[2]
+        scale[i] += square * (a[3] * a[3] + a[4] * a[4] + a[5] * a[5])
+        for base in range(k + 1):  # nearer the base: it turns what joint k moves
+            b = rows[base]
+            value = second * a[12] * b[12]
+            for c in range(3):
+                value += (b[c] - b[c + 6]) * a[c] + b[c + 9] * a[c + 3]
+            j = int(joints[base, 7])
+            if i == j and base != k:
+                value *= 2.0
+            hessian[max(i, j), min(i, j)] += value
+
+
+@compiled
+def definite_step(hessian, gradient, free, damping, scale, factor, step):
+    """Solve (H + damping diag scale) step = gradient by Cholesky, frozen joints left out.
+
+    Returns whether the damped Hessian is positive definite; only then is step a descent.
+    """
+    n = gradient.shape[0]
+    for i in range(n):
+        if free[i] == 0.0:
+            step[i] = 0.0
+            continue
+        total = gradient[i]
+        pivot = hessian[i, i] + damping * scale[i]
+        least = 1e-15 * abs(pivot)
+        for j in range(i):
+            if free[j] == 0.0:
+                continue
+            s = hessian[i, j]
+            for k in range(j):
+                if free[k] != 0.0:
+                    s -= factor[i, k] * factor[j, k]
+            s *= factor[j, j]
+            factor[i, j] = s
+            total -= s * step[j]
+            pivot -= s * s
+        if not pivot > least:
+            return False
+        factor[i, i] = 1.0 / sqrt(pivot)  # the inverse, as in damped_step
+        step[i] = total * factor[i, i]
+    for i in range(n - 1, -1, -1):
+        if free[i] == 0.0:
+            continue
+        s = step[i]
+        for k in range(i + 1, n):
+            if free[k] != 0.0:
+                s -= factor[k, i] * step[k]
+        step[i] = s * factor[i, i]
+    return True
+
+
+@compiled
+def bounded_step(limits, hessian, gradient, free, damping, scale, factor, right, step, q, trial):
+    """Write trial (n,): q after the damped Newton step inside the limits; returns whether there is one.
+
+    A joint that the step takes across a limit stops there, and the step of the others is found anew
+    with that move given, so that they make up for it.
+    """
+    n = q.shape[0]
+    for i in range(n):
+        outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0)
+        free[i] = 0.0 if outward or scale[i] < 1e-20 else 1.0
+        trial[i] = q[i]
+        right[i] = gradient[i]
+    stopped = True
+    while stopped:
+        stopped = False
+        if not definite_step(hessian, right, free, damping, scale, factor, step):
+            return False
+        for i in range(n):
+            if free[i] == 0.0:
+                continue
+            stop = min(max(q[i] + step[i], limits[0, i]), limits[1, i])
+            if stop != q[i] + step[i]:
+                stopped = True
+                free[i] = 0.0
+                trial[i] = stop
+                for j in range(n):
+                    right[j] -= (stop - q[i]) * hessian[max(i, j), min(i, j)]
+    for i in range(n):
+        if free[i] != 0.0:
+            trial[i] = q[i] + step[i]
+    return True
+
+
+@compiled
+def descend_newton(joints, tool, limits, goal, weight, share, q, frames, work):
+    """Bounded, damped Newton descent of (position error^2 + weight^2 direction error^2) / 2 from q, in place.
+
+    weight [m/rad]. share: ends where a step would gain less than this share of the direction's part.
+    frames are left at the returned q. work (2 n + 6 + m, max(n, 13)) is scratch.
+    """
+    n, m = q.shape[0], joints.shape[0]
+    hessian, factor, rows = work[:n, :n], work[n : 2 * n, :n], work[2 * n + 6 : 2 * n + 6 + m]
+    gradient, step, free = work[2 * n, :n], work[2 * n + 1, :n], work[2 * n + 2, :n]
+    trial, scale, right = work[2 * n + 3, :n], work[2 * n + 4, :n], work[2 * n + 5, :n]
+    clip(q, limits)
+    forward(joints, tool, q, frames)
+    position, direction = goal_errors(joints, frames, goal)
+    damping, poor = 1e-3, 0
+    for _ in range(60):
+        cost = 0.5 * (position * position + weight * weight * direction * direction)
+        least = share * weight * weight * direction * direction + 1e-15 * position * position
+        curved_equations(joints, frames, goal, weight, rows, hessian, gradient, scale)
+        gain, new = 0.0, inf
+        for _ in range(40):
+            if bounded_step(limits, hessian, gradient, free, damping, scale, factor, right, step, q, trial):
+                largest, gain = 0.0, 0.0
+                for i in range(n):
+                    largest = max(largest, abs(trial[i] - q[i]))
+                    gain += (trial[i] - q[i]) * gradient[i]
+                if largest < 1e-12 or (gain <= least and damping < 1e-6):
+                    break
+                if largest > 1.0:
+                    for i in range(n):
+                        trial[i] = q[i] + (trial[i] - q[i]) / largest
+                forward(joints, tool, trial, frames)
+                position, direction = goal_errors(joints, frames, goal)
+                new = 0.5 * (position * position + weight * weight * direction * direction)
+                if new < cost:
+                    break
+            damping = max(3.0 * damping, 1e-13)
+        if not new < cost:
+            break
+        q[:] = trial
+        ratio = (cost - new) / gain
+        if ratio > 0.5:
+            damping = 0.02 * damping if damping > 1e-13 else 0.0
+        elif ratio < 0.1:
+            # What falls far short of the promise of an undamped step is rounding.
+            poor += damping < 1e-6 and ratio < 1e-3
+            damping = max(3.0 * damping, 1e-13)
+        if poor == 2:
+            break
+    forward(joints, tool, q, frames)
+
+
+@compiled
+def refine(joints, tool, limits, goal, ladder, first, q, frames, work):
+    """Descend from q (n,), in place, for each weight of ladder from number first on; returns both errors.
+
+    The last descent is carried to the precision asked for, the others as far as the next one needs.
+    """
+    last = ladder.shape[0] - 1
+    for k in range(first, ladder.shape[0]):
+        share = 1e-8 if k == last else 1e-5
+        descend_newton(joints, tool, limits, goal, ladder[k], share, q, frames, work)
+    return goal_errors(joints, frames, goal)
+
+
+@compiled
+def choose(errors, table, count, seed):
+    """Index of the best of count rows: least position error, then direction error, then nearest to seed.
+
+    errors (k, 2) [m, rad], table (k, n). What differs by less than EQUAL counts as equal; nearness is the
+    largest single joint move. -1 if there is no row.
+    """
+    nearest = inf
+    for k in range(count):
+        nearest = min(nearest, errors[k, 0])
+    least_turn = inf
+    for k in range(count):
+        if errors[k, 0] <= nearest + EQUAL:
+            least_turn = min(least_turn, errors[k, 1])
+    best, least = -1, inf
+    for k in range(count):
+        if errors[k, 0] <= nearest + EQUAL and errors[k, 1] <= least_turn + EQUAL:
+            move = 0.0
+            for i in range(seed.shape[0]):
+                move = max(move, abs(table[k, i] - seed[i]))
+            if move < least:
+                best, least = k, move
+    return best
+
+
+@compiled
+def stay(joints, tool, limits, goal, seed, q):
+    """Give back to joints of q (n,), in place, the values of seed that leave the errors as they are.
+
+    So joints that do not matter stand still: the roll of a tool, or one axis of a straight wrist.
+    """
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    forward(joints, tool, q, frames)
+    position, direction = goal_errors(joints, frames, goal)
+    for i in range(q.shape[0]):
+        value = q[i]
+        q[i] = min(max(seed[i], limits[0, i]), limits[1, i])
+        forward(joints, tool, q, frames)
+        new_position, new_direction = goal_errors(joints, frames, goal)
+        if not (new_position <= position + 0.1 * EQUAL and new_direction <= direction + 0.1 * EQUAL):
+            q[i] = value
+
+
+@compiled
+def scatter(joints, tool, limits, goal, wide, narrow, given, first, last, state, table, errors, marks, count):
+    """Best efforts number first to last - 1, from the configurations given (k, n), then from random ones.
+
+    Every start is refined with one of two ladders in turn: wide lets the direction lead at first,
+    narrow the position; each finds optima that the other misses. A start whose first descent leads
+    where another one led is dropped: marks (2, k, n) holds these places for either ladder. Fills table
+    (k, n) and errors (k, 2) [m, rad] from row count on; returns the new count.
+    """
+    n, m = limits.shape[1], joints.shape[0]
+    frames = np.empty((2 * m + 3, 3))
+    work = np.empty((2 * n + 6 + m, max(n, 13)))
+    if first == 0:  # what is best already stays as it is
+        table[count] = given[0]
+        errors[count, 0], errors[count, 1] = refine(
+            joints, tool, limits, goal, narrow, narrow.shape[0] - 1, table[count], frames, work
+        )
+        count += 1
+    for start in range(first, last):
+        side = start % 2
+        q = table[count]
+        if start < 2 * given.shape[0]:
+            q[:] = given[start // 2]
+        else:
+            perturb(given[0], limits, 1.0, state, q)
+        ladder = wide if side == 0 else narrow
+        descend_newton(joints, tool, limits, goal, ladder[0], 1e-5, q, frames, work)
+        marks[side, start // 2] = q
+        seen = False
+        for k in range(start // 2):
+            gap = 0.0
+            for i in range(n):
+                gap = max(gap, abs(marks[side, k, i] - q[i]))
+            seen = seen or gap < SAME_BASIN
+        if seen:
+            continue
+        errors[count, 0], errors[count, 1] = refine(joints, tool, limits, goal, ladder, 1, q, frames, work)
+        count += 1
+    return count
+
+
+@compiled
+def binding(limits, i):
+    """Whether joint i has less than a whole turn, so that its limits can stop it."""
+    return limits[1, i] - limits[0, i] < FULL_TURN
+
+
+@compiled
+def turn_back(limits, period, seed, table, count):
+    """Turn the joints of count rows of table (k, n) into the limits again, nearest to seed (n,)."""
+    for k in range(count):
+        for i in range(seed.shape[0]):
+            if period[i] > 0.0 and not binding(limits, i):
+                table[k, i] = nearest_turn(table[k, i], seed[i], limits[0, i], limits[1, i])
+
+
+# On arms whose axes 2, 3, 4 are parallel, joints 1 and 5 settle the distance along u, and joints 2, 3, 4
+# work in a plane: points there are complex numbers, and the chain is
+# target = e^(i a2) (l1 + e^(i a3) (l2 + e^(i a4) end)), theta = a2 + a3 + a4 turning the tool axis.
+
+
+@compiled
+def plane_axes(u, plane):
+    """Write plane (2, 3): unit axes that are right-handed with u (3,)."""
+    k = 0
+    for i in range(1, 3):
+        if abs(u[i]) < abs(u[k]):
+            k = i
+    size = 1.0 / sqrt(1.0 - u[k] * u[k])
+    for i in range(3):
+        plane[0, i] = size * ((1.0 if i == k else 0.0) - u[k] * u[i])
+    plane[1, 0] = u[1] * plane[0, 2] - u[2] * plane[0, 1]
+    plane[1, 1] = u[2] * plane[0, 0] - u[0] * plane[0, 2]
+    plane[1, 2] = u[0] * plane[0, 1] - u[1] * plane[0, 0]
+
+
+@compiled
+def in_plane(plane, x, y, z):
+    """The part of (x, y, z) in the plane, as a complex number."""
+    return complex(
+        plane[0, 0] * x + plane[0, 1] * y + plane[0, 2] * z,
+        plane[1, 0] * x + plane[1, 1] * y + plane[1, 2] * z,
+    )
+
+
+@compiled
+def phasor(angle):
+    """e^(i angle)."""
+    return complex(cos(angle), sin(angle))
+
+
+@compiled
+def phase(z):
+    """Angle of a complex number."""
+    return atan2(z.imag, z.real)
+
+
+@compiled
+def fold(a, b, target, side):
+    """(reached, alpha, beta) with e^(i alpha) (a + e^(i beta) b) = target: a triangle of two links.
+
+    side 0 or 1: elbow. Where both elbows are the same, side 1 is not reached.
+    """
+    most = abs(a) * abs(b)
+    if most < 1e-12:
+        return False, 0.0, 0.0
+    square = target.real * target.real + target.imag * target.imag
+    square -= a.real * a.real + a.imag * a.imag + b.real * b.real + b.imag * b.imag
+    ratio = 0.5 * square / most
+    if abs(ratio) > 1.0 + 1e-9 or (side == 1 and abs(ratio) >= 1.0):
+        return False, 0.0, 0.0
+    bend = acos(min(max(ratio, -1.0), 1.0))
+    beta = (bend if side == 0 else -bend) + phase(a) - phase(b)
+    return True, phase(target) - phase(a + b * phasor(beta)), beta
+
+
+@compiled
+def turns_of(form, limits, seed, a2, a3, a4, q):
+    """Write q[1:4] from the planar angles, each turned nearest to seed; returns whether all are in limits."""
+    q[1] = nearest_turn(a2, seed[1], limits[0, 1], limits[1, 1])
+    q[2] = nearest_turn(form[13, 1] * a3, seed[2], limits[0, 2], limits[1, 2])
+    q[3] = nearest_turn(form[13, 2] * a4, seed[3], limits[0, 3], limits[1, 3])
+    return not (isnan(q[1]) or isnan(q[2]) or isnan(q[3]))
+
+
+@compiled
+def planar_sign(form, joint):
+    """1 or -1: the sense in which joint 1, 2 or 3 turns in the plane."""
+    return 1.0 if joint == 1 else form[13, joint - 1]
+
+
+@compiled
+def turned_nearest(form, limits, l1, l2, end, target, theta0, seed, trial, q):
+    """Reach target exactly with theta nearest to theta0, in limits; writes q[1:4].
+
+    Theta moves along the self-motion of the planar chain. It is best at theta0, or at an end of a
+    feasible stretch: a joint at a limit, or the elbow straight or folded. Each of these leaves a
+    triangle of two links. Returns the distance of theta from theta0, inf if there is none.
+    """
+    best, least = inf, inf
+    for case in range(9):
+        joint, angle = 0, 0.0
+        if 1 <= case <= 6:
+            joint = (case + 1) // 2
+            if not binding(limits, joint):
+                continue
+            angle = planar_sign(form, joint) * limits[case % 2, joint]
+        elif case > 6:
+            joint, angle = 2, phase(l1) - phase(l2) + (pi if case == 8 else 0.0)
+        for side in range(2):
+            if joint == 0:
+                reached, a2, a3 = fold(l1, l2, target - phasor(theta0) * end, side)
+                a4 = theta0 - a2 - a3
+            elif joint == 1:
+                a2 = angle
+                reached, a3, a4 = fold(l2, end, target * phasor(-a2) - l1, side)
+            elif joint == 2:
+                a3 = angle
+                reached, a2, a4 = fold(l1 + phasor(a3) * l2, phasor(a3) * end, target, side)
+            else:
+                a4 = angle
+                reached, a2, a3 = fold(l1, l2 + phasor(a4) * end, target, side)
+            gap = a2 + a3 + a4 - theta0
+            gap = abs(gap - FULL_TURN * floor(gap / FULL_TURN + 0.5))
+            if not reached or gap > best + 1e-9 or not turns_of(form, limits, seed, a2, a3, a4, trial):
+                continue
+            move = max(abs(trial[1] - seed[1]), abs(trial[2] - seed[2]), abs(trial[3] - seed[3]))
+            if gap < best - 1e-9 or move < least:
+                best, least = min(gap, best), move
+                q[1], q[2], q[3] = trial[1], trial[2], trial[3]
+        if case == 0 and best < inf:
+            break
+    return best
+
+
+@compiled
+def planar_problem(form, goal, plane, q1, q5):
+    """Joints 1 and 5 given: (target, end, turn, along, off) of what is left for joints 2, 3, 4.
+
+    target and end: complex. turn: complex, its phase is the theta that serves the direction best; along +
+    |turn| cos(theta - phase) is the cosine of the direction error. off [m]: what joints 1 and 5 miss
+    along u. A goal without a direction has turn and along 0.
+    """
+    w1, r1, u, r2, r4 = form[0], form[1], form[2], form[3], form[4]
+    w5, r5, p0, d0 = form[8], form[9], form[10], form[11]
+    c1, s1, c5, s5 = cos(q1), sin(q1), cos(q5), sin(q5)
+    px, py, pz = turned(w1, c1, -s1, goal[0] - r1[0], goal[1] - r1[1], goal[2] - r1[2])
+    px, py, pz = px + r1[0], py + r1[1], pz + r1[2]
+    ex, ey, ez = turned(w5, c5, s5, p0[0] - r5[0], p0[1] - r5[1], p0[2] - r5[2])
+    ex, ey, ez = ex + r5[0], ey + r5[1], ez + r5[2]
+    target = in_plane(plane, px - r2[0], py - r2[1], pz - r2[2])
+    end = in_plane(plane, ex - r4[0], ey - r4[1], ez - r4[2])
+    off = u[0] * (px - ex) + u[1] * (py - ey) + u[2] * (pz - ez)
+    if isnan(goal[3]):
+        return target, end, 0.0j, 0.0, off
+    dx, dy, dz = turned(w1, c1, -s1, goal[3], goal[4], goal[5])
+    vx, vy, vz = turned(w5, c5, s5, d0[0], d0[1], d0[2])
+    turn = in_plane(plane, dx, dy, dz) * in_plane(plane, vx, vy, vz).conjugate()
+    along = (u[0] * vx + u[1] * vy + u[2] * vz) * (u[0] * dx + u[1] * dy + u[2] * dz)
+    return target, end, turn, along, off
+
+
+@compiled
+def first_angles(form, goal, q5, roots):
+    """Angles of joint 1 that bring the goal to the plane of joints 2, 3, 4, or nearest to it, with q5 given.
+
+    Writes roots (2,) and returns (count, whether the plane is met); count 0 where the goal is on axis 1.
+    """
+    w1, r1, u, w5, r5, p0 = form[0], form[1], form[2], form[8], form[9], form[10]
+    a, b, c = harmonics(w1, u[0], u[1], u[2], goal[0] - r1[0], goal[1] - r1[1], goal[2] - r1[2])
+    ex, ey, ez = turned(w5, cos(q5), sin(q5), p0[0] - r5[0], p0[1] - r5[1], p0[2] - r5[2])
+    height = u[0] * (ex + r5[0] - r1[0]) + u[1] * (ey + r5[1] - r1[1]) + u[2] * (ez + r5[2] - r1[2])
+    length = sqrt(b * b + c * c)
+    if length < 1e-9 * form[12, 2]:
+        return 0, False
+    ratio = (height - a) / length
+    if abs(ratio) >= 1.0:
+        roots[0] = atan2(c, b) if ratio > 0.0 else atan2(-c, -b)
+        return 1, abs(ratio) < 1.0 + 1e-9
+    bend = acos(ratio)
+    roots[0], roots[1] = atan2(c, b) + bend, atan2(c, b) - bend
+    return 2, True
+
+
+@compiled
+def straightest(form, limits, goal, plane, l1, l2, q5, side, seed, bound, scratch, q):
+    """Position exact, q5 given, joint 1 on its root number side: the least direction error, as a chord.
+
+    Writes q (5,); inf where that cannot be. Chords above bound are not worked out but bounded from below.
+    scratch (2, 5).
+    """
+    roots, trial = scratch[0], scratch[1]
+    q5 = min(max(q5, limits[0, 4]), limits[1, 4])
+    count, met = first_angles(form, goal, q5, roots)
+    if not met or side >= count:
+        return inf
+    q[0] = nearest_turn(roots[side], seed[0], limits[0, 0], limits[1, 0])
+    q[4] = q5
+    if isnan(q[0]):
+        return inf
+    target, end, turn, along, _ = planar_problem(form, goal, plane, q[0], q5)
+    if abs(target) > abs(l1) + abs(l2) + abs(end) + 1e-9:
+        return inf
+    if isnan(goal[3]):
+        theta0 = seed[1] + form[13, 1] * seed[2] + form[13, 2] * seed[3]
+        along = 1.0
+    else:
+        theta0 = phase(turn)
+        chord = sqrt(max(2.0 - 2.0 * (along + abs(turn)), 0.0))
+        if chord > bound:
+            return chord
+    gap = turned_nearest(form, limits, l1, l2, end, target, theta0, seed, trial, q)
+    half = sin(0.5 * min(gap, pi))
+    return (
+        sqrt(max(2.0 - 2.0 * (along + abs(turn)), 0.0) + 4.0 * abs(turn) * half * half) if gap < inf else inf
+    )
+
+
+@compiled
+def stretched(form, limits, goal, plane, l1, l2, q1, q5, seed, scratch, table, errors, count, most):
+    """Configurations with joints 1 and 5 given whose tool point is nearest to the goal.
+
+    Where the distance has a minimum, each joint is at a limit or free, and the rigid pieces between
+    free joints point along the line to the target: 27 cases and the senses of the pieces. The best
+    go into table (k, 5) below row most, sorted by errors (k, 2) [m]; returns the new count.
+    """
+    target, end, _, _, off = planar_problem(form, goal, plane, q1, q5)
+    angles, trial = scratch[0], scratch[1]
+    for case in range(27):
+        free, usable = 0, True
+        for j in range(3):
+            at = case // 3**j % 3  # 0 free, 1 lower limit, 2 upper limit
+            free += at == 0
+            usable = usable and (at == 0 or binding(limits, j + 1))
+            angles[j] = planar_sign(form, j + 1) * limits[at - 1, j + 1] if at > 0 else 0.0
+        if not usable:
+            continue
+        for senses in range(1 << free):
+            heading, tip, first, piece, piece_turn = 0.0, 0.0j, -1, 0.0j, 0.0
+            left, reach, toward = senses, 0.0, 1.0 + 0.0j
+            for j in range(4):
+                if j == 3 or case // 3**j % 3 == 0:
+                    if first >= 0:  # the piece that began at the free joint first ends here
+                        sense = 1.0 if left & 1 else -1.0
+                        left >>= 1
+                        reach += sense * abs(piece)
+                        angles[first] = phase(sense * toward) - phase(piece) - heading
+                        heading += angles[first] + piece_turn
+                    elif j < 3 and abs(target - tip) > 1e-12:
+                        toward = (target - tip) / abs(target - tip)
+                    if j < 3:
+                        first, piece, piece_turn = j, 0.0j, 0.0
+                if j == 3:
+                    break
+                link = l1 if j == 0 else l2 if j == 1 else end
+                if first < 0:
+                    heading += angles[j]
+                    tip += phasor(heading) * link
+                else:
+                    piece_turn += angles[j] if j > first else 0.0
+                    piece += phasor(piece_turn) * link
+            missed = abs(abs(target - tip) - reach)
+            missed = sqrt(missed * missed + off * off)
+            if count == most and missed >= errors[most - 1, 0]:
+                continue
+            if not turns_of(form, limits, seed, angles[0], angles[1], angles[2], trial):
+                continue
+            k = min(count, most - 1)
+            while k > 0 and errors[k - 1, 0] > missed:
+                table[k] = table[k - 1]
+                errors[k, 0] = errors[k - 1, 0]
+                k -= 1
+            errors[k, 0] = missed
+            table[k, 0], table[k, 4] = q1, q5
+            table[k, 1], table[k, 2], table[k, 3] = trial[1], trial[2], trial[3]
+            count = min(count + 1, most)
+    return count
+
+
+SCAN = 48  # values of q5 that are tried, evenly spread
+CANDIDATES = 6  # best of them that are refined
+SCAN_MARGIN = 0.3  # a scanned direction error that exceeds the best by more cannot become the best
+EDGE_MARGIN = 1.0  # likewise next to where the position goes out of reach: errors fall like a root there
+
+
+@compiled
+def scan_roll(form, limits, goal, plane, l1, l2, seed, values, scratch, table):
+    """Position exact: the q5 whose direction error is least, by a scan over its range.
+
+    Writes up to CANDIDATES local minima of the scan into table (k, 5), the best first; returns how many.
+    values (2, SCAN) is scratch. Where q5 is free (the tool axis is axis 5) it is seed's, and both roots of
+    joint 1 are exact answers.
+    """
+    low, high = limits[0, 4], limits[1, 4]
+    steps = SCAN
+    if form[12, 1] != 0.0:
+        low, high, steps = seed[4], seed[4], 1
+    elif not binding(limits, 4):
+        low, high = seed[4] - pi, seed[4] + pi
+    spacing = (high - low) / max(steps - 1, 1)
+    best = inf
+    for k in range(steps):
+        for side in range(2):
+            values[side, k] = straightest(
+                form, limits, goal, plane, l1, l2, low + spacing * k, side, seed, best + EDGE_MARGIN,
+                scratch, table[0],
+            )  # fmt: skip
+            best = min(best, values[side, k])
+    count = 0
+    while count < CANDIDATES:
+        least, side, at = inf, 0, 0
+        for i in range(2):
+            for k in range(steps):
+                falls = values[i, k] < least
+                falls = falls and (k == 0 or values[i, k - 1] >= values[i, k])
+                if falls and (k == steps - 1 or values[i, k + 1] >= values[i, k]):
+                    least, side, at = values[i, k], i, k
+        if least > best + EDGE_MARGIN or least == inf:
+            break
+        q5, chord = low + spacing * at, least
+        for sense in (-1, 1):
+            if 0 <= at + sense < steps and values[side, at + sense] == inf:
+                step = 0.5 * sense * spacing
+                for _ in range(8):
+                    new = straightest(
+                        form, limits, goal, plane, l1, l2, q5 + step, side, seed, inf, scratch, table[count]
+                    )
+                    if new <= chord:
+                        q5, chord = q5 + step, new
+                    step *= 0.5
+            # Take away the valley of this minimum, so that the next one is another's.
+            k, value = at + sense, least
+            while 0 <= k < steps and value <= values[side, k] < inf:
+                value = values[side, k]
+                values[side, k] = FULL_TURN
+                k += sense
+        values[side, at] = FULL_TURN
+        if chord <= best + SCAN_MARGIN:
+            straightest(form, limits, goal, plane, l1, l2, q5, side, seed, inf, scratch, table[count])
+            best = min(best, chord)
+            count += 1
+    return count
+
+
+@compiled
+def nearest_places(form, limits, goal, plane, l1, l2, seed, scratch, table, errors):
+    """Configurations whose tool point is near a goal out of reach, for a few values of joints 1 and 5.
+
+    Joint 1 turns the plane towards the goal or stops at a limit; q5, where it matters, takes three values
+    evenly spread from seed's. Fills table (k, 5) and errors (k, 2) [m]; returns the number of rows.
+    """
+    roots = np.empty(4)
+    count = 0
+    for third in range(1 if form[12, 1] != 0.0 else 3):
+        q5 = nearest_turn(seed[4] + third * FULL_TURN / 3.0, seed[4], limits[0, 4], limits[1, 4])
+        if isnan(q5):
+            continue
+        choices, _ = first_angles(form, goal, q5, roots)
+        if choices == 0:
+            choices, roots[0] = 1, seed[0]
+        if binding(limits, 0):
+            roots[choices], roots[choices + 1] = limits[0, 0], limits[1, 0]
+            choices += 2
+        rows, misses, part = table[count:], errors[count:], 0
+        for k in range(choices):
+            q1 = nearest_turn(roots[k], seed[0], limits[0, 0], limits[1, 0])
+            if not isnan(q1):
+                part = stretched(
+                    form, limits, goal, plane, l1, l2, q1, q5, seed, scratch, rows, misses, part, 4
+                )
+        count += part
+    return count
+
+
+@compiled
+def parallel_effort(joints, tool, limits, opened, period, form, goal, narrow, seed, found, table, errors):
+    """Best efforts of an arm whose axes 2, 3, 4 are parallel, by formula and then refined on the true model.
+
+    opened (2, 5): the limits, infinite where a joint turns all the way round. found (5,): one more place
+    to start from. Fills table (k, 5) and errors (k, 2) [m, rad]; returns (number of rows, whether the
+    formula reaches the position). Where the tool axis is axis 5 and the geometry exact, that is proof
+    either way.
+    """
+    frames = np.empty((13, 3))
+    work = np.empty((21, 13))
+    scratch = np.empty((2, 5))
+    near = seed.copy()
+    clip(near, limits)
+    plane = np.empty((2, 3))
+    plane_axes(form[2], plane)
+    l1 = in_plane(plane, form[5, 0], form[5, 1], form[5, 2])
+    l2 = in_plane(plane, form[6, 0], form[6, 1], form[6, 2])
+    kept = scan_roll(form, limits, goal, plane, l1, l2, near, np.empty((2, SCAN)), scratch, table)
+    in_place = kept > 0
+    if in_place:
+        settled = form[12, 1] != 0.0  # what is exact already stays in the table, beside what is refined
+        for k in range(kept):
+            forward(joints, tool, table[k], frames)
+            errors[k, 0], errors[k, 1] = goal_errors(joints, frames, goal)
+            settled = settled and errors[k, 0] < EXACT
+        count = kept if settled else 2 * kept
+        table[kept:count] = table[: count - kept]
+    else:
+        settled = False
+        count = nearest_places(form, limits, goal, plane, l1, l2, near, scratch, table, errors)
+    if not settled:
+        table[count], table[count + 1] = found, near
+        count += 2
+    for k in range(kept, count):
+        # What is best already stays as it is: the seed skips the weights that would move it.
+        begin = 0 if k < count - 1 else narrow.shape[0] - 1
+        errors[k, 0], errors[k, 1] = refine(joints, tool, opened, goal, narrow, begin, table[k], frames, work)
+    turn_back(limits, period, near, table, count)
+    return count, in_place
+
+
+# --- lateral -----------------------------------------------------------------------------------------
+
+
+@compiled
+def serve_lateral(joints, tool, limits, goal, roll, seed, q):
+    """Turn joint roll of q (n,), in place, so that the tool's lateral axis comes nearest to the goal's.
+
+    roll: the last joint, whose axis is the tool axis, so that nothing else moves; -1 where there is none.
+    Of whole turns the nearest to seed (n,) is taken; a limit in the way leaves the better end. Returns the
+    angle [rad] that remains between the lateral axes.
+    """
+    m = joints.shape[0]
+    frames = np.empty((2 * m + 3, 3))
+    forward(joints, tool, q, frames)
+    if roll >= 0:
+        lateral = frames[2 * m + 2]
+        _, b, c = harmonics(frames[m - 1], lateral[0], lateral[1], lateral[2], goal[6], goal[7], goal[8])
+        if b * b + c * c > 1e-18:
+            low, high = limits[0, roll], limits[1, roll]
+            wanted = q[roll] + atan2(c, b)
+            turned_there = nearest_turn(wanted, seed[roll], low, high)
+            if isnan(turned_there):
+                turned_there = low if cos(low - wanted) > cos(high - wanted) else high
+            q[roll] = turned_there
+            forward(joints, tool, q, frames)
+    return angle_between(frames[2 * m + 2], goal[6:9])

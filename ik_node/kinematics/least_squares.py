@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from ik_node.kinematics import kernels
@@ -30,12 +30,14 @@ class LeastSquares(Annealing):
     slower. What it finds is what a careful user of scipy would find.
     """
 
-    def search(self, goal: Goal, q: Vector, start: float) -> Found:
+    def search(
+        self,
+        goal: Goal,
+        q: Vector,
+        start: float,
+        most: int | None = None,  # noqa: ARG002 - only arms with a formula ask for few
+    ) -> Found:
         """As Annealing.search, but looks at the clock after every descent."""
-        return self._search(goal.packed, q, start)
-
-    def _search(self, goal: Vector, q: Vector, start: float) -> Found:
-        """Search for a packed goal (9,)."""
         state = self._random_state()
         best, restart, out_of_time = math.inf, 0, False
         trial, distances = q.copy(), np.empty(self.table.shape[1])
@@ -43,7 +45,7 @@ class LeastSquares(Annealing):
             kernels.next_start(
                 restart,
                 self.arm.limits,
-                goal,
+                goal.packed,
                 self.settings,
                 self.table,
                 distances,
@@ -51,8 +53,8 @@ class LeastSquares(Annealing):
                 q,
                 trial,
             )
-            self._descend(goal, self.weight, trial)
-            position_error, direction_error = self._errors(goal, trial)
+            self._descend(goal.packed, self.weight, trial)
+            position_error, direction_error = self._errors(goal.packed, trial)
             solved = self.met(position_error, direction_error)
             cost = position_error**2 + (self.weight * 2.0 * math.sin(direction_error / 2.0)) ** 2
             if solved or cost < best:
@@ -63,23 +65,11 @@ class LeastSquares(Annealing):
                 return Found(True, position_error, direction_error, restart)
             if out_of_time:
                 break
-        return Found(False, *self._errors(goal, q), restart, out_of_time)
+        return Found(False, *self._errors(goal.packed, q), restart, out_of_time)
 
-    def search_many(
-        self,
-        form: Vector,  # noqa: ARG002 - this method has none
-        goals: Vector,
-        seeds: Vector,
-        q: Vector,
-        errors: Vector,
-        solved: NDArray[np.bool_],
-    ) -> None:
-        """As Annealing.search_many, one goal after the other."""
-        for k, packed in enumerate(goals):
-            q[k] = seeds[min(k, len(seeds) - 1)]
-            found = self._search(packed, q[k], math.inf)
-            errors[k] = found.position_error, found.direction_error
-            solved[k] = found.solved
+    def search_many(self, *arguments: Any) -> None:
+        """As Annealing.search_many: here nothing is solved soon."""
+        arguments[-1][:] = False
 
     def approach(
         self,

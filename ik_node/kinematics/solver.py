@@ -14,7 +14,8 @@ from ik_node.kinematics import kernels
 from ik_node.kinematics.all_solutions import every_configuration, is_redundant
 from ik_node.kinematics.annealing import DESCENTS, Annealing, Found
 from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.closed_form import NO_FORM, recognise
+from ik_node.kinematics.best_effort import BestEffort, OwnBestEffort
+from ik_node.kinematics.closed_form import NO_FORM, Family, recognise
 from ik_node.kinematics.errors import InputError
 from ik_node.kinematics.goal import (
     BatchSolution,
@@ -27,12 +28,16 @@ from ik_node.kinematics.goal import (
     Vector,
     pack_goals,
 )
+from ik_node.kinematics.lateral import spare_roll
 from ik_node.kinematics.least_squares import LeastSquares
 from ik_node.kinematics.paths import best_path
+from ik_node.kinematics.refusal import Refusal
 
 METHODS = (*DESCENTS, 'scipy')
 AT_LIMIT = 1e-4  # rad or m: a branch that ends no farther from a limit ends there
 BATCH_PART = 1024  # goals that one thread takes at a time
+LIMIT_DOUBT = 1e-3  # rad: a solution beyond its limits by less casts doubt on the formula
+FEW_RESTARTS = 8  # before the formula is asked whether a position can be reached
 
 
 class IkSolver:
@@ -48,16 +53,19 @@ class IkSolver:
         restarts: int = 1000,
         time_budget: float = math.inf,
         random_seed: int = 0,
+        compromise: float | None = None,
     ) -> None:
         """Compile or load the kernels for this arm.
 
         method: one of METHODS, the descent under the random restarts. The default, lm, comes after the
         closed form where the arm has one; the others stand alone, to be compared. Tolerances in m
-        and rad say what counts as solved; answers are sought to 1e-6 however coarse they are.
-        (Files that write pi as 3.1416 tilt axes by some 1e-6 rad, so that "straight down" is just
-        not reachable there: hence 1e-4 for directions.) restarts: random restarts after the descent
-        from the seed. time_budget: seconds after which the search gives up; the only option that
-        makes answers depend on the machine. Raises InputError for values out of range.
+        and rad say what counts as solved: the solution within them that is nearest to the seed, carried
+        on to 1e-6 or as far as its branch goes. (Files that write pi as 3.1416 tilt axes by some 1e-6
+        rad, so that "straight down" is just not reachable there: hence 1e-4 for directions.) restarts:
+        random restarts after the descent from the seed. time_budget: seconds after which the search
+        gives up; the only option that makes answers depend on the machine. compromise [m/rad]: answer
+        goals that cannot be met with the least position_error^2 + (compromise * direction_error)^2;
+        None: position first, then direction. Raises InputError for values out of range.
         """
         if method not in METHODS:
             raise InputError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
@@ -65,9 +73,12 @@ class IkSolver:
             ('position_tolerance', position_tolerance),
             ('direction_tolerance', direction_tolerance),
             ('time_budget', time_budget),
+            ('compromise', math.inf if compromise is None else compromise),
         ]:
             if not value > 0:
                 raise InputError(f'{name} must be greater than 0, got {value!r}')
+        if compromise is not None and method != 'lm':
+            raise InputError(f'only method lm knows a compromise, got {method!r} with {compromise!r}')
         if restarts < 0:
             raise InputError(f'restarts must be 0 or more, got {restarts!r}')
         if not 0 <= random_seed < 2**63:
@@ -85,14 +96,29 @@ class IkSolver:
             time_budget,
             random_seed,
         )
+        self._best_effort = (
+            BestEffort(arm, self.closed_form, random_seed, compromise)
+            if method == 'lm'
+            else OwnBestEffort(self._search)
+        )
+        self._refusal = Refusal(arm, self.closed_form, self._best_effort, self._search.settings)
+        # Whether it is believed that what the formula does not find is not there.
+        self._trusted = self.closed_form is not None and self.closed_form.doubt < math.inf
+        self._places = (
+            self._trusted and self.closed_form is not None and self.closed_form.family is Family.PARALLEL_ROLL
+        )
+        self._roll = spare_roll(arm)
+        self._redundant = arm.n > arm.effective_dof
         self._warm_up()
 
     def _warm_up(self) -> None:
         """Run every kernel once with this arm's arrays, so that the first goal waits for no compiler."""
-        position, direction = self.arm.fk(self.arm.middle)
-        self.solve(Goal(position, direction))
-        self._search.search(Goal(position, direction), self.arm.middle.copy(), 0.0)
-        self._search.approach(Goal(position, direction), self.arm.middle.copy())
+        q = self.arm.middle.copy()
+        goal = Goal(*self.arm.fk(q), lateral=self.arm.frames(q)[-1])
+        self.solve(goal)
+        self._search.search(goal, q.copy(), 0.0)
+        effort = self._best_effort.find(goal, q, q)
+        self._refusal.reason(goal, q, effort, self._refusal.near_miss(goal, q))
 
     def _start(self, seed: ArrayLike | None) -> Vector:
         """Return the seed (n,) as a new array; outside the limits is allowed, descents clip it."""
@@ -122,40 +148,88 @@ class IkSolver:
         """
         start = time.perf_counter()
         q = self._start(seed)
-        form = self.closed_form
-        if form is not None and goal.direction is not None:
-            solved, position_error, direction_error, _ = kernels.nearest_solution(
+        form, packed, count = self.closed_form, goal.packed, -1
+        solution = None
+        if form is not None and not math.isnan(packed[3]):
+            solved, position_error, direction_error, count = kernels.nearest_solution(
                 self.arm.joints,
                 self.arm.tool,
                 self.arm.limits,
                 form.constants,
-                goal.packed,
+                packed,
                 self._search.settings,
                 q,
                 answer := np.empty(self.arm.n),
             )
             if solved:
-                return Solution(Status.SOLVED, answer, position_error, direction_error)
-        beyond = self._beyond_reach(goal)
-        if beyond <= 0.0:
-            found = self._search.search(goal, q, start)
-            if found.solved:
-                return Solution(
-                    Status.SOLVED,
-                    q,
-                    found.position_error,
-                    found.direction_error,
-                    None,
-                    found.restarts,
+                solution = Solution(
+                    Status.SOLVED, answer, position_error, direction_error, self_motion=self._redundant
                 )
-        else:
-            found = Found(False, math.inf, math.inf, 0)
-        position_error, direction_error = self._search.approach(goal, q, beyond > 0.0)
-        if self._search.met(position_error, direction_error):
-            return Solution(Status.SOLVED, q, position_error, direction_error, None, found.restarts)
-        status = Status.UNREACHABLE if beyond > 0.0 else Status.NOT_FOUND
-        reason = self._reason(beyond, found)
-        return Solution(status, q, position_error, direction_error, reason, found.restarts)
+        if solution is None:
+            solution = self._without_formula(goal, q, start, count >= 0)
+        if math.isnan(packed[6]):
+            return solution
+        return self._with_lateral(goal, q, solution)
+
+    def _without_formula(self, goal: Goal, seed: Vector, start: float, excluded: bool) -> Solution:
+        """Search, unless the goal is shown to be impossible; answer with the best effort and the reason.
+
+        excluded: the formula finds no solution within the limits. Rounding near double roots and limits may
+        hide one, so that is believed only if nothing else comes near the goal either.
+        """
+        refusal = self._refusal
+        doubt = math.inf if self.closed_form is None else self.closed_form.doubt
+        by_place = self._places and goal.direction is None
+        proven = refusal.by_reach(goal) is not None
+        excluded = excluded and self._trusted
+        found, q, miss = Found(False, math.inf, math.inf, 0), seed.copy(), None
+        if excluded:
+            miss = refusal.near_miss(goal, seed)
+            q = seed.copy() if miss is None else miss.q
+        elif not proven:
+            found = self._search.search(goal, q, start, FEW_RESTARTS if by_place else None)
+        if not found.solved:
+            effort = self._best_effort.find(goal, seed, q, start + self._search.time_budget)
+            if self._search.met(effort.position_error, effort.direction_error):
+                found = Found(True, effort.position_error, effort.direction_error, found.restarts)
+                q = effort.q
+            else:
+                near = max(effort.position_error, effort.direction_error) < doubt
+                near = near or (miss is not None and miss.excess < max(doubt, LIMIT_DOUBT))
+                excluded = excluded or (by_place and not effort.in_place)
+                if proven or (excluded and not near):
+                    reason = refusal.reason(goal, seed, effort, miss)
+                    errors = effort.position_error, effort.direction_error
+                    return Solution(Status.UNREACHABLE, effort.q, *errors, reason)
+                if excluded or by_place:
+                    q = effort.q.copy() if miss is None else miss.q
+                    found = self._search.search(goal, q, start)
+        if found.solved:
+            errors = found.position_error, found.direction_error
+            self_motion = is_redundant(self.arm, goal)
+            return Solution(Status.SOLVED, q, *errors, None, found.restarts, self_motion)
+        errors = effort.position_error, effort.direction_error
+        return Solution(Status.NOT_FOUND, effort.q, *errors, self._search_ended(found), found.restarts)
+
+    def _search_ended(self, found: Found) -> Reason:
+        if found.out_of_time:
+            budget = self._search.time_budget
+            return Reason(Block.TIME, budget, f'nothing found within the time budget of {budget:g} s')
+        sentence = f'nothing found from the seed and {found.restarts} restarts'
+        return Reason(Block.SEARCH_ENDED, found.restarts, sentence)
+
+    def _with_lateral(self, goal: Goal, seed: Vector, solution: Solution) -> Solution:
+        """Let the spare roll serve goal.lateral, errors kept; says in the solution how near it comes."""
+        arm, q = self.arm, solution.q.copy()
+        lateral_error = kernels.serve_lateral(
+            arm.joints, arm.tool, arm.limits, goal.packed, self._roll, seed, q
+        )
+        errors = self.errors(goal, q)
+        if solution.solved and not self._search.met(*errors):  # the tool is a hair off the roll axis
+            return solution
+        solution.q, solution.lateral_error = q, lateral_error
+        solution.position_error, solution.direction_error = errors
+        return solution
 
     def solve_all(self, goal: Goal, seed: ArrayLike | None = None) -> list[Solution]:
         """Find every solution within the limits, whole turns included; an empty list if there is none.
@@ -199,20 +273,37 @@ class IkSolver:
         """Solve many goals at once, on all cores: positions (N, 3) [m], directions (N, 3) unit or None.
 
         seeds: (N, n), or (n,) for all, default mid-range. workers: threads, default one per core.
-        The answers do not depend on workers. Raises InputError for wrong shapes or values.
+        The answers are those of solve, whatever workers is; goals that are not solved at once take as
+        long as there. Raises InputError for wrong shapes or values.
         """
-        arm, search = self.arm, self._search
+        arm = self.arm
         goals = pack_goals(positions, directions)
         starts = arm.middle[None] if seeds is None else self._starts(seeds, len(goals))
         if workers is not None and workers < 1:
             raise InputError(f'workers must be 1 or more, got {workers!r}')
         q, errors = np.empty((len(goals), arm.n)), np.empty((len(goals), 2))
-        solved = np.empty(len(goals), dtype=np.bool_)
+        solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
+        beyond = self._refusal.beyond(goals)
         form = NO_FORM if self.closed_form is None else self.closed_form.constants
+        most = FEW_RESTARTS if self._places and directions is None else None
 
         def solve_part(part: slice) -> None:
             seeds = starts if len(starts) == 1 else starts[part]
-            search.search_many(form, goals[part], seeds, q[part], errors[part], solved[part])
+            self._search.search_many(
+                form,
+                self._trusted,
+                goals[part],
+                beyond[part],
+                most,
+                seeds,
+                q[part],
+                errors[part],
+                solved[part],
+            )
+            for k in part.start + np.flatnonzero(~solved[part]):
+                one = self.solve(Goal.unpacked(goals[k]), starts[min(k, len(starts) - 1)])
+                status[k], q[k] = one.status, one.q
+                errors[k] = one.position_error, one.direction_error
 
         parts = [slice(k, k + BATCH_PART) for k in range(0, len(goals), BATCH_PART)]
         threads = min(workers or os.cpu_count() or 1, len(parts))
@@ -223,7 +314,7 @@ class IkSolver:
             with ThreadPoolExecutor(threads) as pool:
                 for _ in pool.map(solve_part, parts):
                     pass
-        return BatchSolution(solved, q, errors[:, 0], errors[:, 1])
+        return BatchSolution(status, status == Status.SOLVED, q, errors[:, 0], errors[:, 1])
 
     def track(self, goal: Goal, q: ArrayLike, before: ArrayLike | None = None) -> Solution:
         """Follow a moving goal from configuration q (n,) without leaving its branch.
@@ -244,7 +335,8 @@ class IkSolver:
             arm.joints, arm.tool, arm.limits, form, goal.packed, self._search.settings, now, last, work
         )
         if solved:
-            return Solution(Status.SOLVED, now, position_error, direction_error)
+            solution = Solution(Status.SOLVED, now, position_error, direction_error)
+            return solution if goal.lateral is None else self._with_lateral(goal, last, solution)
         other = self.solve(goal, now)
         if not other.solved:
             return other
@@ -283,8 +375,8 @@ class IkSolver:
         start = self._start(seed)
 
         def every(k: int, near: Vector) -> Vector:
-            goal = Goal(goals[k, :3], None if directions is None else goals[k, 3:6])
-            return np.array([solution.q for solution in self.solve_all(goal, near)]).reshape(-1, self.arm.n)
+            found = self.solve_all(Goal.unpacked(goals[k]), near)
+            return np.array([solution.q for solution in found]).reshape(-1, self.arm.n)
 
         return best_path(self.arm, self.closed_form, goals, self._search.settings, start, every)
 
@@ -293,29 +385,3 @@ class IkSolver:
         frames = self.arm.frames(q)
         position_error, direction_error = kernels.goal_errors(self.arm.joints, frames, goal.packed)
         return position_error, direction_error
-
-    def _beyond_reach(self, goal: Goal) -> float:
-        """Distance [m] from the goal to the sphere that no joint values can leave; > 0 is a proof."""
-        first = self.arm.joints[0, 3:6]
-        distance = math.dist(goal.position, first)
-        return distance - self.arm.reach - self._search.settings[0]
-
-    def _reason(self, beyond: float, found: Found) -> Reason:
-        if beyond > 0.0:
-            return Reason(
-                Block.TOO_FAR,
-                beyond,
-                f'the goal is at least {beyond:.4g} m out of reach',
-            )
-        if found.out_of_time:
-            budget = self._search.time_budget
-            return Reason(
-                Block.TIME,
-                budget,
-                f'nothing found within the time budget of {budget:g} s',
-            )
-        return Reason(
-            Block.SEARCH_ENDED,
-            found.restarts,
-            f'nothing found from the seed and {found.restarts} restarts',
-        )

@@ -47,6 +47,9 @@ class ArmSettings:
         'for a goal that cannot be met: go as near as possible, or stay',
         choices=('closest', 'hold'),
     )
+    compromise: float = parameter(
+        0.0, 'position error that one radian is worth if not both can be met [m]; 0: position first', low=0.0
+    )
     goal_timeout: float = parameter(
         1.0, 'how far the stamp of a goal may lie in the past or future [s]; a zero stamp is now', low=1e-3
     )
@@ -86,6 +89,7 @@ class ArmSettings:
             'restarts': self.restarts,
             'time_budget': self.time_budget,
             'random_seed': self.random_seed,
+            'compromise': self.compromise or None,
         }
 
 
