@@ -27,7 +27,9 @@ class ArmSettings:
         read_only=True,
     )
     base_link: str = parameter('', 'link that goals are relative to; empty: the root link')
-    tip_link: str = parameter('', 'link that carries the tool; empty: the end of the longest chain')
+    tip_link: str = parameter(
+        '', 'link that carries the tool; empty: tool0, else the end of the longest chain'
+    )
     tool_axis: tuple[float, ...] = parameter(
         (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3
     )
