@@ -70,12 +70,12 @@ setup(
     },
     entry_points={
         'console_scripts': [
-            'ik_node = ik_node.ros.node:main',
-            'ik_viewer = ik_node.viewer.node:main',
-            'ik_goals = ik_node.ros.goals:main',
-            'ik_demo = ik_node.ros.demo:main',
-            'ik_inspect = ik_node.cli.inspect:main',
-            'ik_solve = ik_node.cli.solve:main',
+            'ik_node = ik_node.start:ik_node',
+            'ik_viewer = ik_node.start:ik_viewer',
+            'ik_goals = ik_node.start:ik_goals',
+            'ik_demo = ik_node.start:ik_demo',
+            'ik_inspect = ik_node.start:ik_inspect',
+            'ik_solve = ik_node.start:ik_solve',
         ]
     },
 )

@@ -168,7 +168,7 @@ def main() -> None:
     arm = Arm.from_file(path)
     solution = IkSolver(arm).solve(Goal(CIRCLE[0], DOWN))
     node = subprocess.Popen(
-        [sys.executable, '-m', 'ik_node.ros.node', '--ros-args', '-p', f'urdf_file:={path}'],
+        [sys.executable, '-m', 'ik_node.start', 'ik_node', '--ros-args', '-p', f'urdf_file:={path}'],
         start_new_session=True,
     )
     rclpy.init()

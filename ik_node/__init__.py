@@ -1,9 +1,13 @@
 """ik_node: position-plus-direction inverse kinematics for arms with five joints."""
 
-from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.errors import IkError, InputError, UrdfError
-from ik_node.kinematics.goal import Goal, Solution, Status
-from ik_node.kinematics.solver import IkSolver
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ik_node.kinematics.arm import Arm
+    from ik_node.kinematics.errors import IkError, InputError, UrdfError
+    from ik_node.kinematics.goal import Goal, Solution, Status
+    from ik_node.kinematics.solver import IkSolver
 
 __all__ = [
     'Arm',
@@ -15,3 +19,18 @@ __all__ = [
     'Status',
     'UrdfError',
 ]
+
+_MODULES = {'Arm': 'arm', 'Goal': 'goal', 'IkSolver': 'solver', 'Solution': 'goal', 'Status': 'goal'}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, not before: numba takes a second, see start.py for why that matters."""
+    if name not in __all__:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    value = getattr(import_module(f'ik_node.kinematics.{_MODULES.get(name, "errors")}'), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,16 +17,16 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Running:
-    """A module in a process and session of its own, and what it has said so far."""
+    """A program in a process and session of its own, and what it has said so far."""
 
-    def __init__(self, module: str, *arguments: str) -> None:
+    def __init__(self, name: str, *arguments: str) -> None:
         environment = os.environ | {
             'ROS_DOMAIN_ID': str(new_domain()),
             'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
             'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')]).rstrip(os.pathsep),
         }
         self.process = subprocess.Popen(
-            [sys.executable, '-m', module, *arguments],
+            [sys.executable, '-m', 'ik_node.start', name, *arguments],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -44,7 +44,8 @@ class Running:
     def wait(self, condition: Callable[[], object], what: str) -> None:
         end = time.monotonic() + TIMEOUT
         while not condition():
-            assert time.monotonic() < end, f'waited for {what}; it said:\n{self.said}'
+            in_time = time.monotonic() < end and (self._reader.is_alive() or condition())
+            assert in_time, f'waited for {what}; it said:\n{self.said}'
             time.sleep(0.02)
 
     def wait_said(self, words: str) -> None:
@@ -57,7 +58,7 @@ class Running:
         return code
 
     def children(self) -> dict[str, int]:
-        """Process ids of the nodes that it started, by module."""
+        """Process ids of the nodes that it started, by name."""
         found = {}
         for folder in Path('/proc').iterdir():
             if not folder.name.isdigit():
@@ -68,7 +69,7 @@ class Running:
             except OSError:
                 continue
             if int(parent) == self.process.pid and '-m' in command:
-                found[command[command.index('-m') + 1]] = int(folder.name)
+                found[command[command.index('-m') + 2]] = int(folder.name)
         return found
 
     def end(self) -> None:

@@ -71,7 +71,7 @@ def browser() -> Iterator[Any]:
 def robot(browser: Any) -> Iterator[RobotSide]:
     """ik_node with the seed arm, the viewer, and its page in the browser."""
     urdf_file = f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro'
-    solver = Process('ik_node.ros.node', DOMAIN, '--ros-args', '-p', urdf_file)
+    solver = Process('ik_node', DOMAIN, '--ros-args', '-p', urdf_file)
     try:
         with viewer(DOMAIN) as (process, robot):
             browser.get(f'http://127.0.0.1:{process.port()}')

@@ -1,6 +1,8 @@
 """ik_node as a process: how it ends, and with which exit code."""
 
 import signal
+import time
+from pathlib import Path
 
 import pytest
 from node_harness import arm_urdf
@@ -19,7 +21,7 @@ def node(tmp_path):
             path = tmp_path / 'arm.urdf'
             path.write_text(urdf)
             arguments += ['-p', f'urdf_file:={path}']
-        running.append(Running('ik_node.ros.node', '--ros-args', *arguments))
+        running.append(Running('ik_node', '--ros-args', *arguments))
         return running[-1]
 
     yield start
@@ -35,6 +37,17 @@ def test_a_signal_ends_it_with_exit_code_0(node, number):
     assert running.wait_ended() == 0
     assert 'Traceback' not in running.said
     assert 'leaked' not in running.said
+
+
+@pytest.mark.parametrize('delay', [0.0, 0.2, 0.4, 0.8, 1.2])
+def test_ctrl_c_while_it_starts_ends_it_quietly(node, delay):
+    running = node('tip_link:=tool0')
+    maps = Path(f'/proc/{running.process.pid}/maps')
+    running.wait(lambda: 'llvmlite' in maps.read_text(), 'the first modules')
+    time.sleep(delay)
+    running.process.send_signal(signal.SIGINT)
+    assert running.wait_ended() == 0
+    assert 'Traceback' not in running.said
 
 
 def test_a_signal_while_it_waits_for_an_arm_ends_it_too(node):

@@ -91,7 +91,7 @@ def test_the_pip_lines_bring_what_rosdep_does_not() -> None:
 
 
 def test_the_programs_are_those_of_setup() -> None:
-    programs = re.findall(r"'(\w+) = [\w.]+:main'", SETUP)
+    programs = re.findall(r"'(ik_\w+) = ik_node.start:\1'", SETUP)
     (section,) = re.findall(r'### Programs\n(.*?)\n#', README, re.DOTALL)
     assert sorted(re.findall(r'`(ik_\w+)`', section)) == sorted(programs)
 

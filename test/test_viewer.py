@@ -279,7 +279,7 @@ def test_strange_joint_states_do_no_harm(robot: RobotSide, page: Page, seed: Arm
 def test_tracks_are_chosen_by_name(robot: RobotSide, page: Page) -> None:
     assert set(LABELS) == {'none', *TRACKS}
     page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
-    goals = Process('ik_node.ros.goals', DOMAIN, '--ros-args', '-p', 'track:=spiral')
+    goals = Process('ik_goals', DOMAIN, '--ros-args', '-p', 'track:=spiral')
     try:
         page.wait(lambda: page.control('Target track')['value'] == 'spiral', 'the track of the publisher')
         assert not page.control('Target track')['disabled']
@@ -340,7 +340,7 @@ def test_a_status_from_before_the_arm_is_shown_with_it(robot: RobotSide, page: P
 
 @pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_without_a_traceback(how: signal.Signals) -> None:
-    process = Process('ik_node.viewer.node', DOMAIN + 10, '--ros-args', '-p', 'port:=0')
+    process = Process('ik_viewer', DOMAIN + 10, '--ros-args', '-p', 'port:=0')
     page = Page(process.port())
     page.wait(lambda: 'robot_description' in page.text(), 'the page')
     assert process.end(how) == 0
@@ -360,7 +360,7 @@ def test_it_ends_without_a_traceback(how: signal.Signals) -> None:
 def test_it_says_why_it_cannot_start(parameter: str, words: str) -> None:
     with socket.create_server(('127.0.0.1', 0)) as taken:
         given = parameter.format(taken=taken.getsockname()[1])
-        process = Process('ik_node.viewer.node', DOMAIN + 10, '--ros-args', '-p', given)
+        process = Process('ik_viewer', DOMAIN + 10, '--ros-args', '-p', given)
         assert process.wait() == 1
     assert words in process.said
     assert 'Traceback' not in process.said

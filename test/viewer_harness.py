@@ -49,9 +49,9 @@ def environment(domain: int) -> dict[str, str]:
 class Process:
     """A node of this package in a process of its own; keeps what it says."""
 
-    def __init__(self, module: str, domain: int, *arguments: str) -> None:
+    def __init__(self, name: str, domain: int, *arguments: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, '-m', module, *arguments],
+            [sys.executable, '-m', 'ik_node.start', name, *arguments],
             env=environment(domain),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -204,7 +204,7 @@ class RobotSide:
 def viewer(domain: int, *parameters: str) -> Iterator[tuple[Process, RobotSide]]:
     """The viewer on a free port, and the robot's side, which hears it and is heard."""
     given = [word for parameter in ('port:=0', *parameters) for word in ('-p', parameter)]
-    process = Process('ik_node.viewer.node', domain, '--ros-args', *given)
+    process = Process('ik_viewer', domain, '--ros-args', *given)
     try:
         process.port()
         robot = RobotSide(domain)

@@ -46,12 +46,13 @@ def say(message: str) -> None:
 class Child:
     """A node in a process and a session of its own, so that a Ctrl-C reaches it from here alone, once."""
 
-    def __init__(self, name: str, module: str, parameters: dict[str, Any], folder: Path) -> None:
+    def __init__(self, name: str, parameters: dict[str, Any], folder: Path) -> None:
         self.name = name
         file = folder / f'{name}.yaml'
         file.write_text(yaml.safe_dump({name: {'ros__parameters': parameters}}))
         self._process = subprocess.Popen(
-            [sys.executable, '-m', module, '--ros-args', '--params-file', str(file)], start_new_session=True
+            [sys.executable, '-m', 'ik_node.start', name, '--ros-args', '--params-file', str(file)],
+            start_new_session=True,
         )
 
     @property
@@ -90,8 +91,8 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(args)
 
 
-def plan(options: argparse.Namespace) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return name, module and parameters of every node to start. Raises IkError if the arm is none."""
+def plan(options: argparse.Namespace) -> list[tuple[str, dict[str, Any]]]:
+    """Return name and parameters of every node to start. Raises IkError if the arm is none."""
     path = Path(options.description_file) if options.description_file else share_path(*ARM)
     tool = {
         'tip_link': options.tip_link,
@@ -106,11 +107,11 @@ def plan(options: argparse.Namespace) -> list[tuple[str, str, dict[str, Any]]]:
     goals = {'frame': arm.base_link, 'tool_axis': tool['tool_axis'], 'track': options.track}
     if options.description_file and options.track != NO_TRACK:
         goals |= _placed(arm)
-    nodes = [('ik_node', 'ik_node.ros.node', {**tool, 'robot_description': text})]
+    nodes = [('ik_node', {**tool, 'robot_description': text})]
     if not options.no_viewer:
         page = {'port': options.port, 'mesh_path': str(path.resolve().parent)}
-        nodes.append(('ik_viewer', 'ik_node.viewer.node', {**tool, **page}))
-    nodes.append(('ik_goals', 'ik_node.ros.goals', goals))
+        nodes.append(('ik_viewer', {**tool, **page}))
+    nodes.append(('ik_goals', goals))
     return nodes
 
 
@@ -234,9 +235,9 @@ def run(options: argparse.Namespace) -> int:
     children: list[Child] = []
     with tempfile.TemporaryDirectory(prefix='ik_demo_') as folder:
         try:
-            for name, module, parameters in nodes:
+            for name, parameters in nodes:
                 say(f'starting {name}')
-                children.append(Child(name, module, parameters, Path(folder)))
+                children.append(Child(name, parameters, Path(folder)))
             code = watch(children, stop, None if options.no_viewer else options.port)
         finally:
             say('stopping')
@@ -256,9 +257,3 @@ def main(args: Sequence[str] | None = None) -> int:
     except IkError as error:
         print(f'ik_demo: {error}', file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main())

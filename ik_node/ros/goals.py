@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from geometry_msgs.msg import PoseStamped
@@ -58,7 +57,3 @@ class GoalsNode(ClosableNode):
 def main() -> int:
     """Run ik_goals."""
     return run('ik_goals', GoalsNode)
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import math
-import sys
 import threading
 import time
 import traceback
@@ -387,7 +386,3 @@ class IkNode(ClosableNode):
 def main() -> int:
     """Run ik_node."""
     return run('ik_node', IkNode)
-
-
-if __name__ == '__main__':
-    sys.exit(main())

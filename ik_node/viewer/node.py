@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -327,7 +326,3 @@ def _number(text: str) -> float:
 def main() -> int:
     """Run ik_viewer."""
     return run('ik_viewer', ViewerNode)
-
-
-if __name__ == '__main__':
-    sys.exit(main())
