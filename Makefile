@@ -38,7 +38,6 @@ bench: $(READY)  ## Measure the solver beside its peers; BENCH='success --scale 
 	@$(RUN) -m benchmarks.bench $(BENCH)
 
 compare: $(READY)  ## Measure the methods of descent side by side, and rewrite docs/methods.md and its plots
-	@$(RUN) -m pip install --quiet --editable '.[compare]'
 	@$(RUN) -m benchmarks.compare $(COMPARE)
 
 clean:  ## Remove .venv and everything that was built

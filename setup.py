@@ -32,11 +32,13 @@ setup(
     python_requires='>=3.10',
     install_requires=[
         'lxml>=4.8',
+        'matplotlib>=3.5',
         'numba>=0.57',
         'numpy>=1.22',
         'pyyaml>=5.4',
         'ruckig>=0.12.2',
         'scipy>=1.9',
+        'tqdm>=4.62',
         'transforms3d>=0.4.1',
         'trimesh>=4.6',
         'viser>=1.1',
@@ -55,7 +57,6 @@ setup(
             'ros-jazzy-std-srvs',
             'ros-jazzy-visualization-msgs',
         ],
-        'compare': ['matplotlib>=3.5', 'tqdm>=4.62'],
         # What ruff and mypy object to changes from release to release, hence the upper bounds.
         'test': [
             'catkin-pkg',
@@ -75,6 +76,7 @@ setup(
             'ik_goals = ik_node.start:ik_goals',
             'ik_demo = ik_node.start:ik_demo',
             'ik_inspect = ik_node.start:ik_inspect',
+            'ik_reach = ik_node.start:ik_reach',
             'ik_solve = ik_node.start:ik_solve',
         ]
     },

@@ -54,6 +54,11 @@ def ik_inspect() -> int:
     return _run('ik_node.cli.inspect', INTERRUPTED)
 
 
+def ik_reach() -> int:
+    """Draw where an arm reaches."""
+    return _run('ik_node.cli.reach', INTERRUPTED)
+
+
 def ik_solve() -> int:
     """Solve a goal."""
     return _run('ik_node.cli.solve', INTERRUPTED)

@@ -12,9 +12,6 @@ from ik_node.kinematics.solver import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 
-pytest.importorskip('matplotlib', reason='make compare brings matplotlib')
-pytest.importorskip('tqdm', reason='make compare brings tqdm')
-
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory) -> Path:

@@ -157,6 +157,11 @@ class Arm:
         frames = self.frames(q)
         return frames[-3], frames[-2]
 
+    def skeleton(self, q: ArrayLike) -> Vector:
+        """Return the places (m + 1, 3) [m] of the chain's joints and of the tool point in the base frame."""
+        count = len(self.joints)
+        return self.frames(q)[count : 2 * count + 1]
+
     def jacobian(self, q: ArrayLike) -> Vector:
         """Return (6, n): rows 0-2 d(tool point)/dq [m/rad or 1], rows 3-5 d(tool axis)/dq [1/rad or 1/m]."""
         out = np.empty((self.n, 6))

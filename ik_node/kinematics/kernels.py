@@ -1439,6 +1439,97 @@ def solve_many(
             )
 
 
+# --- reachability ------------------------------------------------------------------------------------
+
+LATER_STARTS = 3  # times as many random starts before a place counts as out of reach
+ATTEMPTS = 3  # at a direction, each from the configuration nearest to it
+APART = 0.5  # rad or m: of those that differ by so much from the ones tried before
+
+
+@compiled
+def mark(axis, directions, cosine, reached):
+    """Mark in reached (k,) the directions (k, 3) whose angle to axis (3,) has at least this cosine."""
+    for k in range(directions.shape[0]):
+        if axis[0] * directions[k, 0] + axis[1] * directions[k, 1] + axis[2] * directions[k, 2] >= cosine:
+            reached[k] = True
+
+
+@compiled
+def nearest_apart(table, count, direction, tried):
+    """Find the row of table (count, n + 3) whose axis (last three) is nearest to direction (3,).
+
+    Rows that differ by less than APART from a row in tried (t,) are passed over. Returns (row, cosine
+    of the angle); row -1 where none is left.
+    """
+    n = table.shape[1] - 3
+    best, nearest = -1, -2.0
+    for i in range(count):
+        dot = table[i, n] * direction[0] + table[i, n + 1] * direction[1] + table[i, n + 2] * direction[2]
+        if dot <= nearest:
+            continue
+        apart = True
+        for t in range(tried.shape[0]):
+            gap = 0.0
+            for j in range(n):
+                gap = max(gap, abs(table[i, j] - table[tried[t], j]))
+            apart = apart and gap > APART
+        if apart:
+            best, nearest = i, dot
+    return best, nearest
+
+
+@compiled
+def attainable(joints, tool, limits, settings, place, directions, cosine, starts, state, table, reached):
+    """Mark in reached (k,) the directions (k, 3) that the tool axis can take with the tool at place (3,).
+
+    cosine: of the angle by which a direction may be missed. Configurations at place are collected in
+    table (starts + ATTEMPTS k, n + 3) with their tool axes: first from random starts; then each
+    direction not met yet is tried from those with the nearest axes, as a small penalty beside the
+    position, which a last descent makes exact again. Returns whether the place can be reached at all.
+    """
+    n = limits.shape[1]
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    work = np.empty((3 * n + 4, max(n, 6)))
+    goal, q, middle = np.full(9, nan), np.empty(n), np.zeros(n)
+    tried = np.empty((directions.shape[0], ATTEMPTS), dtype=np.int64)
+    axis = frames[2 * joints.shape[0] + 1]
+    least = settings[0] * settings[0]
+    for i in range(n):
+        if isfinite(limits[1, i] - limits[0, i]):
+            middle[i] = 0.5 * (limits[0, i] + limits[1, i])
+    reached[:] = False
+    goal[:3] = place
+    count = 0
+    for start in range(LATER_STARTS * starts):
+        if count > 0 and start >= starts:
+            break
+        perturb(middle, limits, 1.0, state, q)
+        descend_lm(joints, tool, limits, goal, settings, FIRST_DAMPING, q, frames, work)
+        if squared_errors(joints, frames, goal)[0] <= least:
+            table[count, :n], table[count, n:] = q, axis
+            mark(axis, directions, cosine, reached)
+            count += 1
+    for attempt in range(ATTEMPTS):
+        for k in range(directions.shape[0]):
+            if reached[k]:
+                continue
+            row, nearest = nearest_apart(table, count, directions[k], tried[k, :attempt])
+            tried[k, attempt] = max(row, 0)
+            if row < 0:
+                continue
+            q[:] = table[row, :n]
+            goal[3:6] = directions[k]
+            descend_lm(joints, tool, limits, goal, settings, FIRST_DAMPING, q, frames, work)
+            goal[3:6] = nan
+            descend_lm(joints, tool, limits, goal, settings, FIRST_DAMPING, q, frames, work)
+            dot = axis[0] * directions[k, 0] + axis[1] * directions[k, 1] + axis[2] * directions[k, 2]
+            if squared_errors(joints, frames, goal)[0] <= least and dot > nearest:
+                table[count, :n], table[count, n:] = q, axis
+                mark(axis, directions, cosine, reached)
+                count += 1
+    return count > 0
+
+
 # --- paths -------------------------------------------------------------------------------------------
 
 SMALLEST_SHARE = 1.0 / 4096.0  # of a step: where even this is no smooth motion, the branch has ended

@@ -1,0 +1,79 @@
+"""The picture of ik_reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import PercentFormatter
+
+from ik_node.kinematics.arm import Arm
+from ik_node.kinematics.goal import Vector
+
+if TYPE_CHECKING:
+    from ik_node.cli.reach import Slice
+
+NOTHING = '#eeeeee'  # where the tool point cannot be
+ARM = '#d62728'
+
+
+def draw(arm: Arm, slices: Sequence[Slice], shares: Vector, within: float) -> Figure:
+    """Draw slices side by side; shares (N,) of directions at all their places in order, NaN out of reach."""
+    widths = [len(plane.across_values) for plane in slices]
+    figure = Figure(figsize=(13, 6.8), layout='constrained')
+    axes = figure.subplots(1, len(slices), gridspec_kw={'width_ratios': widths})
+    figure.suptitle(
+        f'{arm.name}: tool point of {arm.tip_link}, tool axis '
+        f'({", ".join(f"{value:g}" for value in arm.tool_axis)}), {arm.effective_dof} effective DoF',
+        fontweight='bold',
+    )
+    reached = shares[~np.isnan(shares)]
+    # On the line of joint 1 an arm may take all directions, elsewhere few: single places set no scale.
+    most = max(min(reached.max(), 2 * np.percentile(reached, 90)), 0.01) if len(reached) else 1.0
+    at = 0
+    for plane, panel in zip(slices, axes, strict=True):
+        shape = len(plane.up_values), len(plane.across_values)
+        values = shares[at : at + shape[0] * shape[1]].reshape(shape)
+        at += values.size
+        mesh = panel.pcolormesh(
+            plane.across_values,
+            plane.up_values,
+            np.ma.masked_invalid(values),
+            shading='nearest',
+            cmap='viridis',
+            vmin=0.0,
+            vmax=most,
+            rasterized=True,
+        )
+        _draw_arm(panel, arm, plane)
+        panel.set_title(plane.name)
+        panel.set_xlabel(f'{"xyz"[plane.across]} [m]')
+        panel.set_ylabel(f'{"xyz"[plane.up]} [m]')
+        panel.set_aspect('equal')
+        panel.set_facecolor(NOTHING)
+    figure.legend(
+        handles=[*axes[0].get_legend_handles_labels()[0], Patch(color=NOTHING, label='out of reach')],
+        loc='outside lower center',
+        ncols=3,
+        frameon=False,
+    )
+    figure.colorbar(
+        mesh,
+        ax=axes,
+        shrink=0.85,
+        extend='max' if len(reached) and reached.max() > most else 'neither',
+        format=PercentFormatter(1.0, decimals=0 if most > 0.06 else 1),
+        label=f'share of all directions that the tool axis can take (within {math.degrees(within):g}°)',
+    )
+    return figure
+
+
+def _draw_arm(panel, arm: Arm, plane: Slice) -> None:  # type: ignore[no-untyped-def]  # matplotlib has no types
+    """Draw the arm in its mid-range configuration as a line through its joints, seen along the third axis."""
+    points = arm.skeleton(arm.middle)[:, [plane.across, plane.up]]
+    panel.plot(*points.T, '-o', color=ARM, linewidth=2.5, markersize=5, alpha=0.8, label='arm, mid-range')
+    panel.plot(*points[-1], 'o', color='white', markeredgecolor=ARM, markersize=6, label='tool point')
