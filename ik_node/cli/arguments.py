@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -37,6 +39,8 @@ def tool_axis(text: str) -> tuple[float, ...]:
 def arm_parser(description: str) -> argparse.ArgumentParser:
     """Return a parser that knows the arguments of an arm."""
     parser = argparse.ArgumentParser(description=description)
+    # Before Python 3.14 argparse takes -1e-3 for an option.
+    parser._negative_number_matcher = re.compile(r'-(\d|\.\d|inf|nan)')
     parser.add_argument('description_file', help='.urdf or .xacro file of the robot')
     parser.add_argument(
         '--tip-link', help='link that carries the tool (default: tool0, else the end of the longest chain)'
@@ -75,10 +79,15 @@ def read_arm(arguments: argparse.Namespace) -> Arm:
 def run(script: Callable[..., int], *given: Any) -> int:
     """Run a script; an error of ik_node becomes one line and exit code 2, Ctrl-C exit code 130."""
     try:
-        return script(*given)
+        code = script(*given)
+        sys.stdout.flush()
+        return code
     except IkError as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print('stopped', file=sys.stderr)
         return 130
+    except BrokenPipeError:  # whoever read the output has seen enough, as "| head" does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

@@ -19,13 +19,8 @@ from ik_node.kinematics.solver import IkSolver
 def main(given: Sequence[str] | None = None) -> int:
     """Return 0 if the goal was solved, 1 if not, 2 for a file or a call that is wrong."""
     parser = arm_parser('Solve position-plus-direction IK for one goal.')
-    parser.add_argument(
-        'position',
-        type=float,
-        nargs=3,
-        metavar=('X', 'Y', 'Z'),
-        help='place of the tool point [m], base frame',
-    )
+    for axis in 'xyz':
+        parser.add_argument(axis, type=float, help='place of the tool point [m], base frame')
     parser.add_argument(
         '--direction',
         type=float,
@@ -46,7 +41,7 @@ def _solve(arguments: argparse.Namespace) -> int:
     direction = arguments.direction
     if direction is not None and any(direction):
         direction = np.array(direction) / np.linalg.norm(direction)
-    goal = Goal(arguments.position, direction)
+    goal = Goal((arguments.x, arguments.y, arguments.z), direction)
     solution = solver.solve(goal, arguments.seed)
     every = solver.solve_all(goal, arguments.seed) if solution.solved else []
     if arguments.json:
@@ -93,7 +88,7 @@ def _as_text(arm: Arm, solution: Solution, every: Sequence[Solution]) -> list[st
         *_table(arm, solution if not every else None, every),
     ]
     if any(answer.self_motion for answer in every):
-        lines.append('Each stands for a family: the arm can move without moving the tool.')
+        lines.append('A solution here is one of a family: the arm can move without moving the tool.')
     return lines
 
 
