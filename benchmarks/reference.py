@@ -23,7 +23,7 @@ HASTY = (30, 1e-3, 4)  # for brute force, where the next start is better than a 
 # Of the direction against the position, relative to the reach: a falling penalty finds the least
 # position error first and then the least direction error that it leaves.
 WEIGHTS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
-POSITION_SLACK = 2e-7  # [m] by which a best effort's position error may exceed the least one found
+POSITION_SLACK = 1e-9  # [m] by which it may exceed the least found: 3e-9 m buy a stretched arm 1e-3 rad
 
 compiled = njit(cache=True, error_model='numpy', nogil=True)
 

@@ -15,7 +15,8 @@ from benchmarks.tables import Table, heading, percent
 from ik_node import Goal, IkSolver, Solution, Status
 
 GOALS = 100_000
-EFFORTS = 12
+EFFORTS = 20
+TIMED = 200  # calls of solve per arm
 RESTARTS = 2000
 CHECKED = 20
 POSITION, DIRECTION = 1e-6, 1e-4  # [m], [rad] by which a best effort may be worse than the reference's
@@ -25,7 +26,7 @@ BEYOND = 1e-3  # [m]
 def run(tasks: list[Task], scale: float) -> None:
     """Print the verdicts, then the best efforts."""
     verdicts(tasks, math.ceil(GOALS * scale / len(tasks)))
-    efforts([task for task in tasks if task.arm.n == 5], max(3, round(EFFORTS * scale)))
+    efforts(tasks, max(4, round(EFFORTS * scale)))
 
 
 def verdicts(tasks: list[Task], count: int) -> None:
@@ -34,15 +35,17 @@ def verdicts(tasks: list[Task], count: int) -> None:
     heading(
         'Verdicts',
         f"""For each of {len(tasks)} arms {count} goals beyond reach, further from the first joint than all
-        lengths added up; {count} reachable goals by FK; {some} reachable positions with a random direction.
-        Wrong: called solved but not so by the FK of this benchmark; reachable and called unreachable; called
-        unreachable, but met by one of {RESTARTS} restarts of an independent solver (the first {CHECKED} such
-        goals are checked). Time: microseconds of the median call for a goal beyond reach.""",
+        lengths added up; {count} reachable goals by FK; {some} reachable positions with a random direction;
+        one solve_batch each. Wrong: called solved but not so by the FK of this benchmark; beyond reach and
+        called solved; reachable and called unreachable; called unreachable, but met by one of {RESTARTS}
+        restarts of an independent solver (the first {CHECKED} such goals are checked). Time: microseconds
+        of the median solve call, of {TIMED}, for a goal beyond reach.""",
     )
     kinds = [
         f'{kind} {verdict}' for kind in ('beyond:', 'reachable:', 'any:') for verdict in ('solved', 'refused')
     ]
     table = Table('arm'.ljust(26), *kinds, 'wrong', 'time')
+    total = np.zeros(4, dtype=int)
     for task in tasks:
         solver = solver_for(task.arm)
         positions, directions, _ = task.goals(count, seed=4)
@@ -52,19 +55,26 @@ def verdicts(tasks: list[Task], count: int) -> None:
             (positions, directions),
             (positions[:some], turned[:some]),
         ]
-        cells, wrong, times = [], 0, []
+        cells, wrong = [], 0
         for goals in runs:
-            solutions, taken = solve(solver, *goals)
-            times.append(np.median(taken))
-            solved, refused = having(solutions, Status.SOLVED), having(solutions, Status.UNREACHABLE)
-            cells += [percent(solved), percent(refused)]
-            q = np.array([solution.q for solution in solutions])
-            wrong += np.count_nonzero(solved & ~task.good(q, *goals))
-            if goals is runs[1]:
+            found = solver.solve_batch(*goals)
+            refused = found.status == Status.UNREACHABLE
+            cells += [percent(found.solved), percent(refused)]
+            wrong += np.count_nonzero(found.solved & ~task.good(found.q, *goals))
+            if goals is runs[0]:
+                wrong += np.count_nonzero(found.solved)
+            elif goals is runs[1]:
                 wrong += np.count_nonzero(refused)
-            elif goals is runs[2]:
+            else:
                 wrong += refuted(task, positions[:some][refused], turned[:some][refused])
-        table.row(task.name, *cells, wrong, f'{1e6 * times[0]:.1f}')
+        _, times = solve(solver, *(part[:TIMED] for part in runs[0]))
+        table.row(task.name, *cells, wrong, f'{1e6 * np.median(times):.1f}')
+        total += np.array([*map(len, (positions, positions, turned[:some])), wrong])
+    beyond, reachable, any_direction, wrong = total
+    print(
+        f'\n{beyond} goals beyond reach, {reachable} reachable ones, {any_direction} of any direction: '
+        f'{wrong} wrong verdicts'
+    )
 
 
 def refuted(task: Task, positions: Array, directions: Array) -> int:
@@ -81,11 +91,6 @@ def solve(solver: IkSolver, positions: Array, directions: Array) -> tuple[list[S
         solutions.append(solver.solve(goal))
         times.append(perf_counter() - start)
     return solutions, times
-
-
-def having(solutions: list[Solution], status: Status) -> Array:
-    """Whether each solution has the status."""
-    return np.array([solution.status is status for solution in solutions])
 
 
 def random_directions(count: int) -> Array:
@@ -106,22 +111,26 @@ def efforts(tasks: list[Task], count: int) -> None:
     """Print how much worse the best efforts are than the best of many restarts of the reference."""
     heading(
         'Best effort',
-        f"""{count} goals per arm, a third each: a reachable position with a random direction, a position
-        beyond reach, a position {1e3 * BEYOND:g} mm beyond reach. Reference: the best of {RESTARTS} restarts
+        f"""{count} goals per arm with random directions, a quarter each: at a reachable position, beyond
+        reach, {1e3 * BEYOND:g} mm beyond reach, anywhere nearer. Reference: the best of {RESTARTS} restarts
         of an independent solver, position first, then direction. Excess: by how much ik_node's error is
         larger, the worst over all goals (negative: better in all); a direction is compared where the
         positions agree. Good: within {POSITION:g} m and {DIRECTION:g} rad. Time: microseconds of the median
         call.""",
     )
+    total, worst = np.zeros(2, dtype=int), np.full(2, -np.inf)
     table = Table('arm'.ljust(26), 'goals', 'good', 'position excess', 'direction excess', 'time')
     for task in tasks:
         reference, solver = Reference(task), solver_for(task.arm)
         positions, _, _ = task.goals(count, seed=7)
         turned = random_directions(count)
         far = outside(task, positions)
-        third = count // 3
-        positions[third:] = far[third:]
-        positions[2 * third :] = just_beyond(task, reference, far[2 * third :], turned[2 * third :])
+        quarter = count // 4
+        positions[quarter:] = far[quarter:]
+        some = slice(2 * quarter, 3 * quarter)
+        positions[some] = just_beyond(task, reference, far[some], turned[some])
+        inward = np.random.default_rng(8).uniform(size=(count - 3 * quarter, 1)) ** (1 / 3)
+        positions[3 * quarter :] += (inward - 1.0) * (far[3 * quarter :] - task.chain.first)
         best = functools.partial(reference.best_effort, restarts=RESTARTS)
         least, angles, _ = zip(*in_threads(best, positions, turned), strict=True)
         solutions, times = solve(solver, positions, turned)
@@ -138,6 +147,12 @@ def efforts(tasks: list[Task], count: int) -> None:
             f'{direction_excess[compared].max(initial=-np.inf):.1e}',
             f'{1e6 * np.median(times):.0f}',
         )
+        total += [count, np.count_nonzero(good)]
+        worst = np.maximum(worst, [position_excess.max(), direction_excess[compared].max(initial=-np.inf)])
+    print(
+        f'\n{total[1]} of {total[0]} good; worst position excess {worst[0]:.1e} m, '
+        f'direction excess {worst[1]:.1e} rad'
+    )
 
 
 def just_beyond(task: Task, reference: Reference, far: Array, directions: Array) -> Array:

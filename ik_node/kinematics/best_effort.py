@@ -10,7 +10,7 @@ import numpy as np
 
 from ik_node.kinematics import kernels
 from ik_node.kinematics.annealing import Annealing
-from ik_node.kinematics.arm import Arm, frozen
+from ik_node.kinematics.arm import frozen
 from ik_node.kinematics.closed_form import ClosedForm, Family
 from ik_node.kinematics.goal import Goal, Vector
 
@@ -20,6 +20,7 @@ STARTS = 64  # of the numeric way
 STARTS_PER_CHECK = 8  # between two looks at the clock, a quarter of a millisecond
 FAR = 1e6  # times the reach: goals further off are drawn in to here, where squares stay finite
 TABLE = 24  # rows that the formula may fill
+OUT_OF_REACH = 20  # rows for a goal beyond reach, where the position leaves few minima
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +44,13 @@ class BestEffort:
     compromise [m/rad]: minimise position_error^2 + (compromise * direction_error)^2 instead.
     """
 
-    def __init__(self, arm: Arm, form: ClosedForm | None, random_seed: int, compromise: float | None) -> None:
+    def __init__(self, search: Annealing, form: ClosedForm | None, compromise: float | None) -> None:
+        """search: what it knows about arm and task is used here too."""
+        arm = search.arm
         self.arm = arm
+        self.search = search
         self.form = form if form is not None and form.family is not Family.WRIST else None
         self.compromise = compromise
-        self.random_seed = random_seed
         reach = min(max(arm.reach, 1e-3), 1e3)
         if compromise is None:
             self._wide, self._narrow = reach * np.array(WIDE), reach * np.array(NARROW)
@@ -61,12 +64,18 @@ class BestEffort:
         self.endless = frozen(np.where(arm.period > 0.0, [[-math.inf], [math.inf]], arm.limits))
 
     def find(
-        self, goal: Goal, seed: Vector, found: Vector, deadline: float = math.inf, endless: bool = False
+        self,
+        goal: Goal,
+        seed: Vector,
+        found: Vector,
+        deadline: float = math.inf,
+        beyond: bool = False,
+        endless: bool = False,
     ) -> Effort:
         """Return the best effort for goal near seed (n,); found (n,) is one more place to start from.
 
-        deadline: time.perf_counter() after which the numeric way starts no more descents. endless: as if
-        hinges had no limits.
+        deadline: time.perf_counter() after which the numeric way starts no more descents. beyond: the
+        position is known to be out of reach. endless: as if hinges had no limits.
         """
         arm, packed = self.arm, self._drawn_in(goal)
         limits, opened = (self.endless, self.endless) if endless else (arm.limits, self._opened)
@@ -87,6 +96,21 @@ class BestEffort:
                 table,
                 errors,
             )
+        elif beyond and self.compromise is None:
+            table, errors = np.empty((OUT_OF_REACH, arm.n)), np.empty((OUT_OF_REACH, 2))
+            count = kernels.stretch_out(
+                arm.joints,
+                arm.tool,
+                opened,
+                packed,
+                self._narrow,
+                self.search.table,
+                self.search.weight,
+                np.array([seed, found]),
+                table,
+                errors,
+            )
+            kernels.turn_back(limits, arm.period, seed, table, count)
         else:
             table, errors, count = self._scatter(packed, limits, opened, np.array([seed, found]), deadline)
         if self.compromise is not None:
@@ -103,7 +127,7 @@ class BestEffort:
         arm = self.arm
         table, errors = np.empty((STARTS + 1, arm.n)), np.empty((STARTS + 1, 2))
         marks = np.empty((2, STARTS, arm.n))
-        state = np.array([self.random_seed], dtype=np.uint64)
+        state = np.array([self.search.random_seed], dtype=np.uint64)
         count, step = 0, STARTS if deadline == math.inf else STARTS_PER_CHECK
         for first in range(0, STARTS, step):
             count = kernels.scatter(
@@ -143,8 +167,7 @@ class OwnBestEffort(BestEffort):
 
     def __init__(self, search: Annealing) -> None:
         """search: of the method."""
-        super().__init__(search.arm, None, search.random_seed, None)
-        self._search = search
+        super().__init__(search, None, None)
 
     def find(
         self,
@@ -152,9 +175,9 @@ class OwnBestEffort(BestEffort):
         seed: Vector,  # noqa: ARG002 - the search has been there
         found: Vector,
         deadline: float = math.inf,  # noqa: ARG002
+        beyond: bool = False,
         endless: bool = False,  # noqa: ARG002
     ) -> Effort:
         """As BestEffort.find, by the descents of the method from found (n,) on."""
         q = found.copy()
-        out_of_reach = math.dist(goal.position, self.arm.joints[0, 3:6]) > self.arm.reach
-        return Effort(q, *self._search.approach(goal, q, out_of_reach), None)
+        return Effort(q, *self.search.approach(goal, q, beyond), None)

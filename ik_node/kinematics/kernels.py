@@ -1812,6 +1812,7 @@ def approach(joints, tool, limits, goal, settings, weights, starts, most, state,
 
 EQUAL = 1e-6  # m and rad: best efforts whose errors differ by less are equally good
 SAME_BASIN = 0.02  # rad or m: two first descents that end this near go on to the same minimum
+LOOKS, APART = 64, 0.3  # known configurations looked at; rad or m by which those taken differ
 FULL_TURN = 2.0 * pi
 
 
@@ -2019,6 +2020,83 @@ def refine(joints, tool, limits, goal, ladder, first, q, frames, work):
 
 
 @compiled
+def refine_together(joints, tool, limits, goal, ladder, table, errors, count, frames, work):
+    """As refine, for count rows of table (k, n) weight by weight; returns how many are left, all in errors.
+
+    Rows are dropped that come to where another row is, and those that cannot become the best: the
+    penalty form at a minimum rises as its weight falls no less than the direction's part allows, so the
+    position error will not fall below sqrt(position^2 - weight^2 (pi^2 - direction^2)).
+    """
+    last = ladder.shape[0] - 1
+    for k in range(ladder.shape[0]):
+        least = inf
+        for row in range(count):
+            share = 1e-8 if k == last else 1e-5
+            descend_newton(joints, tool, limits, goal, ladder[k], share, table[row], frames, work)
+            errors[row, 0], errors[row, 1] = goal_errors(joints, frames, goal)
+            least = min(least, errors[row, 0])
+        if k == last:
+            break
+        square = 0.0 if isnan(goal[3]) else ladder[k] * ladder[k]
+        kept = 0
+        for row in range(count):
+            position, direction = errors[row, 0], errors[row, 1]
+            bound = position * position - square * (pi * pi - direction * direction)
+            seen = bound > (least + EQUAL) ** 2
+            for i in range(kept):
+                seen = seen or apart(table[i], table[row]) < SAME_BASIN
+            if not seen:
+                table[kept] = table[row]
+                errors[kept] = errors[row]
+                kept += 1
+        count = kept
+    return count
+
+
+@compiled
+def apart(a, b):
+    """Largest difference between two configurations (n,)."""
+    gap = 0.0
+    for i in range(a.shape[0]):
+        gap = max(gap, abs(a[i] - b[i]))
+    return gap
+
+
+@compiled
+def stretch_out(joints, tool, limits, goal, ladder, known, weight, given, table, errors):
+    """Best efforts for a goal that is out of reach, from the configurations given (k, n) and known ones.
+
+    known (n + 6, K): a table as tabulate writes it, with its weight; of the configurations nearest to the
+    goal those are taken that are APART from each other. Fills table (k, n) and errors (k, 2) [m, rad] but for
+    one row at most; returns the number of rows.
+    """
+    n, m = limits.shape[1], joints.shape[0]
+    frames = np.empty((2 * m + 3, 3))
+    work = np.empty((2 * n + 6 + m, max(n, 13)))
+    distances = np.empty(known.shape[1])
+    measure(known, goal, weight, distances)
+    count = given.shape[0]
+    table[:count] = given
+    for _ in range(LOOKS):
+        nearest = distances.argmin()
+        distances[nearest] = inf
+        q = table[count]
+        q[:] = known[:n, nearest]
+        new = True
+        for k in range(given.shape[0], count):
+            new = new and apart(table[k], q) > APART
+        count += new
+        if count == table.shape[0] - 1:
+            break
+    count = refine_together(joints, tool, limits, goal, ladder, table, errors, count, frames, work)
+    table[count] = given[0]  # what is best already stays as it is
+    errors[count, 0], errors[count, 1] = refine(
+        joints, tool, limits, goal, ladder, ladder.shape[0] - 1, table[count], frames, work
+    )
+    return count + 1
+
+
+@compiled
 def choose(errors, table, count, seed):
     """Index of the best of count rows: least position error, then direction error, then nearest to seed.
 
@@ -2035,9 +2113,7 @@ def choose(errors, table, count, seed):
     best, least = -1, inf
     for k in range(count):
         if errors[k, 0] <= nearest + EQUAL and errors[k, 1] <= least_turn + EQUAL:
-            move = 0.0
-            for i in range(seed.shape[0]):
-                move = max(move, abs(table[k, i] - seed[i]))
+            move = apart(table[k], seed)
             if move < least:
                 best, least = k, move
     return best
@@ -2091,10 +2167,7 @@ def scatter(joints, tool, limits, goal, wide, narrow, given, first, last, state,
         marks[side, start // 2] = q
         seen = False
         for k in range(start // 2):
-            gap = 0.0
-            for i in range(n):
-                gap = max(gap, abs(marks[side, k, i] - q[i]))
-            seen = seen or gap < SAME_BASIN
+            seen = seen or apart(marks[side, k], q) < SAME_BASIN
         if seen:
             continue
         errors[count, 0], errors[count, 1] = refine(joints, tool, limits, goal, ladder, 1, q, frames, work)
@@ -2507,12 +2580,15 @@ def parallel_effort(joints, tool, limits, opened, period, form, goal, narrow, se
         settled = False
         count = nearest_places(form, limits, goal, plane, l1, l2, near, scratch, table, errors)
     if not settled:
-        table[count], table[count + 1] = found, near
-        count += 2
-    for k in range(kept, count):
-        # What is best already stays as it is: the seed skips the weights that would move it.
-        begin = 0 if k < count - 1 else narrow.shape[0] - 1
-        errors[k, 0], errors[k, 1] = refine(joints, tool, opened, goal, narrow, begin, table[k], frames, work)
+        table[count] = found
+        count = kept + refine_together(
+            joints, tool, opened, goal, narrow, table[kept:], errors[kept:], count + 1 - kept, frames, work
+        )
+        table[count] = near  # what is best already stays as it is: no weights that would move it
+        errors[count, 0], errors[count, 1] = refine(
+            joints, tool, opened, goal, narrow, narrow.shape[0] - 1, table[count], frames, work
+        )
+        count += 1
     turn_back(limits, period, near, table, count)
     return count, in_place
 

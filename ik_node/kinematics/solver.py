@@ -97,7 +97,7 @@ class IkSolver:
             random_seed,
         )
         self._best_effort = (
-            BestEffort(arm, self.closed_form, random_seed, compromise)
+            BestEffort(self._search, self.closed_form, compromise)
             if method == 'lm'
             else OwnBestEffort(self._search)
         )
@@ -117,7 +117,8 @@ class IkSolver:
         goal = Goal(*self.arm.fk(q), lateral=self.arm.frames(q)[-1])
         self.solve(goal)
         self._search.search(goal, q.copy(), 0.0)
-        effort = self._best_effort.find(goal, q, q)
+        for beyond in (False, True):
+            effort = self._best_effort.find(goal, q, q, beyond=beyond)
         self._refusal.reason(goal, q, effort, self._refusal.near_miss(goal, q))
 
     def _start(self, seed: ArrayLike | None) -> Vector:
@@ -189,7 +190,7 @@ class IkSolver:
         elif not proven:
             found = self._search.search(goal, q, start, FEW_RESTARTS if by_place else None)
         if not found.solved:
-            effort = self._best_effort.find(goal, seed, q, start + self._search.time_budget)
+            effort = self._best_effort.find(goal, seed, q, start + self._search.time_budget, proven)
             if self._search.met(effort.position_error, effort.direction_error):
                 found = Found(True, effort.position_error, effort.direction_error, found.restarts)
                 q = effort.q
