@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 import pytest
 from cases import AXES, Case, shared_cases, shipped_cases
@@ -167,3 +174,43 @@ DOWN = [[0.0, 0.0, -1.0], [0.0, 0.0, -1.0]]
 def test_bad_input_is_refused_with_one_clear_error(arguments, message):
     with pytest.raises(InputError, match=message):
         new_solver(arm_of('seed_arm')).solve_batch(*arguments)
+
+
+ENDLESS = """
+import sys
+import numpy as np
+from ik_node import Arm, IkSolver
+arm = Arm.from_file(sys.argv[1])
+solver = IkSolver(arm, restarts=100)
+rng = np.random.default_rng(0)
+positions = np.array([arm.fk(q)[0] for q in arm.sample(rng, 3000)])
+directions = rng.normal(size=(3000, 3))  # at random: out of reach, so each takes its time
+directions /= np.linalg.norm(directions, axis=1)[:, None]
+print('at work', flush=True)
+solver.solve_batch(np.tile(positions, (200, 1)), np.tile(directions, (200, 1)), workers=int(sys.argv[2]))
+print('finished')
+"""
+
+
+@pytest.mark.parametrize('workers', [1, 2])
+def test_ctrl_c_stops_a_batch(workers):
+    """Half a million goals that cannot be met would take many minutes."""
+    path = Path(__file__).resolve().parents[1] / 'urdf' / 'so101_like.urdf.xacro'
+    process = subprocess.Popen(
+        [sys.executable, '-c', ENDLESS, path, str(workers)],
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join([str(path.parents[1]), *sys.path])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout.readline() == 'at work\n'
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=100)
+    finally:
+        process.kill()
+        process.wait()
+    assert said == ''
+    assert errors.rstrip().endswith('KeyboardInterrupt')
