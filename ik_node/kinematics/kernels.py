@@ -1443,7 +1443,7 @@ def solve_many(
 
 LATER_STARTS = 3  # times as many random starts before a place counts as out of reach
 ATTEMPTS = 3  # at a direction, each from the configuration nearest to it
-APART = 0.5  # rad or m: of those that differ by so much from the ones tried before
+ANOTHER = 0.5  # rad or m: of those that differ by so much from the ones tried before
 
 
 @compiled
@@ -1458,7 +1458,7 @@ def mark(axis, directions, cosine, reached):
 def nearest_apart(table, count, direction, tried):
     """Find the row of table (count, n + 3) whose axis (last three) is nearest to direction (3,).
 
-    Rows that differ by less than APART from a row in tried (t,) are passed over. Returns (row, cosine
+    Rows that differ by less than ANOTHER from a row in tried (t,) are passed over. Returns (row, cosine
     of the angle); row -1 where none is left.
     """
     n = table.shape[1] - 3
@@ -1467,13 +1467,13 @@ def nearest_apart(table, count, direction, tried):
         dot = table[i, n] * direction[0] + table[i, n + 1] * direction[1] + table[i, n + 2] * direction[2]
         if dot <= nearest:
             continue
-        apart = True
+        another = True
         for t in range(tried.shape[0]):
             gap = 0.0
             for j in range(n):
                 gap = max(gap, abs(table[i, j] - table[tried[t], j]))
-            apart = apart and gap > APART
-        if apart:
+            another = another and gap > ANOTHER
+        if another:
             best, nearest = i, dot
     return best, nearest
 
