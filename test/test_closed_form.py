@@ -125,6 +125,17 @@ def test_any_arm_with_a_wrist_point_on_the_tool_axis(seed):
     assert_arm_is_served(wrist_arm(seed), WRIST, True, seed)
 
 
+@given(st.integers(0, 10**6), st.sampled_from([parallel_arm, wrist_arm]))
+@settings(max_examples=60, deadline=None)
+def test_the_solution_given_is_the_nearest_of_all(seed, make):
+    solver = new_solver(make(seed))
+    rng = np.random.default_rng(seed)
+    for q in solver.arm.sample(rng, 10):
+        goal, start = Goal(*solver.arm.fk(q)), solver.arm.sample(rng, 1)[0]
+        moves = np.abs(by_formula(solver, goal, start) - start).max(axis=1)
+        assert np.abs(solver.solve(goal, start).q - start).max() == pytest.approx(moves.min(), abs=1e-6)
+
+
 @pytest.mark.parametrize(
     'make', [lambda seed: parallel_arm(seed, tilt=1e-5), lambda seed: wrist_arm(seed, 1e-5, 1e-5)]
 )

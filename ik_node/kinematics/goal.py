@@ -243,7 +243,7 @@ def _rows3(name: str, value: ArrayLike) -> Vector:
         raise InputError(f'{name} must be numbers of shape (N, 3), got {value!r}') from None
     if rows.ndim != 2 or rows.shape[1] != 3:
         raise InputError(f'{name} must have shape (N, 3), got {rows.shape}')
-    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if len(wrong):
-        raise InputError(f'{name} must be finite, row {wrong[0]} is {rows[wrong[0]].tolist()}')
+    if not np.isfinite(rows).all():
+        wrong = int(np.argmin(np.isfinite(rows).all(axis=1)))
+        raise InputError(f'{name} must be finite, row {wrong} is {rows[wrong].tolist()}')
     return rows

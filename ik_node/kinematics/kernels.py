@@ -776,7 +776,8 @@ def extrema(c, out):
 def quartic_root(c, low, high, x, low_is_positive):
     """The zero of the quartic c in (low, high), where it is monotone: Newton from x, kept inside.
 
-    Where Newton has not converged after 20 steps (near triple roots) bisection finishes.
+    Steps square the error, so one below 1e-8 leaves nothing but rounding. Where Newton has not converged
+    after 20 steps (near triple roots) bisection finishes.
     """
     if not low < x < high:
         x = 0.5 * (low + high)
@@ -790,7 +791,7 @@ def quartic_root(c, low, high, x, low_is_positive):
         new = x - value / rate if rate != 0.0 else low
         if k >= 20 or not low < new < high:
             new = 0.5 * (low + high)
-        if abs(new - x) <= 1e-14 * (1.0 + abs(x)):
+        if abs(new - x) <= (1e-8 if k < 20 else 1e-14) * (1.0 + abs(x)):
             return new
         x = new
     return x
@@ -869,9 +870,24 @@ def nearest_turn(value, near, low, high):
 
 
 @compiled
-def allowed(value, limits, i):
-    """Whether some whole number of turns brings value within the limits of joint i."""
-    return not isnan(nearest_turn(value, value, limits[0, i], limits[1, i]))
+def add_pair(limits, seed, c1, s1, q5, c5, s5, pairs, count):
+    """Insert values of joints 1 and 5 into pairs (k, 7), unless a limit is in the way; returns the new count.
+
+    A row is (larger move from seed, q1, its cosine and sine, q5, its cosine and sine); the least move
+    comes first.
+    """
+    q1 = nearest_turn(atan2(s1, c1), seed[0], limits[0, 0], limits[1, 0])
+    q5 = nearest_turn(q5, seed[4], limits[0, 4], limits[1, 4])
+    if isnan(q1) or isnan(q5):
+        return count
+    move = max(abs(q1 - seed[0]), abs(q5 - seed[4]))
+    k = count
+    while k > 0 and pairs[k - 1, 0] > move:
+        pairs[k] = pairs[k - 1]
+        k -= 1
+    row = pairs[k]
+    row[0], row[1], row[2], row[3], row[4], row[5], row[6] = move, q1, c1, s1, q5, c5, s5
+    return count + 1
 
 
 @compiled
@@ -910,16 +926,14 @@ def two_links(u, l1, l2, mx, my, mz, side):
 
 
 @compiled
-def add_planar(form, limits, goal, c1, s1, q5, c5, s5, spare, out, count):
-    """Append to out the at most two configurations with joints 1 and 5 given; return the new count.
+def planar_candidates(form, goal, pair, spare, out):
+    """Write into out the at most two configurations with joints 1 and 5 given by pair (7,); return how many.
 
     Joint 1 turned back, joints 2, 3, 4 work in one plane: theta = q2 + q3 + q4 turns the tool axis
     onto the goal's, or as near as it can; what is left is the triangle of the two planar links.
     spare (5,): an angle that is free is taken from here.
     """
-    q1 = atan2(s1, c1)
-    if not (allowed(q1, limits, 0) and allowed(q5, limits, 4)):
-        return count
+    _, q1, c1, s1, q5, c5, s5 = pair
     w1, r1, u, r2 = form[0], form[1], form[2], form[3]
     r4, w5, r5, p0 = form[4], form[8], form[9], form[10]
     d0, sign = form[11], form[13]
@@ -944,44 +958,58 @@ def add_planar(form, limits, goal, c1, s1, q5, c5, s5, spare, out, count):
         py + r1[1] - ey - r2[1],
         pz + r1[2] - ez - r2[2],
     )
+    count = 0
     for side in range(2):
         reached, q2, q3 = two_links(u, form[5], form[6], mx, my, mz, side)
         if reached:
-            out[count, 0] = q1
-            out[count, 1] = q2
-            out[count, 2] = sign[1] * q3
-            out[count, 3] = sign[2] * (theta - q2 - q3)
-            out[count, 4] = q5
+            row = out[count]
+            row[0], row[1], row[2], row[3], row[4] = q1, q2, sign[1] * q3, sign[2] * (theta - q2 - q3), q5
             count += 1
     return count
 
 
 @compiled
-def complete(v1, v2, v3, k, out):
-    """Write the k-th unit vector of R^4 made perpendicular to v1, v2 and v3, normalised."""
-    out[:4] = 0.0
-    out[k] = 1.0
-    for _ in range(2):
-        for v in (v1, v2, v3):
-            dot = v[0] * out[0] + v[1] * out[1] + v[2] * out[2] + v[3] * out[3]
-            for i in range(4):
-                out[i] -= dot * v[i]
-    size = 1.0 / sqrt(out[0] * out[0] + out[1] * out[1] + out[2] * out[2] + out[3] * out[3])
-    for i in range(4):
-        out[i] *= size
+def perpendicular_plane(v1, v2, n1, n2):
+    """Write an orthonormal basis n1, n2 (4,) of what is perpendicular to v1 and v2 (4,), orthonormal in R^4.
+
+    The dual of the bivector of v1 and v2 turns that plane by a right angle and takes the rest to zero.
+    """
+    a0, a1, a2, a3 = v1[0], v1[1], v1[2], v1[3]
+    b0, b1, b2, b3 = v2[0], v2[1], v2[2], v2[3]
+    p01, p02, p03 = a0 * b1 - a1 * b0, a0 * b2 - a2 * b0, a0 * b3 - a3 * b0
+    p12, p13, p23 = a1 * b2 - a2 * b1, a1 * b3 - a3 * b1, a2 * b3 - a3 * b2
+    pick, most = 0, -1.0
+    for k in range(4):
+        left = 1.0 - v1[k] * v1[k] - v2[k] * v2[k]  # squared length of row k of the dual
+        if left > most:
+            pick, most = k, left
+    if pick == 0:
+        x0, x1, x2, x3 = 0.0, p23, -p13, p12
+    elif pick == 1:
+        x0, x1, x2, x3 = -p23, 0.0, p03, -p02
+    elif pick == 2:
+        x0, x1, x2, x3 = p13, -p03, 0.0, p01
+    else:
+        x0, x1, x2, x3 = -p12, p02, -p01, 0.0
+    size = 1.0 / sqrt(x0 * x0 + x1 * x1 + x2 * x2 + x3 * x3)
+    x0, x1, x2, x3 = x0 * size, x1 * size, x2 * size, x3 * size
+    n1[0], n1[1], n1[2], n1[3] = x0, x1, x2, x3
+    n2[0] = p23 * x1 - p13 * x2 + p12 * x3
+    n2[1] = p03 * x2 - p23 * x0 - p02 * x3
+    n2[2] = p13 * x0 - p03 * x1 + p01 * x3
+    n2[3] = p02 * x1 - p12 * x0 - p01 * x2
 
 
 @compiled
-def parallel_candidates(form, limits, goal, spare, work, out):
-    """All configurations of an arm with axes 2, 3, 4 parallel that may meet goal.
-
-    Joints 1 and 5 are held against the limits, the rest is for the caller to check.
+def parallel_pairs(form, limits, goal, seed, work, pairs):
+    """Joints 1 and 5 of all configurations of an arm with axes 2, 3, 4 parallel that may meet goal.
 
     Rotations about u change neither the u component of a direction nor that of a point, so joints
     1 and 5 alone meet two equations M x = r in x = (cos q1, sin q1, cos q5, sin q5). Their solutions
     x0 + N z that lie on both unit circles are the zeros of a trigonometric polynomial of degree 2.
-    Where q5 is free (the tool axis is axis 5) it is spare's, and the position alone gives q1.
-    work (7, 5) is scratch. Returns the number of rows of out (16, 5), -1 where the goal is singular.
+    Where q5 is free (the tool axis is axis 5) it is seed's, and the position alone gives q1.
+    work (7, 7) is scratch. Returns the number of rows of pairs as in add_pair, -1 where the goal is
+    singular.
     """
     w1, r1, u, w5 = form[0], form[1], form[2], form[8]
     r5, p0, d0 = form[9], form[10], form[11]
@@ -1013,12 +1041,13 @@ def parallel_candidates(form, limits, goal, spare, work, out):
             return 0
         ratio = min(max(ratio, -1.0), 1.0)
         other = sqrt(1.0 - ratio * ratio)
-        c5, s5 = cos(spare[4]), sin(spare[4])
+        q5 = min(max(seed[4], limits[0, 4]), limits[1, 4])
+        c5, s5 = cos(q5), sin(q5)
         count = 0
         for side in range(1 if other == 0.0 else 2):
             t = other if side == 0 else -other
             c1, s1 = (bp * ratio - cp * t) / length, (cp * ratio + bp * t) / length
-            count = add_planar(form, limits, goal, c1, s1, spare[4], c5, s5, spare, out, count)
+            count = add_pair(limits, seed, c1, s1, q5, c5, s5, pairs, count)
         return count
 
     # Orthonormal rows v1, v2 of M, the larger first; x0 in their span; then N perpendicular to both.
@@ -1049,18 +1078,7 @@ def parallel_candidates(form, limits, goal, spare, work, out):
     second *= size
     for k in range(4):
         v2[k] *= size
-    most, pick1, runner_up, pick2 = -1.0, 0, -1.0, 0
-    for k in range(4):
-        left = 1.0 - v1[k] * v1[k] - v2[k] * v2[k]
-        if left > most:
-            runner_up, pick2, most, pick1 = most, pick1, left, k
-        elif left > runner_up:
-            runner_up, pick2 = left, k
-    complete(v1, v2, v2, pick1, n1)
-    # pick2 may depend on v1, v2 and n1; then any other unit vector will do
-    if abs(n1[pick2]) > 0.99:
-        pick2 = (pick2 + 1) % 4
-    complete(v1, v2, n1, pick2, n2)
+    perpendicular_plane(v1, v2, n1, n2)
     x0, x1 = first * v1[0] + second * v2[0], first * v1[1] + second * v2[1]
     x2, x3 = first * v1[2] + second * v2[2], first * v1[3] + second * v2[3]
     square = 2.0 - first * first - second * second
@@ -1106,26 +1124,19 @@ def parallel_candidates(form, limits, goal, spare, work, out):
         if length1 < 0.1 or length5 < 0.1:
             continue
         c1, s1, c5, s5 = c1 / length1, s1 / length1, c5 / length5, s5 / length5
-        count = add_planar(form, limits, goal, c1, s1, atan2(s5, c5), c5, s5, spare, out, count)
+        count = add_pair(limits, seed, c1, s1, atan2(s5, c5), c5, s5, pairs, count)
     return count
 
 
 @compiled
-def wrist_candidates(form, limits, goal, spare, out):
-    """All configurations of an arm with a wrist point W that may meet goal.
-
-    Joint 1 is held against the limits, the rest is for the caller to check.
+def wrist_pairs(form, limits, goal, seed, pairs):
+    """Joint 1 of all configurations of an arm with a wrist point W that may meet goal, with seed's joint 5.
 
     Axes 4, 5 and the tool axis meet in W, so the goal says where W must be: one harmonic equation
-    for q1, a planar triangle for q2 and q3. Then w4 . Rot(w5, q5) d0 = w4 . d' gives q5 and the
-    turn about w4 gives q4. Returns the number of rows of out (16, 5), -1 where the goal is singular.
+    for q1. Returns the number of rows of pairs as in add_pair, -1 where the goal is singular.
     """
-    w1, r1, u, r2, w = form[0], form[1], form[2], form[3], form[4]
-    w4, w5, p0, d0, sign = form[7], form[8], form[10], form[11], form[13]
-    along = (p0[0] - w[0]) * d0[0] + (p0[1] - w[1]) * d0[1] + (p0[2] - w[2]) * d0[2]
-    x = goal[0] - along * goal[3] - r1[0]
-    y = goal[1] - along * goal[4] - r1[1]
-    z = goal[2] - along * goal[5] - r1[2]
+    w1, r1, u, w = form[0], form[1], form[2], form[4]
+    x, y, z = wrist_point(form, goal)
     # u . Rot(w1, -q1) (W* - c1) = u . (W - c1), harmonic in -q1
     a, b, c = harmonics(w1, x, y, z, u[0], u[1], u[2])
     right = u[0] * (w[0] - r1[0]) + u[1] * (w[1] - r1[1]) + u[2] * (w[2] - r1[2]) - a
@@ -1137,67 +1148,107 @@ def wrist_candidates(form, limits, goal, spare, out):
         return 0
     ratio = min(max(ratio, -1.0), 1.0)
     other = sqrt(1.0 - ratio * ratio)
-    ax, bx, cx = harmonics(w5, d0[0], d0[1], d0[2], w4[0], w4[1], w4[2])
-    swing = sqrt(bx * bx + cx * cx)
+    q5 = min(max(seed[4], limits[0, 4]), limits[1, 4])
     count = 0
     for side in range(1 if other == 0.0 else 2):
         t = other if side == 0 else -other
-        c1, s1 = (b * ratio - c * t) / length, (c * ratio + b * t) / length  # of -q1
-        if not allowed(atan2(-s1, c1), limits, 0):
-            continue
-        px, py, pz = turned(w1, c1, s1, x, y, z)
-        dx, dy, dz = turned(w1, c1, s1, goal[3], goal[4], goal[5])
-        px, py, pz = px + r1[0] - r2[0], py + r1[1] - r2[1], pz + r1[2] - r2[2]
-        for elbow in range(2):
-            reached, q2, q3 = two_links(u, form[5], form[6], px, py, pz, elbow)
-            if not reached:
-                continue
-            fx, fy, fz = turned(u, cos(q2 + q3), -sin(q2 + q3), dx, dy, dz)
-            wf = w4[0] * fx + w4[1] * fy + w4[2] * fz
-            wanted = (wf - ax) / swing
-            if abs(wanted) > 1.0 + ROOT_SLACK:
-                continue
-            wanted = min(max(wanted, -1.0), 1.0)
-            tilt = sqrt(1.0 - wanted * wanted)
-            for flip in range(1 if tilt == 0.0 else 2):
-                t = tilt if flip == 0 else -tilt
-                c5, s5 = (bx * wanted - cx * t) / swing, (cx * wanted + bx * t) / swing
-                ex, ey, ez = turned(w5, c5, s5, d0[0], d0[1], d0[2])
-                we = w4[0] * ex + w4[1] * ey + w4[2] * ez
-                sine = w4[0] * (ey * fz - ez * fy) + w4[1] * (ez * fx - ex * fz) + w4[2] * (ex * fy - ey * fx)
-                cosine = ex * fx + ey * fy + ez * fz - we * wf
-                on_axis = sine * sine + cosine * cosine < 1e-24  # then q4 is free
-                out[count, 0] = atan2(-s1, c1)
-                out[count, 1] = q2
-                out[count, 2] = sign[1] * q3
-                out[count, 3] = spare[3] if on_axis else atan2(sine, cosine)
-                out[count, 4] = atan2(s5, c5)
-                count += 1
+        c1, s1 = (b * ratio - c * t) / length, -(c * ratio + b * t) / length
+        count = add_pair(limits, seed, c1, s1, q5, 1.0, 0.0, pairs, count)
     return count
 
 
 @compiled
-def candidates(form, limits, goal, seed, work, out):
+def wrist_point(form, goal):
+    """The goal's wrist point W from a point of axis 1."""
+    r1, w, p0, d0 = form[1], form[4], form[10], form[11]
+    along = (p0[0] - w[0]) * d0[0] + (p0[1] - w[1]) * d0[1] + (p0[2] - w[2]) * d0[2]
+    return (
+        goal[0] - along * goal[3] - r1[0],
+        goal[1] - along * goal[4] - r1[1],
+        goal[2] - along * goal[5] - r1[2],
+    )
+
+
+@compiled
+def wrist_candidates(form, goal, pair, out):
+    """Write into out the at most four configurations with joint 1 given by pair (7,); return how many.
+
+    The wrist point gives a planar triangle for q2 and q3. Then w4 . Rot(w5, q5) d0 = w4 . d' gives q5 and
+    the turn about w4 gives q4. q4 is NaN where it is free.
+    """
+    w1, r1, u, r2 = form[0], form[1], form[2], form[3]
+    w4, w5, d0, sign = form[7], form[8], form[11], form[13]
+    _, q1, c1, s1, _, _, _ = pair
+    ax, bx, cx = harmonics(w5, d0[0], d0[1], d0[2], w4[0], w4[1], w4[2])
+    swing = sqrt(bx * bx + cx * cx)
+    x, y, z = wrist_point(form, goal)
+    px, py, pz = turned(w1, c1, -s1, x, y, z)
+    dx, dy, dz = turned(w1, c1, -s1, goal[3], goal[4], goal[5])
+    px, py, pz = px + r1[0] - r2[0], py + r1[1] - r2[1], pz + r1[2] - r2[2]
+    count = 0
+    for elbow in range(2):
+        reached, q2, q3 = two_links(u, form[5], form[6], px, py, pz, elbow)
+        if not reached:
+            continue
+        fx, fy, fz = turned(u, cos(q2 + q3), -sin(q2 + q3), dx, dy, dz)
+        wf = w4[0] * fx + w4[1] * fy + w4[2] * fz
+        wanted = (wf - ax) / swing
+        if abs(wanted) > 1.0 + ROOT_SLACK:
+            continue
+        wanted = min(max(wanted, -1.0), 1.0)
+        tilt = sqrt(1.0 - wanted * wanted)
+        for flip in range(1 if tilt == 0.0 else 2):
+            t = tilt if flip == 0 else -tilt
+            c5, s5 = (bx * wanted - cx * t) / swing, (cx * wanted + bx * t) / swing
+            ex, ey, ez = turned(w5, c5, s5, d0[0], d0[1], d0[2])
+            we = w4[0] * ex + w4[1] * ey + w4[2] * ez
+            sine = w4[0] * (ey * fz - ez * fy) + w4[1] * (ez * fx - ex * fz) + w4[2] * (ex * fy - ey * fx)
+            cosine = ex * fx + ey * fy + ez * fz - we * wf
+            on_axis = sine * sine + cosine * cosine < 1e-24
+            row = out[count]
+            row[0], row[1], row[2] = q1, q2, sign[1] * q3
+            row[3], row[4] = nan if on_axis else atan2(sine, cosine), atan2(s5, c5)
+            count += 1
+    return count
+
+
+@compiled
+def candidates(form, limits, goal, seed, every, work, out):
     """Closed-form configurations for goal within the limits, each turned nearest to seed (5,).
 
-    Returns (number of rows of out (16, 5), number before the limits; -1 where the goal is singular).
+    every: all of them, else those that may be nearest to seed by the largest single joint move. Returns
+    the number of rows of out (16, 5), -1 where the goal is singular for the formula.
     """
-    if form[12, 0] == PARALLEL:
-        count = parallel_candidates(form, limits, goal, seed, work, out)
+    parallel = form[12, 0] == PARALLEL
+    pairs = work[7:]
+    if parallel:
+        count = parallel_pairs(form, limits, goal, seed, work, pairs)
     else:
-        count = wrist_candidates(form, limits, goal, seed, out)
-    kept = 0
+        count = wrist_pairs(form, limits, goal, seed, pairs)
+    if count < 0:
+        return -1
+    kept, least = 0, inf
     for k in range(count):
-        inside = True
-        for i in range(5):
-            value = nearest_turn(out[k, i], seed[i], limits[0, i], limits[1, i])
-            if isnan(value):
-                inside = False
-                break
-            out[kept, i] = value
-        if inside:
-            kept += 1
-    return kept, count
+        if pairs[k, 0] >= least and not every:
+            break
+        rows = out[kept:]
+        if parallel:
+            found = planar_candidates(form, goal, pairs[k], seed, rows)
+        else:
+            found = wrist_candidates(form, goal, pairs[k], rows)
+        for r in range(found):
+            move = 0.0
+            for i in range(5):
+                value = rows[r, i]
+                if isnan(value):  # free
+                    value = min(max(seed[i], limits[0, i]), limits[1, i])
+                value = nearest_turn(value, seed[i], limits[0, i], limits[1, i])
+                out[kept, i] = value
+                move = max(move, abs(value - seed[i]))
+            if not isnan(out[kept, 0] + out[kept, 1] + out[kept, 2] + out[kept, 3] + out[kept, 4]):
+                least = min(least, move)
+                kept += 1
+    return kept
 
 
 @compiled
@@ -1225,31 +1276,32 @@ def settle(joints, tool, limits, goal, settings, q, frames):
 def nearest_solution(joints, tool, limits, form, goal, settings, seed, q):
     """Closed-form solution nearest to seed (5,) by the largest single joint move, written into q.
 
-    Every candidate is checked by FK on the true model and polished there where the formula's
-    geometry is only nearly the arm's. Returns (solved, position error [m], direction error [rad],
-    number of candidates before the limits; -1 where the goal is singular for the formula).
+    A candidate is checked by FK on the true model and polished there where the formula's geometry is
+    only nearly the arm's. Returns (solved, position error [m], direction error [rad], whether the goal
+    is regular for the formula).
     """
-    work = np.empty((7, 5))
+    work = np.empty((12, 7))
     found = np.empty((MOST_CANDIDATES, 5))
     frames = np.empty((2 * joints.shape[0] + 3, 3))
-    q[:] = seed
-    clip(q, limits)
-    kept, count = candidates(form, limits, goal, q, work, found)
-    while kept > 0:
-        best, least = 0, inf
-        for k in range(kept):
-            move = 0.0
-            for i in range(5):
-                move = max(move, abs(found[k, i] - seed[i]))
-            if move < least:
-                best, least = k, move
-        q[:] = found[best]
-        solved, position_error, direction_error = settle(joints, tool, limits, goal, settings, q, frames)
-        if solved:
-            return True, position_error, direction_error, count
-        kept -= 1
-        found[best] = found[kept]
-    return False, inf, inf, count
+    for every in (False, True):  # the nearest one will do, unless FK rejects it
+        count = candidates(form, limits, goal, seed, every, work, found)
+        if count <= 0:
+            break
+        while count > 0:
+            best, least = 0, inf
+            for k in range(count):
+                move = 0.0
+                for i in range(5):
+                    move = max(move, abs(found[k, i] - seed[i]))
+                if move < least:
+                    best, least = k, move
+            q[:] = found[best]
+            solved, position_error, direction_error = settle(joints, tool, limits, goal, settings, q, frames)
+            if solved:
+                return True, position_error, direction_error, True
+            count -= 1
+            found[best] = found[count]
+    return False, inf, inf, count >= 0
 
 
 # --- every solution ----------------------------------------------------------------------------------
@@ -1287,14 +1339,11 @@ def formula_solutions(joints, tool, limits, period, form, goal, settings, seed, 
 
     Each is polished and checked by FK on the true model. Returns the number of rows of found (16, 5).
     """
-    work = np.empty((7, 5))
+    work = np.empty((12, 7))
     raw = np.empty((MOST_CANDIDATES, 5))
     frames = np.empty((2 * joints.shape[0] + 3, 3))
-    near = seed.copy()
-    clip(near, limits)
-    kept, _ = candidates(form, limits, goal, near, work, raw)
     count = 0
-    for k in range(kept):
+    for k in range(candidates(form, limits, goal, seed, True, work, raw)):
         if settle(joints, tool, limits, goal, settings, raw[k], frames)[0]:
             count = add_distinct(period, found, count, raw[k])
     return count
@@ -1426,12 +1475,12 @@ def solve_many(
         solved[k] = False
         if beyond[k]:
             continue
-        count = -1
+        regular = False
         if form[12, 0] != 0.0 and not isnan(goals[k, 3]):
-            solved[k], errors[k, 0], errors[k, 1], count = nearest_solution(
+            solved[k], errors[k, 0], errors[k, 1], regular = nearest_solution(
                 joints, tool, limits, form, goals[k], settings, seed, q[k]
             )
-        if not solved[k] and not (trusted and count >= 0):
+        if not solved[k] and not (trusted and regular):
             state[0] = random_seed
             q[k] = seed
             _, errors[k, 0], errors[k, 1], solved[k] = anneal(

@@ -37,7 +37,8 @@ class Shell:
     def excluded(self, positions: Vector, tolerance: float) -> NDArray[np.bool_]:
         """Return which positions (N, 3) are out of reach by more than tolerance [m]."""
         with np.errstate(over='ignore'):
-            distances = np.linalg.norm(positions - self.center, axis=1)
+            x, y, z = positions.T - self.center[:, None]
+            distances = np.sqrt(x * x + y * y + z * z)
         slack = tolerance + SAFETY * self.most
         return (distances > self.most + slack) | (distances < self.least - slack)
 

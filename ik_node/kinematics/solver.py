@@ -149,10 +149,10 @@ class IkSolver:
         """
         start = time.perf_counter()
         q = self._start(seed)
-        form, packed, count = self.closed_form, goal.packed, -1
+        form, packed, regular = self.closed_form, goal.packed, False
         solution = None
         if form is not None and not math.isnan(packed[3]):
-            solved, position_error, direction_error, count = kernels.nearest_solution(
+            solved, position_error, direction_error, regular = kernels.nearest_solution(
                 self.arm.joints,
                 self.arm.tool,
                 self.arm.limits,
@@ -167,7 +167,7 @@ class IkSolver:
                     Status.SOLVED, answer, position_error, direction_error, self_motion=self._redundant
                 )
         if solution is None:
-            solution = self._without_formula(goal, q, start, count >= 0)
+            solution = self._without_formula(goal, q, start, regular)
         if math.isnan(packed[6]):
             return solution
         return self._with_lateral(goal, q, solution)
@@ -303,7 +303,7 @@ class IkSolver:
             )
             for k in part.start + np.flatnonzero(~solved[part]):
                 one = self.solve(Goal.unpacked(goals[k]), starts[min(k, len(starts) - 1)])
-                status[k], q[k] = one.status, one.q
+                status[k], solved[k], q[k] = one.status, one.solved, one.q
                 errors[k] = one.position_error, one.direction_error
 
         parts = [slice(k, k + BATCH_PART) for k in range(0, len(goals), BATCH_PART)]
@@ -315,7 +315,7 @@ class IkSolver:
             with ThreadPoolExecutor(threads) as pool:
                 for _ in pool.map(solve_part, parts):
                     pass
-        return BatchSolution(status, status == Status.SOLVED, q, errors[:, 0], errors[:, 1])
+        return BatchSolution(status, solved, q, errors[:, 0], errors[:, 1])
 
     def track(self, goal: Goal, q: ArrayLike, before: ArrayLike | None = None) -> Solution:
         """Follow a moving goal from configuration q (n,) without leaving its branch.
