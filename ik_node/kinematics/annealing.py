@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from ik_node.kinematics import kernels
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.goal import Goal, Vector
 
-ITERATIONS_PER_CHECK = 1280  # at most, between two looks at the clock: about half a millisecond
+ITERATIONS_PER_CHECK = 1920  # at most, between two looks at the clock: about half a millisecond
 CYCLE = 2  # temperatures before re-heating
 COOLING = 0.5  # from one temperature to the next
 WEIGHT_PER_REACH = 0.2  # one radian weighs as much as this share of the reach
@@ -39,15 +40,14 @@ class Descent:
 
 
 DESCENTS = {
-    'lm': Descent(kernels.LM, 20, 2e-2, (100, 1e-9)),
+    'lm': Descent(kernels.LM, 30, 0.1, (100, 1e-9)),
     'dls': Descent(kernels.DLS, 60, 0.5, (200, 1e-6)),
     'transpose': Descent(kernels.TRANSPOSE, 1000, 0.05, (1000, 1e-3)),
     'ccd': Descent(kernels.CCD, 1000, 0.1, (1000, 1e-3)),
 }
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """Where a search ended: errors in m and rad at q, descents after the first, and why it ended."""
 
     solved: bool
@@ -77,6 +77,7 @@ class Annealing:
         self.restarts = restarts
         self.time_budget = time_budget
         self.random_seed = random_seed
+        self._first_state = np.array([random_seed], dtype=np.uint64)
         # Descents compare chords; a hair less, so that the angle itself is within its tolerance.
         chord = 2.0 * math.sin(min(direction_tolerance, math.pi) / 2.0) * (1.0 - 1e-9)
         self.weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
@@ -101,7 +102,7 @@ class Annealing:
         kernels.tabulate(arm.joints, arm.tool, samples, self.weight, self.table)
 
     def _random_state(self) -> NDArray[np.uint64]:
-        return np.array([self.random_seed], dtype=np.uint64)
+        return self._first_state.copy()
 
     def met(self, position_error: float, direction_error: float) -> bool:
         """Whether errors in m and rad are within the tolerances."""
@@ -145,7 +146,7 @@ class Annealing:
         form: Vector,
         trusted: bool,
         goals: Vector,
-        beyond: NDArray[np.bool_],
+        shells: Vector,
         most: int | None,
         seeds: Vector,
         q: Vector,
@@ -164,7 +165,7 @@ class Annealing:
             form,
             trusted,
             goals,
-            beyond,
+            shells,
             self.settings,
             self.table,
             min(self._part, restarts_allowed + 1),

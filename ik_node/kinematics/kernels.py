@@ -214,38 +214,29 @@ def normal_equations(joints, frames, goal, weight, jac, hessian, gradient):
 
 @compiled
 def damped_step(hessian, gradient, free, damping, factor, step):
-    """Solve (H + damping I) step = gradient by Cholesky, frozen joints left out."""
+    """Solve (H + damping I) step = gradient by L D L^T, frozen joints left out.
+
+    factor (n, n) holds L D below the diagonal, L^T above it and the inverse of D on it, where a 0 takes
+    a frozen joint's row and column out of everything.
+    """
     n = gradient.shape[0]
     for i in range(n):
-        if free[i] == 0.0:
-            step[i] = 0.0
-            continue
-        total = gradient[i]
+        total, pivot = gradient[i], hessian[i, i] + damping
         for j in range(i):
-            if free[j] == 0.0:
-                continue
             s = hessian[i, j]
             for k in range(j):
-                if free[k] != 0.0:
-                    s -= factor[i, k] * factor[j, k]
-            s *= factor[j, j]
+                s -= factor[i, k] * factor[k, j]
             factor[i, j] = s
-            total -= s * step[j]
-        s = hessian[i, i] + damping
-        for k in range(i):
-            if free[k] != 0.0:
-                s -= factor[i, k] * factor[i, k]
-        # The diagonal holds the inverse: one division per row instead of one per entry.
-        factor[i, i] = 1.0 / sqrt(s) if s > 1e-300 else 1e150
-        step[i] = total * factor[i, i]
+            factor[j, i] = s * factor[j, j]
+            total -= factor[j, i] * step[j]
+            pivot -= s * factor[j, i]
+        factor[i, i] = free[i] / pivot if pivot > 1e-300 else 1e300 * free[i]
+        step[i] = total
     for i in range(n - 1, -1, -1):
-        if free[i] == 0.0:
-            continue
-        s = step[i]
+        s = step[i] * factor[i, i]
         for k in range(i + 1, n):
-            if free[k] != 0.0:
-                s -= factor[k, i] * step[k]
-        step[i] = s * factor[i, i]
+            s -= factor[i, k] * step[k]
+        step[i] = free[i] * s
 
 
 @compiled
@@ -1455,25 +1446,44 @@ def explore(joints, tool, limits, period, goal, settings, descents, state, seed,
     return count, successes
 
 
+# --- reach -------------------------------------------------------------------------------------------
+
+
+@compiled
+def out_of_reach(shells, goal, tolerance):
+    """1 if the position of goal is too far for a shell by more than tolerance [m], -1 if too near, else 0.
+
+    shells (k, 5): center (3), least and most distance of the tool point from it.
+    """
+    for k in range(shells.shape[0]):
+        x, y, z = goal[0] - shells[k, 0], goal[1] - shells[k, 1], goal[2] - shells[k, 2]
+        distance = sqrt(x * x + y * y + z * z)
+        if distance > shells[k, 4] + tolerance:
+            return 1
+        if distance < shells[k, 3] - tolerance:
+            return -1
+    return 0
+
+
 # --- many goals --------------------------------------------------------------------------------------
 
 
 @compiled
 def solve_many(
-    joints, tool, limits, form, trusted, goals, beyond, settings, table, descents, random_seed, seeds, q,
+    joints, tool, limits, form, trusted, goals, shells, settings, table, descents, random_seed, seeds, q,
     errors, solved,
 ):  # fmt: skip
     """Solve goals (N, 9) one after the other, each by formula if form has one, then by a few descents.
 
-    trusted: no descents where the formula finds nothing. beyond (N,) bool: goals to leave alone. seeds
-    (N, n), or (1, n) for all. Writes solved (N,) bool and, where that is so, q (N, n) and errors (N, 2)
-    [m, rad].
+    trusted: no descents where the formula finds nothing. shells: as in out_of_reach, goals out of
+    reach are left alone. seeds (N, n), or (1, n) for all. Writes solved (N,) bool and, where that is so,
+    q (N, n) and errors (N, 2) [m, rad].
     """
     state = np.empty(1, np.uint64)
     for k in range(goals.shape[0]):
         seed = seeds[min(k, seeds.shape[0] - 1)]
         solved[k] = False
-        if beyond[k]:
+        if out_of_reach(shells, goals[k], settings[0]) != 0:
             continue
         regular = False
         if form[12, 0] != 0.0 and not isnan(goals[k, 3]):

@@ -3,48 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.goal import Block, Vector
+from ik_node.kinematics.arm import Arm, frozen
+from ik_node.kinematics.goal import Vector
 
 SLIDING_ROUNDS = 40  # of the minimisation that finds good points on the axes
-SAFETY = 1e-9  # share of the outer radius that a goal must clear a bound by, for rounding
+SAFETY = 1e-9  # share of the outer radius that bounds are wider by, for rounding
 
 
-@dataclass(frozen=True, eq=False)
-class Shell:
-    """No joint values bring the tool point nearer to center (3,) than least, or further than most [m]."""
-
-    center: Vector
-    least: float
-    most: float
-
-    def excludes(self, position: Vector, tolerance: float) -> Block | None:
-        """Return what puts position (3,) out of reach by more than tolerance [m], None if nothing does."""
-        distance = math.dist(position, self.center)
-        slack = tolerance + SAFETY * self.most
-        if distance > self.most + slack:
-            return Block.TOO_FAR
-        if distance < self.least - slack:
-            return Block.TOO_NEAR
-        return None
-
-    def excluded(self, positions: Vector, tolerance: float) -> NDArray[np.bool_]:
-        """Return which positions (N, 3) are out of reach by more than tolerance [m]."""
-        with np.errstate(over='ignore'):
-            x, y, z = positions.T - self.center[:, None]
-            distances = np.sqrt(x * x + y * y + z * z)
-        slack = tolerance + SAFETY * self.most
-        return (distances > self.most + slack) | (distances < self.least - slack)
-
-
-def reach_shells(arm: Arm) -> tuple[Shell, ...]:
+def reach_shells(arm: Arm) -> Vector:
     """Bound the distance of the tool point from points on the first rotating axis, limits of slides kept.
+
+    Returns rows (k, 5) [m]: no joint values bring the tool point nearer to a center (3) than least, or
+    further away than most. No rows where a slide is endless.
 
     Points fixed on neighbouring axes keep their distance whatever the joints do, so the sum of these
     distances is an upper bound, and the largest less all others a lower one, for any choice of the
@@ -54,14 +28,14 @@ def reach_shells(arm: Arm) -> tuple[Shell, ...]:
     axes, points = arm.joints[:, :3], np.cumsum(arm.joints[:, 3:6], axis=0)
     travels = arm.limits[:, arm.joints[arm.joints[:, 6] != 0, 7].astype(int)]
     if not np.isfinite(travels).all():
-        return ()
+        return frozen(np.empty((0, 5)))
     stops = np.vstack([points[hinges], points[-1] + arm.tool[:3]])
     middles, corners = _slides(arm, hinges)
     slid = _slide_points(axes[hinges], stops, middles)
-    return tuple(_shell(choice, middles, corners) for choice in (stops, slid))
+    return frozen(np.array([_shell(choice, middles, corners) for choice in (stops, slid)]))
 
 
-def _shell(stops: Vector, middles: Vector, corners: list[Vector]) -> Shell:
+def _shell(stops: Vector, middles: Vector, corners: list[Vector]) -> list[float]:
     """The bounds that stops (k, 3) on the axes give; middles and corners: of the slides before each stop."""
     pieces = np.diff(stops, axis=0) + middles[1:]
     travel = [float(np.linalg.norm(ends, axis=1).max()) for ends in corners]
@@ -70,7 +44,8 @@ def _shell(stops: Vector, middles: Vector, corners: list[Vector]) -> Shell:
         [np.linalg.norm(piece + ends, axis=1).max() for piece, ends in zip(pieces, corners[1:], strict=True)]
     )
     inner = float((least - (most.sum() - most)).max(initial=0.0)) - travel[0]
-    return Shell(stops[0] + middles[0], max(inner, 0.0), float(most.sum()) + travel[0])
+    outer = float(most.sum()) + travel[0]
+    return [*(stops[0] + middles[0]), inner - SAFETY * outer, outer + SAFETY * outer]
 
 
 def _slides(arm: Arm, hinges: NDArray[np.intp]) -> tuple[Vector, list[Vector]]:

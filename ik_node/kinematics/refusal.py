@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ik_node.kinematics import kernels
 from ik_node.kinematics.arm import Arm
@@ -14,6 +13,8 @@ from ik_node.kinematics.best_effort import BestEffort, Effort
 from ik_node.kinematics.closed_form import ClosedForm
 from ik_node.kinematics.goal import Block, Goal, Reason, Vector
 from ik_node.kinematics.reach import reach_shells
+
+OUT_OF_REACH = {0: None, 1: Block.TOO_FAR, -1: Block.TOO_NEAR}  # what kernels.out_of_reach says
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,7 @@ class Refusal:
         self.shells = reach_shells(arm)
         self._best_effort = best_effort
         self._settings = settings
+        self._tolerance = float(settings[0])  # m
         self._tied = (
             ''
             if arm.effective_dof >= 5
@@ -42,18 +44,7 @@ class Refusal:
 
     def by_reach(self, goal: Goal) -> Block | None:
         """Return what puts the position out of reach of any joint values, None if nothing is shown to."""
-        for shell in self.shells:
-            block = shell.excludes(goal.position, self._settings[0])
-            if block is not None:
-                return block
-        return None
-
-    def beyond(self, goals: Vector) -> NDArray[np.bool_]:
-        """Return of which goals (N, 9) the position is out of reach of any joint values."""
-        out = np.zeros(len(goals), dtype=np.bool_)
-        for shell in self.shells:
-            out |= shell.excluded(goals[:, :3], self._settings[0])
-        return out
+        return OUT_OF_REACH[kernels.out_of_reach(self.shells, goal.packed, self._tolerance)]
 
     def near_miss(self, goal: Goal, seed: Vector) -> NearMiss | None:
         """Return the formula's solution that exceeds the limits least; None where it has none at all."""
@@ -91,7 +82,7 @@ class Refusal:
         if free.position_error <= self._settings[0]:
             return self._beyond_a_limit(near_miss(self.arm, free.q))
         reached = self.arm.fk(free.q)[0]
-        outward = (goal.position - reached) @ (reached - self.shells[-1].center) > 0.0
+        outward = (goal.position - reached) @ (reached - self.shells[-1, :3]) > 0.0
         return _out_of_reach(Block.TOO_FAR if outward else Block.TOO_NEAR, effort.position_error)
 
     def _beyond_a_limit(self, miss: NearMiss) -> Reason:

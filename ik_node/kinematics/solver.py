@@ -284,7 +284,6 @@ class IkSolver:
             raise InputError(f'workers must be 1 or more, got {workers!r}')
         q, errors = np.empty((len(goals), arm.n)), np.empty((len(goals), 2))
         solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
-        beyond = self._refusal.beyond(goals)
         form = NO_FORM if self.closed_form is None else self.closed_form.constants
         most = FEW_RESTARTS if self._places and directions is None else None
 
@@ -294,7 +293,7 @@ class IkSolver:
                 form,
                 self._trusted,
                 goals[part],
-                beyond[part],
+                self._refusal.shells,
                 most,
                 seeds,
                 q[part],
