@@ -81,13 +81,43 @@ def test_other_settings_of_the_same_robot_do_not_void_a_goal(arm, model):
     assert yaw(arm) == pytest.approx(0.7)
 
 
-def test_measured_joints_count_until_the_first_goal(arm, model):
+def test_measured_joints_count_until_a_goal(arm, model):
     arm.measured({'yaw': 0.4})
     assert yaw(arm) == 0.4
     arm.go_to(target(model, yaw=0.5), model, time.perf_counter())
     arm.measured({'yaw': -0.4})
     run(arm)
     assert yaw(arm) == pytest.approx(0.5)
+
+
+def test_after_a_stop_measured_joints_count_again_once_the_arm_rests(arm, model):
+    arm.go_to(target(model, yaw=1.0), model, time.perf_counter())
+    run(arm, 30)
+    arm.stop()
+    before = yaw(arm)
+    arm.step(0.01)
+    arm.measured({'yaw': -1.0})
+    arm.step(0.01)
+    assert before < yaw(arm) < 1.0  # it brakes, it does not jump
+    while arm.state.moving:
+        arm.step(0.01)
+    arm.measured({'yaw': -1.0})
+    assert yaw(arm) == -1.0
+    arm.go_to(target(model, yaw=-0.9), model, time.perf_counter())
+    first = arm.step(0.01)
+    assert -1.0 < first.positions[first.names.index('yaw')] < -0.99
+    arm.measured({'yaw': 0.0})
+    run(arm)
+    assert yaw(arm) == pytest.approx(-0.9)
+
+
+def test_another_robot_is_where_its_joints_are_measured(arm, model):
+    arm.go_to(target(model, yaw=0.5), model, time.perf_counter())
+    run(arm)
+    other = ArmModel.build(arm_urdf().replace('finger', 'jaw'), SETTINGS)
+    arm.replace(other, SETTINGS, wait=lambda: (arm.step(0.01), False)[1])
+    arm.measured({'yaw': -0.4})
+    assert yaw(arm) == -0.4
 
 
 def test_the_first_sample_of_a_goal_tells_when_it_came(arm, model):

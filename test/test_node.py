@@ -328,6 +328,18 @@ def test_motion_starts_where_the_real_arm_is_and_comes_back_into_the_limits_slow
         client.send('measured_joint_states', measured)  # from now on the node leads
         client.answer('goal_joints', client.joints(yaw=0.1))
         client.wait(lambda: client.position('yaw') == pytest.approx(0.1), 'the joint')
+        client.call('ik_node/stop')
+        by_hand = client.joints(yaw=-1.0)
+        client.wait(
+            lambda: (client.send('measured_joint_states', by_hand), client.position('yaw') == -1.0)[1],
+            'the place that a hand moved the arm to',
+        )
+        mark = len(client.samples)
+        client.answer('goal_joints', client.joints(yaw=-0.8))
+        client.wait(lambda: client.position('yaw') == pytest.approx(-0.8), 'the joint')
+        yaw = np.array([s.position[s.name.index('yaw')] for s in client.samples[mark:]])
+        assert (np.diff(yaw) >= 0.0).all()
+        assert -1.0 <= yaw[0] < -0.9
 
 
 def test_a_continuous_joint_goes_the_short_way_round():

@@ -51,7 +51,7 @@ class MovingArm:
         self._lock = threading.Lock()
         self._model: ArmModel | None = None
         self._motion: JointMotion | None = None
-        self._sent = False  # a goal has been pursued: from then on the arm is where it was sent
+        self._leads = False  # a goal is pursued: until a stop the arm is where it was sent
         self._since = 0.0
         self._stopped = 0.0
         self._arrival: float | None = None
@@ -71,8 +71,9 @@ class MovingArm:
             return ArmState(self._model, motion.position, motion.target.copy(), motion.moving, self._since)
 
     def stop(self) -> None:
-        """Come to rest; goals that came before are void."""
+        """Come to rest, there to follow what is measured; goals that came before are void."""
         with self._lock:
+            self._leads = False
             self._stopped = time.perf_counter()
             if self._motion is not None:
                 self._motion.stop()
@@ -103,9 +104,11 @@ class MovingArm:
                 self._model = model
 
     def measured(self, places: Mapping[str, float]) -> None:
-        """Be where the real joints are said to be. Counts until the first goal: later the arm leads."""
+        """Be where the real joints are said to be, unless the arm leads: from a goal on until a stop is over."""
         with self._lock:
-            if self._model is not None and self._motion is not None and not self._sent:
+            if self._model is None or self._motion is None or self._leads:
+                return
+            if not self._motion.moving:  # braking stays smooth
                 now = self._model.joints.named(self._motion.position)
                 self._motion.reset(self._model.joints.filled({**now, **places}))
 
@@ -117,7 +120,7 @@ class MovingArm:
             if arrival > self._stopped:
                 self._motion.go_to(target)
                 self._arrival = arrival
-                self._sent = True
+                self._leads = True
 
     def step(self, dt: float) -> Sample | None:
         """Move for dt [s]; return where all joints are then."""
