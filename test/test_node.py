@@ -12,7 +12,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from visualization_msgs.msg import Marker
+from visualization_msgs.msg import Marker, MarkerArray
 
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.tracks import tip_pose
@@ -238,6 +238,12 @@ def test_markers_show_the_wanted_and_the_present_axis(client, arm):
     for arrow in (wanted, present):
         tail, tip = (np.array([p.x, p.y, p.z]) for p in arrow.points)
         assert (tip - tail) / np.linalg.norm(tip - tail) == pytest.approx(T[:3, 2], abs=1e-4)
+    late = []
+    qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    latecomer = client.node.create_subscription(MarkerArray, 'ik_node/markers', late.append, qos)
+    client.wait(lambda: late, 'the markers for an RViz that starts later')
+    client.node.destroy_subscription(latecomer)
+    assert late[0] == client.markers[-1]
     green = wanted.color.g
     client.answer('goal_point', client.point([3.0, 0.0, 0.2]))
     client.wait(lambda: client.markers[-1].markers[1].action == Marker.ADD, 'the ball of a point')

@@ -104,7 +104,7 @@ class MovingArm:
                 self._model = model
 
     def measured(self, places: Mapping[str, float]) -> None:
-        """Be where the real joints are said to be, unless the arm leads: from a goal on until a stop is over."""
+        """Be where the real joints are said to be; void from a goal on until a stop has come to rest."""
         with self._lock:
             if self._model is None or self._motion is None or self._leads:
                 return

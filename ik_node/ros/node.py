@@ -40,7 +40,7 @@ from ik_node.ros.inbox import Inbox, Request
 from ik_node.ros.model import ArmModel
 from ik_node.ros.moving_arm import MovingArm
 from ik_node.ros.parameters import declare, on_change
-from ik_node.ros.qos import GOALS, LATCHED, MEASURED, NEWEST, REPORTS, STREAM
+from ik_node.ros.qos import GOALS, LATCHED, MEASURED, REPORTS, STREAM
 from ik_node.ros.reports import (
     joints_report,
     refusal_report,
@@ -83,7 +83,7 @@ class IkNode(ClosableNode):
         self._joint_states = self.create_publisher(JointState, 'joint_states', STREAM)
         self._status = self.create_publisher(DiagnosticStatus, '~/status', REPORTS)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
-        self._display = Display(self.create_publisher(MarkerArray, '~/markers', NEWEST).publish)
+        self._display = Display(self.create_publisher(MarkerArray, '~/markers', LATCHED).publish)
         self._start_with_description()
         for kind, topic in (
             (PoseStamped, 'goal_pose'),
