@@ -11,12 +11,13 @@ from node_harness import TIMEOUT, new_domain
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
 
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.errors import InputError
 from ik_node.kinematics.placement import Circle, can_follow, place_circle
 from ik_node.kinematics.solver import IkSolver
-from ik_node.kinematics.tracks import TRACKS
+from ik_node.kinematics.tracks import TRACKS, Track
 from ik_node.ros.conversions import pose_matrix, seconds
 from ik_node.ros.goals import GoalsNode
 from ik_node.ros.settings import TrackSettings
@@ -26,9 +27,9 @@ ARMS = sorted(path.name for path in share_path('urdf').glob('*_*.urdf.xacro'))
 
 
 class Listener:
-    """A goal publisher and what it publishes."""
+    """A goal publisher and what it publishes; armed: an arm says where it is."""
 
-    def __init__(self, **parameters) -> None:
+    def __init__(self, *, armed: bool = True, **parameters) -> None:
         self.context = rclpy.Context()
         self.context.init(domain_id=new_domain())
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
@@ -36,11 +37,18 @@ class Listener:
         self.ears = Node('ears', context=self.context)
         self.heard: list[PoseStamped] = []
         self.ears.create_subscription(PoseStamped, 'goal_pose', self.heard.append, 100)
+        self.arm = self.ears.create_publisher(JointState, 'joint_states', 10)
+        if armed:
+            self.ears.create_timer(0.05, self.tell)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.goals)
         self.executor.add_node(self.ears)
         self.thread = threading.Thread(target=self.executor.spin, daemon=True)
         self.thread.start()
+
+    def tell(self) -> None:
+        """Say where the arm is."""
+        self.arm.publish(JointState(name=['yaw'], position=[0.0]))
 
     def wait(self, count: int) -> list[PoseStamped]:
         """That many goals, from now on."""
@@ -119,6 +127,22 @@ def test_none_publishes_nothing(listen):
     assert len(listener.heard) == mark
     assert listener.set(track='line', goal_rate=100.0).successful
     listener.wait(3)
+
+
+def test_it_waits_for_an_arm_and_then_starts_at_the_start(listen):
+    """A goal before that would be refused, and the track would be under way when the arm comes."""
+    listener = listen(armed=False, track='line', speed=0.05)
+    end = time.monotonic() + TIMEOUT
+    while listener.arm.get_subscription_count() == 0 or listener.goals.count_subscribers('goal_pose') == 0:
+        assert time.monotonic() < end, 'ik_goals does not listen to joint_states'
+        time.sleep(0.01)
+    time.sleep(0.5)
+    assert not listener.heard
+    listener.tell()
+    listener.wait(3)
+    centre = TrackSettings().centre
+    start = Track('line', centre, TrackSettings().size, 0.05, (0.0, 0.0, -1.0)).position(0.0)
+    assert pose_matrix(listener.heard[0].pose)[:3, 3] == pytest.approx(start, abs=1e-3)
 
 
 def test_nonsense_is_refused_and_the_goal_travels_on(listen):

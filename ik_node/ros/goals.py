@@ -1,4 +1,7 @@
-"""ik_goals: publishes a goal pose that travels along a track."""
+"""ik_goals: publishes a goal pose that travels along a track.
+
+It sets off with the first joint_states: from then on there is an arm that can heed a goal.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ from typing import Any
 
 from geometry_msgs.msg import PoseStamped
 from rclpy.timer import Timer
+from sensor_msgs.msg import JointState
 
 from ik_node.kinematics.tracks import Track, tip_pose
 from ik_node.ros.conversions import NANO, matrix_pose
 from ik_node.ros.parameters import declare, on_change
-from ik_node.ros.qos import NEWEST
+from ik_node.ros.qos import MEASURED, NEWEST
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.settings import NO_TRACK, TrackSettings
 
@@ -23,6 +27,9 @@ class GoalsNode(ClosableNode):
         self._goals = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
         self._settings = declare(self, TrackSettings)
         self._timer: Timer | None = None
+        self._armed = False  # there is an arm
+        self._joint_states = self.create_subscription(JointState, 'joint_states', self._hear, MEASURED)
+        self.get_logger().info('waiting for joint_states')
         self._apply(self._settings)
         on_change(self, lambda: self._settings, self._apply)
 
@@ -41,7 +48,16 @@ class GoalsNode(ClosableNode):
         self._start = self.get_clock().now()
         self.get_logger().info(f'track: {settings.track}')
 
+    def _hear(self, _: JointState) -> None:
+        self._armed = True
+
     def _publish(self) -> None:
+        if not self._armed:
+            return
+        if self._joint_states is not None:
+            self.destroy_subscription(self._joint_states)
+            self._joint_states = None
+            self._start = self.get_clock().now()
         if self._track is None:
             return
         now = self.get_clock().now()
