@@ -25,7 +25,7 @@ GOOD = """<robot name="arm">
     <parent link="tool"/>
     <child link="finger"/>
     <axis xyz="1 0 0"/>
-    <limit lower="0" upper="0.03" velocity="0.2" effort="5"/>
+    <limit lower="-0.05" upper="0.05" velocity="0.2" effort="5"/>
     <mimic joint="wrist" multiplier="0.01"/>
   </joint>
 </robot>

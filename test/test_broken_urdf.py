@@ -18,6 +18,7 @@ MESHES = 'meshes are not on this machine'
 VELOCITY = 'the velocity limit is missing'
 LEFT_OVER = 'xacro definitions were left over'
 CROSSED = 'lower is above upper'
+NARROWED = 'a joint that follows another narrows its limits'
 WRAPPED = (ElementError, 'the root element is <urdf> (line 2), not <robot>: take the <robot> of line 3 out')
 ORPHAN = '<parent link="base_link"> of joint "fl_caster_rotation_joint" (line 10): there is no such link'
 
@@ -49,7 +50,7 @@ EXPECTED: dict[str, tuple[type[UrdfError], str] | tuple[str, int, int, list[str]
         'gripper_base',
         7,
         6,
-        [LEFT_OVER, VELOCITY, CROSSED, MESHES],
+        [LEFT_OVER, VELOCITY, CROSSED, NARROWED, MESHES],
     ),
     'mycobot_ros__mycobot_with_vision_copy.urdf': (
         XacroError,
@@ -59,7 +60,7 @@ EXPECTED: dict[str, tuple[type[UrdfError], str] | tuple[str, int, int, list[str]
         'base',
         15,
         12,
-        [LEFT_OVER, VELOCITY, CROSSED, MESHES],
+        [LEFT_OVER, VELOCITY, CROSSED, NARROWED, MESHES],
     ),
     'pink__omnidirectional_wheeled_robot.urdf': ('base', 4, 3, ['position limits are missing']),
     'robot_state_publisher__mimic_joint.urdf': ('base_link', 3, 0, ['<mimic> on a joint without a value']),

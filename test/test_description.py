@@ -18,7 +18,7 @@ from ik_node.kinematics.urdf import load_description, read_urdf
 
 LIMIT = '<limit lower="-1" upper="1.5" velocity="2" effort="5"/>'
 JAW_MIMIC = '<mimic joint="wrist" multiplier="0.01"/>'
-JAW_LIMIT = '<limit lower="0" upper="0.03" velocity="0.2" effort="5"/>'
+JAW_LIMIT = '<limit lower="-0.03" upper="0.03" velocity="0.2" effort="5"/>'
 
 
 def test_files(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_defaults_that_are_stated() -> None:
             ('<limit lower="-1" upper="1.5" velocity="2" effort="5"/>', ''),
             ('"wrist" type="revolute"', '"wrist" type="continuous"'),
             ('<limit lower="-2" upper="0.5" velocity="3" effort="5"/>', ''),
-            ('<limit lower="0" upper="0.03" velocity="0.2" effort="5"/>', ''),
+            ('<limit lower="-0.05" upper="0.05" velocity="0.2" effort="5"/>', ''),
         )
     )
     limits = {joint.name: (joint.lower, joint.upper, joint.velocity) for joint in robot.movable}
@@ -156,8 +156,8 @@ def test_placeholders_give_way_side_by_side(lower: str, upper: str, expected: tu
 
 
 def test_crossed_limits_off_the_arm_are_read_the_other_way_round() -> None:
-    jaw = read_urdf(broken(('upper="0.03"', 'upper="-0.03"'))).joints['jaw']
-    assert (jaw.lower, jaw.upper) == (-0.03, 0.0)
+    jaw = read_urdf(broken(('upper="0.05"', 'upper="-0.06"'))).joints['jaw']
+    assert (jaw.lower, jaw.upper) == (-0.06, -0.05)
 
 
 CHAIN_OF_MIMICS = broken(

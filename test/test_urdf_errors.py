@@ -18,7 +18,7 @@ from ik_node.kinematics.urdf import read_urdf
 
 LIMIT = '<limit lower="-1" upper="1.5" velocity="2" effort="5"/>'
 JAW_MIMIC = '<mimic joint="wrist" multiplier="0.01"/>'
-JAW_LIMIT = '<limit lower="0" upper="0.03" velocity="0.2" effort="5"/>'
+JAW_LIMIT = '<limit lower="-0.05" upper="0.05" velocity="0.2" effort="5"/>'
 
 # by what is wrong: changes to GOOD, the error, what it must say
 UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] = {

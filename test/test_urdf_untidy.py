@@ -14,7 +14,7 @@ from ik_node.kinematics.urdf import read_urdf
 
 LIMIT = '<limit lower="-1" upper="1.5" velocity="2" effort="5"/>'
 JAW_MIMIC = '<mimic joint="wrist" multiplier="0.01"/>'
-JAW_LIMIT = '<limit lower="0" upper="0.03" velocity="0.2" effort="5"/>'
+JAW_LIMIT = '<limit lower="-0.05" upper="0.05" velocity="0.2" effort="5"/>'
 
 VELOCITY = 'the velocity limit is missing, not positive or a placeholder, '
 PLACEHOLDER = 'position limits of 1000 rad and more are placeholders, '
@@ -51,11 +51,11 @@ UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
         'lower equals upper, so the joint cannot move: joint "wrist" (line 13)',
     ),
     'crossed off the arm': (
-        [('upper="0.03"', 'upper="-0.03"')],
+        [('upper="0.05"', 'upper="-0.06"')],
         'lower is above upper (an error on the arm), read the other way round: joint "jaw" (line 20)',
     ),
     'continuous with limits': (
-        [('"wrist" type="revolute"', '"wrist" type="continuous"')],
+        [('"wrist" type="revolute"', '"wrist" type="continuous"'), (JAW_MIMIC, '')],
         'position limits of a continuous joint are ignored: joint "wrist" (line 13)',
     ),
     'axis of length 2': (

@@ -32,7 +32,8 @@ class Joint:
 
     type: revolute, continuous, prismatic, fixed (planar and floating only off every arm).
     origin: (4, 4) pose of the joint frame in the parent link at zero. axis: (3,) unit, in the
-    joint frame. lower, upper [rad or m]: -inf and inf for continuous. velocity [rad/s or m/s] > 0.
+    joint frame. lower, upper [rad or m]: -inf and inf for continuous; such that joints that mimic this one
+    keep theirs too. velocity [rad/s or m/s] > 0.
     """
 
     name: str

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ik_node.kinematics.description import load_description, missing_meshes
 from ik_node.kinematics.errors import ElementError, TreeError
-from ik_node.kinematics.mimic import drivers_of
+from ik_node.kinematics.mimic import drivers_of, narrowed
 from ik_node.kinematics.robot import MOVABLE, Joint, Mimic, Robot
 from ik_node.kinematics.urdf_xml import (
     Element,
@@ -47,8 +47,9 @@ def read_urdf(text: str) -> Robot:
     Raises UrdfError (XmlError, XacroError, ElementError, TreeError) for what cannot be read, with element,
     attribute and line, and InputError if text is no str. What is merely untidy is read, with one of
     Robot.warnings for each matter: missing limits (DEFAULT_LIMIT, DEFAULT_VELOCITY), axes not of unit
-    length, ignored blocks, missing meshes. Limits that are NaN or crossed are read as none or swapped off
-    the arm and are a fault on it: see Robot.chain.
+    length, ignored blocks, missing meshes. A joint that others mimic goes only as far as all of them may.
+    Limits that are NaN, crossed or shut out by such followers are read as none, swapped or left as they are
+    off the arm and are a fault on it: see Robot.chain.
     """
     notes = Notes()
     root = parse_xml(text, notes)
@@ -66,6 +67,7 @@ def read_urdf(text: str) -> Robot:
     faults: dict[str, str] = {}
     joints = {key: _joint(values[key], elements[key], notes, faults) for key in order}
     drivers = drivers_of(joints, elements, notes, faults)
+    joints = narrowed(joints, drivers, elements, notes, faults)
     for missing in missing_meshes(links):
         notes.add('meshes are not on this machine, kinematics does without', missing)
     return Robot(name or 'robot', top, tuple(links), joints, drivers, notes.sentences(), faults)
