@@ -15,7 +15,7 @@ from benchmarks.tables import Table, heading
 from benchmarks.tracking import smooth_motion
 from ik_node import Goal, IkSolver
 
-GOALS = 300
+GOALS = 100
 UNLIKE = 'unlike within one process'
 CALLS = ('solve', 'solve_all', 'solve_batch', 'solve_path')
 

@@ -20,6 +20,7 @@ FEWER = {'rtb': 3000, 'optik_py': 1000, 'tracik': 500, 'eaik_helped': 3000}
 SOLVERS = ['own_track', 'eaik_helped', 'rtb', 'optik_py', 'tracik']
 ALLOWED = 1.5  # times the largest step of the branch
 WAVES = 3
+STRAIGHT = 0.1  # a step that differs from the one before by a smaller share of itself goes on as that did
 PIECES = 64  # into which a large step is cut to see whether it is a continuous motion
 
 
@@ -34,8 +35,9 @@ def run(tasks: list[Task], scale: float) -> None:
         path is the FK of a smooth motion of all joints within the limits, so that motion is a continuous
         branch. Each answer is the seed of the next point. Largest step: of any joint that moves the tool, in
         radians or metres, announced changes of branch left out, and divided by that of the branch. Jumps:
-        steps of more than {ALLOWED} times the branch's that are no continuous motion, by an independent
-        solver in {PIECES} pieces, and are not announced. "Other start": from another solution of the first
+        steps of more than {ALLOWED} times the branch's that neither go on as the step before (within
+        {STRAIGHT:.0%}) nor are a continuous motion, by an independent solver in {PIECES} pieces, and are
+        not announced. "Other start": from another solution of the first
         point, whose branch may end. "solve_path": all points in one call. Median time per point in
         microseconds.""",
     )
@@ -83,8 +85,10 @@ class Path:
     def steps(self, answers: Array, announced: Array) -> list[object]:
         """Return largest step, ratio, jumps and announced changes of answers (N + 1, n), the start first."""
         branch = np.abs(np.diff(self.q[: len(announced)], axis=0))[:, self.busy].max()
-        steps = np.abs(np.diff(answers, axis=0))[:, self.busy].max(axis=1)
-        large = np.flatnonzero((steps > ALLOWED * branch) & ~announced)
+        moves = np.diff(answers, axis=0)[:, self.busy]
+        steps = np.abs(moves).max(axis=1)
+        bends = np.abs(np.diff(moves, axis=0, prepend=moves[:1])).max(axis=1)
+        large = np.flatnonzero((steps > ALLOWED * branch) & (bends > STRAIGHT * steps) & ~announced)
         jumps = sum(not self.is_continuous(k, answers[k], answers[k + 1]) for k in large)
         largest = steps[~announced].max()
         return [f'{largest:.4f}', f'{largest / branch:.2f}', jumps, np.count_nonzero(announced)]

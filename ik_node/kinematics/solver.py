@@ -109,6 +109,7 @@ class IkSolver:
         )
         self._roll = spare_roll(arm)
         self._redundant = arm.n > arm.effective_dof
+        self._path_work = (3 * arm.n + 8, max(arm.n, 9))  # scratch of kernels.advance
         self._warm_up()
 
     def _warm_up(self) -> None:
@@ -330,7 +331,7 @@ class IkSolver:
         now = arm.checked(q, 'q')
         last = now.copy() if before is None else arm.checked(before, 'before')
         form = NO_FORM if self.closed_form is None else self.closed_form.constants
-        work = np.empty((3 * arm.n + 8, max(arm.n, 9)))
+        work = np.empty(self._path_work)
         solved, position_error, direction_error = kernels.advance(
             arm.joints, arm.tool, arm.limits, form, goal.packed, self._search.settings, now, last, work
         )
@@ -354,7 +355,7 @@ class IkSolver:
             [q - arm.lower < AT_LIMIT, arm.upper - q < AT_LIMIT], [[-math.inf], [math.inf]], arm.limits
         )
         limits.flags.writeable = False  # as those that the kernel is compiled for
-        arrived, work = q.copy(), np.empty((3 * arm.n + 8, max(arm.n, 9)))
+        arrived, work = q.copy(), np.empty(self._path_work)
         if not kernels.follow(
             arm.joints, arm.tool, limits, goal.packed, self._search.settings, arrived, work
         )[0]:
