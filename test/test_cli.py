@@ -9,13 +9,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 from conftest import shared_path
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.cli import inspect, solve
+from ik_node.cli import inspect, reach, solve
+from ik_node.ros import demo
 
 URDF = Path(__file__).resolve().parents[1] / 'urdf'
 SEED_ARM = URDF / 'seed_arm.urdf.xacro'
@@ -248,3 +250,15 @@ def test_output_goes_into_a_pipe_and_the_exit_code_to_the_shell() -> None:
 def test_a_reader_that_leaves_early_is_no_error(reader: str) -> None:
     done = piped(f'RUN ik_inspect seed_arm.urdf.xacro | {reader}')
     assert (done.returncode, done.stderr) == (0, '')
+
+
+@pytest.mark.parametrize('script', [solve, inspect, reach, demo])
+@pytest.mark.parametrize('columns', ['30', '80', '200'])
+def test_help(script: ModuleType, columns: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('COLUMNS', columns)
+    with pytest.raises(SystemExit) as ended:
+        script.main(['--help'])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, err) == (0, '')
+    assert '--tip-link' in out
+    assert '--tool-axis' in out

@@ -11,7 +11,6 @@ from hostile import GOOD
 from ik_node.kinematics.errors import (
     FileError,
     InputError,
-    XacroError,
     XmlError,
 )
 from ik_node.kinematics.urdf import load_description, read_urdf
@@ -131,41 +130,7 @@ def test_xacro_includes_what_lies_beside_it(tmp_path: Path) -> None:
     assert read_urdf(load_description(tmp_path / 'grown.xacro')).links == ('a', 'b')
 
 
-BOMB = ''.join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
-
-
-@pytest.mark.parametrize(
-    ('old', 'new', 'words'),
-    [
-        ('2 * l', '2 * width', "name 'width' is not defined when evaluating expression '2 [*] width'"),
-        ('<xacro:bone name="b"/>', '<xacro:bode name="b"/>', 'unknown macro name: xacro:bode'),
-        ('<link name="${name}"/>', '<xacro:bone name="a"/>', 'recursion'),
-        ('$(arg length)', '$(arg width)', 'Undefined substitution argument width'),
-        ('<xacro:bone name="b"/>', '<xacro:include filename="none.xacro"/>', 'No such file .*none.xacro'),
-        ('<xacro:bone name="b"/>', '<xacro:include filename="bomb.xacro"/>', 'bomb.xacro: .*amplification'),
-        ('</robot>', '', 'no element found: line 12, column 0'),
-        (
-            '<xacro:bone name="b"/>',
-            '<xacro:include filename="$(find none_such)/b.xacro"/>',
-            r'\$\(find PACKAGE\) found nothing .*; source the ROS workspace .*, or write a path relative',
-        ),
-    ],
-)
-@pytest.mark.parametrize('prefix', ['', '/nowhere'])
-def test_xacro_that_cannot_be_expanded(
-    old: str, new: str, words: str, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv('AMENT_PREFIX_PATH', prefix)
-    assert old in XACRO
-    (tmp_path / 'arm.xacro').write_text(XACRO.replace(old, new))
-    (tmp_path / 'bomb.xacro').write_text(f'<!DOCTYPE robot [<!ENTITY l0 "ha">{BOMB}]><robot name="&l11;"/>')
-    with pytest.raises(XacroError, match=words) as caught:
-        load_description(tmp_path / 'arm.xacro')
-    assert str(caught.value).startswith(str(tmp_path))
-    assert '\n' not in str(caught.value)
-
-
 def test_entities_in_xacro_are_refused(tmp_path: Path) -> None:
-    (tmp_path / 'arm.xacro').write_text(f'<!DOCTYPE robot [<!ENTITY l0 "ha">{BOMB}]>\n<robot name="&l11;"/>')
+    (tmp_path / 'arm.xacro').write_text('<!DOCTYPE robot [<!ENTITY arm "ha">]>\n<robot name="&arm;"/>')
     with pytest.raises(XmlError, match=r'<!DOCTYPE> \(line 1\)'):
         load_description(tmp_path / 'arm.xacro')

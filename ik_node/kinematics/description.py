@@ -13,6 +13,7 @@ import xacro
 
 from ik_node.kinematics.errors import FileError, InputError, XacroError, listed
 from ik_node.kinematics.urdf_xml import refuse_doctype
+from ik_node.kinematics.xacro_errors import told
 
 _MESH = re.compile(r'(<mesh\b[^<>]*?\bfilename\s*=\s*)(["\'])([^"\'<>]*)\2')
 _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)["\']')
@@ -76,26 +77,12 @@ def _decoded(file: Path, data: bytes) -> str:
 
 
 def _expanded(file: Path, mappings: Mapping[str, str]) -> str:
+    xacro.all_includes.clear()  # of the file before: errors are looked for in them
     try:
         document = xacro.process_file(str(file), mappings=dict(mappings))
         return str(document.toprettyxml(indent='  '))
     except Exception as error:  # xacro runs the file's own expressions: they may raise anything
-        where = [str(name) for name in xacro.filestack or () if name]
-        raise XacroError(f'{where[-1] if where else file}: xacro cannot expand it: {_said(error)}') from None
-
-
-def _said(error: BaseException) -> str:
-    """Return what xacro says in one line, and what helps where $(find PACKAGE) found nothing."""
-    cause: BaseException | None = error
-    while cause is not None:
-        missing = type(cause).__name__ in ('PackageNotFoundError', 'ModuleNotFoundError')
-        if missing or (isinstance(cause, OSError) and 'AMENT_PREFIX_PATH' in str(cause)):
-            return (
-                f'$(find PACKAGE) found nothing ({cause.args[0]}); source the ROS workspace that has the '
-                'package, or write a path relative to the file'
-            )
-        cause = getattr(cause, 'exc', None) or cause.__context__
-    return ' '.join(str(error).split()) or type(error).__name__
+        raise XacroError(told(file, error)) from None
 
 
 def missing_meshes(links: Mapping[str, Any]) -> Iterator[str]:
