@@ -301,6 +301,18 @@ def around_the_base(arm: Arm, start, angle: float, count: int):
     return c + turns @ (position - c), turns @ direction
 
 
+@pytest.mark.parametrize('offset', [0.0, 1e-4, 3e-4])
+def test_a_path_straight_through_a_singularity_has_no_break(offset):
+    """With joint 5 straight, joints 1 and 4 of this arm do the same to the tool: branches cross there."""
+    arm = arm_of('moveo_like')
+    crossing = np.array([0.3, 0.5, 0.8, 0.4, 0.0])
+    line = crossing + (np.linspace(-0.5, 0.5, 401)[:, None] + offset) * np.array([1.5, -0.3, -0.3, -0.8, 0.8])
+    found = new_solver(arm).solve_path(*tool_path(arm, line), line[0])
+    assert found.solved.all()
+    assert found.breaks == ()
+    assert found.largest_move <= 1.5 * np.abs(np.diff(line, axis=0)).max()
+
+
 def test_limits_of_a_turn_are_no_way_round():
     """At +180 deg the arm cannot go on at -180 deg: the branch that reaches over its back is the one."""
     arm = plain_arm(limits_of(np.pi))

@@ -1595,6 +1595,7 @@ SMALLEST_SHARE = 1.0 / 4096.0  # of a step: where even this is no smooth motion,
 BEND = 0.3  # a joint move may miss its linear prediction by this share and still be the same branch
 DEMANDED = 3.0  # times the linear prediction: no joint move of a step needs more than this
 LARGE_MOVE = 0.2  # rad or m: larger ones are looked at piece by piece
+NEAR_BY = 0.05  # rad or m: solutions of neighbouring goals that differ by less are one branch
 
 
 @compiled
@@ -1765,13 +1766,6 @@ def advance_path(joints, tool, limits, form, goals, settings, order, q, path):
 
 
 @compiled
-def formula_path(joints, tool, limits, period, form, goals, settings, seed, found, counts):
-    """formula_solutions of every goal (N, 9) into found (N, 16, n) and counts (N,)."""
-    for k in range(goals.shape[0]):
-        counts[k] = formula_solutions(joints, tool, limits, period, form, goals[k], settings, seed, found[k])
-
-
-@compiled
 def largest_move(period, a, b):
     """Largest single joint move between configurations a and b (n,), whole periods left out."""
     most = 0.0
@@ -1781,6 +1775,31 @@ def largest_move(period, a, b):
             gap -= period[i] * floor(gap / period[i] + 0.5)
         most = max(most, abs(gap))
     return most
+
+
+@compiled
+def formula_path(joints, tool, limits, period, form, goals, settings, seed, found, counts):
+    """formula_solutions of every goal (N, 9) into found (N, 16, n) and counts (N,).
+
+    Where none is near one of the goal before, a descent from that one looks for what the formula does
+    not tell: the value of an angle that is free at just this goal.
+    """
+    n = limits.shape[1]
+    q, work = np.empty(n), np.empty((3 * n + 4, max(n, 6)))
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    for k in range(goals.shape[0]):
+        counts[k] = formula_solutions(joints, tool, limits, period, form, goals[k], settings, seed, found[k])
+        for j in range(counts[k - 1] if k > 0 else 0):
+            nearest = inf
+            for i in range(counts[k]):
+                nearest = min(nearest, largest_move(period, found[k - 1, j], found[k, i]))
+            if nearest <= NEAR_BY:
+                continue
+            q[:] = found[k - 1, j]
+            descend_lm(joints, tool, limits, goals[k], settings, 1e-8, q, frames, work)
+            position, direction = squared_errors(joints, frames, goals[k])
+            if position <= settings[0] * settings[0] and direction <= settings[1] * settings[1]:
+                counts[k] = add_distinct(period, found[k], counts[k], q)
 
 
 @compiled

@@ -137,10 +137,21 @@ def _unrolled(period: Vector, path: Vector, seed: Vector) -> Vector:
 
 
 def _breaks(arm: Arm, goals: Vector, settings: Vector, path: Vector) -> NDArray[np.int64]:
-    """Return the points k of path (N, n) that do not continue the branch of point k - 1."""
+    """Return the points k of path (N, n) that do not continue the branch of point k - 1.
+
+    A step that goes on as the one before does so, also straight through a singularity.
+    """
     work = np.empty((3 * arm.n + 8, max(arm.n, 9)))
-    model = arm.joints, arm.tool, arm.limits
-    smooth = [
-        kernels.is_smooth(*model, goals[k], settings, path[k - 1], path[k], work) for k in range(1, len(path))
+    moves = np.diff(path, axis=0)
+    sizes = np.abs(moves).max(axis=1)
+    bends = np.abs(np.diff(moves, axis=0)).max(axis=1)
+    goes_on = np.zeros(len(moves), dtype=np.bool_)
+    goes_on[1:] = (bends <= kernels.BEND * sizes[:-1]) & (sizes[1:] <= kernels.LARGE_MOVE)
+    breaks = [
+        k + 1
+        for k in np.flatnonzero(~goes_on)
+        if not kernels.is_smooth(
+            arm.joints, arm.tool, arm.limits, goals[k + 1], settings, path[k], path[k + 1], work
+        )
     ]
-    return 1 + np.flatnonzero(~np.array(smooth, dtype=np.bool_))
+    return np.array(breaks, dtype=np.int64)
