@@ -41,7 +41,11 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     ),
     'xacro_args': ('', "What the xacro file asks for, such as 'prefix:=left_ gripper:=true'", None),
     'base_link': ('', 'Link that goals are relative to; empty: the root link', None),
-    'tip_link': ('', 'Link that carries the tool; empty: tool0, else the end of the longest chain', None),
+    'tip_link': (
+        '',
+        'Link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
+        None,
+    ),
     'tool_axis': (
         '',
         "Axis of the tool in the tip frame: x, -x, y, -y, z, -z or numbers such as '0 0.6 0.8'; "

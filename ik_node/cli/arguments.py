@@ -43,7 +43,9 @@ def arm_parser(description: str) -> argparse.ArgumentParser:
     parser._negative_number_matcher = re.compile(r'-(\d|\.\d|inf|nan)')
     parser.add_argument('description_file', help='.urdf or .xacro file of the robot')
     parser.add_argument(
-        '--tip-link', help='link that carries the tool (default: tool0, else the end of the longest chain)'
+        '--tip-link',
+        help='link that carries the tool '
+        '(default: tool0, a frame between fingers or the end of the longest chain)',
     )
     parser.add_argument('--base-link', help='link that goals are relative to (default: the root link)')
     parser.add_argument(
@@ -74,6 +76,12 @@ def read_arm(arguments: argparse.Namespace) -> Arm:
         tool_point=arguments.tool_point,
         base_link=arguments.base_link,
     )
+
+
+def warn(arm: Arm) -> None:
+    """Print what was assumed of the arm, away from the results."""
+    for warning in arm.warnings:
+        print(f'note: {warning}', file=sys.stderr)
 
 
 def run(script: Callable[..., int], *given: Any) -> int:

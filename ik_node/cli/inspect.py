@@ -53,7 +53,7 @@ def _joints(arm: Arm) -> list[str]:
 
 
 def _remarks(arm: Arm) -> list[str]:
-    remarks = list(arm.robot.warnings)
+    remarks = list(arm.warnings)
     for name, low, high, turns in zip(arm.joint_names, arm.lower, arm.upper, arm.period, strict=True):
         if low == high:
             remarks.append(f'joint "{name}" is locked at {low:.4g}')

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from ik_node.cli.arguments import arm_parser, read_arm, run
+from ik_node.cli.arguments import arm_parser, read_arm, run, warn
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.errors import InputError
 from ik_node.kinematics.goal import Vector
@@ -95,6 +95,7 @@ def _reach(arguments: argparse.Namespace) -> int:
     if arguments.height is not None and not math.isfinite(arguments.height):
         raise InputError(f'--height must be finite, got {arguments.height:g}')
     arm = read_arm(arguments)
+    warn(arm)
     output = _output(arguments.output or f'{arm.name}_reach'.replace('/', '_'))
     slices = _slices(arm, arguments.resolution, arguments.height, arguments.directions)
     places = np.concatenate([plane.places for plane in slices])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ik_node.cli.arguments import arm_parser, read_arm, run
+from ik_node.cli.arguments import arm_parser, read_arm, run, warn
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.goal import Goal, Solution
 from ik_node.kinematics.solver import IkSolver
@@ -37,6 +37,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _solve(arguments: argparse.Namespace) -> int:
     arm = read_arm(arguments)
+    warn(arm)
     solver = IkSolver(arm)
     direction = arguments.direction
     if direction is not None and any(direction):

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ik_node.kinematics import kernels
-from ik_node.kinematics.errors import InputError
+from ik_node.kinematics.errors import ChainError, InputError
 from ik_node.kinematics.goal import Vector, unit_vector, vector3
 from ik_node.kinematics.urdf import Joint, Robot, load_description, read_urdf
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
+MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
 CONTINUOUS_SPAN = np.pi  # a continuous joint is sampled from -pi to pi
 
 
@@ -27,6 +28,7 @@ class Arm:
     velocity (n,) [rad/s or m/s], continuous and prismatic (n,) bool,
     tool_axis, tool_point, tool_lateral (3,) in the tip link's frame; tool_lateral is a unit axis
     perpendicular to tool_axis. A joint that only mimics another is no variable of the arm.
+    warnings: those of the robot, and what tip_link was taken among where it was not given.
     joints, tool, limits, period: the arrays of kernels.py. All arrays are read-only.
     """
 
@@ -40,19 +42,26 @@ class Arm:
     ) -> None:
         """Build from a robot read by read_urdf.
 
-        tip_link: default tool0, else the only leaf that ends the longest movable chain. base_link:
-        default the root. Raises UrdfError for links or joints that cannot make an arm, InputError for
-        a tool that is no unit axis or no point.
+        tip_link: default as of Robot.default_tip. base_link: default the root. Raises UrdfError for links or
+        joints that cannot make an arm, or more than MOST_JOINTS of them, InputError for a tool that is no
+        unit axis or no point.
         """
         self.robot = robot
         self.name = robot.name
         self.base_link = robot.root if base_link is None else base_link
         self.tip_link = robot.default_tip() if tip_link is None else tip_link
+        note = robot.default_tip_note() if tip_link is None else None
+        self.warnings = robot.warnings + ((note,) if note else ())
         self.tool_axis = frozen(unit_vector('tool_axis', tool_axis))
         self.tool_point = frozen(vector3('tool_point', tool_point))
         self.tool_lateral = frozen(_lateral_of(self.tool_axis))
         chain = robot.chain(self.tip_link, self.base_link)
         drivers = {joint.name: robot.driver(joint.name) for joint in chain if joint.type != 'fixed'}
+        if len(drivers) > MOST_JOINTS:
+            raise ChainError(
+                f'{len(drivers)} movable joints lie between base_link "{self.base_link}" and tip_link '
+                f'"{self.tip_link}", at most {MOST_JOINTS} make an arm; choose links nearer to each other'
+            )
         self.joint_names = tuple(dict.fromkeys(driver for driver, _, _ in drivers.values()))
         variables = [robot.joints[name] for name in self.joint_names]
         self.n = len(variables)

@@ -31,7 +31,11 @@ class JointSet:
         self.upper = np.array([joint.upper for joint in variables])
         self.rest = np.array([joint.rest for joint in variables])
         # (m, n): a row is zero for a joint that follows a fixed one.
-        self._ratio = np.array([[d.ratio * (d.joint == name) for name in self.variables] for d in drivers])
+        column = {name: index for index, name in enumerate(self.variables)}
+        self._ratio = np.zeros((len(joints), self.n))
+        for row, driver in enumerate(drivers):
+            if driver.joint in column:
+                self._ratio[row, column[driver.joint]] = driver.ratio
         self._shift = np.array([driver.shift for driver in drivers])
         self.velocity = np.full(self.n, np.inf)
         for joint, ratios in zip(joints, np.abs(self._ratio), strict=True):

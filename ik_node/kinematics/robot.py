@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,6 +16,8 @@ from ik_node.kinematics.errors import LISTED_NAMES, ChainError, InputError, list
 
 MOVABLE = ('revolute', 'continuous', 'prismatic')  # the joint types with one value
 TOOL_FRAME = 'tool0'  # the tip of an arm by the convention of ROS-Industrial
+SHOWN_TIPS = 5  # ends of chains that a note names
+_FINGER = re.compile('grip|jaw|finger|claw', re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -155,11 +158,12 @@ class Robot:
         return chain
 
     def default_tip(self) -> str:
-        """Return tool0 if joints move it, else the only leaf that ends the longest movable chain.
+        """Return tool0 if joints move it, else the frame between fingers, else the end of the longest chain.
 
-        A gripper's own joints make its fingers the longest chain, so the name goes before the count, in
-        which mimic joints are counted too. Raises ChainError that lists the leaves if there are several
-        such leaves, or nothing can move.
+        Fingers: every longest chain ends in a link that its last joint moves, and has one independent joint
+        more than the only leaf that is fixed to the link they all hang off. That leaf is the frame. The end
+        of the longest chain must be one leaf; mimic joints count. Raises ChainError that lists the leaves if
+        there are several, or nothing can move.
         """
         if TOOL_FRAME in self.links and any(joint.movable for joint in self._path(TOOL_FRAME)):
             return TOOL_FRAME
@@ -168,12 +172,33 @@ class Robot:
         longest = [leaf for leaf, count in leaves.items() if count == most]
         if most == 0:
             raise ChainError('the robot has no movable joint: every joint is fixed, planar or floating')
+        if frame := self._frame_between(longest, leaves):
+            return frame
         if len(longest) > 1:
             raise ChainError(
                 f'the longest movable chain has {len(longest)} ends, so tip_link must say which is meant; '
                 f'movable joints by leaf: {self._leaves_text()}'
             )
         return longest[0]
+
+    def default_tip_note(self) -> str | None:
+        """Say what default_tip chose among, None where nothing else could have been meant."""
+        tip, leaves = self.default_tip(), self._leaves()
+        others = [f'"{leaf}" ({count})' for leaf, count in leaves.items() if count and leaf != tip]
+        last = self._path(tip)[-1]
+        parts = [f'other ends: {", ".join(others[:SHOWN_TIPS])}'] if others else []
+        if len(others) > SHOWN_TIPS:
+            parts[0] += f' and {len(others) - SHOWN_TIPS} more'
+        if last.movable and _FINGER.search(f'{last.name} {last.child}'):
+            parts.append(
+                f'joint "{last.name}" looks like a gripper\'s, tip_link "{last.parent}" leaves it out'
+            )
+        if tip == TOOL_FRAME or not parts:
+            return None
+        return (
+            f'tip_link is not given, "{tip}" ({leaves[tip]} movable joints) is taken; {"; ".join(parts)}; '
+            'tip_link chooses'
+        )
 
     def joint_values(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return the value [rad or m] of every movable joint, in the order of movable.
@@ -219,6 +244,27 @@ class Robot:
             path.append(self._above[link])
             link = path[-1].parent
         return path[::-1]
+
+    def _frame_between(self, fingers: list[str], leaves: Mapping[str, int]) -> str | None:
+        """Return the frame between fingers (the leaves of the longest chains) as default_tip has it."""
+        paths = [self._path(finger) for finger in fingers]
+        if not all(path[-1].movable for path in paths):
+            return None
+        hand = paths[0][-1].parent
+        if len(paths) > 1:
+            shared = [joints[0] for joints in zip(*paths, strict=False) if len(set(joints)) == 1]
+            hand = shared[-1].child if shared else self.root
+        body = {self.root: self.root}  # by link, the first of the links that are fixed to each other
+        for joint in self.joints.values():
+            body[joint.child] = body[joint.parent] if joint.type == 'fixed' else joint.child
+        frames = [leaf for leaf in leaves if body[leaf] == body[hand]]
+        if len(frames) != 1 or leaves[frames[0]] == 0:
+            return None
+        own = self._independent(self._path(frames[0]))
+        return frames[0] if all(self._independent(path) == own + 1 for path in paths) else None
+
+    def _independent(self, path: Sequence[Joint]) -> int:
+        return len({self._drivers[joint.name].joint for joint in path if joint.movable})
 
     def _leaves(self) -> dict[str, int]:
         """Return by leaf link the number of movable joints above it."""

@@ -176,7 +176,7 @@ class IkNode(ClosableNode):
         self._joint_goal = None
         self._rejected = ''
         self._display.clear()
-        for warning in model.robot.warnings:
+        for warning in model.arm.warnings:
             log.warning(warning)
         log.info(model.arm.describe())
         self._say(DiagnosticStatus.OK, model.arm.describe(), 'ready')

@@ -28,7 +28,8 @@ class ArmSettings:
     )
     base_link: str = parameter('', 'link that goals are relative to; empty: the root link')
     tip_link: str = parameter(
-        '', 'link that carries the tool; empty: tool0, else the end of the longest chain'
+        '',
+        'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
     )
     tool_axis: tuple[float, ...] = parameter(
         (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3

@@ -56,7 +56,9 @@ class ViewerSettings:
     )
     base_link: str = parameter('', 'link that goals are relative to; empty: the root link', read_only=True)
     tip_link: str = parameter(
-        '', 'link that carries the tool; empty: tool0, else the end of the longest chain', read_only=True
+        '',
+        'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
+        read_only=True,
     )
     tool_axis: tuple[float, ...] = parameter(
         (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3, read_only=True
