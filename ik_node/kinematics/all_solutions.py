@@ -21,7 +21,7 @@ MOST_SOLUTIONS = 64  # distinct ones, whole turns not counted
 
 def is_redundant(arm: Arm, goal: Goal) -> bool:
     """Whether solutions of goal come in continuous families (self-motion) on this arm."""
-    return arm.n > (arm.position_dof if goal.direction is None else arm.effective_dof)
+    return arm.n > (arm.position_dof if math.isnan(goal.packed[3]) else arm.effective_dof)
 
 
 def every_configuration(
