@@ -15,8 +15,9 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from ik_node.kinematics.description import load_description, read_from
 from ik_node.kinematics.errors import InputError
-from ik_node.kinematics.urdf import load_description, read_urdf
+from ik_node.kinematics.urdf import read_urdf
 
 SHARE = Path(__file__).resolve().parents[1]
 ARM_SUFFIX = '.urdf.xacro'
@@ -88,7 +89,8 @@ def start(context: LaunchContext) -> list[Node]:
     wanted = {name for name, value in given.items() if value.lower() == 'true'}
     path = description_path(given['description_file'])
     text = load_description(path, xacro_args(given['xacro_args']))
-    robot = read_urdf(text)
+    with read_from(path):
+        robot = read_urdf(text)
     if given['tip_link']:
         robot.chain(given['tip_link'], given['base_link'] or None)  # a wrong link is told before all starts
     params_file = str(existing_file('params_file', given['params_file']))

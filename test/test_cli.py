@@ -137,7 +137,7 @@ def test_negative_numbers_are_numbers(number: str, capsys: Capture) -> None:
         ((SEED_ARM, 0.3, 0, 0.2, '--base-link', 'world'), 'base_link "world" does not exist'),
         ((SEED_ARM, 0.3, 0, 0.2, '--tool-axis', '0,0,0'), 'tool_axis'),
         (('nothing.urdf', 0.3, 0, 0.2), 'nothing.urdf: No such file'),
-        ((Path(__file__), 0.3, 0, 0.2), 'malformed XML at line 1'),
+        ((Path(__file__), 0.3, 0, 0.2), f'{__file__}: malformed XML at line 1'),
     ],
 )
 def test_a_wrong_call_is_one_line_and_2(arguments: tuple[object, ...], words: str, capsys: Capture) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from hostile import GOOD
 
+from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.errors import (
+    ElementError,
     FileError,
     InputError,
     XmlError,
@@ -134,3 +136,12 @@ def test_entities_in_xacro_are_refused(tmp_path: Path) -> None:
     (tmp_path / 'arm.xacro').write_text('<!DOCTYPE robot [<!ENTITY arm "ha">]>\n<robot name="&arm;"/>')
     with pytest.raises(XmlError, match=r'<!DOCTYPE> \(line 1\)'):
         load_description(tmp_path / 'arm.xacro')
+
+
+def test_errors_in_the_text_of_a_file_name_it(tmp_path: Path) -> None:
+    (tmp_path / 'arm.urdf').write_text('<robot name="a">')
+    (tmp_path / 'arm.xacro').write_text('<robot name="a"/>')
+    with pytest.raises(XmlError, match=r'arm\.urdf: malformed XML at line 1'):
+        Arm.from_file(tmp_path / 'arm.urdf')
+    with pytest.raises(ElementError, match=r'arm\.xacro, expanded: <robot name="a"> .* has no <link>'):
+        Arm.from_file(str(tmp_path / 'arm.xacro'))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ik_node import Goal, IkError, InputError
+from ik_node.kinematics.goal import pack_goals
 
 NAN, INF = math.nan, math.inf
 
@@ -28,6 +29,7 @@ NAN, INF = math.nan, math.inf
         (((1j, 0, 0),), ['position', 'three numbers']),
         (((NAN, 0, 0),), ['position', 'finite', 'nan']),
         (((0, -INF, 0),), ['position', 'finite', 'inf']),
+        (((0, -1e300, 0),), ['position', 'within 1e+09 m', '[0.0, -1e+300, 0.0]']),
         (((0, 0, 0), (0, 0)), ['direction', '(3,)', '(2,)']),
         (((0, 0, 0), (0, NAN, 1)), ['direction', 'finite', 'nan']),
         (((0, 0, 0), (INF, 0, 0)), ['direction', 'finite', 'inf']),
@@ -83,3 +85,9 @@ def test_packed_holds_nan_for_what_is_not_asked():
     np.testing.assert_array_equal(Goal((1, 2, 3)).packed, [1, 2, 3, *[NAN] * 6])
     np.testing.assert_array_equal(Goal((1, 2, 3), (0, 1, 0)).packed, [1, 2, 3, 0, 1, 0, *[NAN] * 3])
     np.testing.assert_array_equal(Goal((1, 2, 3), (0, 1, 0), (1, 0, 0)).packed, [1, 2, 3, 0, 1, 0, 1, 0, 0])
+
+
+def test_positions_beyond_all_measure_are_refused_in_a_batch_too():
+    with pytest.raises(InputError, match=r'within 1e\+09 m .* row 1 is \[0.0, 0.0, 1e\+300\]'):
+        pack_goals([[1e9, 0, -1e9], [0, 0, 1e300]], None)
+    assert Goal((1e9, 0, -1e9)).position[0] == 1e9

@@ -266,7 +266,7 @@ def test_a_wrong_description_is_said_in_one_sentence(arm_launch, folder):
         started(arm_launch, description_file='none.urdf')
     assert '\n' not in str(caught.value)
     (folder / 'bad.urdf').write_text('<robot name="r">')
-    with pytest.raises(UrdfError):
+    with pytest.raises(UrdfError, match=r'my arms/bad\.urdf: malformed XML'):
         started(arm_launch, description_file='bad.urdf')
     with pytest.raises(UrdfError, match=r'tip_link "tool" does not exist.*did you mean "tool0"'):
         started(arm_launch, tip_link='tool')

@@ -50,6 +50,7 @@ def changed(message, path: str, value):
 BAD_POSES = {
     'nan in the position': ('pose.position.x', math.nan, 'the position must be finite'),
     'inf in the position': ('pose.position.z', -math.inf, 'the position must be finite'),
+    'a place far from all': ('pose.position.x', 1e300, 'position must be within 1e+09 m'),
     'nan in the quaternion': ('pose.orientation.y', math.nan, 'the quaternion must be finite'),
     'inf in the quaternion': ('pose.orientation.w', math.inf, 'the quaternion must be finite'),
     'zero quaternion': ('pose.orientation', Quaternion(w=0.0), 'the quaternion must have length 1'),

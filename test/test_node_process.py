@@ -61,7 +61,7 @@ def test_a_signal_while_it_waits_for_an_arm_ends_it_too(node):
 @pytest.mark.parametrize(
     ('urdf', 'parameters', 'says'),
     [
-        ('<robot name="x"><link name="a"></robot>', [], 'line 1'),
+        ('<robot name="x"><link name="a"></robot>', [], 'arm.urdf: malformed XML at line 1'),
         (arm_urdf(), ['tip_link:=hand'], 'tip_link "hand" does not exist'),
         (arm_urdf(), ['home:=[0.0, 1.0]'], 'home must be one number'),
         (arm_urdf(), ['speed_scaling:=5.0'], 'speed_scaling'),

@@ -173,6 +173,16 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
         ElementError,
         ['<origin xyz=', '(line 16)', '1e+09'],
     ),
+    'axis of two numbers': (
+        [('xyz="0 1 0"', 'xyz="0 1"')],
+        ElementError,
+        ['<axis xyz="0 1"> of joint "wrist" (line 17)', 'give 3 numbers', 'such as xyz="0 0 1"'],
+    ),
+    'nested without end': (
+        [('<link name="tool"/>', f'<link name="tool">{"<x>" * 300}{"</x>" * 300}</link>')],
+        XmlError,
+        ['line 4', 'nested more than 250 deep', 'take out what is nested by mistake'],
+    ),
     'zero axis': (
         [('xyz="0 1 0"', 'xyz="0 0 0"')],
         ElementError,

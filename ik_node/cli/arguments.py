@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.description import load_description
 from ik_node.kinematics.errors import IkError
-from ik_node.kinematics.urdf import read_urdf
+from ik_node.kinematics.urdf import read_file
 
 AXES = {'x': (1.0, 0.0, 0.0), 'y': (0.0, 1.0, 0.0), 'z': (0.0, 0.0, 1.0)}
 NAMED_AXES = {
@@ -68,7 +67,7 @@ def arm_parser(description: str) -> argparse.ArgumentParser:
 
 def read_arm(arguments: argparse.Namespace) -> Arm:
     """Return the arm that the arguments name. Raises IkError."""
-    robot = read_urdf(load_description(arguments.description_file))
+    robot = read_file(arguments.description_file)
     return Arm(
         robot,
         arguments.tip_link,

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ik_node.kinematics import kernels
 from ik_node.kinematics.errors import ChainError, InputError
 from ik_node.kinematics.goal import Vector, unit_vector, vector3
-from ik_node.kinematics.urdf import Joint, Robot, load_description, read_urdf
+from ik_node.kinematics.urdf import Joint, Robot, read_file, read_urdf
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
@@ -85,7 +85,7 @@ class Arm:
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], tip_link: str | None = None, **tool: Any) -> Arm:
         """Read a .urdf or .xacro file; further arguments as for Arm."""
-        return cls(read_urdf(load_description(path)), tip_link, **tool)
+        return cls(read_file(path), tip_link, **tool)
 
     def _zero_pose(
         self, chain: Sequence[Joint], drivers: Mapping[str, tuple[str, float, float]]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import xacro
 
-from ik_node.kinematics.errors import FileError, InputError, XacroError, listed
+from ik_node.kinematics.errors import FileError, InputError, UrdfError, XacroError, listed
 from ik_node.kinematics.urdf_xml import refuse_doctype
 from ik_node.kinematics.xacro_errors import told
 
@@ -39,6 +40,18 @@ def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] |
     if mappings:
         raise InputError(f'{file} is no .xacro file, so it takes no arguments; got {listed(mappings)}')
     return _with_mesh_places(text, file)
+
+
+@contextmanager
+def read_from(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put the file's name before what a UrdfError says of its text; an empty path stands for no file."""
+    try:
+        yield
+    except UrdfError as error:
+        if not os.fspath(path):
+            raise
+        expanded = ', expanded' if Path(path).suffix.lower() == '.xacro' else ''
+        raise type(error)(f'{os.fspath(path)}{expanded}: {error}') from None
 
 
 def _with_mesh_places(text: str, file: Path) -> str:

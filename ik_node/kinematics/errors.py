@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LARGEST = 1e9  # [m or rad] a number beyond it is a slip, and would overflow further on
 LISTED_NAMES = 50  # a message names at most this many of what exists
 ALIKE = 0.75  # and asks whether one was meant that is at least so like what was given (1: the same)
 

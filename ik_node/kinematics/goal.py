@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ik_node.kinematics.errors import InputError
+from ik_node.kinematics.errors import LARGEST, InputError
 
 Vector = NDArray[np.float64]
 
@@ -130,7 +130,8 @@ class Goal:
     all in the base link's frame. lateral says where the tool's lateral axis should point; it is
     served only by freedom that position and direction leave. packed: (9,), the three in a row for
     the kernels, NaN where absent. All are read-only.
-    Raises InputError before any work: wrong shape, NaN, inf, zero or non-unit direction.
+    Raises InputError before any work: wrong shape, NaN, inf, a position beyond LARGEST, zero or non-unit
+    direction.
     """
 
     __slots__ = ('packed',)
@@ -141,7 +142,7 @@ class Goal:
         if lateral is not None and direction is None:
             raise InputError('lateral needs a direction: it is what direction leaves free')
         self.packed = np.array(
-            _three('position', position)
+            _place(position)
             + (ABSENT if direction is None else _unit_three('direction', direction))
             + (ABSENT if lateral is None else _unit_three('lateral', lateral))
         )
@@ -191,6 +192,13 @@ def _three(name: str, value: Any) -> tuple[float, float, float]:
     return x, y, z
 
 
+def _place(value: Any) -> tuple[float, float, float]:
+    x, y, z = _three('position', value)
+    if not max(x, y, z, -x, -y, -z) <= LARGEST:
+        raise InputError(f'position must be within {LARGEST:g} m of the base link, got {[x, y, z]}')
+    return x, y, z
+
+
 def _not_three(name: str, value: Any) -> InputError:
     try:
         shape = np.array(value, dtype=np.float64).shape
@@ -213,10 +221,16 @@ def _unit_three(name: str, value: Any) -> tuple[float, float, float]:
 def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Vector:
     """Check positions (N, 3) [m] and directions (N, 3) unit or None; return goals (N, 9) for the kernels.
 
-    Raises InputError for wrong shapes, non-finite numbers or directions that are not unit within
-    UNIT_TOLERANCE.
+    Raises InputError for wrong shapes, numbers not finite or beyond LARGEST, or directions that are not
+    unit within UNIT_TOLERANCE.
     """
     points = _rows3('positions', positions)
+    beyond = np.flatnonzero((np.abs(points) > LARGEST).any(axis=1))
+    if len(beyond):
+        raise InputError(
+            f'positions must be within {LARGEST:g} m of the base link, '
+            f'row {beyond[0]} is {points[beyond[0]].tolist()}'
+        )
     goals = np.full((len(points), 9), np.nan)
     goals[:, :3] = points
     if directions is not None:

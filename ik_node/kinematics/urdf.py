@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import io
 import math
+import os
 
 import numpy as np
 import yourdfpy
 from lxml import etree
 from numpy.typing import NDArray
 
-from ik_node.kinematics.description import load_description, missing_meshes
+from ik_node.kinematics.description import load_description, missing_meshes, read_from
 from ik_node.kinematics.errors import ElementError, TreeError
 from ik_node.kinematics.mimic import drivers_of, narrowed
 from ik_node.kinematics.robot import MOVABLE, Joint, Mimic, Robot
@@ -31,7 +32,7 @@ from ik_node.kinematics.urdf_xml import (
     place,
 )
 
-__all__ = ['Joint', 'Mimic', 'Robot', 'load_description', 'read_urdf']
+__all__ = ['Joint', 'Mimic', 'Robot', 'load_description', 'read_file', 'read_urdf']
 
 DEFAULT_LIMIT = {'revolute': math.pi, 'prismatic': 1.0}  # [rad], [m] either side of zero, where none is given
 DEFAULT_VELOCITY = {'revolute': 1.0, 'continuous': 1.0, 'prismatic': 0.1}  # [rad/s], [m/s]
@@ -71,6 +72,13 @@ def read_urdf(text: str) -> Robot:
     for missing in missing_meshes(links):
         notes.add('meshes are not on this machine, kinematics does without', missing)
     return Robot(name or 'robot', top, tuple(links), joints, drivers, notes.sentences(), faults)
+
+
+def read_file(path: str | os.PathLike[str]) -> Robot:
+    """Read a .urdf or .xacro file as load_description and read_urdf do; errors name the file."""
+    text = load_description(path)
+    with read_from(path):
+        return read_urdf(text)
 
 
 def _tree(links: dict[str, Element], joints: dict[str, Element]) -> tuple[str, list[str]]:

@@ -8,12 +8,11 @@ from typing import Any
 
 from lxml import etree
 
-from ik_node.kinematics.errors import ElementError, InputError, XacroError, XmlError, listed
+from ik_node.kinematics.errors import LARGEST, ElementError, InputError, XacroError, XmlError, listed
 
 Element = Any  # lxml's elements come without types
 
 JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'fixed', 'planar', 'floating')
-LARGEST = 1e9  # [m or rad] a number beyond it is a slip, and would overflow further on
 XACRO_HARMLESS = ('property', 'arg')  # definitions: nothing is missing where they were left over
 EXPAND = 'expand it first (xacro FILE.xacro > FILE.urdf), or give the .xacro file itself'
 
@@ -34,6 +33,11 @@ _REMEDIES = {
     'ERR_LT_IN_ATTRIBUTE': 'write "&lt;" for "<" in an attribute, or close the quotes before it',
     'ERR_UNDECLARED_ENTITY': 'write "&amp;" for "&"',
 }
+
+_RESOURCES = (
+    'elements are nested more than 250 deep, or a text in it has more than ten million characters',
+    'a URDF nests fewer than ten: take out what is nested by mistake, and large data',
+)
 
 
 class Notes:
@@ -130,9 +134,11 @@ def _parse(text: str) -> Element:
         remedy = _REMEDIES.get(entry.type_name, 'correct this place')
         if source.startswith(('<<<<<<<', '=======', '>>>>>>>')):
             remedy = 'a merge conflict was left in the file: settle it'
+        said = entry.message
+        if entry.type_name == 'ERR_RESOURCE_LIMIT':  # in the parser's words an option of its own would help
+            said, remedy = _RESOURCES
         raise XmlError(
-            f'malformed XML at line {entry.line}, column {entry.column}, "{source}": '
-            f'{entry.message}; {remedy}'
+            f'malformed XML at line {entry.line}, column {entry.column}, "{source}": {said}; {remedy}'
         )
     if root is None:
         raise XmlError('malformed XML: there is no element; a URDF starts with <robot name="...">')
@@ -246,7 +252,8 @@ def numbers(element: Element, attribute: str, count: int, finite: bool = True) -
     if text is None:
         return None
     wanted = 'one number' if count == 1 else f'{count} numbers separated by blanks'
-    example = {'xyz': 'xyz="0 0 0.1"', 'rpy': 'rpy="0 0 1.5708"'}.get(attribute, f'{attribute}="1.5"')
+    xyz = 'xyz="0 0 1"' if element.tag == 'axis' else 'xyz="0 0 0.1"'
+    example = {'xyz': xyz, 'rpy': 'rpy="0 0 1.5708"'}.get(attribute, f'{attribute}="1.5"')
     words = text.split()
     values = []
     for word in words:

@@ -22,11 +22,11 @@ from typing import Any
 import yaml
 
 from ik_node.kinematics.arm import Arm
+from ik_node.kinematics.description import load_description, read_from
 from ik_node.kinematics.errors import IkError, InputError
 from ik_node.kinematics.placement import place_circle
 from ik_node.kinematics.solver import IkSolver
 from ik_node.kinematics.tracks import TRACKS
-from ik_node.kinematics.urdf import load_description
 from ik_node.ros.settings import NO_TRACK
 from ik_node.ros.share import share_path
 
@@ -100,9 +100,10 @@ def plan(options: argparse.Namespace) -> list[tuple[str, dict[str, Any]]]:
         'tool_axis': [float(x) for x in options.tool_axis],
     }
     text = load_description(path)
-    arm = Arm.from_urdf(
-        text, options.tip_link or None, base_link=options.base_link or None, tool_axis=options.tool_axis
-    )
+    with read_from(path):
+        arm = Arm.from_urdf(
+            text, options.tip_link or None, base_link=options.base_link or None, tool_axis=options.tool_axis
+        )
     say(arm.describe())
     goals = {'frame': arm.base_link, 'tool_axis': tool['tool_axis'], 'track': options.track}
     if options.description_file and options.track != NO_TRACK:

@@ -23,9 +23,9 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
+from ik_node.kinematics.description import load_description, read_from
 from ik_node.kinematics.errors import IkError, InputError
 from ik_node.kinematics.goal import Goal
-from ik_node.kinematics.urdf import load_description
 from ik_node.ros.conversions import (
     NANO,
     check_stamp,
@@ -149,7 +149,8 @@ class IkNode(ClosableNode):
             raise InputError('give robot_description or urdf_file, not both')
         if text or path:
             text = text or load_description(path)
-            ArmModel.check(text, self._settings)
+            with read_from(path):
+                ArmModel.check(text, self._settings)
             self._inbox.put_description(text)
             if self._settings.publish_description:
                 self._description = self.create_publisher(String, 'robot_description', LATCHED)
