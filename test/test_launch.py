@@ -1,39 +1,25 @@
-"""arm.launch.py and the RViz configuration: what is started and with what; a real run where launch exists."""
+"""arm.launch.py: what its arguments start, and with what."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import os
-import shutil
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
+from launch_file import ROOT, module_of_launch_file
 
-from ik_node import Arm, InputError, UrdfError
+from ik_node import InputError, UrdfError
 from ik_node.kinematics.tracks import TRACKS
 from ik_node.kinematics.urdf import load_description, read_urdf
 
-ROOT = Path(__file__).resolve().parents[1]
-LAUNCH_FILE = ROOT / 'launch' / 'arm.launch.py'
 FLAGS = {
     'rviz': 'rviz2',
     'viewer': 'ik_viewer',
     'gui': 'joint_state_publisher_gui',
 }
-
-
-def module_of_launch_file() -> ModuleType:
-    spec = importlib.util.spec_from_file_location('arm_launch', LAUNCH_FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Record(SimpleNamespace):
@@ -274,162 +260,3 @@ def test_a_wrong_description_is_said_in_one_sentence(arm_launch, folder):
         started(arm_launch, tip_link='link3', base_link='tool0')
     with pytest.raises(InputError, match='params_file'):
         started(arm_launch, params_file='none.yaml')
-
-
-# RViz
-
-
-@pytest.fixture
-def rviz() -> dict[str, Any]:
-    yaml = pytest.importorskip('yaml')
-    return yaml.safe_load((ROOT / 'config' / 'ik_node.rviz').read_text())['Visualization Manager']
-
-
-def named(entries: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    (found,) = [entry for entry in entries if entry['Class'] == f'rviz_default_plugins/{kind}']
-    return found
-
-
-def test_rviz_listens_and_speaks_to_the_node_in_any_namespace(rviz):
-    displays, tools = rviz['Displays'], rviz['Tools']
-    topics = {
-        'robot_description': named(displays, 'RobotModel')['Description Topic'],
-        'ik_node/markers': named(displays, 'MarkerArray')['Topic'],
-        'goal_pose': named(tools, 'SetGoal')['Topic'],
-        'goal_point': named(tools, 'PublishPoint')['Topic'],
-    }
-    assert {name: topic['Value'] for name, topic in topics.items()} == {name: name for name in topics}
-    assert {topic['Reliability Policy'] for topic in topics.values()} == {'Reliable'}
-    # What is sent once must reach an RViz that starts later; the goal of yesterday must not move an arm.
-    durable = {name for name, topic in topics.items() if topic['Durability Policy'] == 'Transient Local'}
-    assert durable == {'robot_description', 'ik_node/markers'}
-
-
-def test_rviz_stands_on_the_root_of_every_shipped_arm(rviz):
-    frame = rviz['Global Options']['Fixed Frame']
-    roots = {read_urdf(load_description(path)).root for path in (ROOT / 'urdf').glob('*.urdf.xacro')}
-    assert roots == {frame}
-    assert named(rviz['Displays'], 'RobotModel')['Enabled']
-    assert named(rviz['Displays'], 'Grid')['Reference Frame'] == '<Fixed Frame>'
-
-
-# With the launch packages
-
-
-@pytest.fixture
-def launch_context() -> type:
-    pytest.importorskip('launch_ros', reason="ROS 2's launch is not installed here, and PyPI has none")
-    return importlib.import_module('launch').LaunchContext
-
-
-@pytest.mark.usefixtures('launch_context')
-def test_every_argument_says_what_it_is_for():
-    description = module_of_launch_file().generate_launch_description()
-    arguments = {argument.name: argument for argument in description.get_launch_arguments()}
-    assert {'description_file', 'tip_link', 'base_link', 'tool_axis', 'namespace', 'rviz'} <= arguments.keys()
-    for argument in arguments.values():
-        assert len(argument.description) > 10
-        assert argument.default_value is not None
-    assert set(arguments['track'].choices) == {'none', *TRACKS}
-    assert {'true', 'false'} <= set(arguments['use_sim_time'].choices)
-
-
-def test_launch_itself_takes_the_arguments(launch_context):
-    def nodes(**given: str) -> list[str]:
-        context = launch_context()
-        context.launch_configurations.update(given)
-        found = []
-        for entity in module_of_launch_file().generate_launch_description().entities:
-            found += entity.visit(context) or []
-        return [node.node_executable for node in found]
-
-    assert nodes() == ['robot_state_publisher', 'ik_node', 'rviz2']
-    everything = nodes(
-        rviz='false', viewer='true', gui='true', track='circle', tool_axis='-x', namespace='a/b'
-    )
-    assert everything[2:] == ['ik_viewer', 'joint_state_publisher_gui', 'ik_goals']
-    with pytest.raises(RuntimeError, match='square'):
-        nodes(track='square')
-    with pytest.raises(InputError, match='no file'):
-        nodes(description_file='none.urdf')
-
-
-@pytest.fixture
-def ros2_launch(launch_context):
-    """A function that starts the launch file in a session of its own, so that SIGINT can go to it alone."""
-    assert launch_context
-    if shutil.which('ros2') is None:
-        pytest.skip('the command ros2 is not installed here')
-    packages = pytest.importorskip('ament_index_python.packages')
-    for package in ('robot_state_publisher', 'ik_node'):
-        try:
-            packages.get_package_prefix(package)
-        except packages.PackageNotFoundError:
-            pytest.skip(f'the ROS package {package} is not installed here')
-    running = []
-
-    def start(*arguments: str, domain: int) -> subprocess.Popen[str]:
-        environment = os.environ | {
-            'ROS_DOMAIN_ID': str(domain),
-            'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
-            'PYTHONUNBUFFERED': '1',
-        }
-        command = ['ros2', 'launch', str(LAUNCH_FILE), 'rviz:=false', *arguments]
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        running.append(process)
-        return process
-
-    yield start
-    for process in running:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-@pytest.mark.parametrize('namespace', ['', 'left/arm'])
-def test_a_launched_arm_goes_to_its_goal_and_stops_on_ctrl_c(ros2_launch, namespace):
-    rclpy = pytest.importorskip('rclpy')
-    harness = importlib.import_module('node_harness')  # which needs rclpy
-    domain = 80 + os.getpid() % 20
-    process = ros2_launch(f'namespace:={namespace}' if namespace else 'gui:=false', domain=domain)
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=domain)
-    client = harness.Client(context, namespace)
-    try:
-        client.wait_ready()
-        arm = Arm.from_file(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
-        q = np.array([0.4, 0.5, -0.9, -0.6, 0.8])
-        goal = arm.robot.link_pose('tool0', dict(zip(arm.joint_names, q, strict=True)))
-        position, direction = arm.fk(q)
-
-        def arrived() -> bool:
-            place, along = arm.fk(client.position(*arm.joint_names))
-            return bool(np.linalg.norm(place - position) < 1e-4 and along @ direction > 1 - 1e-6)
-
-        assert not arrived()
-        client.send('goal_pose', client.pose(goal))
-        client.wait(arrived, 'the arm to arrive')
-    finally:
-        client.close()
-        rclpy.shutdown(context=context)
-        process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, output
-    assert 'Traceback' not in output
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)  # nothing of it is left
-
-
-def test_a_wrong_file_ends_the_launch_with_its_reason(ros2_launch):
-    process = ros2_launch('description_file:=none.urdf', domain=80 + os.getpid() % 20)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert 'there is no file' in output
-    assert 'Traceback' not in output

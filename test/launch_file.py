@@ -1,0 +1,17 @@
+"""The launch file as a module, with whatever launch packages there are."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parents[1]
+LAUNCH_FILE = ROOT / 'launch' / 'arm.launch.py'
+
+
+def module_of_launch_file() -> ModuleType:
+    spec = importlib.util.spec_from_file_location('arm_launch', LAUNCH_FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
