@@ -19,6 +19,7 @@ PATIENT = (
     1e-9,
     8,
 )  # most iterations; a descent ends after so many steps in a row that gain less than this
+ROOT = 1e-9  # m and rad: where errors stay larger they only dip below the tolerance, beside no solution
 HASTY = (30, 1e-3, 4)  # for brute force, where the next start is better than a slow descent
 # Of the direction against the position, relative to the reach: a falling penalty finds the least
 # position error first and then the least direction error that it leaves.
@@ -62,7 +63,7 @@ class Reference:
         _, first = np.unique(q.round(3), axis=0, return_index=True)
         q = q[first]
         errors = descend_all(*self.model, self.limits, target, weights, PATIENT, q)
-        return q[within(errors, TOLERANCE).all(axis=1)]
+        return q[within(errors, ROOT).all(axis=1)]
 
     def follow(self, start: Array, positions: Array, directions: Array) -> tuple[Array, float]:
         """Descend from goal to goal (N, 3), (N, 3); return where it ends (n,) and the largest joint step."""
