@@ -19,9 +19,11 @@ ROOT = Path(__file__).resolve().parents[1]
 class Running:
     """A program in a process and session of its own, and what it has said so far."""
 
-    def __init__(self, name: str, *arguments: str) -> None:
+    def __init__(self, name: str, *arguments: str, **variables: str) -> None:
+        self.domain = new_domain()
         environment = os.environ | {
-            'ROS_DOMAIN_ID': str(new_domain()),
+            **variables,
+            'ROS_DOMAIN_ID': str(self.domain),
             'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
             'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')]).rstrip(os.pathsep),
         }

@@ -22,8 +22,8 @@ def model() -> ArmModel:
 
 @pytest.fixture
 def arm(model) -> MovingArm:
-    arm = MovingArm()
-    arm.replace(model, SETTINGS, wait=lambda: False)
+    arm = MovingArm(SETTINGS)
+    arm.replace(model, wait=lambda: False)
     return arm
 
 
@@ -41,7 +41,7 @@ def yaw(arm: MovingArm) -> float:
 
 
 def test_without_an_arm_nothing_happens(model):
-    arm = MovingArm()
+    arm = MovingArm(SETTINGS)
     arm.stop()
     arm.go_to(model.home, model, time.perf_counter())
     arm.measured({'yaw': 1.0})
@@ -64,7 +64,7 @@ def test_a_goal_for_the_arm_before_is_void(arm, model):
     other = ArmModel.build(arm_urdf().replace('finger', 'jaw'), SETTINGS)
     arm.go_to(target(model, yaw=0.5), model, time.perf_counter())
     arm.step(0.01)
-    arm.replace(other, SETTINGS, wait=lambda: (arm.step(0.01), False)[1])
+    arm.replace(other, wait=lambda: (arm.step(0.01), False)[1])
     rest = yaw(arm)
     assert 0.0 < rest < 0.1  # it stopped first
     arm.go_to(target(model, yaw=1.0), model, time.perf_counter())
@@ -75,7 +75,7 @@ def test_a_goal_for_the_arm_before_is_void(arm, model):
 
 def test_other_settings_of_the_same_robot_do_not_void_a_goal(arm, model):
     arm.go_to(target(model, yaw=0.5), model, time.perf_counter())
-    arm.change(ArmModel.build(model.text, SETTINGS, model), SETTINGS)
+    arm.change(ArmModel.build(model.text, SETTINGS, model))
     arm.go_to(target(model, yaw=0.7), model, time.perf_counter())
     run(arm)
     assert yaw(arm) == pytest.approx(0.7)
@@ -115,7 +115,7 @@ def test_another_robot_is_where_its_joints_are_measured(arm, model):
     arm.go_to(target(model, yaw=0.5), model, time.perf_counter())
     run(arm)
     other = ArmModel.build(arm_urdf().replace('finger', 'jaw'), SETTINGS)
-    arm.replace(other, SETTINGS, wait=lambda: (arm.step(0.01), False)[1])
+    arm.replace(other, wait=lambda: (arm.step(0.01), False)[1])
     arm.measured({'yaw': -0.4})
     assert yaw(arm) == -0.4
 
@@ -143,12 +143,14 @@ def test_the_inbox_keeps_the_newest_in_order_and_never_grows():
     assert pushed == [0] * KEPT + [1] * 3
     inbox.put_description('old')
     inbox.put_description('new')
-    description, requests = inbox.take(timeout=0.0)
-    assert description == 'new'
+    description, changed, requests = inbox.take(timeout=0.0)
+    assert (description, changed) == ('new', False)
     assert [request.message for request in requests] == list(range(3, KEPT + 3))
-    assert inbox.take(timeout=0.0) == (None, [])
+    assert inbox.take(timeout=0.0) == (None, False, [])
     inbox.put(Request('goal', 1))
+    inbox.put_change()
     inbox.clear()
-    assert inbox.take(timeout=0.0) == (None, [])
+    assert inbox.take(timeout=0.0) == (None, True, [])
+    assert inbox.take(timeout=0.0) == (None, False, [])
     inbox.close()
     assert inbox.take(timeout=None) is None

@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-from node_harness import arm_urdf
+import rclpy
+from node_harness import Client, arm_urdf
 from processes import Running
 
 READY = 'effective DoF'
@@ -15,13 +16,13 @@ READY = 'effective DoF'
 def node(tmp_path):
     running = []
 
-    def start(*parameters: str, urdf: str | None = arm_urdf()) -> Running:
+    def start(*parameters: str, urdf: str | None = arm_urdf(), **variables: str) -> Running:
         arguments = [argument for parameter in parameters for argument in ('-p', parameter)]
         if urdf is not None:
             path = tmp_path / 'arm.urdf'
             path.write_text(urdf)
             arguments += ['-p', f'urdf_file:={path}']
-        running.append(Running('ik_node', '--ros-args', *arguments))
+        running.append(Running('ik_node', '--ros-args', *arguments, **variables))
         return running[-1]
 
     yield start
@@ -56,6 +57,25 @@ def test_a_signal_while_it_waits_for_an_arm_ends_it_too(node):
     running.process.send_signal(signal.SIGINT)
     assert running.wait_ended() == 0
     assert 'Traceback' not in running.said
+
+
+def test_a_solver_that_has_to_be_compiled_holds_up_nothing_but_goals(node, tmp_path):
+    running = node('tip_link:=tool0', 'solver:=scipy', NUMBA_CACHE_DIR=str(tmp_path))
+    context = rclpy.Context()
+    context.init(domain_id=running.domain)
+    client = Client(context)
+    try:
+        client.wait_ready()
+        assert client.set_parameters(solver='lm')[0].successful
+        client.wait_said('preparing')
+        mark = len(client.samples)
+        assert client.call('ik_node/stop').success
+        client.wait(lambda: len(client.samples) > mark + 20, 'joint_states')
+        assert client.set_parameters(speed_scaling=0.1)[0].successful
+        assert 'preparing' in client.statuses[-1].message
+    finally:
+        client.close()
+        context.try_shutdown()
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,12 @@ def test_nonsense_is_refused_with_what_is_allowed(name, value, says):
         ArmSettings(**{name: value})
 
 
+def test_only_the_solver_lm_knows_a_compromise():
+    assert ArmSettings(compromise=0.1).search()['compromise'] == 0.1
+    with pytest.raises(InputError, match='compromise must be 0 for solver ccd: only lm'):
+        ArmSettings(compromise=0.1, solver='ccd')
+
+
 def test_a_node_starts_with_the_values_it_was_given(make_node):
     node = make_node(publish_rate=50, tool_axis=[1, 0, 0], tip_link='hand')
     settings = declare(node, ArmSettings)

@@ -27,6 +27,7 @@ class Inbox:
         self._changed = threading.Condition()
         self._requests: deque[Request] = deque(maxlen=KEPT)
         self._description: str | None = None
+        self._changed_settings = False
         self._closed = False
 
     def put(self, request: Request) -> int:
@@ -43,26 +44,34 @@ class Inbox:
             self._description = text
             self._changed.notify()
 
+    def put_change(self) -> None:
+        """Note that settings have changed that the requests after this one count on."""
+        with self._changed:
+            self._changed_settings = True
+            self._changed.notify()
+
     def clear(self) -> None:
         """Forget the requests that nobody has taken."""
         with self._changed:
             self._requests.clear()
 
-    def take(self, timeout: float | None) -> tuple[str | None, list[Request]] | None:
-        """Wait for something, timeout [s] at most; return (new description or None, requests, oldest first).
+    def take(self, timeout: float | None) -> tuple[str | None, bool, list[Request]] | None:
+        """Wait for something, timeout [s] at most; return it and forget it. Returns None once closed.
 
-        Returns None once closed.
+        It is the new description or None, whether settings have changed, and the requests, oldest first.
         """
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._closed or self._requests or self._description is not None, timeout
-            )
+            self._changed.wait_for(self._has_something, timeout)
             if self._closed:
                 return None
             description, self._description = self._description, None
+            changed, self._changed_settings = self._changed_settings, False
             requests = list(self._requests)
             self._requests.clear()
-            return description, requests
+            return description, changed, requests
+
+    def _has_something(self) -> bool:
+        return bool(self._closed or self._requests or self._changed_settings or self._description is not None)
 
     def close(self) -> None:
         """Let take() return None from now on."""

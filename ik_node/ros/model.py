@@ -40,18 +40,14 @@ class ArmModel:
     @classmethod
     def build(cls, text: str, settings: ArmSettings, before: ArmModel | None = None) -> ArmModel:
         """Read text and prepare arm and solver; what before has of the same text is kept. Raises IkError."""
-        robot = before.robot if before is not None and before.text == text else read_urdf(text)
-        joints = before.joints if before is not None and before.robot is robot else JointSet(robot)
-        arm = Arm(robot, **settings.tool())
-        home = _home(settings.home, arm, joints)
+        robot, joints, arm, home = _read(text, settings, before)
         solver = IkSolver(arm, **settings.search())
         return cls(text, robot, joints, arm, solver, home, joints.indices(arm.joint_names))
 
     @staticmethod
-    def check(text: str, settings: ArmSettings) -> None:
+    def check(text: str, settings: ArmSettings, before: ArmModel | None = None) -> None:
         """Raise the IkError that build() would raise, without compiling anything."""
-        robot = read_urdf(text)
-        _home(settings.home, Arm(robot, **settings.tool()), JointSet(robot))
+        _read(text, settings, before)
 
     def limit(self, motion: JointMotion, settings: ArmSettings) -> None:
         """Set the limits of motion to those of the robot and the settings."""
@@ -91,6 +87,16 @@ class ArmModel:
                 f'its limits are {low[i]:.6g} to {high[i]:.6g}'
             )
         return np.clip(target, low, high)
+
+
+def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[Robot, JointSet, Arm, Vector]:
+    if before is not None and before.text == text:
+        robot, joints = before.robot, before.joints
+    else:
+        robot = read_urdf(text)
+        joints = JointSet(robot)
+    arm = Arm(robot, **settings.tool())
+    return robot, joints, arm, _home(settings.home, arm, joints)
 
 
 def _home(home: tuple[float, ...], arm: Arm, joints: JointSet) -> Vector:

@@ -45,10 +45,11 @@ class Sample:
 
 
 class MovingArm:
-    """Safe to use from several threads."""
+    """Safe to use from several threads. settings: the limits of motion are among them."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: ArmSettings) -> None:
         self._lock = threading.Lock()
+        self._settings = settings
         self._model: ArmModel | None = None
         self._motion: JointMotion | None = None
         self._leads = False  # a goal is pursued: until a stop the arm is where it was sent
@@ -78,7 +79,7 @@ class MovingArm:
             if self._motion is not None:
                 self._motion.stop()
 
-    def replace(self, model: ArmModel, settings: ArmSettings, wait: Callable[[], bool]) -> None:
+    def replace(self, model: ArmModel, wait: Callable[[], bool]) -> None:
         """Stop, and be another arm: joints of the same name keep their places, the others go to its home.
 
         wait is called while the old arm comes to rest, again and again; True gives up.
@@ -91,17 +92,22 @@ class MovingArm:
         if state is not None:
             places.update(state.model.joints.named(state.position))
         motion = JointMotion(model.joints.lower, model.joints.upper, model.joints.filled(places))
-        model.limit(motion, settings)
         with self._lock:
+            model.limit(motion, self._settings)
             self._model, self._motion = model, motion
             self._since = time.perf_counter()
 
-    def change(self, model: ArmModel, settings: ArmSettings) -> None:
-        """Take another model of the same robot, and the limits of motion from settings."""
+    def change(self, model: ArmModel) -> None:
+        """Take another model of the same robot, and go on."""
         with self._lock:
-            if self._motion is not None:
-                model.limit(self._motion, settings)
-                self._model = model
+            self._model = model
+
+    def limit(self, settings: ArmSettings) -> None:
+        """Take the limits of motion from settings."""
+        with self._lock:
+            self._settings = settings
+            if self._model is not None and self._motion is not None:
+                self._model.limit(self._motion, settings)
 
     def measured(self, places: Mapping[str, float]) -> None:
         """Be where the real joints are said to be; void from a goal on until a stop has come to rest."""

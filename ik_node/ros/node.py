@@ -57,7 +57,6 @@ Vector = NDArray[np.float64]
 MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm goes on, it does not catch up by a jump
 SIMULATED_WAIT = 0.001  # seconds between two looks at a simulated clock
 REPEAT = 1.5  # seconds within which the same joint goal again is one of a stream, not a new wish
-SHORT_WAIT = 0.5  # seconds that a change of parameters waits for a description being taken
 WAITING = 'waiting for robot_description'
 PREPARING = 'preparing the solver; the first time on a machine, and after updates, this takes a minute'
 
@@ -74,11 +73,11 @@ class IkNode(ClosableNode):
         self._closing = threading.Event()
         self._set_off = threading.Event()  # an arm at rest has somewhere to go
 
-        self._building = threading.Lock()  # held while a model is built and put in place
-        self._arm = MovingArm()
+        self._arm = MovingArm(self._settings)
         self._measured: JointState | None = None
         self._joint_goal: tuple[dict[str, float], float] | None = None  # the last one and when it came
-        self._rejected = ''  # a description that came to nothing; other parameters may mend that
+        self._text = ''  # the description of the arm that there is or is to be
+        self._rejected = ''  # one that came to nothing while there is no arm; other parameters may mend that
 
         self._joint_states = self.create_publisher(JointState, 'joint_states', STREAM)
         self._status = self.create_publisher(DiagnosticStatus, '~/status', REPORTS)
@@ -157,62 +156,69 @@ class IkNode(ClosableNode):
                 self._description.publish(String(data=text))
             return
         self.create_subscription(String, 'robot_description', self._store_description, LATCHED)
-        self.get_logger().info(WAITING)
         self._say(DiagnosticStatus.WARN, WAITING, 'waiting')
 
-    def _adopt(self, text: str) -> None:
-        """Stop, and become the arm that text describes. Raises IkError, and stays the one before."""
-        log = self.get_logger()
-        with self._building:
-            before = self._arm.model
-            if before is not None and before.text == text:
-                return
-            self._say(DiagnosticStatus.OK, PREPARING, 'preparing')
-            log.info(PREPARING)
-            model = ArmModel.build(text, self._settings)
+    def _apply(self, settings: ArmSettings) -> None:
+        """Take changed settings. Raises IkError, and leaves all as it was, if the arm cannot have them.
+
+        Limits hold from the next sample on. A new solver may have to be compiled, which takes long: it is
+        left to the thread that serves goals, and those after this change wait for it.
+        """
+        if self._text:
+            ArmModel.check(self._text, settings, self._arm.model)
+        before, self._settings = self._settings, settings
+        self._arm.limit(settings)
+        if not settings.same_model(before):
+            self._inbox.put_change()
+
+    def _prepare(self, description: str | None) -> None:
+        """Become the arm of a new description, or with None the one there is, with the settings of now.
+
+        If that is impossible, say so and stay the arm before.
+        """
+        text = description if description is not None else self._text or self._rejected or None
+        try:
+            if text is not None:
+                self._text, self._rejected = text, ''
+                self._adopt(text, described=description is not None)
+        except IkError as error:
+            self._say(DiagnosticStatus.ERROR, f'robot_description refused: {error}', 'refused')
+            model = self._arm.model
+            self._text, self._rejected = ('', text) if model is None else (model.text, '')
+
+    def _adopt(self, text: str, described: bool) -> None:
+        """Become the arm of text, after a stop if it is another one. Raises IkError, and stays as it was.
+
+        described: the text has been sent, which means nothing if it is that of the arm there is.
+        """
+        same = (before := self._arm.model) is not None and before.text == text
+        if same and described:
+            return
+        self._say(DiagnosticStatus.OK, PREPARING, 'preparing')
+        model = ArmModel.build(text, self._settings, before)
+        if same:
+            self._arm.change(model)
+        else:
             # What has been loaded is here to stay: later collections need not look at it, for 0.1 s and more.
             gc.collect()
             gc.freeze()
-            self._arm.replace(model, self._settings, wait=lambda: self._closing.wait(0.005))
-        self._joint_goal = None
-        self._rejected = ''
-        self._display.clear()
-        for warning in model.arm.warnings:
-            log.warning(warning)
-        log.info(model.arm.describe())
+            self._arm.replace(model, wait=lambda: self._closing.wait(0.005))
+            self._joint_goal = None
+            self._display.clear()
+            for warning in model.arm.warnings:
+                self.get_logger().warning(warning)
         self._say(DiagnosticStatus.OK, model.arm.describe(), 'ready')
-
-    def _adopt_from_topic(self, text: str) -> None:
-        try:
-            self._adopt(text)
-        except IkError as error:
-            self._rejected = text
-            message = f'robot_description refused: {error}'
-            self.get_logger().error(message)
-            self._say(DiagnosticStatus.ERROR, message, 'refused')
-
-    def _apply(self, settings: ArmSettings) -> None:
-        """Take changed settings. Raises IkError, and leaves all as it was, if the arm cannot have them."""
-        if not self._building.acquire(timeout=SHORT_WAIT):
-            raise InputError('the arm is being prepared, which may take a minute; try again later')
-        try:
-            model = self._arm.model
-            if model is not None:
-                self._arm.change(ArmModel.build(model.text, settings, model), settings)
-            self._settings = settings
-        finally:
-            self._building.release()
-        if model is None and self._rejected:
-            self._inbox.put_description(self._rejected)
 
     # Goals, in a thread of their own
 
     def _serve_loop(self) -> None:
         while (taken := self._inbox.take(self._display.wait)) is not None:
-            description, requests = taken
+            description, changed, requests = taken
             try:
                 if description is not None:
-                    self._adopt_from_topic(description)
+                    self._prepare(description)
+                if changed:
+                    self._prepare(None)
                 self._serve(requests)
                 self._display.draw(self._arm.state)
             except Exception:
@@ -369,7 +375,11 @@ class IkNode(ClosableNode):
     # Reports
 
     def _say(self, level: bytes, message: str, word: str) -> None:
-        """Say how the node is: now on ~/status, and in /diagnostics until something else is said."""
+        """Say how the node is: now in the log and ~/status, in /diagnostics until something else is said."""
+        if level == DiagnosticStatus.ERROR:  # rclpy wants one severity a line
+            self.get_logger().error(message)
+        else:
+            self.get_logger().info(message)
         self._condition = (level, message)
         self._status.publish(state_report(level, self.get_name(), message, word))
 

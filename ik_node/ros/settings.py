@@ -71,6 +71,8 @@ class ArmSettings:
     def __post_init__(self) -> None:
         check(self)
         unit_vector('parameter tool_axis', self.tool_axis)
+        if self.compromise and self.solver != 'lm':
+            raise InputError(f'parameter compromise must be 0 for solver {self.solver}: only lm knows one')
         if not self.home:
             raise InputError('parameter home must be one number, or one per joint, got none')
 
@@ -94,6 +96,10 @@ class ArmSettings:
             'random_seed': self.random_seed,
             'compromise': self.compromise or None,
         }
+
+    def same_model(self, other: ArmSettings) -> bool:
+        """Whether an ArmModel built with these settings is one of the other settings too."""
+        return (self.tool(), self.search(), self.home) == (other.tool(), other.search(), other.home)
 
 
 @dataclass(frozen=True)
