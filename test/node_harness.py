@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import os
+import random
+import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,12 +33,21 @@ os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
 
 TIMEOUT = 180.0  # seconds; a cold compile takes a minute, all else a fraction of a second
 
-_domains = itertools.count(30 + os.getpid() % 10)
+_held: deque[socket.socket] = deque(maxlen=15)  # names of domains that this process has
 
 
 def new_domain() -> int:
-    """Return a ROS domain that the last tests did not use."""
-    return 30 + next(_domains) % 30
+    """Return a ROS domain that the last tests did not use, and no other run of them at the same time."""
+    for domain in random.sample(range(1, 70), 69):
+        name = socket.socket(socket.AF_UNIX)
+        try:
+            name.bind(f'\0ik_node test in domain {domain}')
+        except OSError:
+            name.close()
+            continue
+        _held.append(name)
+        return domain
+    raise AssertionError('all ROS domains are in use')
 
 
 def link(name: str) -> str:
