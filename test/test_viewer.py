@@ -451,6 +451,12 @@ def test_meshes_are_found_scaled_and_coloured(tmp_path: Path, monkeypatch: pytes
         find_mesh('http://localhost/body.stl', str(share))
 
 
+def test_missing_meshes_are_told_in_one_line() -> None:
+    parts = [visual(f'<mesh filename="package://some_arm/{name}.stl"/>') for name in ('body', 'hand', 'jaw')]
+    (said,) = drawn(two_links(''.join(parts))).warnings
+    assert said.startswith('meshes not found: 3, the first is "package://some_arm/body.stl"')
+
+
 def test_a_mesh_with_its_own_colours_keeps_them(tmp_path: Path) -> None:
     box = trimesh.creation.box()
     box.visual.face_colors = [10, 20, 30, 255]

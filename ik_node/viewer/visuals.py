@@ -49,7 +49,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """All shapes of a robot, the reach of its arm [m], and a sentence on each shape that cannot be shown."""
+    """All shapes of a robot, the reach of its arm [m], and sentences on the shapes that cannot be shown."""
 
     shapes: tuple[Shape, ...]
     extent: float
@@ -65,6 +65,7 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
     shapes: list[Shape] = []
     bare: list[str] = []
     warnings: list[str] = []
+    missing: list[str] = []
     try:
         options = dict.fromkeys(('build_scene_graph', 'load_meshes', 'load_collision_meshes'), False)
         model = yourdfpy.URDF.load(io.BytesIO(text.encode()), **options).robot
@@ -77,10 +78,14 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
         for visual in link.visuals:
             try:
                 shapes.extend(_shapes(link.name, visual, materials, mesh_path))
+            except FileNotFoundError:
+                missing.append(visual.geometry.mesh.filename)
             except Exception as error:  # nor must a mesh file, whatever its reader says of it
                 warnings.append(f'link "{link.name}": {error}')
         if link.visuals and len(shapes) == drawn:
             bare.append(link.name)
+    if missing:
+        warnings.append(f'meshes not found: {len(missing)}, the first is "{missing[0]}"; mesh_path says where to look')
     if not shapes:
         bare = list(robot.links)
     extent = _extent(robot, tip_link)
