@@ -85,7 +85,9 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
         if link.visuals and len(shapes) == drawn:
             bare.append(link.name)
     if missing:
-        warnings.append(f'meshes not found: {len(missing)}, the first is "{missing[0]}"; mesh_path says where to look')
+        warnings.append(
+            f'meshes not found: {len(missing)}, the first is "{missing[0]}"; mesh_path says where to look'
+        )
     if not shapes:
         bare = list(robot.links)
     extent = _extent(robot, tip_link)
