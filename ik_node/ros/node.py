@@ -76,8 +76,8 @@ class IkNode(ClosableNode):
         self._arm = MovingArm(self._settings)
         self._measured: JointState | None = None
         self._joint_goal: tuple[dict[str, float], float] | None = None  # the last one and when it came
-        self._text = ''  # the description of the arm that there is or is to be
-        self._rejected = ''  # one that came to nothing while there is no arm; other parameters may mend that
+        self._text = self._rejected = ''  # of the arm there is or is to be; what came to nothing without one
+        self._condition = (DiagnosticStatus.OK, PREPARING)  # what _say() said last
 
         self._joint_states = self.create_publisher(JointState, 'joint_states', STREAM)
         self._status = self.create_publisher(DiagnosticStatus, '~/status', REPORTS)
