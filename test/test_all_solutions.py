@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_arms import make_arm, parallel_arm
 from scipy.optimize import least_squares
+from tool_paths import limits_of, plain_arm
 
 from ik_node import Arm, Goal, IkSolver, InputError
 from ik_node.kinematics.all_solutions import MISSED_SHARE, MOST_SOLUTIONS, is_redundant, missed_share
@@ -317,3 +318,15 @@ def test_bad_seeds_are_refused(seed):
     arm = arm_of('seed_arm')
     with pytest.raises(InputError, match='seed must be 5 finite numbers'):
         new_solver(arm).solve_all(Goal(*arm.fk(arm.middle)), seed)
+
+
+def test_whole_turns_end_within_the_limits_to_the_last_bit():
+    """A turn below a value at the far end of a range of a turn lies at the near end, but for rounding."""
+    rng = np.random.default_rng(6)
+    for low in rng.uniform(-6.0, -1.0, 20):
+        limits = limits_of()
+        limits[0] = (low, low + 2 * np.pi + 1e-9)
+        arm = plain_arm(limits)
+        q = np.array([low + 2 * np.pi, 0.4, 0.8, 0.3, 0.2])
+        for solution in IkSolver(arm).solve_all(Goal(*arm.fk(q)), q):
+            assert ((solution.q >= arm.lower) & (solution.q <= arm.upper)).all()

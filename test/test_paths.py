@@ -156,6 +156,17 @@ def test_of_equal_paths_that_next_to_the_seed():
         np.testing.assert_allclose(path.q[0], start + shift, atol=1e-6)
 
 
+@pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'moveo_like', 'xarm5_like'])
+def test_who_stands_at_the_first_point_stays_there(name):
+    """A turn of the base alone: every branch serves it equally but for rounding."""
+    arm = arm_of(name)
+    turn = np.outer(np.linspace(0.0, 0.4, 40), np.eye(arm.n)[0])
+    for q in arm.sample(np.random.default_rng(8), 12):
+        walk = np.where(q[0] < arm.middle[0], q + turn, q - turn)
+        path = new_solver(arm).solve_path(*tool_path(arm, walk), walk[0])
+        np.testing.assert_allclose(path.q[0], walk[0], atol=1e-5)
+
+
 def test_breaks_are_where_no_branch_goes_on():
     """Two smooth stretches on either side of a limit with a far-away start of the second."""
     limits = limits_of()

@@ -88,7 +88,9 @@ def _with_turns(arm: Arm, found: Vector, seed: Vector) -> Vector:
             elif not math.isfinite(high - low):
                 choices.append([value + period * round((near - value) / period)])
             else:
-                first, last = math.ceil((low - value) / period), math.floor((high - value) / period)
-                choices.append([value + period * turns for turns in range(first, last + 1)])
+                first = math.ceil((low - kernels.ROOT_SLACK - value) / period)
+                last = math.floor((high + kernels.ROOT_SLACK - value) / period)
+                turned = [value + period * turns for turns in range(first, last + 1)]
+                choices.append([min(max(angle, low), high) for angle in turned])
         rows.extend(itertools.product(*choices))
     return np.array(rows).reshape(-1, arm.n)

@@ -735,6 +735,7 @@ WRIST = 2.0  # axes 2, 3 parallel; axes 4, 5 and the tool axis meet in one point
 MOST_CANDIDATES = 16
 ROOT_SLACK = 1e-6  # a root missed by this much still becomes a candidate; FK decides in the end
 EXACT = 1e-9  # m and rad: what the formula misses by more is polished on the true model
+HOPELESS = 1e-2  # rad and share of the reach: what it misses by more is no solution
 SQRT_HALF = sqrt(0.5)
 SQRT3 = sqrt(3.0)
 
@@ -1247,6 +1248,8 @@ def settle(joints, tool, limits, goal, settings, q, frames):
     """Check q (n,) by FK and polish it there if it misses EXACT; returns (solved, both errors)."""
     forward(joints, tool, q, frames)
     position, direction = squared_errors(joints, frames, goal)
+    if position > (5.0 * HOPELESS * settings[2]) ** 2 or direction > HOPELESS * HOPELESS:
+        return False, inf, inf
     if position > EXACT * EXACT or direction > EXACT * EXACT:
         work = np.empty((3 * q.shape[0] + 4, max(q.shape[0], 6)))
         polish = np.empty(settings.shape[0])
@@ -1595,6 +1598,8 @@ SMALLEST_SHARE = 1.0 / 4096.0  # of a step: where even this is no smooth motion,
 BEND = 0.3  # a joint move may miss its linear prediction by this share and still be the same branch
 DEMANDED = 3.0  # times the linear prediction: no joint move of a step needs more than this
 LARGE_MOVE = 0.2  # rad or m: larger ones are looked at piece by piece
+SAME_MOVE = 1e-6  # rad or m: largest moves that differ by less are equal, answers are no more exact
+START_WEIGHT = 1e-2  # of the move from the seed to the start of a path, beside the sum of its moves
 NEAR_BY = 0.05  # rad or m: solutions of neighbouring goals that differ by less are one branch
 
 
@@ -1807,15 +1812,15 @@ def best_branch(period, found, counts, seed, costs, came_from, choice):
     """Choose one row of found (N, k, n) per point so that the largest joint move is least.
 
     Dynamic programming twice: first for the least largest move, then for the least sum of moves
-    among the paths that keep to it, of equal ones that which starts nearest to seed (n,). counts
-    (N,): rows in use, at least 1. costs (2, k) is scratch, came_from (N, k) too. Writes choice (N,)
-    and returns the largest move.
+    among the paths that keep to it but for rounding, where a start nearer to seed (n,) outweighs
+    START_WEIGHT times as much. counts (N,): rows in use, at least 1. costs (2, k) is scratch, came_from
+    (N, k) too. Writes choice (N,) and returns the largest move.
     """
     points, rows = found.shape[0], found.shape[1]
     bound = inf
     for stage in range(2):
         for j in range(counts[0]):
-            costs[0, j] = 0.0 if stage == 0 else 1e-6 * largest_move(period, seed, found[0, j])
+            costs[0, j] = 0.0 if stage == 0 else START_WEIGHT * largest_move(period, seed, found[0, j])
         for k in range(1, points):
             for j in range(counts[k]):
                 costs[1, j], came_from[k, j] = inf, 0
@@ -1835,7 +1840,7 @@ def best_branch(period, found, counts, seed, costs, came_from, choice):
             if costs[0, j] < costs[0, best]:
                 best = j
         if stage == 0:
-            bound = costs[0, best]
+            bound = costs[0, best] + SAME_MOVE
     for k in range(points - 1, -1, -1):
         choice[k] = best
         best = came_from[k, best] if k > 0 else best
