@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from geometry_msgs.msg import PoseStamped
+from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 from sensor_msgs.msg import JointState
 
@@ -28,7 +29,9 @@ class GoalsNode(ClosableNode):
         self._settings = declare(self, TrackSettings)
         self._timer: Timer | None = None
         self._armed = False  # there is an arm
-        self._joint_states = self.create_subscription(JointState, 'joint_states', self._hear, MEASURED)
+        self._joint_states: Subscription | None = self.create_subscription(
+            JointState, 'joint_states', self._hear, MEASURED
+        )
         self.get_logger().info('waiting for joint_states')
         self._apply(self._settings)
         on_change(self, lambda: self._settings, self._apply)

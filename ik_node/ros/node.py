@@ -184,7 +184,7 @@ class IkNode(ClosableNode):
         except IkError as error:
             self._say(DiagnosticStatus.ERROR, f'robot_description refused: {error}', 'refused')
             model = self._arm.model
-            self._text, self._rejected = ('', text) if model is None else (model.text, '')
+            self._text, self._rejected = ('', text or '') if model is None else (model.text, '')
 
     def _adopt(self, text: str, described: bool) -> None:
         """Become the arm of text, after a stop if it is another one. Raises IkError, and stays as it was.
