@@ -111,6 +111,16 @@ def test_after_a_stop_measured_joints_count_again_once_the_arm_rests(arm, model)
     assert yaw(arm) == pytest.approx(-0.9)
 
 
+def test_a_held_arm_does_not_sink_under_its_weight(arm):
+    arm.measured({'yaw': 0.4})
+    for _ in range(100):  # it hangs a little below each command
+        arm.measured({'yaw': yaw(arm) - 0.03})
+        arm.step(0.01)
+    assert yaw(arm) == 0.4
+    arm.measured({'yaw': 0.3})  # moved by hand
+    assert yaw(arm) == 0.3
+
+
 def test_another_robot_is_where_its_joints_are_measured(arm, model):
     arm.go_to(target(model, yaw=0.5), model, time.perf_counter())
     run(arm)

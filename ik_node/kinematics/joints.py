@@ -15,8 +15,9 @@ Vector = NDArray[np.float64]
 class JointSet:
     """The m joints of a robot that have a value, driven by n <= m independent ones.
 
-    names (m): all of them, mimic joints too. variables (n): the independent ones; lower, upper,
-    velocity (n,) are their limits, the velocity such that no joint that mimics one is too fast.
+    names (m): all of them, mimic joints too. variables (n): the independent ones; prismatic (n,) bool
+    says which of them slide; lower, upper, velocity (n,) are their limits, the velocity such that no
+    joint that mimics one is too fast.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -30,6 +31,7 @@ class JointSet:
         self.lower = np.array([joint.lower for joint in variables])
         self.upper = np.array([joint.upper for joint in variables])
         self.rest = np.array([joint.rest for joint in variables])
+        self.prismatic = np.array([joint.type == 'prismatic' for joint in variables], dtype=bool)
         # (m, n): a row is zero for a joint that follows a fixed one.
         column = {name: index for index, name in enumerate(self.variables)}
         self._ratio = np.zeros((len(joints), self.n))

@@ -15,6 +15,7 @@ from ik_node.ros.model import ArmModel
 from ik_node.ros.settings import ArmSettings
 
 Vector = NDArray[np.float64]
+SAG = 0.05, 0.005  # rad, m: so far a hinge or a slide may hang below where it is held
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,7 @@ class MovingArm:
         self._settings = settings
         self._model: ArmModel | None = None
         self._motion: JointMotion | None = None
+        self._placed = False  # the arm is where it was once measured or sent
         self._leads = False  # a goal is pursued: until a stop the arm is where it was sent
         self._since = 0.0
         self._stopped = 0.0
@@ -95,6 +97,7 @@ class MovingArm:
         with self._lock:
             model.limit(motion, self._settings)
             self._model, self._motion = model, motion
+            self._placed = False
             self._since = time.perf_counter()
 
     def change(self, model: ArmModel) -> None:
@@ -110,13 +113,21 @@ class MovingArm:
                 self._model.limit(self._motion, settings)
 
     def measured(self, places: Mapping[str, float]) -> None:
-        """Be where the real joints are said to be; void from a goal on until a stop has come to rest."""
+        """Be where the real joints are said to be; void from a goal on until a stop has come to rest.
+
+        Once placed, an arm stays where it is held while no joint is off by more than SAG: driven to where
+        its weight has drawn it, it would sink on and on.
+        """
         with self._lock:
             if self._model is None or self._motion is None or self._leads:
                 return
-            if not self._motion.moving:  # braking stays smooth
-                now = self._model.joints.named(self._motion.position)
-                self._motion.reset(self._model.joints.filled({**now, **places}))
+            if self._motion.moving:  # braking stays smooth
+                return
+            joints, held = self._model.joints, self._motion.position
+            position = joints.filled({**joints.named(held), **places})
+            if not self._placed or (np.abs(position - held) > np.where(joints.prismatic, *SAG[::-1])).any():
+                self._motion.reset(position)
+            self._placed = True
 
     def go_to(self, target: Vector, model: ArmModel, arrival: float) -> None:
         """Head for target (n,) of model, unless a stop or another robot has come since arrival."""
@@ -126,7 +137,7 @@ class MovingArm:
             if arrival > self._stopped:
                 self._motion.go_to(target)
                 self._arrival = arrival
-                self._leads = True
+                self._leads = self._placed = True
 
     def step(self, dt: float) -> Sample | None:
         """Move for dt [s]; return where all joints are then."""
