@@ -98,10 +98,11 @@ def test_a_direction_may_have_any_length(capsys: Capture) -> None:
     arm = Arm.from_file(SEED_ARM)
     position, direction = goal_of(arm)
     answers = []
-    for length in (1.0, 7.0):
+    for length in (1.0, 7.0, 1e200, 1e-200):
         assert run_solve(SEED_ARM, *position, '--direction', *(length * direction), '--json') == 0
         answers.append(json.loads(capsys.readouterr().out)['q'])
-    np.testing.assert_allclose(answers[0], answers[1], atol=1e-5)
+    for answer in answers[1:]:
+        np.testing.assert_allclose(answers[0], answer, atol=1e-5)
 
 
 def test_an_unreachable_goal_ends_with_1_and_says_why(capsys: Capture) -> None:
@@ -131,7 +132,15 @@ def test_negative_numbers_are_numbers(number: str, capsys: Capture) -> None:
     [
         ((SEED_ARM, 'nan', 0, 0.2), 'position must be finite'),
         ((SEED_ARM, '-inf', 0, 0.2), 'position must be finite'),
-        ((SEED_ARM, 0.3, 0, 0.2, '--direction', 0, 0, 0), 'direction must be a unit vector'),
+        ((SEED_ARM, 0.3, 0, 0.2, '--direction', 0, 0, 0), 'not all zero, got 0 0 0'),
+        (
+            (SEED_ARM, 0.3, 0, 0.2, '--direction', 1, 'nan', 0),
+            'finite numbers that are not all zero, got 1 nan 0',
+        ),
+        (
+            (SEED_ARM, 0.3, 0, 0.2, '--direction', '-inf', 0, 1),
+            'finite numbers that are not all zero, got -inf 0 1',
+        ),
         ((SEED_ARM, 0.3, 0, 0.2, '--seed', 1, 2), 'seed must be 5 finite numbers'),
         ((SEED_ARM, 0.3, 0, 0.2, '--tip-link', 'hand'), 'tip_link "hand" does not exist; links: "base_link"'),
         ((SEED_ARM, 0.3, 0, 0.2, '--base-link', 'world'), 'base_link "world" does not exist'),
@@ -250,6 +259,12 @@ def test_output_goes_into_a_pipe_and_the_exit_code_to_the_shell() -> None:
 def test_a_reader_that_leaves_early_is_no_error(reader: str) -> None:
     done = piped(f'RUN ik_inspect seed_arm.urdf.xacro | {reader}')
     assert (done.returncode, done.stderr) == (0, '')
+
+
+@pytest.mark.parametrize('goal', ['9 0 0 --json', '9 0 0', 'nan 0 0 2>&1'])
+def test_a_reader_that_leaves_early_changes_no_exit_code(goal: str) -> None:
+    done = piped(f'RUN ik_solve seed_arm.urdf.xacro {goal} | true; echo ${{PIPESTATUS[0]}}')
+    assert (done.stdout, done.stderr) == ('2\n' if 'nan' in goal else '1\n', '')
 
 
 @pytest.mark.parametrize('script', [solve, inspect, reach, demo])

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.errors import IkError
@@ -77,24 +77,28 @@ def read_arm(arguments: argparse.Namespace) -> Arm:
     )
 
 
+def say(text: str, to: TextIO | None = None) -> None:
+    """Print text at once (default: to stdout); a reader who has seen enough, as "| head", is no error."""
+    stream = sys.stdout if to is None else to
+    try:
+        print(text, file=stream, flush=True)
+    except BrokenPipeError:  # the script goes on, so that its files and its exit code are as without a pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def warn(arm: Arm) -> None:
     """Print what was assumed of the arm, away from the results."""
     for warning in arm.warnings:
-        print(f'note: {warning}', file=sys.stderr)
+        say(f'note: {warning}', sys.stderr)
 
 
 def run(script: Callable[..., int], *given: Any) -> int:
     """Run a script; an error of ik_node becomes one line and exit code 2, Ctrl-C exit code 130."""
     try:
-        code = script(*given)
-        sys.stdout.flush()
-        return code
+        return script(*given)
     except IkError as error:
-        print(f'error: {error}', file=sys.stderr)
+        say(f'error: {error}', sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print('stopped', file=sys.stderr)
+        say('stopped', sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read the output has seen enough, as "| head" does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ik_node.cli.arguments import AXES, arm_parser, read_arm, run
+from ik_node.cli.arguments import AXES, arm_parser, read_arm, run, say
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.goal import Goal
 from ik_node.kinematics.solver import IkSolver
@@ -26,8 +26,8 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _inspect(arguments: argparse.Namespace) -> int:
     arm = read_arm(arguments)
-    print('\n'.join(_joints(arm) + _remarks(arm) + _reach(arm) + _tool_axes(arm)), flush=True)
-    print('\n'.join(_solutions(arm)))
+    say('\n'.join(_joints(arm) + _remarks(arm) + _reach(arm) + _tool_axes(arm)))
+    say('\n'.join(_solutions(arm)))
     return 0
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from ik_node.cli.arguments import arm_parser, read_arm, run, warn
+from ik_node.cli.arguments import arm_parser, read_arm, run, say, warn
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.errors import InputError
 from ik_node.kinematics.goal import Vector
@@ -101,7 +101,7 @@ def _reach(arguments: argparse.Namespace) -> int:
     places = np.concatenate([plane.places for plane in slices])
     directions = fibonacci_sphere(arguments.directions)
     within = math.radians(arguments.within)
-    print(arm.describe(), flush=True)
+    say(arm.describe())
     there = np.empty(len(places), dtype=np.bool_)
     reached = np.empty((len(places), len(directions)), dtype=np.bool_)
     with tqdm(total=len(places), unit=' places', disable=None) as bar:
@@ -112,9 +112,9 @@ def _reach(arguments: argparse.Namespace) -> int:
     _save(output, arm, slices, places, directions, reached, shares, within)
     at = 0
     for plane in slices:
-        print(_summary(plane, shares[at : at + len(plane.places)]))
+        say(_summary(plane, shares[at : at + len(plane.places)]))
         at += len(plane.places)
-    print(f'wrote {output}.png and {output}.npz')
+    say(f'wrote {output}.png and {output}.npz')
     return 0
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ik_node.cli.arguments import arm_parser, read_arm, run, warn
+from ik_node.cli.arguments import arm_parser, read_arm, run, say, warn
 from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.goal import Goal, Solution
+from ik_node.kinematics.errors import InputError
+from ik_node.kinematics.goal import Goal, Solution, Vector
 from ik_node.kinematics.solver import IkSolver
 
 
@@ -38,18 +39,26 @@ def main(given: Sequence[str] | None = None) -> int:
 def _solve(arguments: argparse.Namespace) -> int:
     arm = read_arm(arguments)
     warn(arm)
-    solver = IkSolver(arm)
-    direction = arguments.direction
-    if direction is not None and any(direction):
-        direction = np.array(direction) / np.linalg.norm(direction)
+    direction = None if arguments.direction is None else _unit(arguments.direction)
     goal = Goal((arguments.x, arguments.y, arguments.z), direction)
+    solver = IkSolver(arm)
     solution = solver.solve(goal, arguments.seed)
     every = solver.solve_all(goal, arguments.seed) if solution.solved else []
     if arguments.json:
-        print(json.dumps(_as_data(arm, solution, every), indent=2))
+        say(json.dumps(_as_data(arm, solution, every), indent=2))
     else:
-        print('\n'.join(_as_text(arm, solution, every)))
+        say('\n'.join(_as_text(arm, solution, every)))
     return 0 if solution.solved else 1
+
+
+def _unit(direction: Sequence[float]) -> Vector:
+    """Return three numbers of any length as a unit vector (3,). Raises InputError for zero, NaN and inf."""
+    largest = max(map(abs, direction))
+    if largest == 0.0 or not all(map(math.isfinite, direction)):
+        given = ' '.join(f'{value:g}' for value in direction)
+        raise InputError(f'--direction must be three finite numbers that are not all zero, got {given}')
+    scaled = np.array(direction) / largest  # the squares of what was given might overflow or vanish
+    return scaled / math.sqrt(scaled @ scaled)
 
 
 def _as_data(arm: Arm, solution: Solution, every: Sequence[Solution]) -> dict[str, Any]:
