@@ -167,8 +167,12 @@ DOWN = [[0.0, 0.0, -1.0], [0.0, 0.0, -1.0]]
         ((GOOD, DOWN, np.full(5, np.nan)), 'seeds must be finite'),
         ((GOOD, DOWN, 'abc'), 'seeds must be'),
         ((GOOD, DOWN, [[0.0] * 5, [0.0]]), 'seeds must be'),
-        ((GOOD, DOWN, None, 0), 'workers must be 1 or more, got 0'),
-        ((GOOD, DOWN, None, -2), 'workers must be 1 or more, got -2'),
+        (([[10**400, 0, 0]],), 'positions must be finite'),
+        ((GOOD, DOWN, [10**400, 0, 0, 0, 0]), 'seeds must be'),
+        ((GOOD, DOWN, None, 0), 'workers must be a whole number, 1 or more, got 0'),
+        ((GOOD, DOWN, None, -2), 'workers must be a whole number, 1 or more, got -2'),
+        ((GOOD, DOWN, None, '2'), "workers must be a whole number, 1 or more, got '2'"),
+        ((GOOD, DOWN, None, 1.5), r'workers must be a whole number, 1 or more, got 1\.5'),
     ],
 )
 def test_bad_input_is_refused_with_one_clear_error(arguments, message):

@@ -212,9 +212,9 @@ def test_the_dearer_the_direction_the_nearer_it_comes():
     assert directions[-1] < 0.5 * directions[0]
 
 
-@pytest.mark.parametrize('compromise', [0.0, -1.0, math.nan])
+@pytest.mark.parametrize('compromise', [0.0, -1.0, math.nan, math.inf])
 def test_a_compromise_without_a_price_is_refused(compromise):
-    with pytest.raises(InputError, match='compromise must be greater than 0'):
+    with pytest.raises(InputError, match='compromise must be a finite number greater than 0'):
         IkSolver(shipped_cases()[0].arm(), compromise=compromise)
 
 

@@ -143,7 +143,7 @@ class Arm:
         """Return q as a new array (n,). Raises InputError unless it is n finite numbers."""
         try:
             values = np.array(q, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             values = np.empty(0)
         # A sum is finite only if every entry is, at a tenth of the cost of isfinite().all().
         if values.shape != (self.n,) or not math.isfinite(sum(values.tolist())):

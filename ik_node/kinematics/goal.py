@@ -183,6 +183,8 @@ def _three(name: str, value: Any) -> tuple[float, float, float]:
     # Plain floats: numpy's checks of three numbers cost more than a solve.
     try:
         x, y, z = map(float, value)
+    except OverflowError:
+        raise InputError(f'{name} must be finite, got a whole number beyond 1.8e308') from None
     except (TypeError, ValueError):
         raise _not_three(name, value) from None
     if isinstance(value, str):
@@ -199,10 +201,15 @@ def _place(value: Any) -> tuple[float, float, float]:
     return x, y, z
 
 
+def no_goal(given: Any) -> InputError:
+    """Return the error for what was given in place of a Goal."""
+    return InputError(f'goal must be a Goal, got {given!r}')
+
+
 def _not_three(name: str, value: Any) -> InputError:
     try:
         shape = np.array(value, dtype=np.float64).shape
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return InputError(f'{name} must be three numbers, got {value!r}')
     return InputError(f'{name} must have shape (3,), got shape {shape}: {value!r}')
 
@@ -253,6 +260,8 @@ def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Vector:
 def _rows3(name: str, value: ArrayLike) -> Vector:
     try:
         rows = np.array(value, dtype=np.float64)
+    except OverflowError:
+        raise InputError(f'{name} must be finite, got a whole number beyond 1.8e308') from None
     except (TypeError, ValueError):
         raise InputError(f'{name} must be numbers of shape (N, 3), got {value!r}') from None
     if rows.ndim != 2 or rows.shape[1] != 3:

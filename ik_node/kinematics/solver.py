@@ -15,6 +15,7 @@ from ik_node.kinematics.all_solutions import every_configuration, is_redundant
 from ik_node.kinematics.annealing import DESCENTS, Annealing, Found
 from ik_node.kinematics.arm import Arm
 from ik_node.kinematics.best_effort import BestEffort, OwnBestEffort
+from ik_node.kinematics.checks import positive, whole
 from ik_node.kinematics.closed_form import NO_FORM, Family, recognise
 from ik_node.kinematics.errors import InputError
 from ik_node.kinematics.goal import (
@@ -26,6 +27,7 @@ from ik_node.kinematics.goal import (
     Solution,
     Status,
     Vector,
+    no_goal,
     pack_goals,
 )
 from ik_node.kinematics.lateral import spare_roll
@@ -41,7 +43,11 @@ FEW_RESTARTS = 8  # before the formula is asked whether a position can be reache
 
 
 class IkSolver:
-    """Solves goals for one arm; safe to call from several threads."""
+    """Solves goals for one arm; safe to call from several threads.
+
+    Methods other than lm are used by solve and solve_batch, which then go without the closed form;
+    solve_all, track and solve_path never use them: they descend by lm whatever the method.
+    """
 
     def __init__(
         self,
@@ -69,20 +75,10 @@ class IkSolver:
         """
         if method not in METHODS:
             raise InputError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
-        for name, value in [
-            ('position_tolerance', position_tolerance),
-            ('direction_tolerance', direction_tolerance),
-            ('time_budget', time_budget),
-            ('compromise', math.inf if compromise is None else compromise),
-        ]:
-            if not value > 0:
-                raise InputError(f'{name} must be greater than 0, got {value!r}')
-        if compromise is not None and method != 'lm':
-            raise InputError(f'only method lm knows a compromise, got {method!r} with {compromise!r}')
-        if restarts < 0:
-            raise InputError(f'restarts must be 0 or more, got {restarts!r}')
-        if not 0 <= random_seed < 2**63:
-            raise InputError(f'random_seed must be from 0 to 2**63 - 1, got {random_seed!r}')
+        if compromise is not None:
+            compromise = positive('compromise', compromise)
+            if method != 'lm':
+                raise InputError(f'only method lm knows a compromise, got {method!r} with {compromise!r}')
         self.arm = arm
         self.method = method
         self.closed_form = recognise(arm) if method == 'lm' else None
@@ -90,11 +86,11 @@ class IkSolver:
         self._search = search(
             arm,
             method,
-            position_tolerance,
-            direction_tolerance,
-            restarts,
-            time_budget,
-            random_seed,
+            positive('position_tolerance', position_tolerance),
+            positive('direction_tolerance', direction_tolerance),
+            whole('restarts', restarts, 0),
+            positive('time_budget', time_budget, finite=False),
+            whole('random_seed', random_seed, 0, 2**63 - 1),
         )
         self._best_effort = (
             BestEffort(self._search, self.closed_form, compromise)
@@ -133,7 +129,7 @@ class IkSolver:
         n = self.arm.n
         try:
             starts = np.atleast_2d(np.array(seeds, dtype=np.float64))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(
                 f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {seeds!r}'
             ) from None
@@ -150,8 +146,11 @@ class IkSolver:
         """
         start = time.perf_counter()
         q = self._start(seed)
-        form, packed, regular = self.closed_form, goal.packed, False
-        solution = None
+        try:
+            packed = goal.packed
+        except AttributeError:
+            raise no_goal(goal) from None
+        form, regular, solution = self.closed_form, False, None
         if form is not None and not math.isnan(packed[3]):
             solved, position_error, direction_error, regular = kernels.nearest_solution(
                 self.arm.joints,
@@ -243,6 +242,10 @@ class IkSolver:
         Raises InputError for a seed of the wrong length or with NaN.
         """
         near = self._start(seed)
+        try:
+            self_motion = is_redundant(self.arm, goal)
+        except AttributeError:
+            raise no_goal(goal) from None
         deadline = time.perf_counter() + self._search.time_budget
         rows = every_configuration(
             self.arm,
@@ -254,7 +257,6 @@ class IkSolver:
             self._search.restarts,
             deadline,
         )
-        self_motion = is_redundant(self.arm, goal)
         moves = np.abs(rows - near).max(axis=1, initial=0.0).round(9)
         margins = np.minimum(rows - self.arm.lower, self.arm.upper - rows).min(axis=1, initial=math.inf)
         solutions = []
@@ -281,8 +283,7 @@ class IkSolver:
         arm = self.arm
         goals = pack_goals(positions, directions)
         starts = arm.middle[None] if seeds is None else self._starts(seeds, len(goals))
-        if workers is not None and workers < 1:
-            raise InputError(f'workers must be 1 or more, got {workers!r}')
+        workers = (os.cpu_count() or 1) if workers is None else whole('workers', workers, 1)
         q, errors = np.empty((len(goals), arm.n)), np.empty((len(goals), 2))
         solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
         form = NO_FORM if self.closed_form is None else self.closed_form.constants
@@ -307,7 +308,7 @@ class IkSolver:
                 errors[k] = one.position_error, one.direction_error
 
         parts = [slice(k, k + BATCH_PART) for k in range(0, len(goals), BATCH_PART)]
-        threads = min(workers or os.cpu_count() or 1, len(parts))
+        threads = min(workers, len(parts))
         if threads <= 1:  # a pool costs as much as a hundred solves
             for part in parts:
                 solve_part(part)
@@ -332,8 +333,12 @@ class IkSolver:
         last = now.copy() if before is None else arm.checked(before, 'before')
         form = NO_FORM if self.closed_form is None else self.closed_form.constants
         work = np.empty(self._path_work)
+        try:
+            packed = goal.packed
+        except AttributeError:
+            raise no_goal(goal) from None
         solved, position_error, direction_error = kernels.advance(
-            arm.joints, arm.tool, arm.limits, form, goal.packed, self._search.settings, now, last, work
+            arm.joints, arm.tool, arm.limits, form, packed, self._search.settings, now, last, work
         )
         if solved:
             solution = Solution(Status.SOLVED, now, position_error, direction_error)
