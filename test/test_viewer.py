@@ -285,7 +285,7 @@ def test_tracks_are_chosen_by_name(robot: RobotSide, page: Page) -> None:
         assert not page.control('Target track')['disabled']
         page.choose('Target track', 'figure eight')
         page.wait(lambda: 'track: figure_eight' in goals.said, 'the track')
-        robot.wait(lambda: robot.goals, 'its goals')
+        robot.wait(lambda: robot.move(**Q) or robot.goals, 'its goals, once there is an arm')
         page.wait(lambda: same(page.pose('/base/goal'), robot.goal()), 'the gizmo to travel along')
         mine = turned(0.1, 0.3, 0.1, 0.3)
         page.drag(turned(0.1, 0.3, 0.1, 0.31), release=False)
