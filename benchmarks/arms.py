@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.chain import Array, Chain, angle_between, into_limits, within
 from ik_node import Arm, IkSolver
-from ik_node.kinematics.urdf import load_description
+from ik_node.model.urdf import load_description
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get('IK_NODE_SHARED') or ROOT.parent / 'shared')

@@ -16,7 +16,7 @@ from benchmarks.bench import processor
 from benchmarks.chain import Array
 from benchmarks.compare_report import write
 from ik_node import Goal, IkSolver, Status
-from ik_node.kinematics.solver import METHODS
+from ik_node.solver.solver import METHODS
 
 DEFAULT = 'default'  # IkSolver as it comes: the closed form where there is one, then lm
 COARSE = 1e-3  # m and rad: what many would call there

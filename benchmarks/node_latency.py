@@ -25,12 +25,12 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.goal import Goal
-from ik_node.kinematics.solver import IkSolver
-from ik_node.kinematics.tracks import Track, tip_pose
+from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose
 from ik_node.ros.share import share_path
+from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
+from ik_node.tracks.curves import Track, tip_pose
 
 RATE = 100.0  # [Hz] of joint_states, the default
 GOAL_RATE = 200.0  # [Hz]

@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ik_node.kinematics.arm import Arm
-    from ik_node.kinematics.errors import IkError, InputError, UrdfError
-    from ik_node.kinematics.goal import Goal, Solution, Status
-    from ik_node.kinematics.solver import IkSolver
+    from ik_node.errors import IkError, InputError, UrdfError
+    from ik_node.model.arm import Arm
+    from ik_node.solver.goal import Goal, Solution, Status
+    from ik_node.solver.solver import IkSolver
 
 __all__ = [
     'Arm',
@@ -20,14 +20,20 @@ __all__ = [
     'UrdfError',
 ]
 
-_MODULES = {'Arm': 'arm', 'Goal': 'goal', 'IkSolver': 'solver', 'Solution': 'goal', 'Status': 'goal'}
+_MODULES = {
+    'Arm': 'model.arm',
+    'Goal': 'solver.goal',
+    'IkSolver': 'solver.solver',
+    'Solution': 'solver.goal',
+    'Status': 'solver.goal',
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for, not before: numba takes a second, see start.py for why that matters."""
     if name not in __all__:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    value = getattr(import_module(f'ik_node.kinematics.{_MODULES.get(name, "errors")}'), name)
+    value = getattr(import_module(f'ik_node.{_MODULES.get(name, "errors")}'), name)
     globals()[name] = value
     return value
 

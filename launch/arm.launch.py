@@ -15,9 +15,9 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from ik_node.kinematics.description import load_description, read_from
-from ik_node.kinematics.errors import InputError
-from ik_node.kinematics.urdf import read_urdf
+from ik_node.errors import InputError
+from ik_node.model.description import load_description, read_from
+from ik_node.model.urdf import read_urdf
 
 SHARE = Path(__file__).resolve().parents[1]
 ARM_SUFFIX = '.urdf.xacro'

@@ -12,7 +12,7 @@ from conftest import SHARED
 from plain import PlainArm
 
 from ik_node import Arm
-from ik_node.kinematics.urdf import load_description
+from ik_node.model.urdf import load_description
 
 AXES = {'x': (1, 0, 0), 'y': (0, 1, 0), 'z': (0, 0, 1), '-x': (-1, 0, 0), '-y': (0, -1, 0), '-z': (0, 0, -1)}
 

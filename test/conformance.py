@@ -15,7 +15,7 @@ import pytest
 from cases import Case
 
 from ik_node import Arm, Goal, IkSolver, InputError, Solution, Status
-from ik_node.kinematics.goal import Block
+from ik_node.solver.goal import Block
 
 TRUTH = 1e-12  # m and rad: reported errors against another FK at the returned q
 

@@ -9,7 +9,7 @@ import numpy as np
 import transforms3d
 from lxml import etree
 
-from ik_node.kinematics.robot import Robot
+from ik_node.model.robot import Robot
 
 
 def random_values(robot: Robot, rng: np.random.Generator) -> dict[str, float]:

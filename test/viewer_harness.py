@@ -25,7 +25,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from ik_node.kinematics.urdf import load_description
+from ik_node.model.urdf import load_description
 from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix
 
 ROOT = Path(__file__).resolve().parents[1]

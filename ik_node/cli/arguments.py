@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.errors import IkError
-from ik_node.kinematics.urdf import read_file
+from ik_node.errors import IkError
+from ik_node.model.arm import Arm
+from ik_node.model.urdf import read_file
 
 AXES = {'x': (1.0, 0.0, 0.0), 'y': (0.0, 1.0, 0.0), 'z': (0.0, 0.0, 1.0)}
 NAMED_AXES = {

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ik_node.cli.arguments import AXES, arm_parser, read_arm, run, say
-from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.goal import Goal
-from ik_node.kinematics.solver import IkSolver
+from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
 
 POSES = 20_000  # configurations sampled for the reach
 SLIM = 0.01  # real arms with their fifth DoF by a small offset have 0.001 to 0.006, others 0.018 or more

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from ik_node.checks import Vector
 from ik_node.cli.arguments import arm_parser, read_arm, run, say, warn
-from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.errors import InputError
-from ik_node.kinematics.goal import Vector
-from ik_node.kinematics.reachability import fibonacci_sphere, reachable_directions
+from ik_node.errors import InputError
+from ik_node.model.arm import Arm
+from ik_node.solver.reachability import fibonacci_sphere, reachable_directions
 
 POSES = 20_000  # configurations sampled for the extent of the pictures
 PLACES_ACROSS = 70  # of the larger side, unless the resolution says otherwise

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
-from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.goal import Vector
+from ik_node.checks import Vector
+from ik_node.model.arm import Arm
 
 if TYPE_CHECKING:
     from ik_node.cli.reach import Slice

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ik_node.checks import Vector
 from ik_node.cli.arguments import arm_parser, read_arm, run, say, warn
-from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.errors import InputError
-from ik_node.kinematics.goal import Goal, Solution, Vector
-from ik_node.kinematics.solver import IkSolver
+from ik_node.errors import InputError
+from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal, Solution
+from ik_node.solver.solver import IkSolver
 
 
 def main(given: Sequence[str] | None = None) -> int:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 from transforms3d.quaternions import mat2quat, quat2mat
 
-from ik_node.kinematics.errors import InputError, listed
-from ik_node.kinematics.goal import UNIT_TOLERANCE
+from ik_node.checks import UNIT_TOLERANCE
+from ik_node.errors import InputError, listed
 
 Vector = NDArray[np.float64]
 

@@ -21,14 +21,14 @@ from typing import Any
 
 import yaml
 
-from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.description import load_description, read_from
-from ik_node.kinematics.errors import IkError, InputError
-from ik_node.kinematics.placement import place_circle
-from ik_node.kinematics.solver import IkSolver
-from ik_node.kinematics.tracks import TRACKS
-from ik_node.ros.settings import NO_TRACK
+from ik_node.errors import IkError, InputError
+from ik_node.model.arm import Arm
+from ik_node.model.description import load_description, read_from
 from ik_node.ros.share import share_path
+from ik_node.solver.solver import IkSolver
+from ik_node.tracks.curves import TRACKS
+from ik_node.tracks.placement import place_circle
+from ik_node.tracks.settings import NO_TRACK
 
 ARM = ('urdf', 'seed_arm.urdf.xacro')  # the parameters of ik_goals have a circle for this one
 HOST = '127.0.0.1'

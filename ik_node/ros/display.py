@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from visualization_msgs.msg import MarkerArray
 
-from ik_node.kinematics.goal import Goal, Status
+from ik_node.control.moving_arm import ArmState
 from ik_node.ros.markers import goal_markers, no_markers
-from ik_node.ros.moving_arm import ArmState
+from ik_node.solver.goal import Goal, Status
 
 PERIOD = 0.05  # seconds from one drawing to the next
 

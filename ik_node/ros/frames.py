@@ -11,9 +11,9 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.time import Time
 
-from ik_node.kinematics.errors import InputError, listed
+from ik_node.control.arm_model import ArmModel
+from ik_node.errors import InputError, listed
 from ik_node.ros.conversions import pose_matrix
-from ik_node.ros.model import ArmModel
 
 Vector = NDArray[np.float64]
 

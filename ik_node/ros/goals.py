@@ -12,12 +12,12 @@ from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 from sensor_msgs.msg import JointState
 
-from ik_node.kinematics.tracks import Track, tip_pose
 from ik_node.ros.conversions import NANO, matrix_pose
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.qos import MEASURED, NEWEST
 from ik_node.ros.run import ClosableNode, run
-from ik_node.ros.settings import NO_TRACK, TrackSettings
+from ik_node.tracks.curves import Track, tip_pose
+from ik_node.tracks.settings import NO_TRACK, TrackSettings
 
 
 class GoalsNode(ClosableNode):

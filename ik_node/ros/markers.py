@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-from ik_node.kinematics.goal import Goal, Status
 from ik_node.ros.conversions import array_point
+from ik_node.solver.goal import Goal, Status
 
 Vector = NDArray[np.float64]
 

@@ -23,9 +23,13 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
-from ik_node.kinematics.description import load_description, read_from
-from ik_node.kinematics.errors import IkError, InputError
-from ik_node.kinematics.goal import Goal
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.inbox import Inbox, Request
+from ik_node.control.moving_arm import MovingArm
+from ik_node.control.settings import ArmSettings
+from ik_node.control.statistics import Statistics
+from ik_node.errors import IkError, InputError
+from ik_node.model.description import load_description, read_from
 from ik_node.ros.conversions import (
     NANO,
     check_stamp,
@@ -36,9 +40,6 @@ from ik_node.ros.conversions import (
 )
 from ik_node.ros.display import Display
 from ik_node.ros.frames import Frames
-from ik_node.ros.inbox import Inbox, Request
-from ik_node.ros.model import ArmModel
-from ik_node.ros.moving_arm import MovingArm
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.qos import GOALS, LATCHED, MEASURED, REPORTS, STREAM
 from ik_node.ros.reports import (
@@ -49,8 +50,7 @@ from ik_node.ros.reports import (
     state_report,
 )
 from ik_node.ros.run import ClosableNode, run
-from ik_node.ros.settings import ArmSettings
-from ik_node.ros.statistics import Statistics
+from ik_node.solver.goal import Goal
 
 Vector = NDArray[np.float64]
 

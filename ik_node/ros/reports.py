@@ -8,8 +8,8 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
-from ik_node.kinematics.goal import Solution
-from ik_node.ros.inbox import Request
+from ik_node.control.inbox import Request
+from ik_node.solver.goal import Solution
 
 
 def report(level: bytes, name: str, message: str, values: Mapping[str, Any]) -> DiagnosticStatus:

@@ -10,7 +10,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.node import Node
 
-from ik_node.kinematics.errors import IkError
+from ik_node.errors import IkError
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may keep another waiting for the interpreter
 

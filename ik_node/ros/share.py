@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import ik_node
-from ik_node.kinematics.errors import InputError
+from ik_node.errors import InputError
 
 PACKAGE = 'ik_node'
 

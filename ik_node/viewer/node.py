@@ -18,15 +18,16 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.errors import IkError
-from ik_node.kinematics.goal import unit_vector
-from ik_node.kinematics.urdf import read_urdf
+from ik_node.checks import unit_vector
+from ik_node.errors import IkError
+from ik_node.model.arm import Arm
+from ik_node.model.urdf import read_urdf
 from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
-from ik_node.ros.parameters import check, declare, parameter
+from ik_node.ros.parameters import declare
 from ik_node.ros.qos import LATCHED, NEWEST
 from ik_node.ros.run import ClosableNode, run
-from ik_node.ros.settings import NO_TRACK
+from ik_node.settings import check, parameter
+from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.goals_client import GoalsClient
 from ik_node.viewer.panel import RED, Panel, Report
 from ik_node.viewer.scene import Scene

@@ -10,9 +10,9 @@ from typing import Any
 
 import viser
 
-from ik_node.kinematics.arm import Arm
-from ik_node.kinematics.tracks import TRACKS
-from ik_node.ros.settings import NO_TRACK
+from ik_node.model.arm import Arm
+from ik_node.tracks.curves import TRACKS
+from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.scene import PRESENT, WANTED
 
 GREEN, AMBER, RED, GREY = '#2f9e5b', '#d9840b', '#d43c3c', '#7c8794'

@@ -11,7 +11,7 @@ import viser
 from numpy.typing import NDArray
 from viser.transforms import SE3, SO3
 
-from ik_node.kinematics.arm import Arm
+from ik_node.model.arm import Arm
 from ik_node.viewer.trail import Trail
 from ik_node.viewer.visuals import Colour, Drawing, Shape, along
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import viser
 
-from ik_node.kinematics.errors import IkError
+from ik_node.errors import IkError
 
 
 class ServerError(IkError):

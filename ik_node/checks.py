@@ -1,0 +1,85 @@
+"""Single arguments that callers give: numbers and vectors of three, checked and refused in the same words."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ik_node.errors import InputError
+
+Vector = NDArray[np.float64]
+
+UNIT_TOLERANCE = 1e-3  # a direction may miss unit length by this much and is then normalised
+
+
+def positive(name: str, value: Any, *, finite: bool = True) -> float:
+    """Check that value is a number greater than 0, finite unless told otherwise. Raises InputError."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    try:
+        number = float(value) if is_number else math.nan
+    except OverflowError:
+        number = math.inf if value > 0 else -math.inf
+    if not number > 0.0 or (finite and number == math.inf):
+        kind = 'finite number' if finite else 'number'
+        raise InputError(f'{name} must be a {kind} greater than 0, got {value!r}')
+    return number
+
+
+def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """Check that value is a whole number, of Python or numpy, from low to high. Raises InputError."""
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_whole or value < low or (high is not None and value > high):
+        span = f'{low} or more' if high is None else f'from {low} to {high}'
+        raise InputError(f'{name} must be a whole number, {span}, got {value!r}')
+    return int(value)
+
+
+def vector3(name: str, value: ArrayLike) -> Vector:
+    """Check that value is three finite numbers and return them as a new array (3,). Raises InputError."""
+    return np.array(three_floats(name, value))
+
+
+def unit_vector(name: str, value: ArrayLike) -> Vector:
+    """Check that value is a unit vector within UNIT_TOLERANCE and return it normalised, (3,).
+
+    Raises InputError for wrong shapes, non-finite numbers, zero, or another length.
+    """
+    return np.array(unit_floats(name, value))
+
+
+def three_floats(name: str, value: Any) -> tuple[float, float, float]:
+    # Plain floats: numpy's checks of three numbers cost more than a solve.
+    try:
+        x, y, z = map(float, value)
+    except OverflowError:
+        raise InputError(f'{name} must be finite, got a whole number beyond 1.8e308') from None
+    except (TypeError, ValueError):
+        raise _not_three(name, value) from None
+    if isinstance(value, str):
+        raise _not_three(name, value)
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        raise InputError(f'{name} must be finite, got {[x, y, z]}')
+    return x, y, z
+
+
+def _not_three(name: str, value: Any) -> InputError:
+    try:
+        shape = np.array(value, dtype=np.float64).shape
+    except (TypeError, ValueError, OverflowError):
+        return InputError(f'{name} must be three numbers, got {value!r}')
+    return InputError(f'{name} must have shape (3,), got shape {shape}: {value!r}')
+
+
+def unit_floats(name: str, value: Any) -> tuple[float, float, float]:
+    x, y, z = three_floats(name, value)
+    length = math.sqrt(x * x + y * y + z * z)  # as in pack_goals, so that a batch has the same bits
+    if abs(length - 1.0) > UNIT_TOLERANCE:
+        raise InputError(
+            f'{name} must be a unit vector (length within {UNIT_TOLERANCE} of 1), '
+            f'got {[x, y, z]} of length {length:.6g}'
+        )
+    return x / length, y / length, z / length

@@ -1,0 +1,1 @@
+"""From requests to motion within limits. No ROS, no wall clock."""

@@ -1,0 +1,212 @@
+"""JointMotion: from joint targets to samples that no limit forbids, one per publish period."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from ruckig import (
+    ControlInterface,
+    InputParameter,
+    Result,
+    Ruckig,
+    RuckigError,
+    Synchronization,
+    Trajectory,
+)
+
+from ik_node.errors import InputError
+
+Vector = NDArray[np.float64]
+
+RETURN_SPEED = 0.1  # share of the joint speed at which a joint comes back from outside its limits
+# Where a distance is just the one at which a plan changes its shape, rounding can leave Ruckig without any
+# plan. Round numbers (0.1 rad at 5 rad/s^2 and 50 rad/s^3) hit such places, uneven ones do not.
+UNEVEN = 1.0 - 1e-6 * np.pi
+ROUNDING = 1e-9  # what a plan may leave the limits by before it counts as leaving them
+
+
+def _finite(name: str, value: ArrayLike, size: int) -> Vector:
+    try:
+        vector = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f'{name} must be {size} numbers, got {value!r}') from None
+    if vector.shape != (size,) or not np.isfinite(vector).all():
+        raise InputError(f'{name} must be {size} finite numbers, got {vector.tolist()}')
+    return vector
+
+
+class JointMotion:
+    """Moves n joints towards the newest target within position, velocity, acceleration and jerk limits.
+
+    Time-optimal, jerk-limited plans come from Ruckig, which knows no position limits. They are kept
+    by one invariant: the plan being followed was checked to stay inside them until it rests. A new
+    target changes the plan only if a plan for it passes the same check: all joints together, else
+    each as fast as it can, else a stop. Where none passes, the old plan goes on for one more sample,
+    so that in the end every target is reached from rest at the latest.
+
+    A joint that starts outside its limits first comes back to the nearer one, alone, at RETURN_SPEED.
+    lower, upper: (n,) [rad or m], -inf and inf for joints without limits. position: (n,), at rest.
+    """
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, position: ArrayLike) -> None:
+        self.lower = np.array(lower, dtype=np.float64)
+        self.upper = np.array(upper, dtype=np.float64)
+        self.n = self.lower.size
+        if self.n == 0 or self.upper.shape != self.lower.shape or not (self.lower <= self.upper).all():
+            raise InputError(
+                'lower and upper must be as long as each other, not empty, and lower <= upper, '
+                f'got {self.lower.tolist()} and {self.upper.tolist()}'
+            )
+        self._ruckig = Ruckig(self.n)
+        self._limits: tuple[Vector, Vector, Vector] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
+        self._resting = True  # there is no plan to follow
+        self.reset(position)
+
+    def set_limits(self, velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike) -> None:
+        """Set the limits, each (n,) > 0, in rad or m and seconds. A joint that is faster is slowed down."""
+        limits = tuple(
+            _finite(name, value, self.n)
+            for name, value in (('velocity', velocity), ('acceleration', acceleration), ('jerk', jerk))
+        )
+        if any((limit <= 0.0).any() for limit in limits):
+            raise InputError(f'velocity, acceleration and jerk limits must be above 0, got {limits}')
+        self._limits = (limits[0], limits[1], UNEVEN * limits[2])
+        self._settled = self._resting
+
+    def reset(self, position: ArrayLike) -> None:
+        """Stand still at position (n,), inside the limits or not, and forget the target."""
+        self.position = _finite('position', position, self.n)
+        self.velocity: Vector = np.zeros(self.n)
+        self.acceleration: Vector = np.zeros(self.n)
+        self._target: Vector | None = None
+        self._plan: Trajectory | None = None
+        self._jerk = self._limits[2]  # of the plan
+        self._settled = True  # the plan being followed is the one for the target
+        self._resting = True
+        self._returning = False
+        self._elapsed = 0.0
+
+    def go_to(self, target: ArrayLike) -> None:
+        """Head for target (n,), clipped into the limits; joints without limits take the short way round."""
+        wanted = _finite('target', target, self.n)
+        endless = np.isinf(self.lower) & np.isinf(self.upper)
+        turn = wanted - self.position
+        short = self.position + (turn - 2.0 * np.pi * np.round(turn / (2.0 * np.pi)))
+        self._target = np.clip(np.where(endless, short, wanted), self.lower, self.upper)
+        self._settled = False
+        self._resting = False
+
+    def stop(self) -> None:
+        """Come to rest as soon as the limits allow, and forget the target."""
+        self._target = None
+        self._settled = self._resting
+
+    @property
+    def target(self) -> Vector:
+        """Where the joints (n,) are heading; where they are if they have no target."""
+        return self.position if self._target is None else self._target
+
+    @property
+    def moving(self) -> bool:
+        """Whether a later sample will differ from the last one."""
+        return not self._resting
+
+    @property
+    def outside(self) -> NDArray[np.bool_]:
+        """Which joints (n,) are outside their position limits."""
+        return (self.position < self.lower - ROUNDING) | (self.position > self.upper + ROUNDING)
+
+    def step(self, dt: float) -> tuple[Vector, Vector]:
+        """Advance by dt [s] and return position and velocity, each (n,).
+
+        A target given since the last sample takes effect from that sample on, so that the first
+        sample after it moves already.
+        """
+        if self._resting or dt <= 0.0:
+            return self.position, self.velocity
+        if not self._settled and not (self._returning and self._target is not None):
+            self._replan()
+        if self._plan is None:
+            return self.position, self.velocity
+        self._elapsed += dt
+        position, velocity, acceleration = (np.array(x) for x in self._plan.at_time(self._elapsed)[:3])
+        # Rounding only: the plan was checked, and a joint outside may not be thrown onto its limit.
+        low, high = self._allowed()
+        self.position = np.clip(position, low, high)
+        self.velocity = velocity
+        self.acceleration = acceleration
+        if self._elapsed >= self._plan.duration:
+            self._arrive()
+        return self.position, self.velocity
+
+    def _arrive(self) -> None:
+        self.velocity = np.zeros(self.n)
+        self.acceleration = np.zeros(self.n)
+        self._returning = False
+        self._resting = self._settled
+
+    def _allowed(self) -> tuple[Vector, Vector]:
+        """Return the limits, widened to where a joint outside them is now."""
+        return np.minimum(self.lower, self.position), np.maximum(self.upper, self.position)
+
+    def _replan(self) -> None:
+        """Take the first plan that keeps the position limits; without one the old plan stays."""
+        outside = self.outside
+        returning = bool(outside.any()) and self._target is not None
+        candidates: list[tuple[Vector | None, Synchronization]] = [(None, Synchronization.No)]
+        if returning:
+            inside = np.clip(self.position, self.lower, self.upper)
+            candidates.insert(0, (np.where(outside, inside, self.position), Synchronization.No))
+        elif self._target is not None:
+            candidates[:0] = [(self._target, Synchronization.Time), (self._target, Synchronization.No)]
+        jerk = self._jerk_now()
+        for target, synchronization in candidates:
+            plan = self._planned(target, synchronization, RETURN_SPEED if returning else 1.0, jerk)
+            if plan is not None:
+                self._plan = plan
+                self._jerk = jerk
+                self._elapsed = 0.0
+                self._settled = target is self._target
+                self._returning = returning and target is not None
+                return
+
+    def _jerk_now(self) -> Vector:
+        """Return the jerk limits, raised where a joint speeds up too hard to end that within its speed limit.
+
+        Ending an acceleration a takes the speed towards a up by a^2 / (2 jerk). So a jerk limit that was
+        lowered in mid-motion is kept as soon as the speed limit allows, and at once otherwise.
+        """
+        velocity, _, jerk = self._limits
+        gain = self.acceleration**2 / 2.0
+        room = np.maximum(velocity - np.sign(self.acceleration) * self.velocity, gain / self._jerk)
+        return np.maximum(jerk, np.divide(gain, room, out=np.zeros(self.n), where=gain > 0.0))
+
+    def _planned(
+        self, target: Vector | None, synchronization: Synchronization, share: float, jerk: Vector
+    ) -> Trajectory | None:
+        """Return the plan from the last sample to rest at target (None: soon); None if outside the limits."""
+        request = InputParameter(self.n)
+        request.current_position = self.position.tolist()
+        request.current_velocity = self.velocity.tolist()
+        request.current_acceleration = self.acceleration.tolist()
+        velocity, acceleration, _ = self._limits
+        request.max_velocity = (share * velocity).tolist()
+        request.max_acceleration = acceleration.tolist()
+        request.max_jerk = jerk.tolist()
+        request.synchronization = synchronization
+        if target is None:
+            request.control_interface = ControlInterface.Velocity
+        else:
+            request.target_position = target.tolist()
+        plan = Trajectory(self.n)
+        try:
+            if self._ruckig.calculate(request, plan) not in (Result.Working, Result.Finished):
+                return None
+        except RuckigError:
+            return None
+        low, high = self._allowed()
+        extrema = plan.position_extrema
+        reached_low = np.array([bound.min for bound in extrema])
+        reached_high = np.array([bound.max for bound in extrema])
+        inside = (reached_low >= low - ROUNDING).all() and (reached_high <= high + ROUNDING).all()
+        return plan if inside else None

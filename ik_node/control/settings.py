@@ -1,0 +1,99 @@
+"""The parameters of the node ik_node: how an arm is read, solved and moved."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ik_node.checks import unit_vector
+from ik_node.errors import InputError
+from ik_node.settings import check, parameter
+from ik_node.solver.solver import METHODS
+
+
+@dataclass(frozen=True)
+class ArmSettings:
+    """The parameters of ik_node."""
+
+    robot_description: str = parameter('', 'URDF text; empty: urdf_file or the topic', read_only=True)
+    urdf_file: str = parameter('', 'path of a .urdf or .xacro file; empty: the topic', read_only=True)
+    publish_description: bool = parameter(
+        True,
+        'publish what robot_description or urdf_file gave on the topic robot_description',
+        read_only=True,
+    )
+    base_link: str = parameter('', 'link that goals are relative to; empty: the root link')
+    tip_link: str = parameter(
+        '',
+        'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
+    )
+    tool_axis: tuple[float, ...] = parameter(
+        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3
+    )
+    tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
+    solver: str = parameter('lm', 'method of descent', choices=METHODS)
+    position_tolerance: float = parameter(
+        1e-4, 'position error at which a goal is solved [m]', low=1e-12, high=1.0
+    )
+    direction_tolerance: float = parameter(
+        1e-3, 'direction error at which a goal is solved [rad]', low=1e-12, high=math.pi
+    )
+    restarts: int = parameter(1000, 'random restarts of the search before it gives up', low=0, high=1_000_000)
+    time_budget: float = parameter(0.05, 'time after which the search gives up [s]', low=1e-4, high=10.0)
+    random_seed: int = parameter(0, 'seed of the random restarts', low=0, high=2**31 - 1)
+    on_unreachable: str = parameter(
+        'closest',
+        'for a goal that cannot be met: go as near as possible, or stay',
+        choices=('closest', 'hold'),
+    )
+    compromise: float = parameter(
+        0.0, 'position error that one radian is worth if not both can be met [m]; 0: position first', low=0.0
+    )
+    goal_timeout: float = parameter(
+        1.0, 'how far the stamp of a goal may lie in the past or future [s]; a zero stamp is now', low=1e-3
+    )
+    publish_rate: float = parameter(100.0, 'joint_states per second [Hz]', low=1.0, high=1000.0)
+    speed_scaling: float = parameter(
+        0.5, 'share of the joint speeds that the URDF allows', low=0.001, high=1.0
+    )
+    max_acceleration: float = parameter(
+        5.0, 'acceleration limit of every joint [rad/s^2, m/s^2]', low=0.01, high=1e4
+    )
+    max_jerk: float = parameter(50.0, 'jerk limit of every joint [rad/s^3, m/s^3]', low=0.01, high=1e6)
+    home: tuple[float, ...] = parameter(
+        (0.0,), 'joint values of ~/home [rad, m], clipped into the limits; a single one stands for all'
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        unit_vector('parameter tool_axis', self.tool_axis)
+        if self.compromise and self.solver != 'lm':
+            raise InputError(f'parameter compromise must be 0 for solver {self.solver}: only lm knows one')
+        if not self.home:
+            raise InputError('parameter home must be one number, or one per joint, got none')
+
+    def tool(self) -> dict[str, Any]:
+        """Return the arguments of Arm besides the robot."""
+        return {
+            'tip_link': self.tip_link or None,
+            'base_link': self.base_link or None,
+            'tool_axis': self.tool_axis,
+            'tool_point': self.tool_point,
+        }
+
+    def search(self) -> dict[str, Any]:
+        """Return the arguments of IkSolver besides the arm."""
+        return {
+            'method': self.solver,
+            'position_tolerance': self.position_tolerance,
+            'direction_tolerance': self.direction_tolerance,
+            'restarts': self.restarts,
+            'time_budget': self.time_budget,
+            'random_seed': self.random_seed,
+            'compromise': self.compromise or None,
+        }
+
+    def same_model(self, other: ArmSettings) -> bool:
+        """Whether an ArmModel built with these settings is one of the other settings too."""
+        return (self.tool(), self.search(), self.home) == (other.tool(), other.search(), other.home)

@@ -1,0 +1,132 @@
+"""Closed-form candidates, checked and polished by forward kinematics."""
+
+from math import inf, isnan
+
+import numpy as np
+
+from ..chain import forward, goal_errors, met, squared_errors
+from ..compiled import compiled
+from ..distance import add_distinct
+from ..layout import CHORD_TOLERANCE, FAMILY, ITERATIONS, KIND, POSITION_TOLERANCE, WEIGHT
+from ..methods.lm import descend_lm
+from ..rotation import wrap_into_limits
+from .parallel import parallel_pairs, planar_candidates
+from .wrist import wrist_candidates, wrist_pairs
+
+PARALLEL = 1.0  # axes 2, 3, 4 parallel
+WRIST = 2.0  # axes 2, 3 parallel; axes 4, 5 and the tool axis meet in one point W
+MOST_CANDIDATES = 16
+EXACT = 1e-9  # m and rad: what the formula misses by more is polished on the true model
+HOPELESS = 1e-2  # rad and share of the reach: what it misses by more is no solution
+
+
+@compiled
+def candidates(form, limits, goal, seed, every, work, out):
+    """Closed-form configurations for goal within the limits, each turned nearest to seed (5,).
+
+    every: all of them, else those that may be nearest to seed by the largest single joint move. Returns
+    the number of rows of out (16, 5), -1 where the goal is singular for the formula.
+    """
+    parallel = form[KIND, FAMILY] == PARALLEL
+    pairs = work[7:]
+    if parallel:
+        count = parallel_pairs(form, limits, goal, seed, work, pairs)
+    else:
+        count = wrist_pairs(form, limits, goal, seed, pairs)
+    if count < 0:
+        return -1
+    kept, least = 0, inf
+    for k in range(count):
+        if pairs[k, 0] >= least and not every:
+            break
+        rows = out[kept:]
+        if parallel:
+            found = planar_candidates(form, goal, pairs[k], seed, rows)
+        else:
+            found = wrist_candidates(form, goal, pairs[k], rows)
+        for r in range(found):
+            move = 0.0
+            for i in range(5):
+                value = rows[r, i]
+                if isnan(value):  # free
+                    value = min(max(seed[i], limits[0, i]), limits[1, i])
+                value = wrap_into_limits(value, seed[i], limits[0, i], limits[1, i])
+                out[kept, i] = value
+                move = max(move, abs(value - seed[i]))
+            if not isnan(out[kept, 0] + out[kept, 1] + out[kept, 2] + out[kept, 3] + out[kept, 4]):
+                least = min(least, move)
+                kept += 1
+    return kept
+
+
+@compiled
+def polish_and_check(joints, tool, limits, goal, options, q, frames):
+    """Check q (n,) by FK and polish it there if it misses EXACT; returns (solved, both errors)."""
+    forward(joints, tool, q, frames)
+    position, direction = squared_errors(joints, frames, goal)
+    if position > (5.0 * HOPELESS * options[WEIGHT]) ** 2 or direction > HOPELESS * HOPELESS:
+        return False, inf, inf
+    if position > EXACT * EXACT or direction > EXACT * EXACT:
+        work = np.empty((3 * q.shape[0] + 4, max(q.shape[0], 6)))
+        polish = np.empty(options.shape[0])
+        polish[:] = options
+        polish[POSITION_TOLERANCE], polish[CHORD_TOLERANCE], polish[ITERATIONS] = (
+            min(options[POSITION_TOLERANCE], EXACT),
+            min(options[CHORD_TOLERANCE], EXACT),
+            8.0,
+        )
+        descend_lm(joints, tool, limits, goal, polish, 1e-8, q, frames, work)
+        position, direction = squared_errors(joints, frames, goal)
+    position_error, direction_error = goal_errors(joints, frames, goal)
+    solved = met(position, direction, options)
+    return solved, position_error, direction_error
+
+
+@compiled
+def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
+    """Closed-form solution nearest to seed (5,) by the largest single joint move, written into q.
+
+    A candidate is checked by FK on the true model and polished there where the formula's geometry is
+    only nearly the arm's. Returns (solved, position error [m], direction error [rad], whether the goal
+    is regular for the formula).
+    """
+    work = np.empty((12, 7))
+    found = np.empty((MOST_CANDIDATES, 5))
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    for every in (False, True):  # the nearest one will do, unless FK rejects it
+        count = candidates(form, limits, goal, seed, every, work, found)
+        if count <= 0:
+            break
+        while count > 0:
+            best, least = 0, inf
+            for k in range(count):
+                move = 0.0
+                for i in range(5):
+                    move = max(move, abs(found[k, i] - seed[i]))
+                if move < least:
+                    best, least = k, move
+            q[:] = found[best]
+            solved, position_error, direction_error = polish_and_check(
+                joints, tool, limits, goal, options, q, frames
+            )
+            if solved:
+                return True, position_error, direction_error, True
+            count -= 1
+            found[best] = found[count]
+    return False, inf, inf, count >= 0
+
+
+@compiled
+def formula_solutions(joints, tool, limits, period, form, goal, options, seed, found):
+    """Every closed-form solution within the limits, turned nearest to seed (5,); limits may be infinite.
+
+    Each is polished and checked by FK on the true model. Returns the number of rows of found (16, 5).
+    """
+    work = np.empty((12, 7))
+    raw = np.empty((MOST_CANDIDATES, 5))
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    count = 0
+    for k in range(candidates(form, limits, goal, seed, True, work, raw)):
+        if polish_and_check(joints, tool, limits, goal, options, raw[k], frames)[0]:
+            count = add_distinct(period, found, count, raw[k])
+    return count

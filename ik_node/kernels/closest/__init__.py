@@ -1,0 +1,1 @@
+"""Closest configurations for goals that cannot be met."""

@@ -1,0 +1,1 @@
+"""Local methods, one file each."""

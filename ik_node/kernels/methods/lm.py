@@ -1,0 +1,74 @@
+"""Bounded Levenberg-Marquardt, the default local method."""
+
+from ..chain import clip, forward, squared_errors
+from ..compiled import compiled
+from ..layout import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
+from ..linear import LEAST_DAMPING, damped_step, normal_equations
+from .stall import AIM
+
+FIRST_DAMPING = 0.1  # 1/rad^2, of a descent that starts far away
+
+
+@compiled
+def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
+    """Bounded Levenberg-Marquardt descent from q (n,), in place; frames are left at the returned q.
+
+    Joints at a limit that the gradient pushes further out are frozen for the step; the step is
+    clipped to the limits. The damping is the squared error times damping [1/rad^2] (Sugihara 2011:
+    large far away, vanishing at the goal), times 10 for every step refused. Ends within AIM and both
+    tolerances, at a local minimum or after the iterations allowed. Returns the number of iterations.
+    """
+    n = q.shape[0]
+    hessian, factor = work[:n, :n], work[n : 2 * n, :n]
+    jac = work[2 * n : 3 * n, :6]
+    gradient, step, free, trial = (
+        work[3 * n, :n],
+        work[3 * n + 1, :n],
+        work[3 * n + 2, :n],
+        work[3 * n + 3, :n],
+    )
+    position_goal = min(options[POSITION_TOLERANCE], AIM) ** 2
+    direction_goal = min(options[CHORD_TOLERANCE], AIM) ** 2
+    weight = options[WEIGHT]
+    most = int(options[ITERATIONS])
+    stalled, stiffness = 0, 1.0
+    clip(q, limits)
+    forward(joints, tool, q, frames)
+    position, direction = squared_errors(joints, frames, goal)
+    cost = position + weight * weight * direction
+    for iteration in range(most):
+        if position <= position_goal and direction <= direction_goal:
+            return iteration
+        normal_equations(joints, frames, goal, weight, jac, hessian, gradient)
+        for i in range(n):
+            outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (
+                q[i] >= limits[1, i] and gradient[i] > 0.0
+            )
+            free[i] = 0.0 if outward else 1.0
+        floor = 0.0
+        for i in range(n):
+            floor = max(floor, LEAST_DAMPING * hessian[i, i])
+        better = False
+        for _ in range(8):
+            damped_step(hessian, gradient, free, stiffness * (damping * cost + floor), factor, step)
+            for i in range(n):
+                trial[i] = q[i] + step[i]
+            clip(trial, limits)
+            forward(joints, tool, trial, frames)
+            position, direction = squared_errors(joints, frames, goal)
+            new = position + weight * weight * direction
+            if new < cost:
+                better = True
+                break
+            stiffness *= 10.0
+        if not better:
+            forward(joints, tool, q, frames)
+            return iteration + 1
+        stalled = stalled + 1 if cost - new < options[STALL] * cost else 0
+        cost = new
+        for i in range(n):
+            q[i] = trial[i]
+        stiffness = max(0.1 * stiffness, 1.0)
+        if stalled == 3:
+            return iteration + 1
+    return most

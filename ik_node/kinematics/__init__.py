@@ -1,1 +1,0 @@
-"""Kinematics: pure mathematics and URDF reading. Imports neither ROS nor the viewer."""

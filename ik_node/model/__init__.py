@@ -1,0 +1,1 @@
+"""What a robot is: description (URDF, xacro) -> Robot -> Arm. No solving."""

@@ -1,0 +1,241 @@
+"""Arm: one chain of a robot with a tool at its end, as frozen arrays."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ik_node import kernels
+from ik_node.checks import Vector, unit_vector, vector3
+from ik_node.errors import ChainError, InputError
+from ik_node.model.urdf import Joint, Robot, read_file, read_urdf
+
+RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
+MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
+CONTINUOUS_SPAN = np.pi  # a continuous joint is sampled from -pi to pi
+
+
+class Arm:
+    """The joints from base link to tip link and a tool fixed to the tip.
+
+    joint_names (n names), lower, upper (n,) [rad or m], infinite for continuous joints,
+    velocity (n,) [rad/s or m/s], continuous and prismatic (n,) bool,
+    tool_axis, tool_point, tool_lateral (3,) in the tip link's frame; tool_lateral is a unit axis
+    perpendicular to tool_axis. A joint that only mimics another is no variable of the arm.
+    warnings: those of the robot, and what tip_link was taken among where it was not given.
+    joints, tool, limits, period: the arrays that kernels/layout.py describes. All arrays are read-only.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        tip_link: str | None = None,
+        tool_axis: ArrayLike = (0.0, 0.0, 1.0),
+        tool_point: ArrayLike = (0.0, 0.0, 0.0),
+        base_link: str | None = None,
+    ) -> None:
+        """Build from a robot read by read_urdf.
+
+        tip_link: default as of Robot.default_tip. base_link: default the root. Raises UrdfError for links or
+        joints that cannot make an arm, or more than MOST_JOINTS of them, InputError for a tool that is no
+        unit axis or no point.
+        """
+        self.robot = robot
+        self.name = robot.name
+        self.base_link = robot.root if base_link is None else base_link
+        self.tip_link = robot.default_tip() if tip_link is None else tip_link
+        note = robot.default_tip_note() if tip_link is None else None
+        self.warnings = robot.warnings + ((note,) if note else ())
+        self.tool_axis = frozen(unit_vector('tool_axis', tool_axis))
+        self.tool_point = frozen(vector3('tool_point', tool_point))
+        self.tool_lateral = frozen(_lateral_of(self.tool_axis))
+        chain = robot.chain(self.tip_link, self.base_link)
+        drivers = {joint.name: robot.driver(joint.name) for joint in chain if joint.type != 'fixed'}
+        if len(drivers) > MOST_JOINTS:
+            raise ChainError(
+                f'{len(drivers)} movable joints lie between base_link "{self.base_link}" and tip_link '
+                f'"{self.tip_link}", at most {MOST_JOINTS} make an arm; choose links nearer to each other'
+            )
+        self.joint_names = tuple(dict.fromkeys(driver for driver, _, _ in drivers.values()))
+        variables = [robot.joints[name] for name in self.joint_names]
+        self.n = len(variables)
+        self.prismatic = frozen(np.array([joint.type == 'prismatic' for joint in variables]))
+        self.continuous = frozen(np.array([joint.type == 'continuous' for joint in variables]))
+        self.limits = frozen(np.array([[j.lower for j in variables], [j.upper for j in variables]]))
+        self.lower, self.upper = self.limits
+        self.velocity = frozen(np.array([joint.velocity for joint in variables]))
+        self.joints, self.tool = self._zero_pose(chain, drivers)
+        ratios = self.joints[:, 8]
+        odd = set(self.joints[ratios != np.round(ratios), 7].astype(int))
+        self.period = frozen(
+            np.array([0.0 if self.prismatic[i] or i in odd else 2 * np.pi for i in range(self.n)])
+        )
+
+    @classmethod
+    def from_urdf(cls, xml_text: str, tip_link: str | None = None, **tool: Any) -> Arm:
+        """Read URDF text; further arguments as for Arm."""
+        return cls(read_urdf(xml_text), tip_link, **tool)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], tip_link: str | None = None, **tool: Any) -> Arm:
+        """Read a .urdf or .xacro file; further arguments as for Arm."""
+        return cls(read_file(path), tip_link, **tool)
+
+    def _zero_pose(
+        self, chain: Sequence[Joint], drivers: Mapping[str, tuple[str, float, float]]
+    ) -> tuple[Vector, Vector]:
+        """Return the kernels' (joints, tool): screw axes of the chain with every joint at zero."""
+        pose = np.eye(4)
+        rows: list[list[float]] = []
+        last: Vector = np.zeros(3)
+        for joint in chain:
+            pose = pose @ joint.origin
+            if joint.type == 'fixed':
+                continue
+            driver, ratio, shift = drivers[joint.name]
+            axis = pose[:3, :3] @ joint.axis
+            kind = float(joint.type == 'prismatic')
+            rows.append(
+                [
+                    *axis,
+                    *(pose[:3, 3] - last),
+                    kind,
+                    self.joint_names.index(driver),
+                    ratio,
+                    shift,
+                ]
+            )
+            last = pose[:3, 3]
+        point = pose[:3, :3] @ self.tool_point + pose[:3, 3] - last
+        turned = pose[:3, :3] @ np.column_stack([self.tool_axis, self.tool_lateral])
+        return frozen(np.array(rows)), frozen(np.concatenate([point, turned[:, 0], turned[:, 1]]))
+
+    @cached_property
+    def middle(self) -> Vector:
+        """Mid-range configuration (n,); 0 for a continuous joint."""
+        return frozen(np.where(self.continuous, 0.0, (self._finite[0] + self._finite[1]) / 2))
+
+    @cached_property
+    def _finite(self) -> Vector:
+        """Limits (2, n) with one turn in place of the infinite ones."""
+        return np.where(self.continuous, [[-CONTINUOUS_SPAN], [CONTINUOUS_SPAN]], self.limits)
+
+    @cached_property
+    def reach(self) -> float:
+        """Upper bound [m] of the distance from the first joint to the tool point, any joint values."""
+        offsets = np.linalg.norm(self.joints[1:, 3:6], axis=1).sum() + np.linalg.norm(self.tool[:3])
+        row = self.joints[self.joints[:, 6] != 0]
+        driver = row[:, 7].astype(int)
+        ends = row[:, 8] * self.limits[:, driver] + row[:, 9]
+        return float(offsets + np.abs(ends).max(axis=0).sum()) if len(row) else float(offsets)
+
+    def sample(self, rng: np.random.Generator, count: int) -> Vector:
+        """Return configurations (count, n), uniform within the limits."""
+        return rng.uniform(self._finite[0], self._finite[1], (count, self.n))
+
+    def checked(self, q: ArrayLike, name: str = 'q') -> Vector:
+        """Return q as a new array (n,). Raises InputError unless it is n finite numbers."""
+        try:
+            values = np.array(q, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            values = np.empty(0)
+        # A sum is finite only if every entry is, at a tenth of the cost of isfinite().all().
+        if values.shape != (self.n,) or not math.isfinite(sum(values.tolist())):
+            raise InputError(
+                f'{name} must be {self.n} finite numbers ({", ".join(self.joint_names)}), got {q!r}'
+            )
+        return values
+
+    def frames(self, q: ArrayLike) -> Vector:
+        """Return the kernels' frames (2 m + 3, 3) at q (n,) in the base link's frame."""
+        out = np.empty((2 * len(self.joints) + 3, 3))
+        kernels.forward(self.joints, self.tool, self.checked(q), out)
+        return out
+
+    def fk(self, q: ArrayLike) -> tuple[Vector, Vector]:
+        """Forward kinematics: (tool point (3,) [m], tool axis (3,) unit) in the base link's frame.
+
+        Raises InputError unless q is n finite numbers.
+        """
+        frames = self.frames(q)
+        return frames[-3], frames[-2]
+
+    def skeleton(self, q: ArrayLike) -> Vector:
+        """Return the places (m + 1, 3) [m] of the chain's joints and of the tool point in the base frame."""
+        count = len(self.joints)
+        return self.frames(q)[count : 2 * count + 1]
+
+    def jacobian(self, q: ArrayLike) -> Vector:
+        """Return (6, n): rows 0-2 d(tool point)/dq [m/rad or 1], rows 3-5 d(tool axis)/dq [1/rad or 1/m]."""
+        out = np.empty((self.n, 6))
+        kernels.jacobian(self.joints, self.frames(q), out)
+        return out.T
+
+    @cached_property
+    def effective_dof(self) -> int:
+        """Generic rank of the Jacobian of (tool point, tool axis): 5 is all that the task can ask."""
+        return self._generic_rank(6)
+
+    @cached_property
+    def position_dof(self) -> int:
+        """Generic rank of the Jacobian of the tool point alone: 3 is all that a place can ask."""
+        return self._generic_rank(3)
+
+    @cached_property
+    def idle(self) -> NDArray[np.bool_]:
+        """Which joints (n,) move neither tool point nor tool axis, wherever the arm is."""
+        columns = np.abs(self._random_jacobians()).max(axis=(0, 1))
+        return frozen(columns <= RANK_TOLERANCE)
+
+    def _generic_rank(self, rows: int) -> int:
+        """Largest rank of the Jacobian's first rows at random configurations, lengths scaled by the reach."""
+        ranks = []
+        for jacobian in self._random_jacobians():
+            values = np.linalg.svd(jacobian[:rows], compute_uv=False)
+            ranks.append(int((values > RANK_TOLERANCE * values[0]).sum()))
+        return max(ranks)
+
+    def _random_jacobians(self) -> list[Vector]:
+        """Jacobians (6, n) at random configurations, lengths as shares of the reach."""
+        rng = np.random.default_rng(0)
+        reach = max(self.reach, 1e-9)
+        scale = np.array([1 / reach, 1 / reach, 1 / reach, 1.0, 1.0, 1.0])[:, None]
+        span = np.where(self.prismatic, reach, 1.0)
+        configurations = rng.uniform(-np.pi, np.pi, (16, self.n)) * span
+        return [self.jacobian(q) * scale * span for q in configurations]
+
+    def describe(self) -> str:
+        """Say in one plain sentence what this arm can do with this tool."""
+        task = f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link}'
+        if self.effective_dof >= 5:
+            return (
+                f'{task} with 5 effective DoF: position and direction of the tool axis are free of each other'
+            )
+        if self.effective_dof == 4:
+            return (
+                f'{task} with 4 effective DoF: the position ties the direction of the tool axis, '
+                'so most directions can only be met as nearly as the position allows'
+            )
+        return (
+            f'{task} with {self.effective_dof} effective DoF: few goals with a direction can be met; '
+            'position-only goals suit this arm'
+        )
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array = np.ascontiguousarray(array)
+    array.flags.writeable = False
+    return array
+
+
+def _lateral_of(axis: Vector) -> Vector:
+    """Return the axis after the main one (z -> x, x -> y, y -> z), made perpendicular to axis."""
+    following = np.eye(3)[(int(np.abs(axis).argmax()) + 1) % 3]
+    lateral = following - axis * (axis @ following)
+    return lateral / float(np.linalg.norm(lateral))

@@ -1,0 +1,90 @@
+"""Settings: a frozen dataclass of parameters, each with its default, text, unit and range."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from ik_node.errors import InputError
+
+BIG = 1e9  # a range needs two ends; this one means: no end
+
+
+def parameter(
+    default: Any,
+    text: str,
+    *,
+    low: float | None = None,
+    high: float = BIG,
+    choices: Sequence[str] = (),
+    size: int | None = None,
+    read_only: bool = False,
+) -> Any:
+    """Return a dataclass field with what a node tells about a parameter and checks in it.
+
+    low, high: the allowed range, both ends included. size: how many numbers an array has, None for any.
+    """
+    metadata = {
+        'text': text,
+        'low': low,
+        'high': high,
+        'choices': tuple(choices),
+        'size': size,
+        'read_only': read_only,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+# A frozen dataclass of parameter() fields that calls check() at its end.
+Settings = TypeVar('Settings', bound=Any)
+
+
+def check(settings: Any) -> None:
+    """Bring the fields of a settings dataclass to their types; raise InputError for what a field forbids."""
+    for field in dataclasses.fields(settings):
+        value = _checked(field, getattr(settings, field.name))
+        object.__setattr__(settings, field.name, value)
+
+
+def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
+    about = field.metadata
+    if isinstance(field.default, tuple):
+        return _numbers(field, value)
+    if isinstance(field.default, float):
+        if not _is_number(value) or not about['low'] <= value <= about['high']:
+            raise _refusal(field, f'a number from {about["low"]:g} to {about["high"]:g}', value)
+        return float(value)
+    if isinstance(field.default, str):
+        if not isinstance(value, str):
+            raise _refusal(field, 'a text', value)
+        if about['choices'] and value not in about['choices']:
+            raise _refusal(field, f'one of {", ".join(about["choices"])}', value)
+        return value
+    if isinstance(field.default, bool):
+        if not isinstance(value, bool):
+            raise _refusal(field, 'true or false', value)
+        return value
+    if type(value) is not int or not about['low'] <= value <= about['high']:
+        raise _refusal(field, f'a whole number from {about["low"]} to {about["high"]}', value)
+    return value
+
+
+def _numbers(field: dataclasses.Field[Any], value: Any) -> tuple[float, ...]:
+    size = field.metadata['size']
+    try:
+        numbers = tuple(value)
+    except TypeError:
+        numbers = (math.nan,)
+    if not all(_is_number(x) for x in numbers) or size not in (None, len(numbers)):
+        raise _refusal(field, f'{size if size else "a list of"} finite numbers', value)
+    return tuple(map(float, numbers))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _refusal(field: dataclasses.Field[Any], allowed: str, value: Any) -> InputError:
+    return InputError(f'parameter {field.name} must be {allowed}, got {value!r}')

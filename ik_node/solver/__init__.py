@@ -1,0 +1,1 @@
+"""IkSolver and the stages of its pipeline."""

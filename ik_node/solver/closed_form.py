@@ -1,0 +1,130 @@
+"""Families of arms whose solutions have a formula, recognised from the geometry."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ik_node import kernels
+from ik_node.checks import Vector
+from ik_node.model.arm import Arm
+
+AXIS_TOLERANCE = 1e-4  # rad: axes count as parallel up to here; the polish on the true model does the rest
+POINT_TOLERANCE = 5e-3  # of the typical length: lines count as meeting up to here, likewise
+ROLL_TOLERANCE = 1e-6  # rad and share of the length: below this the tool lies on axis 5
+EXACT_TOLERANCE = 1e-9  # rad and share of the length: geometry off by less is exact
+PROOF_TOLERANCE = 1e-5  # likewise: geometry off by more proves nothing
+DOUBT = 1e-5  # m and rad: what rounding may hide
+
+NO_FORM = np.zeros((14, 3))  # what the kernels take for an arm without a formula
+NO_FORM.flags.writeable = False
+
+
+class Family(enum.Enum):
+    """Why an arm has a formula."""
+
+    PARALLEL = 'axes 2, 3 and 4 are parallel'
+    PARALLEL_ROLL = 'axes 2, 3 and 4 are parallel and the tool axis is axis 5'
+    WRIST = 'axes 2 and 3 are parallel, axes 4, 5 and the tool axis meet in one point'
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedForm:
+    """A family, its constants (14, 3) for the kernels, and how far the geometry is off the formula's.
+
+    deviation: rad or share of the length. Where it is not zero the formula still finds solutions (they
+    are polished on the true model), but that it finds none says less.
+    """
+
+    family: Family
+    constants: Vector
+    deviation: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the geometry is the formula's but for rounding."""
+        return self.deviation < EXACT_TOLERANCE
+
+    @property
+    def doubt(self) -> float:
+        """Best efforts with errors [m, rad] below this cast doubt on a formula that finds no solution.
+
+        A solution that deviation hides is near: a fourfold root moves by its fourth root.
+        """
+        if self.exact:
+            return DOUBT
+        return 2.0 * self.deviation**0.25 if self.deviation < PROOF_TOLERANCE else math.inf
+
+
+def recognise(arm: Arm) -> ClosedForm | None:
+    """Return the closed form of arm, None where it has none.
+
+    Needs five rotating joints none of which mimics another, axes 2 and 3 parallel and not to axis 1.
+    """
+    joints = arm.joints
+    if arm.n != 5 or joints.shape[0] != 5 or joints[:, 6].any():
+        return None
+    if (joints[:, 7] != range(5)).any() or (joints[:, 8] != 1).any() or joints[:, 9].any():
+        return None
+    axes, points = joints[:, :3], np.cumsum(joints[:, 3:6], axis=0)
+    tool_point, tool_axis = points[4] + arm.tool[:3], arm.tool[3:6]
+    size = float(np.linalg.norm(joints[1:, 3:6], axis=1).sum() + np.linalg.norm(arm.tool[:3]))
+    u = axes[1]
+    if _slant(u, axes[2]) > AXIS_TOLERANCE or _slant(u, axes[0]) < AXIS_TOLERANCE:
+        return None
+    roll = False
+    if _slant(u, axes[3]) < AXIS_TOLERANCE < _slant(u, axes[4]):
+        off_axis = float(np.linalg.norm(np.cross(axes[4], tool_point - points[4]))) / size
+        off_roll = max(_slant(axes[4], tool_axis), off_axis)
+        roll = off_roll < ROLL_TOLERANCE
+        family = Family.PARALLEL_ROLL if roll else Family.PARALLEL
+        kind, end, fourth = kernels.PARALLEL, points[3], axes[3]
+        deviation = max(_slant(u, axes[2]), _slant(u, axes[3]), off_roll if roll else 0.0)
+    elif min(_slant(axes[3], axes[4]), _slant(axes[4], tool_axis)) > AXIS_TOLERANCE:
+        family = Family.WRIST
+        end, gap = _meeting_point(np.vstack([axes[3:], tool_axis]), np.vstack([points[3:], tool_point]))
+        if gap > POINT_TOLERANCE * size:
+            return None
+        kind, fourth = kernels.WRIST, u
+        deviation = max(_slant(u, axes[2]), gap / size)
+    else:
+        return None
+    links = [link - u * (u @ link) for link in (points[2] - points[1], end - points[2])]
+    if min(float(np.linalg.norm(link)) for link in links) < POINT_TOLERANCE * size:
+        return None
+    exact = deviation < EXACT_TOLERANCE
+    constants = np.array(
+        [
+            axes[0],
+            points[0],
+            u,
+            points[1],
+            end,
+            *links,
+            axes[3],
+            axes[4],
+            points[4],
+            tool_point,
+            tool_axis,
+            [kind, float(roll), size],
+            [float(exact), np.sign(axes[2] @ u), np.sign(fourth @ u)],
+        ]
+    )
+    constants.flags.writeable = False
+    return ClosedForm(family, constants, deviation)
+
+
+def _slant(a: Vector, b: Vector) -> float:
+    """Sine of the angle between two lines along a and b."""
+    return float(np.linalg.norm(np.cross(a, b)))
+
+
+def _meeting_point(directions: Vector, points: Vector) -> tuple[Vector, float]:
+    """Return the point (3,) nearest to the lines (k, 3) by least squares, and its largest distance [m]."""
+    across = np.eye(3) - directions[:, :, None] * directions[:, None, :]
+    offsets = np.einsum('kij,kj->ki', across, points)
+    meeting = np.linalg.lstsq(across.reshape(-1, 3), offsets.ravel(), rcond=None)[0]
+    return meeting, float(np.linalg.norm(across @ meeting - offsets, axis=1).max())

@@ -1,0 +1,222 @@
+"""What is asked of an arm and what came of it: Goal, Status, Reason, Solution."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ik_node.checks import UNIT_TOLERANCE, Vector, three_floats, unit_floats
+from ik_node.errors import LARGEST, InputError
+
+
+class Status(enum.Enum):
+    """How a solve ended."""
+
+    SOLVED = 'solved'  # both tolerances met within the limits, checked by FK at the returned q
+    UNREACHABLE = 'unreachable'  # shown to be impossible
+    NOT_FOUND = 'not found'  # the search or its time ran out; nothing is proven
+
+
+class Block(enum.Enum):
+    """What stands between the arm and the goal."""
+
+    TOO_FAR = 'too far'
+    TOO_NEAR = 'too near'
+    DIRECTION_TIED = 'direction tied to the position'
+    JOINT_LIMIT = 'joint limit'
+    BRANCH_ENDS = 'branch ends'
+    SEARCH_ENDED = 'restarts used up'
+    TIME = 'time used up'
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a goal was not met.
+
+    amount is in metres for TOO_FAR and TOO_NEAR, in radians for DIRECTION_TIED, in the joint's
+    unit for JOINT_LIMIT, the largest joint move to the other branch for BRANCH_ENDS, a count for
+    SEARCH_ENDED and seconds for TIME.
+    """
+
+    block: Block
+    amount: float
+    sentence: str
+    joint: str | None = None
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(slots=True, eq=False)
+class Solution:
+    """One answer. q is the best configuration found, whatever the status.
+
+    q: (n,) [rad or m]. position_error [m] and direction_error [rad] are those of FK at q;
+    direction_error is 0 for a position-only goal. reason is None when SOLVED. self_motion: q is one
+    member of a continuous family of solutions (of solve_all: the one nearest to the seed). other_branch:
+    where IkSolver.track could go on if the arm changed branch, None where it need not. lateral_error
+    [rad]: angle left between the tool's lateral axis and the goal's, None where none was asked for.
+    """
+
+    status: Status
+    q: Vector
+    position_error: float
+    direction_error: float
+    reason: Reason | None = None
+    restarts: int = 0
+    self_motion: bool = False
+    other_branch: Vector | None = None
+    lateral_error: float | None = None
+
+    @property
+    def solved(self) -> bool:
+        """Whether both tolerances were met."""
+        return self.status is Status.SOLVED
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSolution:
+    """Answers to N goals, each as IkSolver.solve gives it.
+
+    status (N,) of Status, solved (N,) bool, q (N, n), position_error [m] and direction_error [rad] (N,).
+    """
+
+    status: NDArray[np.object_]
+    solved: NDArray[np.bool_]
+    q: Vector
+    position_error: Vector
+    direction_error: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class PathSolution:
+    """A joint path for N goals.
+
+    q (N, n); solved (N,) bool; largest_move [rad or m] of any joint in any step; breaks: the points k
+    that no continuous motion reaches from point k - 1 (a branch ends there).
+    """
+
+    q: Vector
+    solved: NDArray[np.bool_]
+    largest_move: float
+    breaks: tuple[int, ...]
+
+
+class Goal:
+    """Tool point at position, tool axis along direction, roll free.
+
+    position: (3,) [m], direction: (3,) unit or None (position only), lateral: (3,) unit or None,
+    all in the base link's frame. lateral says where the tool's lateral axis should point; it is
+    served only by freedom that position and direction leave. packed: (9,), the three in a row for
+    the kernels, NaN where absent. All are read-only.
+    Raises InputError before any work: wrong shape, NaN, inf, a position beyond LARGEST, zero or non-unit
+    direction.
+    """
+
+    __slots__ = ('packed',)
+
+    def __init__(
+        self, position: ArrayLike, direction: ArrayLike | None = None, lateral: ArrayLike | None = None
+    ) -> None:
+        if lateral is not None and direction is None:
+            raise InputError('lateral needs a direction: it is what direction leaves free')
+        self.packed = np.array(
+            _place(position)
+            + (ABSENT if direction is None else unit_floats('direction', direction))
+            + (ABSENT if lateral is None else unit_floats('lateral', lateral))
+        )
+        self.packed.flags.writeable = False
+
+    @classmethod
+    def unpacked(cls, packed: Vector) -> Goal:
+        """Return the goal of one row (9,) of pack_goals, bit for bit."""
+        goal = cls.__new__(cls)
+        goal.packed = packed.copy()
+        goal.packed.flags.writeable = False
+        return goal
+
+    @property
+    def position(self) -> Vector:
+        """Where the tool point should be, (3,) [m]."""
+        return self.packed[:3]
+
+    @property
+    def direction(self) -> Vector | None:
+        """Where the tool axis should point, (3,) unit, or None."""
+        return None if math.isnan(self.packed[3]) else self.packed[3:6]
+
+    @property
+    def lateral(self) -> Vector | None:
+        """Where the tool's lateral axis should point, (3,) unit, or None."""
+        return None if math.isnan(self.packed[6]) else self.packed[6:]
+
+    def __repr__(self) -> str:
+        parts = (f'{part}={getattr(self, part)}' for part in ('position', 'direction', 'lateral'))
+        return f'Goal({", ".join(parts)})'
+
+
+ABSENT = (math.nan, math.nan, math.nan)
+
+
+def _place(value: Any) -> tuple[float, float, float]:
+    x, y, z = three_floats('position', value)
+    if not max(x, y, z, -x, -y, -z) <= LARGEST:
+        raise InputError(f'position must be within {LARGEST:g} m of the base link, got {[x, y, z]}')
+    return x, y, z
+
+
+def no_goal(given: Any) -> InputError:
+    """Return the error for what was given in place of a Goal."""
+    return InputError(f'goal must be a Goal, got {given!r}')
+
+
+def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Vector:
+    """Check positions (N, 3) [m] and directions (N, 3) unit or None; return goals (N, 9) for the kernels.
+
+    Raises InputError for wrong shapes, numbers not finite or beyond LARGEST, or directions that are not
+    unit within UNIT_TOLERANCE.
+    """
+    points = _rows3('positions', positions)
+    beyond = np.flatnonzero((np.abs(points) > LARGEST).any(axis=1))
+    if len(beyond):
+        raise InputError(
+            f'positions must be within {LARGEST:g} m of the base link, '
+            f'row {beyond[0]} is {points[beyond[0]].tolist()}'
+        )
+    goals = np.full((len(points), 9), np.nan)
+    goals[:, :3] = points
+    if directions is not None:
+        axes = _rows3('directions', directions)
+        if len(axes) != len(points):
+            raise InputError(f'as many directions as positions are needed, got {len(axes)} and {len(points)}')
+        x, y, z = axes.T
+        with np.errstate(over='ignore'):
+            lengths = np.sqrt(x * x + y * y + z * z)
+        wrong = np.flatnonzero(np.abs(lengths - 1.0) > UNIT_TOLERANCE)
+        if len(wrong):
+            raise InputError(
+                f'directions must be unit vectors (length within {UNIT_TOLERANCE} of 1), '
+                f'row {wrong[0]} is {axes[wrong[0]].tolist()} of length {lengths[wrong[0]]:.6g}'
+            )
+        goals[:, 3:6] = axes / lengths[:, None]
+    return goals
+
+
+def _rows3(name: str, value: ArrayLike) -> Vector:
+    try:
+        rows = np.array(value, dtype=np.float64)
+    except OverflowError:
+        raise InputError(f'{name} must be finite, got a whole number beyond 1.8e308') from None
+    except (TypeError, ValueError):
+        raise InputError(f'{name} must be numbers of shape (N, 3), got {value!r}') from None
+    if rows.ndim != 2 or rows.shape[1] != 3:
+        raise InputError(f'{name} must have shape (N, 3), got {rows.shape}')
+    if not np.isfinite(rows).all():
+        wrong = int(np.argmin(np.isfinite(rows).all(axis=1)))
+        raise InputError(f'{name} must be finite, row {wrong} is {rows[wrong].tolist()}')
+    return rows

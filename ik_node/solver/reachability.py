@@ -1,0 +1,72 @@
+"""Which directions an arm's tool axis can take, place by place."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node import kernels
+from ik_node.checks import Vector
+from ik_node.model.arm import Arm
+
+PART = 16  # places that one thread takes at a time
+STARTS = 100  # random configurations per place to start from
+POSITION_TOLERANCE = 1e-6  # m
+WEIGHT_PER_REACH = 0.02  # one radian weighs as much as this share of the reach: the position leads
+ITERATIONS, STALL_RATIO = 30, 1e-2  # of a descent
+
+
+def fibonacci_sphere(count: int) -> Vector:
+    """Return count directions (count, 3), spread evenly over the sphere along a golden-angle spiral."""
+    heights = 1.0 - (2.0 * np.arange(count) + 1.0) / count
+    angles = np.pi * (3.0 - math.sqrt(5.0)) * np.arange(count)
+    radii = np.sqrt(1.0 - heights**2)
+    return np.column_stack([radii * np.cos(angles), radii * np.sin(angles), heights])
+
+
+def reachable_directions(
+    arm: Arm, places: Vector, directions: Vector, within: float, random_seed: int = 0
+) -> Iterator[tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Yield (rows of places, places reached, directions reached there) part by part, on all cores.
+
+    places (N, 3) [m], directions (K, 3) unit, base frame. A direction counts where the tool point is at
+    the place, to 1e-6 m, and the tool axis no more than within [rad] off the direction. Each part has
+    arrays (rows,) and (rows, K) bool; the answers do not depend on the number of cores.
+    """
+    weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
+    cosine = math.cos(within)
+
+    def part(first: int) -> tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]:
+        rows = slice(first, min(first + PART, len(places)))
+        there = np.zeros(rows.stop - first, dtype=np.bool_)
+        reached = np.zeros((len(there), len(directions)), dtype=np.bool_)
+        table = np.empty((STARTS + kernels.ATTEMPTS * len(directions), arm.n + 3))
+        options = np.array([POSITION_TOLERANCE, 2.0, weight, ITERATIONS, STALL_RATIO])
+        for k in range(len(there)):
+            if math.dist(places[first + k], arm.joints[0, 3:6]) > arm.reach + POSITION_TOLERANCE:
+                continue
+            there[k] = kernels.reached_directions(
+                arm.joints,
+                arm.tool,
+                arm.limits,
+                options,
+                places[first + k],
+                directions,
+                cosine,
+                STARTS,
+                np.array([random_seed + first + k], dtype=np.uint64),
+                table,
+                reached[k],
+            )
+        return rows, there, reached
+
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        yield from pool.map(part, range(0, len(places), PART))
+    finally:  # whoever stops half-way waits for no more than the parts at work
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,86 @@
+"""How near and how far any joint values can bring the tool point: bounds that hold for every arm."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node.checks import Vector
+from ik_node.model.arm import Arm, frozen
+
+SLIDING_ROUNDS = 40  # of the minimisation that finds good points on the axes
+SAFETY = 1e-9  # share of the outer radius that bounds are wider by, for rounding
+
+
+def reach_shells(arm: Arm) -> Vector:
+    """Bound the distance of the tool point from points on the first rotating axis, limits of slides kept.
+
+    Returns rows (k, 5) [m]: no joint values bring the tool point nearer to a center (3) than least, or
+    further away than most. No rows where a slide is endless.
+
+    Points fixed on neighbouring axes keep their distance whatever the joints do, so the sum of these
+    distances is an upper bound, and the largest less all others a lower one, for any choice of the
+    points: the joints' own, and points chosen so that the sum is small.
+    """
+    hinges = np.flatnonzero(arm.joints[:, 6] == 0)
+    axes, points = arm.joints[:, :3], np.cumsum(arm.joints[:, 3:6], axis=0)
+    travels = arm.limits[:, arm.joints[arm.joints[:, 6] != 0, 7].astype(int)]
+    if not np.isfinite(travels).all():
+        return frozen(np.empty((0, 5)))
+    stops = np.vstack([points[hinges], points[-1] + arm.tool[:3]])
+    middles, corners = _slides(arm, hinges)
+    slid = _slide_points(axes[hinges], stops, middles)
+    return frozen(np.array([_shell(choice, middles, corners) for choice in (stops, slid)]))
+
+
+def _shell(stops: Vector, middles: Vector, corners: list[Vector]) -> list[float]:
+    """The bounds that stops (k, 3) on the axes give; middles and corners: of the slides before each stop."""
+    pieces = np.diff(stops, axis=0) + middles[1:]
+    travel = [float(np.linalg.norm(ends, axis=1).max()) for ends in corners]
+    least = np.maximum(np.linalg.norm(pieces, axis=1) - travel[1:], 0.0)
+    most = np.array(
+        [np.linalg.norm(piece + ends, axis=1).max() for piece, ends in zip(pieces, corners[1:], strict=True)]
+    )
+    inner = float((least - (most.sum() - most)).max(initial=0.0)) - travel[0]
+    outer = float(most.sum()) + travel[0]
+    return [*(stops[0] + middles[0]), inner - SAFETY * outer, outer + SAFETY * outer]
+
+
+def _slides(arm: Arm, hinges: NDArray[np.intp]) -> tuple[Vector, list[Vector]]:
+    """Of the slides before each stop: their middle (k, 3), and the corners (2^s, 3) of their travel."""
+    middles, corners = np.zeros((len(hinges) + 1, 3)), []
+    for stop, (first, last) in enumerate(itertools.pairwise([-1, *hinges, len(arm.joints)])):
+        halves = []
+        for row in arm.joints[first + 1 : last]:
+            ends = row[8] * arm.limits[:, int(row[7])] + row[9]
+            middles[stop] += row[:3] * ends.sum() / 2
+            halves.append(row[:3] * abs(ends[1] - ends[0]) / 2)
+        signs = np.array(list(itertools.product((-1.0, 1.0), repeat=len(halves))))
+        corners.append(signs @ np.array(halves) if halves else np.zeros((1, 3)))
+    return middles, corners
+
+
+def _slide_points(axes: Vector, stops: Vector, middles: Vector) -> Vector:
+    """Move all stops (k + 1, 3) but the last along their axes (k, 3) so that the way past them is short.
+
+    Least squares, reweighted by the inverse lengths.
+    """
+    count = len(axes)
+    # Piece i goes from stop i to stop i + 1: its change by the slide t_j of stop j.
+    change = np.zeros((count, 3, count))
+    for i in range(count):
+        change[i, :, i] = -axes[i]
+        if i + 1 < count:
+            change[i, :, i + 1] = axes[i + 1]
+    pieces = np.diff(stops, axis=0) + middles[1:]
+    slides = np.zeros(count)
+    for _ in range(SLIDING_ROUNDS if count else 0):
+        lengths = np.linalg.norm(pieces + change @ slides, axis=1)
+        weights = np.sqrt(1.0 / np.maximum(lengths, 1e-6))[:, None]
+        matrix = (change * weights[:, :, None]).reshape(-1, count)
+        slides = np.linalg.lstsq(matrix, -(pieces * weights).ravel(), rcond=None)[0]
+    moved = stops.copy()
+    moved[:-1] += slides[:, None] * axes
+    return moved

@@ -1,0 +1,1 @@
+"""Curves for goals to travel along."""

@@ -1,0 +1,62 @@
+"""place_circle: where an arm can follow a circle without a break."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
+from ik_node.tracks.curves import Track
+
+Vector = NDArray[np.float64]
+
+POINTS = 32  # of a circle that are tried
+LARGEST_STEP = 0.6  # [rad or m] between two of them: more is a change of branch, not a way along a circle
+# Shares of the reach, and bearings [rad], the likeliest first.
+SIZES = (0.1, 0.05, 0.025)
+DISTANCES = (0.5, 0.4, 0.6, 0.7, 0.3)
+HEIGHTS = (0.1, 0.0, 0.25, -0.15, 0.4)
+BEARINGS = (0.0, np.pi / 2, -np.pi / 2, np.pi)
+DIRECTIONS = ((0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Circle:
+    """centre (3,) [m], size [m] (the radius) and the direction (3,) of the tool, normal to the circle."""
+
+    centre: tuple[float, ...]
+    size: float
+    direction: tuple[float, ...]
+
+
+def can_follow(solver: IkSolver, circle: Circle) -> bool:
+    """Whether all points of circle are solved, each near the one before."""
+    track = Track('circle', circle.centre, circle.size, 1.0, circle.direction)
+    q: Vector | None = None
+    for time in np.linspace(0.0, track.lap, POINTS):
+        solution = solver.solve(Goal(track.position(time), circle.direction), q)
+        if not solution.solved or (q is not None and np.abs(solution.q - q).max() > LARGEST_STEP):
+            return False
+        q = solution.q
+    return True
+
+
+def place_circle(solver: IkSolver) -> Circle | None:
+    """Return a circle that the arm can follow with a fixed direction of its tool; None if none was found.
+
+    Tools that point down are tried first. A solver with few restarts is quick enough, and right: what it
+    misses is no good place for a circle.
+    """
+    first, reach = solver.arm.joints[0, 3:6], solver.arm.reach
+    for direction, size, bearing, height, distance in itertools.product(
+        DIRECTIONS, SIZES, BEARINGS, HEIGHTS, DISTANCES
+    ):
+        away = reach * np.array([distance * np.cos(bearing), distance * np.sin(bearing), height])
+        circle = Circle(tuple((first + away).tolist()), size * reach, direction)
+        if can_follow(solver, circle):
+            return circle
+    return None

@@ -1,0 +1,42 @@
+"""What ik_goals can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ik_node.checks import unit_vector
+from ik_node.errors import InputError
+from ik_node.settings import check, parameter
+from ik_node.tracks.curves import TRACKS
+
+NO_TRACK = 'none'  # the goal stands still
+
+
+@dataclass(frozen=True)
+class TrackSettings:
+    """The parameters of ik_goals."""
+
+    track: str = parameter('circle', 'the curve that the goal travels along', choices=(NO_TRACK, *TRACKS))
+    centre: tuple[float, ...] = parameter((0.4, 0.0, 0.2), 'middle of the track in frame [m]', size=3)
+    size: float = parameter(
+        0.08, 'radius, or half the length of a line or an eight [m]', low=1e-4, high=100.0
+    )
+    speed: float = parameter(0.1, 'speed of the goal along the track [m/s]', low=1e-4, high=100.0)
+    direction: tuple[float, ...] = parameter(
+        (0.0, 0.0, -1.0), 'unit direction of the tool, and normal of the plane of the track', size=3
+    )
+    frame: str = parameter('base_link', 'frame of centre and direction')
+    tool_axis: tuple[float, ...] = parameter(
+        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame, as in ik_node', size=3
+    )
+    tool_point: tuple[float, ...] = parameter(
+        (0.0, 0.0, 0.0), 'tool point in the tip frame [m], as in ik_node', size=3
+    )
+    goal_rate: float = parameter(50.0, 'goals per second [Hz]', low=0.1, high=1000.0)
+
+    def __post_init__(self) -> None:
+        check(self)
+        unit_vector('parameter direction', self.direction)
+        unit_vector('parameter tool_axis', self.tool_axis)
+        if not self.frame:
+            raise InputError('parameter frame must be the name of a frame, got an empty one')

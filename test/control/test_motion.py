@@ -1,0 +1,249 @@
+"""JointMotion: no sample breaks a limit, whatever is asked and whenever; every target is reached."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ik_node.control.motion import RETURN_SPEED, JointMotion
+from ik_node.errors import InputError
+
+INF = math.inf
+
+
+def one_joint(lower=-1.0, upper=1.0, position=0.0, velocity=2.0, acceleration=5.0, jerk=50.0) -> JointMotion:
+    motion = JointMotion([lower], [upper], [position])
+    motion.set_limits([velocity], [acceleration], [jerk])
+    return motion
+
+
+def run(motion: JointMotion, dt: float = 0.01, seconds: float = 60.0) -> np.ndarray:
+    """Positions until rest, (m, n)."""
+    samples = [motion.position]
+    for _ in range(int(seconds / dt)):
+        if not motion.moving:
+            return np.array(samples)
+        samples.append(motion.step(dt)[0])
+    raise AssertionError(f'still moving after {seconds} s at {motion.position}')
+
+
+def random_motion(rng: np.random.Generator, n: int):
+    """A motion with random limits at a random place, and those limits."""
+    lower, upper = -rng.uniform(0.01, 3.0, n), rng.uniform(0.01, 3.0, n)
+    limits = [rng.uniform(0.2, 5.0, n), rng.uniform(0.5, 30.0, n)]
+    limits.append(limits[1] * rng.uniform(0.3, 30.0, n))
+    motion = JointMotion(lower, upper, rng.uniform(lower, upper))
+    motion.set_limits(*limits)
+    return motion, lower, upper, limits
+
+
+def random_target(rng, lower, upper):
+    kind = rng.integers(3)
+    if kind == 0:
+        return rng.uniform(lower, upper)
+    if kind == 1:
+        return np.where(rng.random(lower.size) < 0.5, lower, upper)  # where overshoots would show
+    return rng.uniform(-10.0, 10.0, lower.size)  # outside: clipped
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 7))
+def test_limits_hold_on_every_sample_for_random_targets(seed, n):
+    rng = np.random.default_rng(seed)
+    motion, lower, upper, (velocity, acceleration, _) = random_motion(rng, n)
+    before, last = motion.position, motion.velocity
+    for _ in range(400):
+        if rng.random() < 0.1:
+            motion.go_to(random_target(rng, lower, upper))
+        if rng.random() < 0.01:
+            motion.stop()
+        dt = rng.uniform(0.001, 0.02)
+        position, speed = motion.step(dt)
+        assert (position >= lower).all()
+        assert (position <= upper).all()
+        assert (np.abs(speed) <= velocity + 1e-9).all()
+        assert (np.abs(motion.acceleration) <= acceleration + 1e-9).all()
+        # What a reader of the samples alone would compute from them:
+        assert (np.abs(position - before) <= velocity * dt + 1e-9).all()
+        assert (np.abs(speed - last) <= acceleration * dt + 1e-9).all()
+        before, last = position, speed
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
+def test_position_limits_hold_while_the_other_limits_change(seed, n):
+    rng = np.random.default_rng(seed)
+    motion, lower, upper, limits = random_motion(rng, n)
+    for _ in range(300):
+        if rng.random() < 0.1:
+            motion.go_to(random_target(rng, lower, upper))
+        if rng.random() < 0.1:
+            motion.set_limits(*(limit * rng.uniform(0.1, 1.0) for limit in limits))
+        position, speed = motion.step(0.01)
+        assert (position >= lower).all()
+        assert (position <= upper).all()
+        assert (np.abs(speed) <= limits[0] + 1e-9).all()
+        assert (np.abs(motion.acceleration) <= limits[1] + 1e-9).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 7))
+def test_the_newest_target_is_reached_and_kept(seed, n):
+    rng = np.random.default_rng(seed)
+    motion, lower, upper, _ = random_motion(rng, n)
+    for _ in range(rng.integers(1, 5)):
+        target = rng.uniform(lower, upper)
+        motion.go_to(target)
+        for _ in range(rng.integers(0, 50)):
+            motion.step(0.01)
+    motion.go_to(target)
+    run(motion, seconds=200.0)
+    assert motion.position == pytest.approx(target, abs=1e-8)
+    assert not motion.velocity.any()
+    assert not motion.step(0.01)[1].any()
+
+
+@pytest.mark.parametrize('velocity', [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(('acceleration', 'jerk'), [(5.0, 50.0), (1.0, 10.0), (10.0, 100.0), (2.0, 20.0)])
+def test_round_numbers_do_not_leave_a_joint_where_it_is(velocity, acceleration, jerk):
+    """At these distances a time-optimal plan changes its shape."""
+    for distance in (2.0 * acceleration**3 / jerk**2, velocity**2 / acceleration, 0.1, 0.2, 0.5):
+        for start in (0.0, -1e-16, 1e-16, 0.1, -0.3):
+            motion = one_joint(-9.0, 9.0, start, velocity, acceleration, jerk)
+            motion.go_to([start + distance])
+            assert run(motion)[-1, 0] == pytest.approx(start + distance, abs=1e-9)
+
+
+def test_a_weaker_brake_asked_for_in_mid_motion_does_not_carry_a_joint_past_its_limit():
+    motion = one_joint(position=-1.0, velocity=4.0, acceleration=7.5, jerk=28.0)
+    motion.go_to([1.0])
+    for _ in range(78):
+        motion.step(0.01)
+    motion.set_limits([1.5], [2.5], [28.0])  # with these alone it would come to rest 0.9 rad beyond
+    motion.go_to([-0.6])
+    path = run(motion)
+    assert path.max() <= 1.0
+    assert path[-1, 0] == pytest.approx(-0.6)
+
+
+def test_the_first_sample_after_a_target_moves_towards_it():
+    motion = one_joint()
+    motion.go_to([0.5])
+    position, velocity = motion.step(0.01)
+    assert position[0] > 0.0
+    assert velocity[0] > 0.0
+
+
+def test_joints_arrive_together():
+    motion = JointMotion([-3.0] * 2, [3.0] * 2, [0.0] * 2)
+    motion.set_limits([1.0] * 2, [5.0] * 2, [50.0] * 2)
+    motion.go_to([2.0, 0.2])
+    path = run(motion)
+    assert (path[path[:, 0] < 1.9][:, 1] < 0.199).all()
+    assert (path[path[:, 1] < 0.19][:, 0] < 1.99).all()
+
+
+def test_a_joint_without_limits_goes_the_short_way_round():
+    motion = one_joint(-INF, INF, position=3.0)
+    motion.go_to([-3.0])
+    path = run(motion)[:, 0]
+    assert path[-1] == pytest.approx(2.0 * math.pi - 3.0)
+    assert (np.diff(path) >= 0.0).all()
+
+
+def test_a_joint_with_limits_does_not_go_round():
+    motion = one_joint(-3.1, 3.1, position=3.0)
+    motion.go_to([-3.0])
+    assert run(motion)[-1, 0] == pytest.approx(-3.0)
+
+
+def test_stop_rests_soon_and_forgets_the_target():
+    motion = one_joint()
+    motion.go_to([1.0])
+    for _ in range(30):
+        motion.step(0.01)
+    assert motion.velocity[0] > 0.5
+    motion.stop()
+    path = run(motion, seconds=1.0)
+    assert (np.diff(path[:, 0]) >= 0.0).all()
+    assert 0.0 < path[-1, 0] < 1.0
+    assert motion.step(0.01)[0] == path[-1]
+
+
+@pytest.mark.parametrize(('start', 'limit'), [(1.3, 1.0), (-1.3, -1.0)])
+def test_a_joint_outside_its_limits_comes_back_slowly(start, limit):
+    motion = JointMotion([-1.0, -1.0], [1.0, 1.0], [start, 0.5])
+    motion.set_limits([2.0, 2.0], [5.0, 5.0], [50.0, 50.0])
+    for _ in range(10):
+        motion.step(0.01)
+    assert motion.position[0] == start  # without a target nothing moves
+    assert motion.outside.tolist() == [True, False]
+    motion.go_to([0.0, 0.0])
+    path = run(motion)
+    assert path[-1] == pytest.approx([0.0, 0.0], abs=1e-8)
+    distance = np.abs(path[:, 0])
+    assert (np.diff(distance) <= 1e-12).all()  # never further out, never back out
+    back = distance > 1.0 + 1e-6
+    assert back.sum() > 100
+    assert np.abs(np.diff(path[:, 0]))[back[1:]].max() <= RETURN_SPEED * 2.0 * 0.01 + 1e-12
+    assert (path[back][:, 1] == 0.5).all()  # the others wait
+    assert abs(limit) == 1.0
+
+
+def test_a_joint_outside_can_be_stopped_and_sent_on():
+    motion = one_joint(position=1.5)
+    motion.go_to([0.0])
+    for _ in range(50):
+        motion.step(0.01)
+    motion.stop()
+    rest = run(motion)[-1, 0]
+    assert 1.0 < rest < 1.5
+    motion.go_to([0.2])
+    motion.go_to([0.3])
+    assert run(motion)[-1, 0] == pytest.approx(0.3)
+
+
+def test_slower_limits_slow_a_joint_down():
+    motion = one_joint(-9.0, 9.0)
+    motion.go_to([9.0])
+    for _ in range(100):
+        motion.step(0.01)
+    assert motion.velocity[0] == pytest.approx(2.0)
+    motion.set_limits([0.5], [5.0], [50.0])
+    for _ in range(60):
+        motion.step(0.01)
+    assert motion.velocity[0] == pytest.approx(0.5)
+    assert run(motion)[-1, 0] == pytest.approx(9.0)
+
+
+def test_a_locked_joint_stays():
+    motion = JointMotion([0.3, -1.0], [0.3, 1.0], [0.3, 0.0])
+    motion.set_limits([1.0] * 2, [5.0] * 2, [50.0] * 2)
+    motion.go_to([0.9, 0.5])
+    path = run(motion)
+    assert (path[:, 0] == 0.3).all()
+    assert path[-1, 1] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize('bad', [[math.nan], [math.inf], [0.0, 0.0], [], 'x', None])
+def test_nonsense_is_refused_and_changes_nothing(bad):
+    motion = one_joint()
+    motion.go_to([0.5])
+    motion.step(0.01)
+    before = motion.position.copy()
+    for call in (motion.go_to, motion.reset, lambda x: motion.set_limits(x, [1.0], [1.0])):
+        with pytest.raises(InputError):
+            call(bad)
+    assert motion.position == before
+    assert run(motion)[-1, 0] == pytest.approx(0.5)
+
+
+def test_impossible_limits_are_refused():
+    with pytest.raises(InputError, match='lower <= upper'):
+        JointMotion([1.0], [0.0], [0.5])
+    with pytest.raises(InputError, match='above 0'):
+        one_joint(velocity=0.0)
+    with pytest.raises(InputError):
+        JointMotion([], [], [])

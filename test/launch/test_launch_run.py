@@ -1,0 +1,135 @@
+"""arm.launch.py with the launch packages of ROS 2, and a real run, where they are installed."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+from launch_file import LAUNCH_FILE, ROOT, module_of_launch_file
+
+from ik_node import Arm, InputError
+from ik_node.tracks.curves import TRACKS
+
+
+@pytest.fixture
+def launch_context() -> type:
+    pytest.importorskip('launch_ros', reason="ROS 2's launch is not installed here, and PyPI has none")
+    return importlib.import_module('launch').LaunchContext
+
+
+@pytest.mark.usefixtures('launch_context')
+def test_every_argument_says_what_it_is_for():
+    description = module_of_launch_file().generate_launch_description()
+    arguments = {argument.name: argument for argument in description.get_launch_arguments()}
+    assert {'description_file', 'tip_link', 'base_link', 'tool_axis', 'namespace', 'rviz'} <= arguments.keys()
+    for argument in arguments.values():
+        assert len(argument.description) > 10
+        assert argument.default_value is not None
+    assert set(arguments['track'].choices) == {'none', *TRACKS}
+    assert {'true', 'false'} <= set(arguments['use_sim_time'].choices)
+
+
+def test_launch_itself_takes_the_arguments(launch_context):
+    def nodes(**given: str) -> list[str]:
+        context = launch_context()
+        context.launch_configurations.update(given)
+        found = []
+        for entity in module_of_launch_file().generate_launch_description().entities:
+            found += entity.visit(context) or []
+        return [node.node_executable for node in found]
+
+    assert nodes() == ['robot_state_publisher', 'ik_node', 'rviz2']
+    everything = nodes(
+        rviz='false', viewer='true', gui='true', track='circle', tool_axis='-x', namespace='a/b'
+    )
+    assert everything[2:] == ['ik_viewer', 'joint_state_publisher_gui', 'ik_goals']
+    with pytest.raises(RuntimeError, match='square'):
+        nodes(track='square')
+    with pytest.raises(InputError, match='no file'):
+        nodes(description_file='none.urdf')
+
+
+@pytest.fixture
+def ros2_launch(launch_context):
+    """A function that starts the launch file in a session of its own, so that SIGINT can go to it alone."""
+    assert launch_context
+    if shutil.which('ros2') is None:
+        pytest.skip('the command ros2 is not installed here')
+    packages = pytest.importorskip('ament_index_python.packages')
+    for package in ('robot_state_publisher', 'ik_node'):
+        try:
+            packages.get_package_prefix(package)
+        except packages.PackageNotFoundError:
+            pytest.skip(f'the ROS package {package} is not installed here')
+    running = []
+
+    def start(*arguments: str, domain: int) -> subprocess.Popen[str]:
+        environment = os.environ | {
+            'ROS_DOMAIN_ID': str(domain),
+            'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
+            'PYTHONUNBUFFERED': '1',
+        }
+        command = ['ros2', 'launch', str(LAUNCH_FILE), 'rviz:=false', *arguments]
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.mark.parametrize('namespace', ['', 'left/arm'])
+def test_a_launched_arm_goes_to_its_goal_and_stops_on_ctrl_c(ros2_launch, namespace):
+    rclpy = pytest.importorskip('rclpy')
+    harness = importlib.import_module('node_harness')  # which needs rclpy
+    domain = 80 + os.getpid() % 20
+    process = ros2_launch(f'namespace:={namespace}' if namespace else 'gui:=false', domain=domain)
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain)
+    client = harness.Client(context, namespace)
+    try:
+        client.wait_ready()
+        arm = Arm.from_file(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
+        q = np.array([0.4, 0.5, -0.9, -0.6, 0.8])
+        goal = arm.robot.link_pose('tool0', dict(zip(arm.joint_names, q, strict=True)))
+        position, direction = arm.fk(q)
+
+        def arrived() -> bool:
+            place, along = arm.fk(client.position(*arm.joint_names))
+            return bool(np.linalg.norm(place - position) < 1e-4 and along @ direction > 1 - 1e-6)
+
+        assert not arrived()
+        client.send('goal_pose', client.pose(goal))
+        client.wait(arrived, 'the arm to arrive')
+    finally:
+        client.close()
+        rclpy.shutdown(context=context)
+        process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert 'Traceback' not in output
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # nothing of it is left
+
+
+def test_a_wrong_file_ends_the_launch_with_its_reason(ros2_launch):
+    process = ros2_launch('description_file:=none.urdf', domain=80 + os.getpid() % 20)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert 'there is no file' in output
+    assert 'Traceback' not in output

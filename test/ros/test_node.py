@@ -1,0 +1,455 @@
+"""ik_node over real DDS: goals in, joints out, and what it says about them."""
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticStatus
+from node_harness import ALL_JOINTS, ARM_JOINTS, Client, arm_urdf, running
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from visualization_msgs.msg import Marker, MarkerArray
+
+from ik_node.model.arm import Arm
+from ik_node.model.urdf import load_description, read_urdf
+from ik_node.ros.conversions import seconds
+from ik_node.tracks.curves import tip_pose
+
+TOOL = ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
+SPEED = 2.0  # [rad/s], of every hinge in arm_urdf
+READY = np.array([0.3, 0.4, 0.5, 0.2, 0.3])
+
+
+@pytest.fixture(scope='module')
+def arm() -> Arm:
+    return Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
+
+
+@pytest.fixture(scope='module')
+def client():
+    """A node at rest somewhere; tests that share it leave its parameters as they were."""
+    with running(arm_urdf(), speed_scaling=1.0) as client:
+        yield client
+
+
+def goal_at(arm: Arm, q) -> np.ndarray:
+    """A pose of the tip that joints q reach, with some roll."""
+    return tip_pose(*arm.fk(q), *TOOL)
+
+
+def reached(client: Client, arm: Arm, T: np.ndarray, message) -> np.ndarray:
+    """Send a goal pose, wait for rest and check that the tool is there; return the joints."""
+    status = client.answer('goal_pose', message)
+    assert status.level == DiagnosticStatus.OK, status.message
+    q = client.wait_still()
+    position, direction = arm.fk(q)
+    assert position == pytest.approx(T[:3, 3], abs=2e-6)
+    assert direction == pytest.approx(T[:3, 2], abs=2e-6)
+    return q
+
+
+def test_a_pose_is_reached(client, arm):
+    T = goal_at(arm, READY)
+    reached(client, arm, T, client.pose(T))
+    said = client.said()
+    assert said['status'] == 'solved'
+    assert float(said['position_error']) <= 1e-6
+    assert float(said['direction_error']) <= 1e-6
+    assert said['frame'] == 'base_link'
+    assert said['reason'] == ''
+    assert int(said['restarts']) >= 0
+    assert float(said['solve_time']) > 0.0
+    assert float(said['goal_stamp']) > 1e9
+
+
+def test_all_joints_that_move_are_published(client):
+    client.wait_still()
+    sample = client.samples[-1]
+    assert sorted(sample.name) == sorted(ALL_JOINTS)
+    assert len(sample.position) == len(sample.velocity) == len(ALL_JOINTS)
+    assert not list(sample.effort)
+    stamps = [seconds(message.header.stamp) for message in client.samples[-20:]]
+    assert all(a < b for a, b in itertools.pairwise(stamps))
+
+
+def test_a_point_is_reached_in_any_direction(client, arm):
+    point = arm.fk([-0.4, 0.2, 0.9, 0.0, 0.2])[0]
+    status = client.answer('goal_point', client.point(point))
+    assert status.message.startswith('solved')
+    assert arm.fk(client.wait_still())[0] == pytest.approx(point, abs=2e-6)
+
+
+def test_a_goal_out_of_reach_stretches_the_arm_towards_it(client, arm):
+    status = client.answer('goal_point', client.point([3.0, 0.0, 0.2]))
+    assert status.level == DiagnosticStatus.WARN
+    assert client.said()['status'] == 'unreachable'
+    assert 'out of reach' in client.said()['reason']
+    assert status.message.endswith('the arm goes as near as it can')
+    position = arm.fk(client.wait_still())[0]
+    assert position == pytest.approx([0.7, 0.0, 0.2], abs=1e-2)
+
+
+def test_the_roll_that_a_goal_leaves_free_turns_the_jaw_as_the_pose_says():
+    """An arm whose last joint is the tool axis: the pose's x axis, which position and direction leave."""
+    text = load_description(Path(__file__).resolve().parents[2] / 'urdf' / 'so101_like.urdf.xacro')
+    arm = Arm.from_urdf(text, 'tool0')
+    q = np.array([0.2, 0.1, 0.3, 0.4, 0.7])
+    lateral = arm.frames(q)[-1]
+    with running(text, speed_scaling=1.0) as client:
+        T = tip_pose(*arm.fk(q), *TOOL)
+        T[:3, :3] = np.column_stack([lateral, np.cross(T[:3, 2], lateral), T[:3, 2]])
+        status = client.answer('goal_pose', client.pose(T))
+        assert status.level == DiagnosticStatus.OK, status.message
+        client.wait(
+            lambda: np.allclose(arm.frames(client.position(*arm.joint_names))[-1], lateral, atol=1e-4),
+            'the jaw to turn',
+        )
+
+
+def test_with_hold_the_arm_stays_instead(client):
+    before = client.wait_still()
+    assert client.set_parameters(on_unreachable='hold')[0].successful
+    status = client.answer('goal_point', client.point([0.0, 3.0, 0.2]))
+    assert status.message.endswith('the arm does not follow')
+    assert (client.wait_still() == before).all()
+    assert client.set_parameters(on_unreachable='closest')[0].successful
+
+
+@pytest.mark.parametrize('frame', ['world', 'l1', 'l3', 'tool0', 'left'])
+def test_goals_may_be_in_the_frame_of_any_link(client, arm, frame):
+    robot = read_urdf(arm_urdf())
+    start = [0.2 + 0.01 * robot.links.index(frame), 0.1, 0.6, 0.1, 0.4]
+    client.answer('goal_joints', client.joints(**dict(zip(ARM_JOINTS, start, strict=True))))
+    client.wait(lambda: client.position() == pytest.approx(start), 'the start')
+    values = dict(zip(ARM_JOINTS, client.wait_still(), strict=True))
+    T_base_frame = np.linalg.inv(robot.link_pose('base_link', values)) @ robot.link_pose(frame, values)
+    T = goal_at(arm, READY)
+    reached(client, arm, T, client.pose(np.linalg.inv(T_base_frame) @ T, frame))
+
+
+def test_joint_goals_move_the_joints_named_and_mimics_follow(client):
+    client.answer('goal_joints', client.joints(yaw=-0.5, finger=0.03))
+    client.wait(lambda: client.position('yaw', 'finger') == pytest.approx([-0.5, 0.03]), 'the joints')
+    client.wait_still()
+    assert client.position('other_finger') == pytest.approx(-0.03)
+    closing = [s for s in client.samples if s.velocity[s.name.index('finger')] > 1e-3]
+    assert closing
+    for sample in closing:
+        velocity = dict(zip(sample.name, sample.velocity, strict=True))
+        assert velocity['other_finger'] == -velocity['finger']
+    client.answer('goal_joints', client.joints(finger=0.0))
+    client.wait(lambda: client.position('finger') == 0.0, 'the finger')
+    assert client.position('yaw') == pytest.approx(-0.5)
+
+
+def test_a_joint_goal_in_a_stream_counts_once(client, arm):
+    """joint_state_publisher_gui repeats its sliders for ever, which must not overrule a pose."""
+    goal = client.joints(yaw=0.7)
+    timer = client.node.create_timer(0.05, lambda: client.send('goal_joints', goal))
+    try:
+        client.wait(lambda: client.position('yaw') == pytest.approx(0.7), 'the joint')
+        count = len(client.about('goal_joints'))
+        T = goal_at(arm, READY)
+        reached(client, arm, T, client.pose(T))
+        assert len(client.about('goal_joints')) == count
+    finally:
+        client.node.destroy_timer(timer)
+    assert client.position('yaw') == pytest.approx(READY[0], abs=1e-5)
+
+
+def test_home_and_stop(client):
+    client.call('ik_node/home')
+    client.wait(lambda: client.position() == pytest.approx([0.0] * 5, abs=1e-9), 'home')
+    assert client.set_parameters(speed_scaling=0.1)[0].successful
+    client.answer('goal_joints', client.joints(yaw=2.0, shoulder=-1.0))
+    client.wait(lambda: client.position('yaw') > 0.1, 'the arm to be on its way')
+    assert client.call('ik_node/stop').success
+    rest = client.wait_still()
+    assert 0.1 < rest[0] < 1.99
+    assert client.set_parameters(speed_scaling=1.0)[0].successful
+    assert client.call('ik_node/home').success
+    client.wait(lambda: client.position() == pytest.approx([0.0] * 5, abs=1e-9), 'home')
+
+
+def test_the_newest_goal_wins(client, arm):
+    rng = np.random.default_rng(3)
+    for q in rng.uniform(-1.0, 1.0, (200, 5)):
+        client.send('goal_pose', client.pose(goal_at(arm, q)))
+    T = goal_at(arm, READY)
+    message = client.pose(T)
+    client.send('goal_pose', message)
+    stamp = f'{message.header.stamp.sec}.{message.header.stamp.nanosec:09d}'
+    client.wait(lambda: client.said()['goal_stamp'] == stamp, 'the status of the last goal')
+    assert arm.fk(client.wait_still())[0] == pytest.approx(T[:3, 3], abs=2e-6)
+
+
+def test_limits_hold_on_every_sample_for_random_goals(client):
+    """Position, velocity and acceleration, as a reader of joint_states computes them from its stamps."""
+    rng = np.random.default_rng(11)
+    client.wait_still()
+    mark = len(client.samples)
+    for _ in range(40):
+        kind = rng.integers(3)
+        if kind == 0:
+            values = np.where(rng.random(5) < 0.5, -2.5, 2.5)
+            client.send('goal_joints', client.joints(**dict(zip(ARM_JOINTS, values, strict=True))))
+        elif kind == 1:
+            client.send('goal_point', client.point(rng.uniform(-0.6, 0.6, 3)))
+        else:
+            client.call('ik_node/home')
+        count = len(client.samples) + rng.integers(2, 60)
+        client.wait(lambda n=count: len(client.samples) >= n, 'more samples')
+    client.wait_still()
+    samples = client.samples[mark:]
+    index = [samples[0].name.index(name) for name in ARM_JOINTS]
+    stamps = np.array(
+        [message.header.stamp.sec * 10**9 + message.header.stamp.nanosec for message in samples]
+    )
+    dt = np.diff(stamps)[:, None] / 1e9
+    position = np.array([np.array(message.position)[index] for message in samples])
+    velocity = np.array([np.array(message.velocity)[index] for message in samples])
+    assert len(samples) > 400
+    assert np.ptp(position, axis=0).min() > 1.0
+    assert np.abs(position).max() <= 2.5
+    assert np.abs(velocity).max() <= SPEED + 1e-9
+    assert (np.abs(np.diff(position, axis=0)) <= SPEED * dt + 1e-9).all()
+    assert (np.abs(np.diff(velocity, axis=0)) <= 5.0 * dt + 1e-9).all()
+
+
+def test_markers_show_the_wanted_and_the_present_axis(client, arm):
+    T = goal_at(arm, READY)
+    reached(client, arm, T, client.pose(T))
+
+    def at_goal():
+        markers = {marker.id: marker for marker in client.markers[-1].markers}
+        if len(markers) < 4:
+            return None
+        tip = markers[2].points[-1]
+        return markers if [tip.x, tip.y, tip.z] == pytest.approx(T[:3, 3], abs=1e-5) else None
+
+    wanted, ball, present, line = (client.wait(at_goal, 'markers at the goal')[i] for i in range(4))
+    assert wanted.header.frame_id == 'base_link'
+    assert (wanted.type, present.type, line.type) == (Marker.ARROW, Marker.ARROW, Marker.LINE_STRIP)
+    assert ball.action == Marker.DELETE
+    for arrow in (wanted, present):
+        tail, tip = (np.array([p.x, p.y, p.z]) for p in arrow.points)
+        assert (tip - tail) / np.linalg.norm(tip - tail) == pytest.approx(T[:3, 2], abs=1e-4)
+    late = []
+    qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    latecomer = client.node.create_subscription(MarkerArray, 'ik_node/markers', late.append, qos)
+    client.wait(lambda: late, 'the markers for an RViz that starts later')
+    client.node.destroy_subscription(latecomer)
+    assert late[0] == client.markers[-1]
+    green = wanted.color.g
+    client.answer('goal_point', client.point([3.0, 0.0, 0.2]))
+    client.wait(lambda: client.markers[-1].markers[1].action == Marker.ADD, 'the ball of a point')
+    assert client.markers[-1].markers[1].color.g < green
+    client.answer('goal_joints', client.joints(yaw=0.25))
+    client.wait(lambda: client.markers[-1].markers[0].action == Marker.DELETEALL, 'the markers to go')
+
+
+def test_diagnostics_tell_rates_and_goals(client):
+    mark = len(client.diagnostics)
+    client.wait(lambda: len(client.diagnostics) >= mark + 2, 'diagnostics')
+    status = client.diagnostics[-1].status[0]
+    values = {pair.key: pair.value for pair in status.values}
+    assert status.level == DiagnosticStatus.OK
+    assert status.name == '/ik_node'
+    assert float(values['publish rate [Hz]']) > 0.0
+    assert float(values['publish jitter p99 [ms]']) >= 0.0
+    before = int(values['goals taken'])
+    client.answer('goal_joints', client.joints(yaw=0.11))
+    client.wait(
+        lambda: any(
+            pair.key == 'goals taken' and int(pair.value) == before + 1
+            for pair in client.diagnostics[-1].status[0].values
+        ),
+        'the goal in the diagnostics',
+    )
+
+
+def test_parameters_change_the_arm_at_once_or_are_refused(client):
+    client.call('ik_node/home')
+    client.wait_still()
+    (result,) = client.set_parameters(tip_link='hand')
+    assert not result.successful
+    assert 'tip_link "hand" does not exist' in result.reason
+    assert 'tool0' in result.reason
+    assert 'home must be one number or 5' in client.set_parameters(home=[0.1, 0.2])[0].reason
+    assert client.set_together(tool_axis=[1.0, 0.0, 0.0], tool_point=[0.0, 0.0, 0.05]).successful
+    turned = Arm.from_urdf(
+        arm_urdf(), 'tool0', base_link='base_link', tool_axis=(1, 0, 0), tool_point=(0, 0, 0.05)
+    )
+    position, direction = turned.fk(READY)
+    T = tip_pose(position, direction, (1, 0, 0), (0, 0, 0.05))
+    status = client.answer('goal_pose', client.pose(T))
+    assert status.level == DiagnosticStatus.OK, status.message
+    found = turned.fk(client.wait_still())
+    assert found[0] == pytest.approx(position, abs=2e-6)
+    assert found[1] == pytest.approx(direction, abs=2e-6)
+    assert client.set_together(tool_axis=[0.0, 0.0, 1.0], tool_point=[0.0, 0.0, 0.0]).successful
+
+
+def test_speed_scaling_holds_from_then_on(client):
+    client.call('ik_node/home')
+    client.wait(lambda: client.position() == pytest.approx([0.0] * 5, abs=1e-9), 'home')
+    client.wait_still()
+    assert client.set_parameters(speed_scaling=0.1)[0].successful
+    mark = len(client.samples)
+    client.answer('goal_joints', client.joints(yaw=0.3))
+    client.wait(lambda: client.position('yaw') == pytest.approx(0.3), 'the joint')
+    fastest = max(max(np.abs(sample.velocity)) for sample in client.samples[mark:])
+    assert fastest == pytest.approx(0.1 * SPEED, rel=1e-3)
+    assert client.set_parameters(speed_scaling=1.0)[0].successful
+
+
+def test_the_home_parameter_is_where_the_arm_starts():
+    with running(arm_urdf(), home=[0.1, 0.2, 9.0, 0.3, 0.4]) as client:
+        assert client.position().tolist() == [0.1, 0.2, 2.5, 0.3, 0.4]
+
+
+def test_motion_starts_where_the_real_arm_is_and_comes_back_into_the_limits_slowly():
+    with running(arm_urdf(lower=-2.0, upper=2.0)) as client:
+        client.send('measured_joint_states', client.joints(yaw=2.2, elbow=math.nan))
+        measured = JointState(name=['yaw', 'elbow', 'camera'], position=[2.2, 0.5, 1.0])
+        client.wait(
+            lambda: (
+                client.send('measured_joint_states', measured),
+                client.position('yaw', 'elbow') == pytest.approx([2.2, 0.5]),
+            )[1],
+            'the measured joints',
+        )
+        mark = len(client.samples)
+        client.answer('goal_joints', client.joints(yaw=0.0))
+        client.wait(lambda: client.position('yaw') == pytest.approx(0.0), 'the joint')
+        yaw = np.array([s.position[s.name.index('yaw')] for s in client.samples[mark:]])
+        speed = np.array([s.velocity[s.name.index('yaw')] for s in client.samples[mark:]])
+        assert (np.diff(yaw) <= 1e-12).all()
+        assert np.abs(speed[yaw > 2.0 + 1e-6]).max() <= 0.1 * 0.5 * SPEED + 1e-9
+        assert np.abs(speed).max() > 0.3 * SPEED
+        client.send('measured_joint_states', measured)  # from now on the node leads
+        client.answer('goal_joints', client.joints(yaw=0.1))
+        client.wait(lambda: client.position('yaw') == pytest.approx(0.1), 'the joint')
+        client.call('ik_node/stop')
+        by_hand = client.joints(yaw=-1.0)
+        client.wait(
+            lambda: (client.send('measured_joint_states', by_hand), client.position('yaw') == -1.0)[1],
+            'the place that a hand moved the arm to',
+        )
+        mark = len(client.samples)
+        client.answer('goal_joints', client.joints(yaw=-0.8))
+        client.wait(lambda: client.position('yaw') == pytest.approx(-0.8), 'the joint')
+        yaw = np.array([s.position[s.name.index('yaw')] for s in client.samples[mark:]])
+        assert (np.diff(yaw) >= 0.0).all()
+        assert -1.0 <= yaw[0] < -0.9
+
+
+def test_a_continuous_joint_goes_the_short_way_round():
+    with running(arm_urdf(yaw='continuous')) as client:
+        client.answer('goal_joints', client.joints(yaw=3.0))
+        client.wait(lambda: client.position('yaw') == pytest.approx(3.0), 'the joint')
+        arm = Arm.from_urdf(arm_urdf(yaw='continuous'), tip_link='tool0', base_link='base_link')
+        mark = len(client.samples)
+        client.answer('goal_pose', client.pose(goal_at(arm, [-3.0, 0.0, 0.0, 0.0, 0.3])))
+        client.wait_still()
+        yaw = [s.position[s.name.index('yaw')] for s in client.samples[mark:]]
+        assert min(yaw) >= 3.0 - 1e-9
+        assert max(yaw) <= 2.0 * math.pi - 3.0 + 1e-6
+
+
+def test_the_node_waits_for_a_description_and_goes_on_waiting_after_a_bad_one():
+    with running(None) as client:
+        client.wait_said('waiting for robot_description')
+        status = client.answer('goal_pose', client.pose(np.eye(4)))
+        assert status.level == DiagnosticStatus.ERROR
+        assert 'waiting for robot_description' in status.message
+        assert not client.call('ik_node/home').success
+        client.description.publish(String(data='<robot name="x"><link name="a"></robot>'))
+        client.wait_said('robot_description refused')
+        assert 'line 1' in client.statuses[-1].message
+        client.wait(
+            lambda: any('refused' in d.status[0].message for d in client.diagnostics), 'the diagnostics'
+        )
+        assert not client.samples
+        client.description.publish(String(data=arm_urdf()))
+        client.wait_ready()
+
+
+def test_other_parameters_can_mend_a_refused_description():
+    with running(None, tip_link='hand') as client:
+        client.description.publish(String(data=arm_urdf()))
+        client.wait_said('tip_link "hand" does not exist')
+        assert client.set_parameters(tip_link='tool0')[0].successful
+        client.wait_ready()
+
+
+def test_a_new_description_replaces_the_arm_after_a_stop():
+    with running(None, speed_scaling=0.1) as client:
+        client.description.publish(String(data=arm_urdf()))
+        client.wait_ready()
+        client.answer('goal_joints', client.joints(yaw=2.0))
+        client.wait(lambda: client.position('yaw') > 0.1, 'the arm to be on its way')
+        client.description.publish(String(data='<robot/>'))  # a bad one changes nothing
+        client.wait(lambda: any('refused' in s.message for s in client.statuses), 'the refusal')
+        client.wait(lambda: client.position('yaw') > 0.2, 'the arm to go on')
+        other = arm_urdf().replace('finger', 'jaw')
+        client.description.publish(String(data=other))
+        client.wait(lambda: 'jaw' in client.samples[-1].name, 'the other arm')
+        first = next(i for i, s in enumerate(client.samples) if 'jaw' in s.name)
+        last, new = client.samples[first - 1], client.samples[first]
+        assert not any(last.velocity)
+        assert new.position[new.name.index('yaw')] == last.position[last.name.index('yaw')]
+        assert 0.2 < client.position('yaw')[0] < 1.99
+        client.description.publish(String(data=other))  # the same again: nothing to do
+        client.answer('goal_joints', client.joints(jaw=0.01))
+        assert sum('effective DoF' in s.message for s in client.statuses) == 2
+
+
+def test_a_description_by_parameter_is_published_for_the_others():
+    with running(arm_urdf()) as client:
+        heard = []
+        late = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        client.node.create_subscription(String, 'robot_description', heard.append, late)
+        client.wait(lambda: heard, 'robot_description')
+        assert heard[0].data == arm_urdf()
+
+
+def test_names_are_relative(arm):
+    with running(arm_urdf(), namespace='left') as client:
+        topics = dict(client.node.get_topic_names_and_types())
+        for topic in ('goal_pose', 'goal_point', 'joint_states', 'ik_node/status', 'ik_node/markers'):
+            assert f'/left/{topic}' in topics
+        T = goal_at(arm, READY)
+        reached(client, arm, T, client.pose(T))
+
+
+def test_simulated_time_drives_the_motion():
+    with running(None, use_sim_time=True) as client:
+        clock = client.node.create_publisher(Clock, '/clock', 10)
+        client.description.publish(String(data=arm_urdf()))
+        client.wait_said('effective DoF')
+        assert not client.samples  # no time, no samples
+        time = [100.0]
+
+        def tick() -> None:
+            time[0] += 0.005
+            message = Clock()
+            message.clock.sec = int(time[0])
+            message.clock.nanosec = int(1e9 * (time[0] % 1.0))
+            clock.publish(message)
+
+        client.wait(lambda: (tick(), client.samples)[1], 'the first sample')
+        client.send('goal_joints', client.joints(yaw=0.5))
+        client.wait(lambda: (tick(), client.position('yaw') == pytest.approx(0.5))[1], 'the joint')
+        stamps = [seconds(sample.header.stamp) for sample in client.samples]
+        assert 100.0 < stamps[0] < stamps[-1] <= time[0]
+        yaw = np.array([sample.position[sample.name.index('yaw')] for sample in client.samples])
+        assert (np.abs(np.diff(yaw)) <= 0.5 * SPEED * np.diff(stamps) + 1e-9).all()
+        late = client.joints(yaw=0.1)
+        late.header.stamp = client.now().to_msg()  # of the clock on the wall
+        client.send('goal_joints', late)
+        client.wait(lambda: (tick(), 'use_sim_time' in client.statuses[-1].message)[1], 'the refusal')

@@ -1,0 +1,174 @@
+"""Bad messages: each is refused with its reason on ~/status, the motion goes on as if it had not come."""
+
+import math
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PoseStamped, Quaternion
+from node_harness import ARM_JOINTS, Client, arm_urdf, running
+from rclpy.duration import Duration
+from sensor_msgs.msg import JointState
+
+from ik_node.model.arm import Arm
+from ik_node.tracks.curves import tip_pose
+
+HOUR = Duration(seconds=3600.0)
+
+
+@pytest.fixture(scope='module')
+def arm() -> Arm:
+    return Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
+
+
+@pytest.fixture(scope='module')
+def client():
+    with running(arm_urdf(), speed_scaling=1.0) as client:
+        yield client
+
+
+def good(client: Client) -> PoseStamped:
+    return client.pose(tip_pose((0.4, 0.1, 0.3), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)))
+
+
+def stamped(message, time) -> PoseStamped:
+    message.header.stamp = time.to_msg()
+    return message
+
+
+def changed(message, path: str, value):
+    """Set one field of a message, such as pose.position.x, and return the message."""
+    *parents, name = path.split('.')
+    part = message
+    for parent in parents:
+        part = getattr(part, parent)
+    setattr(part, name, value)
+    return message
+
+
+BAD_POSES = {
+    'nan in the position': ('pose.position.x', math.nan, 'the position must be finite'),
+    'inf in the position': ('pose.position.z', -math.inf, 'the position must be finite'),
+    'a place far from all': ('pose.position.x', 1e300, 'position must be within 1e+09 m'),
+    'nan in the quaternion': ('pose.orientation.y', math.nan, 'the quaternion must be finite'),
+    'inf in the quaternion': ('pose.orientation.w', math.inf, 'the quaternion must be finite'),
+    'zero quaternion': ('pose.orientation', Quaternion(w=0.0), 'the quaternion must have length 1'),
+    'long quaternion': ('pose.orientation', Quaternion(w=2.0), 'got [0.0, 0.0, 0.0, 2.0] of length 2'),
+    'empty frame': ('header.frame_id', '', 'header.frame_id is empty; use base_link'),
+    'unknown frame': ('header.frame_id', 'base_lnk', 'did you mean "base_link"'),
+    'frame with a slash': ('header.frame_id', '/base_link', 'frame "/base_link" is no link of little'),
+    'negative stamp': ('header.stamp', Time(sec=-5), 'old, and goal_timeout allows 1 s'),
+}
+
+BAD_JOINTS = {
+    'unknown name': (['yaw', 'neck'], [0.0, 0.0], 'unknown joints: "neck"'),
+    'fixed joint': (['stand'], [0.0], 'unknown joints: "stand"'),
+    'no names': ([], [0.0, 0.0], 'got 2 for 0'),
+    'too few positions': (['yaw', 'elbow'], [0.0], 'got 1 for 2'),
+    'the same name twice': (['yaw', 'yaw'], [0.0, 1.0], 'given twice: "yaw"'),
+    'nan': (['yaw'], [math.nan], 'not finite: "yaw"'),
+    'inf': (['yaw'], [math.inf], 'not finite: "yaw"'),
+    'beyond a limit': (['elbow'], [2.6], 'joint "elbow" cannot go to 2.6, its limits are -2.5 to 2.5'),
+}
+
+
+def check_refused(client: Client, topic: str, message, says: str) -> None:
+    """The message is refused for that reason while the arm moves, which goes on to where it was going."""
+    aim = client.joints(yaw=-0.2 if client.position('yaw')[0] > 0.0 else 0.2)
+    client.answer('goal_joints', aim)
+    status = client.answer(topic, message)
+    assert status.level == DiagnosticStatus.ERROR
+    assert status.message.startswith(f'{topic} refused: ')
+    said = {pair.key: pair.value for pair in status.values}
+    assert said['status'] == 'refused'
+    assert says in said['reason']
+    client.wait(lambda: client.position('yaw') == pytest.approx(aim.position[0]), 'the goal before')
+    last = client.samples[-1]
+    assert np.isfinite(last.position).all()
+
+
+@pytest.mark.parametrize('name', BAD_POSES)
+def test_a_bad_pose_is_refused(client, name):
+    path, value, says = BAD_POSES[name]
+    check_refused(client, 'goal_pose', changed(good(client), path, value), says)
+
+
+def test_a_stale_pose_is_refused(client):
+    check_refused(client, 'goal_pose', stamped(good(client), client.now() - HOUR), '3.6e+03 s old')
+
+
+def test_a_pose_from_the_future_is_refused(client):
+    check_refused(client, 'goal_pose', stamped(good(client), client.now() + HOUR), 's in the future')
+
+
+def test_goal_timeout_can_be_changed(client):
+    old = client.now() - Duration(seconds=5.0)
+    check_refused(client, 'goal_pose', stamped(good(client), old), 'goal_timeout allows 1 s')
+    assert client.set_parameters(goal_timeout=60.0)[0].successful
+    assert client.answer('goal_pose', stamped(good(client), old)).message.startswith('solved')
+    assert client.set_parameters(goal_timeout=1.0)[0].successful
+
+
+def test_bad_points_are_refused(client):
+    check_refused(client, 'goal_point', client.point((math.nan, 0.0, 0.0)), 'must be finite')
+    check_refused(client, 'goal_point', client.point((0.4, 0.0, 0.2), frame=''), 'empty')
+    check_refused(client, 'goal_point', client.point((0.4, 0.0, 0.2), frame='camera'), 'tf2')
+
+
+@pytest.mark.parametrize('name', BAD_JOINTS)
+def test_bad_joint_goals_are_refused(client, name):
+    names, positions, says = BAD_JOINTS[name]
+    check_refused(client, 'goal_joints', JointState(name=names, position=positions), says)
+
+
+def test_bad_measured_joints_do_no_harm():
+    with running(arm_urdf()) as client:
+        for message in (
+            JointState(name=['yaw'], position=[math.nan]),
+            JointState(name=['yaw', 'elbow'], position=[0.3]),
+            JointState(),
+            JointState(name=['camera'], position=[0.3]),
+        ):
+            client.send('measured_joint_states', message)
+        count = len(client.samples)
+        client.wait(lambda: len(client.samples) > count + 20, 'more samples')
+        assert not client.position().any()
+
+
+def test_a_bad_goal_does_not_take_the_place_of_a_good_one(client, arm):
+    """Both come between two looks of the node: the newest good one counts."""
+    for _ in range(10):
+        message = good(client)
+        client.send('goal_pose', message)
+        client.send('goal_pose', changed(good(client), 'pose.position.x', math.nan))
+        stamp = f'{message.header.stamp.sec}.{message.header.stamp.nanosec:09d}'
+        client.wait(
+            lambda stamp=stamp: any(
+                {'solved', stamp} <= {pair.value for pair in status.values}
+                for status in list(client.statuses)
+            ),
+            'the good one to be solved',
+        )
+    assert arm.fk(client.wait_still())[0] == pytest.approx([0.4, 0.1, 0.3], abs=2e-6)
+
+
+def test_a_flood_does_not_stop_the_node(client, arm):
+    client.wait_still()
+    mark = len(client.samples)
+    for index in range(3000):
+        message = good(client)
+        if index % 2:
+            message.pose.position.x = math.nan
+        else:
+            message.pose.position.y = 0.1 * math.sin(index)
+        client.send('goal_pose', message)
+    client.answer('goal_pose', good(client))
+    client.wait(lambda: client.said()['status'] == 'solved', 'the last goal to be served')
+    q = client.wait_still()
+    assert arm.fk(q)[0] == pytest.approx([0.4, 0.1, 0.3], abs=2e-6)
+    index = [client.samples[-1].name.index(name) for name in ARM_JOINTS]
+    positions = np.array([np.array(sample.position)[index] for sample in client.samples[mark:]])
+    assert np.isfinite(positions).all()
+    assert (np.abs(positions) <= 2.5).all()
+    assert client.call('ik_node/home').success

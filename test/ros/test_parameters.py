@@ -1,0 +1,187 @@
+"""Parameters: the file in config/ is the dataclass, values are checked, changes are all or nothing."""
+
+import dataclasses
+import inspect
+import math
+from pathlib import Path
+
+import pytest
+import rclpy
+import yaml
+from rclpy.parameter import Parameter
+
+from ik_node.control.settings import ArmSettings, TrackSettings
+from ik_node.errors import InputError
+from ik_node.model.arm import Arm
+from ik_node.ros.parameters import changed, declare, on_change
+from ik_node.solver.solver import IkSolver
+
+CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'ik_node.yaml'
+
+
+@pytest.fixture
+def make_node(monkeypatch):
+    """Makes nodes with parameter overrides, in a ROS context of their own."""
+    monkeypatch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    context = rclpy.Context()
+    context.init(domain_id=41)
+    nodes = []
+
+    def make(**overrides):
+        parameters = [Parameter(name, value=value) for name, value in overrides.items()]
+        nodes.append(rclpy.create_node('probe', context=context, parameter_overrides=parameters))
+        return nodes[-1]
+
+    yield make
+    for node in nodes:
+        node.destroy_node()
+    context.shutdown()
+
+
+def test_the_file_in_config_holds_every_parameter_with_its_default():
+    values = yaml.safe_load(CONFIG.read_text())['/**']['ros__parameters']
+    assert list(values) == [field.name for field in dataclasses.fields(ArmSettings)]
+    assert ArmSettings(**values) == ArmSettings()
+
+
+def test_the_defaults_of_the_file_are_written_in_the_types_of_the_dataclass():
+    values = yaml.safe_load(CONFIG.read_text())['/**']['ros__parameters']
+    for field in dataclasses.fields(ArmSettings):
+        expected = list if isinstance(field.default, tuple) else type(field.default)
+        assert type(values[field.name]) is expected, field.name
+
+
+@pytest.mark.parametrize('kind', [ArmSettings, TrackSettings])
+def test_every_parameter_says_what_it_is_and_what_is_allowed(kind):
+    for field in dataclasses.fields(kind):
+        assert field.metadata['text'], field.name
+        if isinstance(field.default, (float, int)) and not isinstance(field.default, bool):
+            assert field.metadata['low'] <= field.default <= field.metadata['high'], field.name
+
+
+def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
+    options = set(inspect.signature(IkSolver).parameters) - {'arm'}
+    assert set(ArmSettings().search()) == options
+    tool = set(inspect.signature(Arm).parameters) - {'robot'}
+    assert set(ArmSettings().tool()) == tool
+
+
+@pytest.mark.parametrize(
+    ('name', 'value', 'says'),
+    [
+        ('speed_scaling', 2.0, r'speed_scaling must be a number from 0\.001 to 1, got 2\.0'),
+        ('speed_scaling', math.nan, 'a number from'),
+        ('speed_scaling', True, 'a number from'),
+        ('speed_scaling', 'fast', "a number from .* got 'fast'"),
+        ('speed_scaling', None, 'got None'),
+        ('restarts', -1, 'restarts must be a whole number from 0 to 1000000, got -1'),
+        ('restarts', 1.5, 'a whole number'),
+        ('on_unreachable', 'jump', "on_unreachable must be one of closest, hold, got 'jump'"),
+        ('solver', 'magic', 'solver must be one of lm'),
+        ('tip_link', 3, 'tip_link must be a text'),
+        ('publish_description', 1, 'true or false'),
+        ('tool_axis', [0.0, 1.0], 'tool_axis must be 3 finite numbers'),
+        ('tool_axis', [0.0, 0.0, 0.0], 'tool_axis must be a unit vector'),
+        ('tool_point', [0.0, 0.0, math.inf], '3 finite numbers'),
+        ('tool_point', 1.0, '3 finite numbers'),
+        ('home', [], 'home must be one number, or one per joint'),
+        ('home', ['a'], 'a list of finite numbers'),
+    ],
+)
+def test_nonsense_is_refused_with_what_is_allowed(name, value, says):
+    with pytest.raises(InputError, match=says):
+        ArmSettings(**{name: value})
+
+
+def test_only_the_solver_lm_knows_a_compromise():
+    assert ArmSettings(compromise=0.1).search()['compromise'] == 0.1
+    with pytest.raises(InputError, match='compromise must be 0 for solver ccd: only lm'):
+        ArmSettings(compromise=0.1, solver='ccd')
+
+
+def test_a_node_starts_with_the_values_it_was_given(make_node):
+    node = make_node(publish_rate=50, tool_axis=[1, 0, 0], tip_link='hand')
+    settings = declare(node, ArmSettings)
+    assert settings.publish_rate == 50.0
+    assert isinstance(settings.publish_rate, float)
+    assert settings.tool_axis == (1.0, 0.0, 0.0)
+    assert settings.tip_link == 'hand'
+    assert settings == dataclasses.replace(
+        ArmSettings(), publish_rate=50.0, tool_axis=(1.0, 0.0, 0.0), tip_link='hand'
+    )
+
+
+@pytest.mark.parametrize(
+    'overrides', [{'publish_rate': 1e6}, {'publish_rate': 'x'}, {'restarts': -1}, {'solver': 'magic'}]
+)
+def test_a_node_does_not_start_with_nonsense(make_node, overrides):
+    with pytest.raises(InputError, match=next(iter(overrides))):
+        declare(make_node(**overrides), ArmSettings)
+
+
+def test_descriptors_tell_text_and_range(make_node):
+    node = make_node()
+    declare(node, ArmSettings)
+    told = node.describe_parameter('speed_scaling')
+    assert told.description == 'share of the joint speeds that the URDF allows'
+    assert told.floating_point_range[0].to_value == 1.0
+    assert node.describe_parameter('restarts').integer_range[0].to_value == 1_000_000
+    assert 'closest, hold' in node.describe_parameter('on_unreachable').additional_constraints
+    assert node.describe_parameter('urdf_file').read_only
+
+
+class Holder:
+    """Stands for a node's state: takes settings, refuses the tip link 'wall'."""
+
+    def __init__(self, node):
+        self.settings = declare(node, ArmSettings)
+        on_change(node, lambda: self.settings, self.apply)
+
+    def apply(self, settings):
+        if settings.tip_link == 'wall':
+            raise InputError('there is no link "wall"')
+        self.settings = settings
+
+
+def test_changes_are_checked_before_they_take_effect(make_node):
+    node = make_node()
+    holder = Holder(node)
+    good, bad, unknown_link = node.set_parameters(
+        [
+            Parameter('max_jerk', value=20),
+            Parameter('on_unreachable', value='jump'),
+            Parameter('tip_link', value='wall'),
+        ]
+    )
+    assert good.successful
+    assert holder.settings.max_jerk == 20.0
+    assert not bad.successful
+    assert 'closest, hold' in bad.reason
+    assert not unknown_link.successful
+    assert unknown_link.reason == 'there is no link "wall"'
+    assert holder.settings == dataclasses.replace(ArmSettings(), max_jerk=20.0)
+    assert node.get_parameter('on_unreachable').value == 'closest'
+    assert node.get_parameter('tip_link').value == ''
+
+
+def test_a_group_of_changes_takes_effect_as_a_whole_or_not_at_all(make_node):
+    node = make_node()
+    holder = Holder(node)
+    result = node.set_parameters_atomically(
+        [Parameter('max_jerk', value=20.0), Parameter('speed_scaling', value='fast')]
+    )
+    assert not result.successful
+    assert holder.settings == ArmSettings()
+    assert node.get_parameter('max_jerk').value == 50.0
+
+
+def test_read_only_parameters_stay(make_node):
+    node = make_node(urdf_file='a.urdf')
+    holder = Holder(node)
+    (result,) = node.set_parameters([Parameter('urdf_file', value='b.urdf')])
+    assert not result.successful
+    assert holder.settings.urdf_file == 'a.urdf'
+
+
+def test_parameters_of_others_are_passed_over():
+    assert changed(ArmSettings(), [Parameter('use_sim_time', value=True)]) == ArmSettings()

@@ -1,0 +1,332 @@
+"""solve_all: every solution, true, distinct, within the limits, in order."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from cases import AXES, Case, shared_cases, shipped_cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_arms import make_arm, parallel_arm
+from scipy.optimize import least_squares
+from tool_paths import limits_of, plain_arm
+
+from ik_node import Arm, Goal, IkSolver, InputError
+from ik_node.kernels.distance import DISTINCT
+from ik_node.solver.all_solutions import MISSED_SHARE, MOST_SOLUTIONS, is_redundant, missed_share
+
+TOLERANCE = 1e-6  # m and rad
+BY_NAME = {case.label: case for case in [*shipped_cases(), *shared_cases()]}
+WITH_FORM = ['seed_arm', 'so101_like', 'xarm5_like', 'moveo_like', 'so101', 'wx250', 'hebi_a2085_05']
+WITHOUT = ['prismatic_arm', 'ball_joint_arm', 'magician_rail', 'scara_yguel', 'px100', 'moveo']
+
+
+def arm_of(name: str) -> Arm:
+    missing = Case(name, '', '', AXES['z'], (0, 0, 0), 0)
+    return BY_NAME.get(name, missing).arm()
+
+
+def new_solver(arm: Arm, **options) -> IkSolver:
+    return IkSolver(arm, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE, **options)
+
+
+def gaps(arm: Arm, rows, q) -> np.ndarray:
+    """Largest joint difference of each of rows (k, n) from q, whole turns left out."""
+    period = np.where(arm.period > 0, arm.period, np.inf)
+    differences = np.asarray(rows).reshape(-1, arm.n) - q
+    return np.abs(differences - arm.period * np.round(differences / period)).max(axis=1, initial=0.0)
+
+
+def assert_in_order(arm: Arm, solutions, seed) -> None:
+    """Least largest joint move first; among equal ones the farthest from the limits first."""
+    keys = []
+    for solution in solutions:
+        move = round(float(np.abs(solution.q - seed).max()), 9)
+        keys.append((move, -float(np.minimum(solution.q - arm.lower, arm.upper - solution.q).min())))
+    assert keys == sorted(keys)
+
+
+def assert_good(solver: IkSolver, goal: Goal, solutions, seed) -> None:
+    """What holds for every list of solutions."""
+    arm = solver.arm
+    for solution in solutions:
+        assert solution.solved
+        assert solution.reason is None
+        position_error, direction_error = solver.errors(goal, solution.q)
+        assert (solution.position_error, solution.direction_error) == (position_error, direction_error)
+        assert position_error <= TOLERANCE
+        assert direction_error <= TOLERANCE
+        assert ((solution.q >= arm.lower) & (solution.q <= arm.upper)).all()
+        assert solution.self_motion == is_redundant(arm, goal)
+    for one, other in itertools.combinations(solutions, 2):
+        assert np.abs(one.q - other.q).max() > DISTINCT
+    assert_in_order(arm, solutions, seed)
+
+
+@pytest.mark.parametrize('name', WITH_FORM + WITHOUT)
+def test_solutions_are_true_distinct_in_order_and_contain_the_one_that_made_the_goal(name):
+    arm = arm_of(name)
+    solver = new_solver(arm)
+    rng = np.random.default_rng(1)
+    for q in arm.sample(rng, 40 if solver.closed_form and solver.closed_form.exact else 4):
+        goal = Goal(*arm.fk(q))
+        for seed in (q, arm.sample(rng, 1)[0]):
+            solutions = solver.solve_all(goal, seed)
+            assert_good(solver, goal, solutions, seed)
+            used = ~arm.idle
+            rows = np.array([solution.q for solution in solutions])
+            rows[:, arm.idle] = q[arm.idle]
+            assert gaps(arm, rows, q).min() < 1e-4, f'{q} is not among {rows[:, used]}'
+        assert np.abs(solver.solve_all(goal, q)[0].q - q).max() < 1e-4  # none is nearer
+
+
+@pytest.mark.parametrize('name', WITH_FORM)
+def test_formula_equals_the_search(name):
+    """The same arm with and without its formula: the same solutions of every goal."""
+    arm = arm_of(name)
+    solver, search = new_solver(arm), new_solver(arm)
+    search.closed_form = None
+    for q in arm.sample(np.random.default_rng(2), 6):
+        goal = Goal(*arm.fk(q))
+        by_formula = np.array([solution.q for solution in solver.solve_all(goal, q)])
+        by_search = np.array([solution.q for solution in search.solve_all(goal, q)])
+        assert len(by_formula) == len(by_search)
+        for row in by_search:
+            assert np.abs(by_formula - row).max(axis=1).min() < 1e-4
+
+
+@pytest.mark.parametrize('name', ['seed_arm', 'moveo_like', 'so101', 'prismatic_arm'])
+def test_solutions_equal_those_of_a_plain_least_squares_search(name):
+    """Brute force by another solver on another FK: 250 bounded least-squares restarts of one goal."""
+    case = BY_NAME.get(name) or pytest.skip('../shared is absent')
+    arm, plain = case.arm(), case.plain()
+    rng = np.random.default_rng(5)
+    goal = Goal(*arm.fk(arm.sample(rng, 1)[0]))
+
+    def residual(q):
+        position, axis = plain.fk(dict(zip(arm.joint_names, q, strict=True)))
+        return np.concatenate([position - goal.position, 0.1 * (axis - goal.direction)])
+
+    expected: list[np.ndarray] = []
+    for start in arm.sample(rng, 150):
+        found = least_squares(
+            residual, start, bounds=arm.limits, xtol=1e-14, ftol=1e-14, gtol=1e-14, max_nfev=60
+        )
+        if np.linalg.norm(found.fun) < 1e-9 and gaps(arm, expected, found.x).min(initial=1) > 1e-3:
+            expected.append(found.x)
+    rows = [solution.q for solution in new_solver(arm).solve_all(goal)]
+    for q in expected:
+        assert gaps(arm, rows, q).min() < 1e-5
+    for q in rows:
+        assert gaps(arm, expected, q).min() < 1e-5, f'the brute force did not see {q}'
+
+
+# --- whole turns ---------------------------------------------------------------------------------------
+
+
+def assert_every_turn_is_there(arm: Arm, solutions, seed) -> None:
+    """With a solution, every whole-turn variant of it within finite limits; continuous joints once."""
+    rows = np.array([solution.q for solution in solutions])
+    for i in range(arm.n):
+        if arm.continuous[i]:
+            assert (np.abs(rows[:, i] - seed[i]) <= np.pi + 1e-9).all()
+        elif arm.period[i] and not arm.idle[i]:
+            for row in rows:
+                for turn in (-2 * np.pi, 2 * np.pi):
+                    value = row[i] + turn
+                    if arm.lower[i] <= value <= arm.upper[i]:
+                        other = row.copy()
+                        other[i] = value
+                        assert np.abs(rows - other).max(axis=1).min() < 1e-9
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_whole_turns_are_all_there(seed):
+    """Made-up arms with ranges of 2 to 10 rad and continuous joints among them."""
+    arm = parallel_arm(seed)
+    solver = new_solver(arm)
+    for q in arm.sample(np.random.default_rng(seed), 3):
+        goal = Goal(*arm.fk(q))
+        solutions = solver.solve_all(goal, arm.middle)
+        assert_good(solver, goal, solutions, arm.middle)
+        assert_every_turn_is_there(arm, solutions, arm.middle)
+        assert min(np.abs(other.q - q)[~arm.continuous].max(initial=0) for other in solutions) < 1e-4
+
+
+def test_whole_turns_multiply():
+    """Two joints with room for two turns each: each configuration comes four times."""
+    axes = [(0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 1, 0), (1, 0, 0)]
+    offsets = [(0, 0, 0.1), (0, 0, 0.1), (0, 0, 0.3), (0.2, 0, 0), (0.1, 0, 0)]
+    tool = {'tool_axis': (0, 0.6, 0.8), 'tool_point': (0.05, 0, 0.02)}
+    once = make_arm(axes, offsets, np.full((5, 2), (-np.pi, np.pi)), **tool)
+    limits = np.full((5, 2), (-np.pi, np.pi))
+    limits[[0, 4]] *= 2.0
+    twice = make_arm(axes, offsets, limits, **tool)
+    for q in once.sample(np.random.default_rng(3), 10):
+        goal = Goal(*once.fk(q))
+        assert len(new_solver(twice).solve_all(goal)) == 4 * len(new_solver(once).solve_all(goal))
+
+
+def test_slides_have_no_turns():
+    arm = arm_of('prismatic_arm')
+    solver = new_solver(arm)
+    for q in arm.sample(np.random.default_rng(4), 3):
+        rows = np.array([solution.q for solution in solver.solve_all(Goal(*arm.fk(q)), q)])
+        assert (arm.period == 0.0).tolist() == arm.prismatic.tolist()
+        assert len(rows)
+
+
+# --- self-motion ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('name', ['so101_like', 'xarm5_like', 'wx250', 'igus_robolink_rl_dp_5', 'ur5e'])
+def test_a_joint_that_moves_nothing_stays_at_the_seed(name):
+    """4 effective DoF: every value of the roll joint is a solution, the seed's is the one returned."""
+    arm = arm_of(name)
+    solver = new_solver(arm)
+    rng = np.random.default_rng(6)
+    for q in arm.sample(rng, 3):
+        seed = arm.sample(rng, 1)[0]
+        solutions = solver.solve_all(Goal(*arm.fk(q)), seed)
+        assert solutions
+        for solution in solutions:
+            assert solution.self_motion
+            np.testing.assert_allclose(solution.q[arm.idle], seed[arm.idle], rtol=0, atol=1e-12)
+        others = [solution.q[~arm.idle] for solution in solutions]
+        for one, other in itertools.combinations(others, 2):
+            assert np.abs(one - other).max() > DISTINCT  # one member of each family
+
+
+def test_a_seed_outside_the_limits_leaves_idle_joints_at_the_limit():
+    arm = arm_of('so101_like')
+    seed = arm.upper + 0.5
+    solutions = new_solver(arm).solve_all(Goal(*arm.fk(arm.middle)), seed)
+    assert solutions
+    assert all(solution.q[arm.idle] == arm.upper[arm.idle] for solution in solutions)
+
+
+@pytest.mark.parametrize(
+    ('name', 'rows'), [('panda', 6), ('ur5e', 6), ('vx300s', 6), ('seed_arm', 3), ('so101_like', 3)]
+)
+def test_members_of_a_self_motion_are_the_nearest_to_the_seed(name, rows):
+    """No small motion that keeps the tool where it is leads nearer to the seed, limits kept."""
+    arm = arm_of(name)
+    solver = new_solver(arm)
+    for q in arm.sample(np.random.default_rng(7), 5):
+        position, direction = arm.fk(q)
+        goal = Goal(position, direction if rows == 6 else None)
+        solutions = solver.solve_all(goal, arm.middle)
+        assert 1 <= len(solutions) < MOST_SOLUTIONS or name == 'ur5e'  # whole turns there
+        assert_good(solver, goal, solutions, arm.middle)
+        for solution in solutions:
+            inside = (solution.q > arm.lower + 1e-5) & (solution.q < arm.upper - 1e-5)
+            null = _null_space(arm.jacobian(solution.q)[:rows, inside])
+            slope = null.T @ (arm.middle - solution.q)[inside]
+            assert np.abs(slope).max(initial=0.0) < 1e-3
+
+
+def _null_space(matrix):
+    _, values, rows = np.linalg.svd(matrix)
+    return rows[int((values > 1e-4 * values[0]).sum()) :].T
+
+
+def test_a_position_alone_leaves_families_on_five_joints_and_none_on_three():
+    seed_arm, scara = arm_of('seed_arm'), arm_of('scara_yguel')
+    for arm, expected in ((seed_arm, True), (scara, False)):
+        goal = Goal(arm.fk(arm.sample(np.random.default_rng(8), 1)[0])[0])
+        assert is_redundant(arm, goal) is expected
+        solutions = new_solver(arm).solve_all(goal)
+        assert solutions
+        assert all(solution.self_motion is expected for solution in solutions)
+        assert all(solution.direction_error == 0.0 for solution in solutions)
+
+
+# --- none, and when to stop ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'moveo_like', 'prismatic_arm', 'ur5e'])
+def test_goals_out_of_reach_have_no_solution(name):
+    arm = arm_of(name)
+    away = arm.joints[0, 3:6] + np.array([0.0, 0.6, 0.8]) * (arm.reach + 0.01)
+    solver = new_solver(arm)
+    assert solver.solve_all(Goal(away, (0, 0, 1))) == []
+    assert solver.solve_all(Goal(away)) == []
+
+
+def test_a_direction_that_four_dof_cannot_have_has_no_solution():
+    arm = arm_of('so101_like')
+    position, direction = arm.fk(arm.middle)
+    sideways = 0.8 * direction + 0.6 * arm.joints[1, :3]
+    assert new_solver(arm).solve_all(Goal(position, sideways / np.linalg.norm(sideways))) == []
+
+
+def test_solutions_that_the_limits_cut_off_are_left_out():
+    """Half the range of joint 1: the solutions of the whole range that lie in that half."""
+    axes = [(0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 1, 0), (1, 0, 0)]
+    offsets = [(0, 0, 0.1), (0, 0, 0.1), (0, 0, 0.3), (0.2, 0, 0), (0.1, 0, 0)]
+    tool = {'tool_axis': (0, 0.6, 0.8), 'tool_point': (0.05, 0, 0.02)}
+    limits = np.full((5, 2), (-3.0, 3.0))
+    whole = make_arm(axes, offsets, limits, **tool)
+    limits[0] = (0.0, 3.0)
+    half = make_arm(axes, offsets, limits, **tool)
+    for q in whole.sample(np.random.default_rng(9), 20):
+        goal = Goal(*whole.fk(q))
+        expected = [s.q for s in new_solver(whole).solve_all(goal, q) if s.q[0] >= 0.0]
+        found = [s.q for s in new_solver(half).solve_all(goal, q)]
+        np.testing.assert_allclose(np.reshape(found, (-1, 5)), np.reshape(expected, (-1, 5)), atol=1e-6)
+
+
+@given(st.integers(1, 60), st.integers(0, 5000))
+def test_missed_share_is_that_of_the_published_estimate(distinct, successes):
+    """Boender and Rinnooy Kan's estimate of the number of solutions is w (N - 1) / (N - w - 2)."""
+    share = missed_share(distinct, successes)
+    if successes <= distinct + 2:
+        assert share == math.inf
+    else:
+        every = distinct * (successes - 1) / (successes - distinct - 2)
+        assert share == pytest.approx(1.0 - distinct / every, abs=1e-12)
+
+
+def test_missed_share_of_nothing_is_unknown():
+    assert missed_share(0, 0) == math.inf
+    assert missed_share(0, 10**6) == math.inf
+    assert missed_share(8, 8) == math.inf
+    assert missed_share(8, 10**4) < MISSED_SHARE < missed_share(8, 10**3)
+
+
+def test_no_time_gives_what_was_found_until_then():
+    arm = arm_of('prismatic_arm')
+    goal = Goal(*arm.fk(arm.middle))
+    assert new_solver(arm, time_budget=1e-9).solve_all(goal) == []
+
+
+def test_same_input_gives_the_same_bits():
+    for name in ('seed_arm', 'so101_like', 'prismatic_arm'):
+        arm = arm_of(name)
+        goal = Goal(*arm.fk(arm.sample(np.random.default_rng(10), 1)[0]))
+        first, other = new_solver(arm), new_solver(arm)
+        answers = [[s.q.tobytes() for s in solver.solve_all(goal)] for solver in (first, other, first)]
+        assert answers[0] == answers[1] == answers[2] != []
+
+
+@pytest.mark.parametrize('seed', [[0.0] * 4, [np.nan] * 5, 'abc'])
+def test_bad_seeds_are_refused(seed):
+    arm = arm_of('seed_arm')
+    with pytest.raises(InputError, match='seed must be 5 finite numbers'):
+        new_solver(arm).solve_all(Goal(*arm.fk(arm.middle)), seed)
+
+
+def test_whole_turns_end_within_the_limits_to_the_last_bit():
+    """A turn below a value at the far end of a range of a turn lies at the near end, but for rounding."""
+    rng = np.random.default_rng(6)
+    for low in rng.uniform(-6.0, -1.0, 20):
+        limits = limits_of()
+        limits[0] = (low, low + 2 * np.pi + 1e-9)
+        arm = plain_arm(limits)
+        q = np.array([low + 2 * np.pi, 0.4, 0.8, 0.3, 0.2])
+        for solution in IkSolver(arm).solve_all(Goal(*arm.fk(q)), q):
+            assert ((solution.q >= arm.lower) & (solution.q <= arm.upper)).all()

@@ -1,0 +1,79 @@
+"""IkSolver: arguments that it refuses, and with which words."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ik_node import Arm, Goal, IkSolver, InputError
+
+URDF = Path(__file__).resolve().parents[2] / 'urdf'
+
+WHOLE = 'must be a whole number, '
+FINITE = 'must be a finite number greater than 0, '
+
+
+def seed_arm() -> Arm:
+    return Arm.from_file(URDF / 'seed_arm.urdf.xacro')
+
+
+@pytest.mark.parametrize(
+    ('name', 'value', 'words'),
+    [
+        ('restarts', '5', WHOLE + "0 or more, got '5'"),
+        ('restarts', 1.5, WHOLE + '0 or more, got 1.5'),
+        ('restarts', -1, WHOLE + '0 or more, got -1'),
+        ('restarts', True, WHOLE + '0 or more, got True'),
+        ('random_seed', 0.5, WHOLE + f'from 0 to {2**63 - 1}, got 0.5'),
+        ('random_seed', 2**63, WHOLE + f'from 0 to {2**63 - 1}, got {2**63}'),
+        ('random_seed', -1, WHOLE + f'from 0 to {2**63 - 1}, got -1'),
+        ('position_tolerance', '1', FINITE + "got '1'"),
+        ('position_tolerance', math.inf, FINITE + 'got inf'),
+        ('position_tolerance', 0, FINITE + 'got 0'),
+        ('position_tolerance', 10**400, FINITE + 'got 1000'),
+        ('direction_tolerance', math.inf, FINITE + 'got inf'),
+        ('direction_tolerance', None, FINITE + 'got None'),
+        ('compromise', math.inf, FINITE + 'got inf'),
+        ('compromise', '1', FINITE + "got '1'"),
+        ('time_budget', math.nan, 'must be a number greater than 0, got nan'),
+        ('time_budget', '1', "must be a number greater than 0, got '1'"),
+    ],
+)
+def test_an_option_out_of_range_is_named_with_what_is_allowed(name, value, words):
+    with pytest.raises(InputError) as caught:
+        IkSolver(seed_arm(), **{name: value})
+    assert f'{name} {words}' in str(caught.value)
+
+
+def test_numbers_of_numpy_are_numbers():
+    arm = seed_arm()
+    solver = IkSolver(
+        arm,
+        restarts=np.int32(3),
+        random_seed=np.uint64(7),
+        position_tolerance=np.float32(1e-5),
+        time_budget=np.int64(5),
+        compromise=np.float64(0.1),
+    )
+    position, direction = arm.fk(arm.middle + 0.1)
+    assert solver.solve(Goal(position, direction)).solved
+    assert solver.solve_batch([position], [direction], workers=np.int64(1)).solved.all()
+
+
+@pytest.mark.parametrize('wrong', [((0.3, 0.0, 0.2), (0.0, 0.0, -1.0)), None, 'goal', np.zeros(9)])
+def test_what_is_no_goal_is_refused_everywhere(wrong):
+    arm = seed_arm()
+    solver = IkSolver(arm)
+    for call in (solver.solve, solver.solve_all, lambda goal: solver.track(goal, arm.middle)):
+        with pytest.raises(InputError) as caught:
+            call(wrong)
+        assert f'goal must be a Goal, got {wrong!r}' in str(caught.value)
+
+
+def test_a_joint_value_that_no_float_holds_is_refused():
+    arm = seed_arm()
+    with pytest.raises(InputError, match='q must be 5 finite numbers'):
+        arm.fk([10**400, 0, 0, 0, 0])

@@ -1,0 +1,38 @@
+"""Run the conformance suite: every check for every method on every arm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import shared_cases, shipped_cases
+from conformance import CHECKS, EFFORTS, Subject
+
+from ik_node import IkSolver
+from ik_node.solver.solver import METHODS
+
+SUBJECTS = [
+    pytest.param(Subject(method, case), id=f'{method}-{case.label}')
+    for method, effort in EFFORTS.items()
+    for case in [*shipped_cases(), *shared_cases()]
+    if not effort.arms or case.label in effort.arms
+]
+
+
+def test_every_method_is_in_the_suite():
+    assert {'pipeline', *METHODS} == set(EFFORTS)
+
+
+@pytest.mark.parametrize('check', CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize('subject', SUBJECTS)
+def test_conformance(subject, check):
+    check(subject)
+
+
+@pytest.mark.parametrize('subject', SUBJECTS[:1])
+def test_known_poses_are_no_sample_that_a_caller_would_draw(subject):
+    """Else goals drawn with the solver's own seed are solved by looking them up."""
+    arm = subject.arm
+    for seed in range(3):
+        known = IkSolver(arm, random_seed=seed)._search.table[: arm.n].T
+        for other in range(10):
+            assert not np.isin(arm.sample(np.random.default_rng(other), len(known)), known).any()

@@ -1,0 +1,194 @@
+"""Goals followed step by step: the branch is kept, and its end announced."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tool_paths import (
+    TOLERANCE,
+    arm_of,
+    limits_of,
+    new_solver,
+    plain_arm,
+    smooth_path,
+    tool_path,
+)
+
+from ik_node import Goal, InputError, Status
+from ik_node.solver.goal import Block
+
+TRACKED = [
+    *['seed_arm', 'so101_like', 'xarm5_like', 'moveo_like', 'prismatic_arm', 'ball_joint_arm'],
+    *['so101', 'hebi_a2085_05', 'moveo', 'magician_rail', 'low_cost_robot', 'derived_ur5e_wrist3_fixed'],
+]
+
+
+@pytest.mark.parametrize('name', TRACKED)
+def test_tracking_keeps_to_the_branch(name):
+    """Goals of a smooth joint path: the path itself is found again, joints that move nothing stand still."""
+    arm = arm_of(name)
+    solver = new_solver(arm)
+    for seed in range(2):
+        path = smooth_path(arm, seed, 400)
+        path[:, arm.idle] = path[0, arm.idle]
+        largest = np.abs(np.diff(path, axis=0)).max()
+        now, before = path[0], None
+        for q in path[1:]:
+            goal = Goal(*arm.fk(q))
+            solution = solver.track(goal, now, before)
+            assert solution.status is Status.SOLVED, solution
+            assert solution.other_branch is None
+            assert solution.reason is None
+            assert (solution.position_error, solution.direction_error) == solver.errors(goal, solution.q)
+            assert np.abs(solution.q - now).max() <= 1.5 * largest
+            before, now = now, solution.q
+        np.testing.assert_allclose(now, path[-1], atol=1e-3)
+
+
+REDUNDANT = ['ur5e', 'panda', 'ikpy_prismatic_mixed', 'vx300s']
+POSITION_ONLY = ['seed_arm', 'so101_like', 'prismatic_arm', 'magician_rail', 'scara_yguel']
+
+
+@pytest.mark.parametrize(
+    ('name', 'directed'), [*((name, True) for name in REDUNDANT), *((name, False) for name in POSITION_ONLY)]
+)
+def test_tracking_with_freedom_to_spare_never_jumps_unannounced(name, directed):
+    """A spare joint may run into its limit; then the branch ends, which is said, not jumped over."""
+    arm = arm_of(name)
+    solver = new_solver(arm)
+    path = smooth_path(arm, 1, 400)
+    now, before = path[0], None
+    solved = 0
+    for q in path[1:]:
+        position, direction = arm.fk(q)
+        goal = Goal(position, direction if directed else None)
+        solution = solver.track(goal, now, before)
+        solved += solution.solved
+        assert np.abs(solution.q - now).max() <= 0.2
+        if solution.solved:
+            assert max(solver.errors(goal, solution.q)) <= TOLERANCE
+            before, now = now, solution.q
+        else:
+            assert solution.reason.block is Block.BRANCH_ENDS
+            before, now = None, solution.other_branch
+    assert solved >= 380
+
+
+@pytest.mark.parametrize('seed', range(12))
+def test_a_branch_that_ends_at_a_limit_is_announced(seed):
+    """A straight joint path that leaves the range of one joint half-way: all is said before the jump."""
+    rng = np.random.default_rng(seed)
+    joint = seed % 5
+    start, end = rng.uniform(-2.5, 2.5, (2, 5))
+    end[joint] = -np.sign(start[joint]) * rng.uniform(1.0, 2.5)
+    stop = 0.5 * (start[joint] + end[joint]) + 0.0003
+    limits = limits_of()
+    limits[joint] = (-3, stop) if end[joint] > start[joint] else (stop, 3)
+    arm, wide = plain_arm(limits), plain_arm(limits_of())
+    solver = new_solver(arm)
+    step = np.abs(end - start).max() / 200
+    now, before = start, None
+    for q in np.linspace(start, end, 201)[1:]:
+        goal = Goal(*wide.fk(q))
+        solution = solver.track(goal, now, before)
+        if not solution.solved:
+            break
+        assert np.abs(solution.q - now).max() <= 1.5 * step
+        before, now = now, solution.q
+    assert not solution.solved
+    assert (q[joint] - stop) * (end[joint] - stop) > 0  # not before the limit
+    assert abs(q[joint] - stop) <= 2 * step  # and not after it
+    if solution.other_branch is None:
+        assert solver.solve_all(goal) == []
+        assert solution.reason.block is not Block.BRANCH_ENDS
+        return
+    assert solution.status is Status.NOT_FOUND
+    assert solution.reason.block is Block.BRANCH_ENDS
+    assert solution.reason.joint == f'joint{joint + 1}'
+    assert f'at the limit of joint joint{joint + 1}' in str(solution.reason)
+    assert np.abs(solution.q - now).max() <= 1.5 * step  # still where the branch ended
+    assert abs(solution.q[joint] - stop) < 1e-3
+    assert max(solver.errors(goal, solution.other_branch)) <= TOLERANCE
+    move = np.abs(solution.other_branch - solution.q).max()
+    assert solution.reason.amount == pytest.approx(move)
+    assert move > 0.1
+
+
+def folds(count: int):
+    """Arms, goals before and after a place where the branch of now ends though no limit is near."""
+    wide = plain_arm(limits_of())
+    solver = new_solver(wide)
+    rng = np.random.default_rng(0)
+    cases = []
+    while len(cases) < count:
+        start = wide.sample(rng, 1)[0]
+        position, direction = wide.fk(start)
+        way, turn = 0.4 * rng.normal(size=(2, 3))
+        now, before = start, None
+        for share in np.linspace(0, 1, 201)[1:]:
+            axis = direction + share * turn
+            goal = Goal(position + share * way, axis / np.linalg.norm(axis))
+            solution = solver.track(goal, now, before)
+            if not solution.solved:
+                break
+            before, now = now, solution.q
+        if solution.other_branch is not None and np.abs(solution.q).max() < 2.9:
+            cases.append((solver, goal, now, solution))
+    return cases
+
+
+def test_a_branch_that_ends_at_a_singularity_is_announced():
+    for solver, goal, now, solution in folds(5):
+        assert solution.reason.block is Block.BRANCH_ENDS
+        assert solution.reason.joint is None
+        assert 'at a singularity' in str(solution.reason)
+        values = np.linalg.svd(solver.arm.jacobian(solution.q), compute_uv=False)
+        assert values[4] < 0.02 * values[0]
+        nearest = min(np.abs(other.q - now).max() for other in solver.solve_all(goal, now))
+        assert nearest > 0.1  # there was no way on
+        assert np.abs(solution.other_branch - solution.q).max() == pytest.approx(solution.reason.amount)
+
+
+def test_a_goal_out_of_reach_is_answered_as_by_solve():
+    arm = arm_of('seed_arm')
+    solver = new_solver(arm)
+    goal = Goal((0, 0, 5), (0, 0, 1))
+    solution, expected = solver.track(goal, arm.middle), solver.solve(goal, arm.middle)
+    assert solution.status is expected.status is Status.UNREACHABLE
+    assert solution.other_branch is None
+    assert solution.reason == expected.reason
+
+
+def test_a_start_outside_the_limits_comes_back_inside():
+    arm = arm_of('seed_arm')
+    outside = arm.upper.copy()
+    outside[1] += 0.05
+    solution = new_solver(arm).track(Goal(*arm.fk(arm.upper)), outside)
+    assert solution.solved
+    assert (solution.q <= arm.upper).all()
+
+
+def test_track_and_path_leave_their_inputs_alone():
+    arm = arm_of('seed_arm')
+    path = smooth_path(arm, 4, 20)
+    positions, directions = tool_path(arm, path)
+    seed = arm.upper + 0.1
+    copies = [array.copy() for array in (path, positions, directions, seed)]
+    solver = new_solver(arm)
+    solver.track(Goal(positions[1], directions[1]), path[0], path[0])
+    solver.solve_path(positions, directions, seed)
+    for array, copy in zip((path, positions, directions, seed), copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize('wrong', [[0.0] * 4, [np.nan] * 5, 'abc', None])
+def test_bad_configurations_are_refused(wrong):
+    arm = arm_of('seed_arm')
+    solver, goal = new_solver(arm), Goal(*arm.fk(arm.middle))
+    with pytest.raises(InputError, match='q must be 5 finite numbers'):
+        solver.track(goal, wrong)
+    if wrong is not None:
+        with pytest.raises(InputError, match='before must be 5 finite numbers'):
+            solver.track(goal, arm.middle, wrong)
+        with pytest.raises(InputError, match='seed must be 5 finite numbers'):
+            solver.solve_path([goal.position], [goal.direction], wrong)

@@ -1,0 +1,279 @@
+"""ik_solve and ik_inspect as a user meets them: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from conftest import shared_path
+
+from ik_node import Arm, Goal, IkSolver
+from ik_node.cli import inspect, reach, solve
+from ik_node.ros import demo
+
+URDF = Path(__file__).resolve().parents[2] / 'urdf'
+SEED_ARM = URDF / 'seed_arm.urdf.xacro'
+Capture = pytest.CaptureFixture[str]
+
+
+def run_solve(*arguments: object) -> int:
+    return solve.main([str(argument) for argument in arguments])
+
+
+def run_inspect(*arguments: object) -> int:
+    return inspect.main([str(argument) for argument in arguments])
+
+
+def goal_of(arm: Arm, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A position and a direction that the arm can take, from random joint values."""
+    return arm.fk(arm.sample(np.random.default_rng(seed), 1)[0])
+
+
+# --- ik_solve ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'prismatic_arm'])
+def test_json_is_what_the_solver_says(name: str, capsys: Capture) -> None:
+    path = URDF / f'{name}.urdf.xacro'
+    arm = Arm.from_file(path)
+    position, direction = goal_of(arm)
+    seed = (arm.middle + 0.1).tolist()
+    code = run_solve(path, *position, '--direction', *direction, '--seed', *seed, '--json')
+    data = json.loads(capsys.readouterr().out)
+    assert code == 0
+    solver = IkSolver(arm)
+    goal = Goal(position, direction)
+    expected, every = solver.solve(goal, seed), solver.solve_all(goal, seed)
+    assert data['arm'] == name
+    assert data['joint_names'] == list(arm.joint_names)
+    assert data['status'] == 'solved'
+    assert data['reason'] is None
+    np.testing.assert_allclose(data['q'], expected.q, atol=1e-9)
+    assert len(data['solutions']) == len(every)
+    for one in data['solutions']:
+        at, along = arm.fk(one['q'])
+        assert np.linalg.norm(at - position) <= 1e-6
+        assert math.acos(min(1.0, along @ direction)) <= 2e-6
+        assert one['position_error'] == pytest.approx(np.linalg.norm(at - position), abs=1e-12)
+
+
+def test_text_has_every_solution_in_columns(capsys: Capture) -> None:
+    arm = Arm.from_file(SEED_ARM)
+    position, direction = goal_of(arm, 3)
+    assert run_solve(SEED_ARM, *position, '--direction', *direction) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == arm.describe()
+    assert lines[1].split() == ['status', 'solved']
+    every = IkSolver(arm).solve_all(Goal(position, direction))
+    assert len(every) > 1
+    head = next(i for i, line in enumerate(lines) if line.startswith('joint'))
+    assert len(re.findall(r'solution \d', lines[head])) == min(8, len(every))
+    for joint, name in enumerate(arm.joint_names):
+        row = lines[head + 1 + joint]
+        assert row.startswith(name)
+        values = [float(value) for value in re.findall(r'(-?\d+\.\d{5}) \(', row)]
+        np.testing.assert_allclose(values, [answer.q[joint] for answer in every[:8]], atol=6e-6)
+
+
+def test_position_only_and_the_seed_is_stayed_near(capsys: Capture) -> None:
+    arm = Arm.from_file(SEED_ARM)
+    q = arm.sample(np.random.default_rng(5), 1)[0]
+    position, _ = arm.fk(q)
+    assert run_solve(SEED_ARM, *position, '--seed', *q, '--json') == 0
+    data = json.loads(capsys.readouterr().out)
+    np.testing.assert_allclose(data['q'], q, atol=1e-4)
+    assert data['solutions']
+    assert all(one['self_motion'] for one in data['solutions'])  # five joints, three numbers
+
+
+def test_a_direction_may_have_any_length(capsys: Capture) -> None:
+    arm = Arm.from_file(SEED_ARM)
+    position, direction = goal_of(arm)
+    answers = []
+    for length in (1.0, 7.0, 1e200, 1e-200):
+        assert run_solve(SEED_ARM, *position, '--direction', *(length * direction), '--json') == 0
+        answers.append(json.loads(capsys.readouterr().out)['q'])
+    for answer in answers[1:]:
+        np.testing.assert_allclose(answers[0], answer, atol=1e-5)
+
+
+def test_an_unreachable_goal_ends_with_1_and_says_why(capsys: Capture) -> None:
+    assert run_solve(SEED_ARM, 3, 0, 0.2, '--direction', 0, 0, -1) == 1
+    text = capsys.readouterr().out
+    assert re.search(r'status +unreachable\nreason +\S.* m\n', text)
+    assert 'nearest' in text
+    assert 'solution 1' not in text
+    assert run_solve(SEED_ARM, 3, 0, 0.2, '--json') == 1
+    data = json.loads(capsys.readouterr().out)
+    assert data['status'] == 'unreachable'
+    assert data['solutions'] == []
+    assert data['reason']['block'] == 'too far'
+    assert data['reason']['amount'] == pytest.approx(data['position_error'], rel=0.2)
+    assert len(data['q']) == 5
+
+
+@pytest.mark.parametrize('number', ['-1e-3', '-.2', '-0.1', '-2E-1'])
+def test_negative_numbers_are_numbers(number: str, capsys: Capture) -> None:
+    assert run_solve(SEED_ARM, 0.3, number, 0.3, '--json') == 0
+    q = json.loads(capsys.readouterr().out)['q']
+    assert Arm.from_file(SEED_ARM).fk(q)[0][1] == pytest.approx(float(number), abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        ((SEED_ARM, 'nan', 0, 0.2), 'position must be finite'),
+        ((SEED_ARM, '-inf', 0, 0.2), 'position must be finite'),
+        ((SEED_ARM, 0.3, 0, 0.2, '--direction', 0, 0, 0), 'not all zero, got 0 0 0'),
+        (
+            (SEED_ARM, 0.3, 0, 0.2, '--direction', 1, 'nan', 0),
+            'finite numbers that are not all zero, got 1 nan 0',
+        ),
+        (
+            (SEED_ARM, 0.3, 0, 0.2, '--direction', '-inf', 0, 1),
+            'finite numbers that are not all zero, got -inf 0 1',
+        ),
+        ((SEED_ARM, 0.3, 0, 0.2, '--seed', 1, 2), 'seed must be 5 finite numbers'),
+        ((SEED_ARM, 0.3, 0, 0.2, '--tip-link', 'hand'), 'tip_link "hand" does not exist; links: "base_link"'),
+        ((SEED_ARM, 0.3, 0, 0.2, '--base-link', 'world'), 'base_link "world" does not exist'),
+        ((SEED_ARM, 0.3, 0, 0.2, '--tool-axis', '0,0,0'), 'tool_axis'),
+        (('nothing.urdf', 0.3, 0, 0.2), 'nothing.urdf: No such file'),
+        ((Path(__file__), 0.3, 0, 0.2), f'{__file__}: malformed XML at line 1'),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_2(arguments: tuple[object, ...], words: str, capsys: Capture) -> None:
+    assert run_solve(*arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ''
+    assert said.err.startswith('error: ')
+    assert words in said.err
+    assert said.err.count('\n') == 1
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        ((SEED_ARM, 0.3, 0), 'required: z'),
+        ((SEED_ARM, 0.3, 'a', 0), "argument y: invalid float value: 'a'"),
+        ((SEED_ARM, 0.3, 0, 0.2, '--direction', 0, 1), '--direction: expected 3 arguments'),
+        ((SEED_ARM, 0.3, 0, 0.2, '--tool-axis', 'w'), "'w' is neither of x, y"),
+    ],
+)
+def test_what_argparse_refuses_is_named(arguments: tuple[object, ...], words: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_solve(*arguments)
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+# --- ik_inspect ----------------------------------------------------------------------------------------
+
+
+def test_inspect_tells_of_joints_reach_freedom_and_solutions(capsys: Capture) -> None:
+    arm = Arm.from_file(SEED_ARM)
+    assert run_inspect(SEED_ARM) == 0
+    text = capsys.readouterr().out
+    rows = [line.split() for line in text.splitlines()]
+    for name, low, high in zip(arm.joint_names, arm.lower, arm.upper, strict=True):
+        assert [name, 'revolute', f'{low:.4g}', 'rad', f'{high:.4g}', 'rad'] in [row[:6] for row in rows]
+    least, most, limit = map(
+        float, re.search(r'reach: ([\d.]+) to ([\d.]+) m .* none can pass ([\d.]+) m', text).groups()
+    )
+    assert 0 <= least < most <= limit == pytest.approx(arm.reach, abs=1e-3)
+    assert re.findall(r'^  ([xyz])  (\d)$', text, re.MULTILINE) == [('x', '5'), ('y', '5'), ('z', '5')]
+    assert 'any direction may be asked for' in text
+    assert 'closed form: ' in text
+    assert re.search(r'solutions within the limits: \d+ to \d+, median \d+ \(500 random', text)
+
+
+def test_inspect_says_what_four_degrees_of_freedom_mean(capsys: Capture) -> None:
+    assert run_inspect(URDF / 'so101_like.urdf.xacro') == 0
+    text = capsys.readouterr().out
+    assert re.search(r'^  z  4$', text, re.MULTILINE)
+    assert 'ask for places' in text
+    assert 'a tool axis with full freedom: x or y' in text
+    assert 'any direction may be asked for' not in text
+
+
+def test_inspect_takes_no_small_offset_for_freedom(capsys: Capture) -> None:
+    """The SO-101 has rank 5, but all but a few directions are out of its reach everywhere."""
+    assert run_inspect(shared_path('arms', 'so101.urdf'), '--tip-link', 'gripper_frame_link') == 0
+    text = capsys.readouterr().out
+    assert re.search(r'^  z  5 \(by a small offset .* in practice 4\)$', text, re.MULTILINE)
+    assert re.search(r'^  x  5$', text, re.MULTILINE)
+    assert 'a tool axis with full freedom: x or y' in text
+    assert 'any direction may be asked for' not in text
+
+
+def test_inspect_notes_what_is_suspicious(capsys: Capture) -> None:
+    assert run_inspect(shared_path('arms', 'panda.urdf'), '--tip-link', 'panda_hand_tcp') == 0
+    text = capsys.readouterr().out
+    assert 'note: joint "panda_joint4": zero is outside its limits' in text
+    assert 'no closed form' in text
+
+
+def test_inspect_asks_for_a_tip_that_is_not_plain(capsys: Capture) -> None:
+    assert run_inspect(shared_path('arms', 'moveo.urdf')) == 2
+    said = capsys.readouterr().err
+    assert 'tip_link must say which' in said
+    assert '"Tip_Gripper_Servo"' in said
+    assert said.count('\n') == 1
+
+
+# --- as programs ---------------------------------------------------------------------------------------
+
+
+def piped(command: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(URDF.parent), *sys.path])}
+    return subprocess.run(
+        ['bash', '-o', 'pipefail', '-c', command.replace('RUN', f'{sys.executable} -m ik_node.start')],
+        cwd=URDF,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_output_goes_into_a_pipe_and_the_exit_code_to_the_shell() -> None:
+    done = piped(f'RUN ik_solve seed_arm.urdf.xacro 0.4 0 0.2 --json | {sys.executable} -m json.tool')
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)['status'] == 'solved'
+    done = piped('RUN ik_solve seed_arm.urdf.xacro 4 0 0.2')
+    assert done.returncode == 1
+    assert done.stderr == ''
+    done = piped('RUN ik_solve missing.urdf 4 0 0.2')
+    assert (done.returncode, done.stdout) == (2, '')
+
+
+@pytest.mark.parametrize('reader', ['head -n 1', 'true'])
+def test_a_reader_that_leaves_early_is_no_error(reader: str) -> None:
+    done = piped(f'RUN ik_inspect seed_arm.urdf.xacro | {reader}')
+    assert (done.returncode, done.stderr) == (0, '')
+
+
+@pytest.mark.parametrize('goal', ['9 0 0 --json', '9 0 0', 'nan 0 0 2>&1'])
+def test_a_reader_that_leaves_early_changes_no_exit_code(goal: str) -> None:
+    done = piped(f'RUN ik_solve seed_arm.urdf.xacro {goal} | true; echo ${{PIPESTATUS[0]}}')
+    assert (done.stdout, done.stderr) == ('2\n' if 'nan' in goal else '1\n', '')
+
+
+@pytest.mark.parametrize('script', [solve, inspect, reach, demo])
+@pytest.mark.parametrize('columns', ['30', '80', '200'])
+def test_help(script: ModuleType, columns: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('COLUMNS', columns)
+    with pytest.raises(SystemExit) as ended:
+        script.main(['--help'])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, err) == (0, '')
+    assert '--tip-link' in out
+    assert '--tool-axis' in out

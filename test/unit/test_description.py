@@ -1,0 +1,147 @@
+"""Files of every encoding, and xacro."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hostile import GOOD
+
+from ik_node.errors import (
+    ElementError,
+    FileError,
+    InputError,
+    XmlError,
+)
+from ik_node.model.arm import Arm
+from ik_node.model.urdf import load_description, read_urdf
+
+LIMIT = '<limit lower="-1" upper="1.5" velocity="2" effort="5"/>'
+JAW_MIMIC = '<mimic joint="wrist" multiplier="0.01"/>'
+JAW_LIMIT = '<limit lower="-0.03" upper="0.03" velocity="0.2" effort="5"/>'
+
+
+def test_files(tmp_path: Path) -> None:
+    (tmp_path / 'arm.urdf').write_text(GOOD)
+    assert load_description(tmp_path / 'arm.urdf') == GOOD
+    with pytest.raises(
+        FileError, match=r'No such file.*descriptions there: "arm.urdf" \(did you mean "arm.urdf"'
+    ):
+        load_description(str(tmp_path / 'arn.urdf'))
+    with pytest.raises(FileError, match='directory'):
+        load_description(tmp_path)
+    with pytest.raises(FileError, match='null'):
+        load_description('a\0b.urdf')
+    with pytest.raises(InputError, match=r'no \.xacro file, so it takes no arguments; got "length"'):
+        load_description(tmp_path / 'arm.urdf', {'length': '1'})
+
+
+@pytest.mark.parametrize('name', ['arm.urdf', 'arm.xacro'])
+def test_meshes_beside_the_file_are_named_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """RViz gets the text by topic: a name relative to the file would mean nothing to it."""
+    folder = tmp_path / 'my arm & co'
+    (folder / 'assets').mkdir(parents=True)
+    mesh = folder / 'assets' / 'a part.stl'
+    mesh.touch()
+    monkeypatch.chdir(tmp_path)
+    others = (
+        'assets/none.stl',
+        'long' * 1000,
+        'assets',
+        'package://none/a.stl',
+        '/none/a.stl',
+        'http://example.org/a.stl',
+    )
+    visuals = ''.join(
+        f'<visual><geometry>\n<mesh scale="1 1 1" filename="{filename}"/></geometry></visual>'
+        for filename in ('assets/a part.stl', *others)
+    )
+    (folder / name).write_text(GOOD.replace('<link name="tool"/>', f'<link name="tool">{visuals}</link>'))
+    text = load_description(Path('my arm & co') / name)
+    found, *rest = re.findall(r'filename="(.*?)"', text)
+    assert found == mesh.as_uri()
+    assert tuple(rest) == others
+    assert not [
+        warning for warning in read_urdf(text).warnings if 'a part' in warning or 'a%20part' in warning
+    ]
+
+
+@pytest.mark.parametrize(
+    ('declaration', 'encoding'),
+    [
+        ('', 'utf-8'),
+        ('', 'utf-8-sig'),
+        ('<?xml version="1.0" encoding="ISO-8859-1"?>', 'latin-1'),
+        ("<?xml version='1.0' encoding='utf-16'?>", 'utf-16'),
+    ],
+)
+def test_encodings(tmp_path: Path, declaration: str, encoding: str) -> None:
+    file = tmp_path / 'arm.urdf'
+    file.write_bytes((declaration + GOOD.replace('"arm"', '"Jan\u00e9"')).encode(encoding))
+    assert read_urdf(load_description(file)).name == 'Jan\u00e9'
+
+
+@pytest.mark.parametrize(
+    ('data', 'words'),
+    [
+        (b'<robot name="\xff"/>', 'not readable as utf-8 text .*save it as UTF-8'),
+        (b'<?xml version="1.0" encoding="klingon"?><robot/>', 'not readable as klingon text'),
+        (b'\xff\xfe<', 'not readable as utf-16 text'),
+    ],
+)
+def test_files_that_are_no_text(tmp_path: Path, data: bytes, words: str) -> None:
+    file = tmp_path / 'arm.urdf'
+    file.write_bytes(data)
+    with pytest.raises(FileError, match=words):
+        load_description(file)
+
+
+XACRO = """<?xml version="1.0"?>
+<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="grown">
+  <xacro:arg name="length" default="0.25"/>
+  <xacro:property name="l" value="$(arg length)"/>
+  <xacro:macro name="bone" params="name"><link name="${name}"/></xacro:macro>
+  <xacro:bone name="a"/>
+  <xacro:bone name="b"/>
+  <joint name="j" type="continuous">
+    <parent link="a"/><child link="b"/><origin xyz="0 0 ${2 * l}"/><limit velocity="1" effort="1"/>
+  </joint>
+</robot>
+"""
+
+
+def test_xacro_is_expanded(tmp_path: Path) -> None:
+    file = tmp_path / 'grown.urdf.xacro'
+    file.write_text(XACRO)
+    robot = read_urdf(load_description(file))
+    assert (robot.name, robot.links, robot.warnings) == ('grown', ('a', 'b'), ())
+    assert robot.joints['j'].origin[2, 3] == 0.5
+    longer = read_urdf(load_description(file, {'length': '2'}))
+    assert longer.joints['j'].origin[2, 3] == 4.0
+    assert read_urdf(load_description(file)).joints['j'].origin[2, 3] == 0.5
+
+
+def test_xacro_includes_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / 'grown.xacro').write_text(
+        XACRO.replace('<xacro:bone name="b"/>', '<xacro:include filename="b.xml"/>')
+    )
+    (tmp_path / 'b.xml').write_text('<robot><link name="b"/></robot>')
+    assert read_urdf(load_description(tmp_path / 'grown.xacro')).links == ('a', 'b')
+
+
+def test_entities_in_xacro_are_refused(tmp_path: Path) -> None:
+    (tmp_path / 'arm.xacro').write_text('<!DOCTYPE robot [<!ENTITY arm "ha">]>\n<robot name="&arm;"/>')
+    with pytest.raises(XmlError, match=r'<!DOCTYPE> \(line 1\)'):
+        load_description(tmp_path / 'arm.xacro')
+
+
+def test_errors_in_the_text_of_a_file_name_it(tmp_path: Path) -> None:
+    (tmp_path / 'arm.urdf').write_text('<robot name="a">')
+    (tmp_path / 'arm.xacro').write_text('<robot name="a"/>')
+    with pytest.raises(XmlError, match=r'arm\.urdf: malformed XML at line 1'):
+        Arm.from_file(tmp_path / 'arm.urdf')
+    with pytest.raises(ElementError, match=r'arm\.xacro, expanded: <robot name="a"> .* has no <link>'):
+        Arm.from_file(str(tmp_path / 'arm.xacro'))

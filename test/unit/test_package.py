@@ -1,0 +1,147 @@
+"""package.xml, setup.py, the changelog and the files on disk tell one story."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Where the name that is imported is not the name that is installed.
+ROSDEP = {'tf2_ros': 'tf2_ros_py'}
+PIP = {'yaml': 'pyyaml'}
+# Parts of ROS that PyPI has no wheel of: imported only when they are needed.
+NOT_ON_PYPI = {'ament_index_python', 'launch', 'launch_ros', 'tf2_ros'}
+
+
+@pytest.fixture(scope='module')
+def setup() -> Iterator[Any]:
+    """What setup.py declares, as a setuptools Distribution."""
+    pytest.importorskip('setuptools')
+    from distutils.core import run_setup
+
+    before = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        yield run_setup('setup.py', stop_after='init')
+    finally:
+        os.chdir(before)
+
+
+@pytest.fixture(scope='module')
+def manifest() -> Any:
+    """package.xml, read and validated by the ROS tools' own reader."""
+    catkin_pkg = pytest.importorskip('catkin_pkg.package')
+    return catkin_pkg.parse_package(str(ROOT), warnings=[])
+
+
+def requirement_names(requirements: list[str]) -> set[str]:
+    return {re.split(r'[<>=~!\[; ]', requirement)[0].lower() for requirement in requirements}
+
+
+def imported_packages(*folders: str) -> set[str]:
+    """Return the top-level names imported in these folders, less those of Python and ours."""
+    names: set[str] = set()
+    for folder in folders:
+        for path in (ROOT / folder).rglob('*.py'):
+            for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+                if isinstance(node, ast.Import):
+                    names.update(alias.name.split('.')[0] for alias in node.names)
+                elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                    names.add(str(node.module).split('.')[0])
+    return names - set(sys.stdlib_module_names) - {'ik_node'}
+
+
+def test_the_manifest_is_one_that_colcon_takes_for_ament_python(manifest: Any) -> None:
+    warnings: list[str] = []
+    manifest.validate(warnings=warnings)
+    assert warnings == []
+    assert manifest.package_format == 3
+    assert [(e.tagname, e.content) for e in manifest.exports] == [('build_type', 'ament_python')]
+
+
+def test_manifest_setup_and_changelog_agree(manifest: Any, setup: Any) -> None:
+    changelog = (ROOT / 'CHANGELOG.rst').read_text(encoding='utf-8')
+    released = re.findall(r'^(\d+\.\d+\.\d+) \(', changelog, re.MULTILINE)
+    assert manifest.version == setup.get_version() == released[0]
+    assert manifest.name == setup.get_name() == 'ik_node'
+    assert manifest.licenses == [setup.get_license()] == ['Apache-2.0']
+    assert [(m.name, m.email) for m in manifest.maintainers] == [
+        (setup.get_maintainer(), setup.get_maintainer_email())
+    ]
+
+
+def test_whatever_is_imported_is_declared(manifest: Any, setup: Any) -> None:
+    rosdep = {depend.name for depend in manifest.exec_depends}
+    pip = requirement_names(setup.install_requires)
+    undeclared = {
+        name
+        for name in imported_packages('ik_node', 'launch')
+        if not {ROSDEP.get(name, name), f'python3-{name}'} & rosdep and PIP.get(name, name) not in pip
+    }
+    assert undeclared == set()
+
+
+def test_without_ros_pip_brings_whatever_is_imported(setup: Any) -> None:
+    pip = requirement_names(setup.install_requires + setup.extras_require['ros-wheels'])
+    brought = {re.sub('^ros-jazzy-', '', name).replace('-', '_') for name in pip}
+    brought |= {'builtin_interfaces', 'rcl_interfaces'}  # rclpy itself needs these two
+    needed = {PIP.get(name, name) for name in imported_packages('ik_node')}
+    assert needed - NOT_ON_PYPI - brought == set()
+
+
+def test_nothing_is_declared_that_is_not_used(manifest: Any, setup: Any) -> None:
+    text = ''.join(path.read_text(encoding='utf-8') for path in (ROOT / 'launch').glob('*.py'))
+    used = imported_packages('ik_node', 'launch')
+    rosdep = {depend.name for depend in manifest.exec_depends}
+    unused = {
+        name
+        for name in rosdep
+        if not {re.sub('^python3-', '', name), re.sub('_py$', '', name)} & used and f"'{name}'" not in text
+    }
+    assert unused == set()
+    assert len(rosdep) == len(manifest.exec_depends)
+    assert len(requirement_names(setup.install_requires)) == len(setup.install_requires)
+    assert requirement_names(setup.install_requires) - {PIP.get(name, name) for name in used} == set()
+
+
+@pytest.mark.parametrize('folder', ['launch', 'urdf', 'config'])
+def test_every_shared_file_is_installed(setup: Any, folder: str) -> None:
+    installed = {
+        name for target, names in setup.data_files for name in names if target.startswith('share/ik_node/')
+    }
+    present = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / folder).rglob('*')
+        if path.is_file() and '__pycache__' not in path.parts
+    }
+    assert present, f'{folder}/ is empty'
+    assert present <= installed
+
+
+def test_every_console_script_starts_a_main() -> None:
+    pytest.importorskip('rclpy')
+    pytest.importorskip('viser')
+    importlib.invalidate_caches()
+    source = (ROOT / 'setup.py').read_text(encoding='utf-8')
+    scripts = re.findall(r"'(\w+) = ([\w.]+):(\w+)'", source)
+    assert {'ik_node', 'ik_viewer', 'ik_goals', 'ik_demo'} <= {name for name, _, _ in scripts}
+    for _, module, function in scripts:
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_ros_finds_the_scripts_and_the_marker(setup: Any) -> None:
+    setup.parse_config_files()
+    assert setup.get_option_dict('install')['install_scripts'][1] == '$base/lib/ik_node'
+    assert setup.get_option_dict('develop')['script_dir'][1] == '$base/lib/ik_node'
+    targets = dict(setup.data_files)
+    assert targets['share/ament_index/resource_index/packages'] == ['resource/ik_node']
+    assert (ROOT / 'resource' / 'ik_node').exists()

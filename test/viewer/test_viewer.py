@@ -1,0 +1,490 @@
+"""The viewer, as a browser and a robot see it, and the shapes that it draws."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import trimesh
+import viser
+from conftest import shared_names, shared_path
+from page import Page
+from rclpy.node import Node
+from std_srvs.srv import Trigger
+from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
+
+from ik_node.model.arm import Arm
+from ik_node.model.urdf import read_urdf
+from ik_node.tracks.curves import TRACKS
+from ik_node.viewer.panel import LABELS
+from ik_node.viewer.server import start_server, stop_server
+from ik_node.viewer.trail import Trail
+from ik_node.viewer.visuals import Drawing, draw, find_mesh
+
+DOMAIN = 60 + os.getpid() % 10
+Q = dict(zip(SEED_JOINTS, (0.3, -0.4, 0.9, -0.5, 0.7), strict=True))
+
+TURNER = """<robot name="turner"><link name="floor"/><link name="a/b"/><link name="c d"/>
+<joint name="turn" type="continuous"><parent link="floor"/><child link="a/b"/><axis xyz="0 0 1"/>
+<origin xyz="0 0 0.3"/></joint>
+<joint name="slide" type="prismatic"><parent link="a/b"/><child link="c d"/><axis xyz="1 0 0"/>
+<origin xyz="0.2 0 0"/><limit lower="0.05" upper="0.25" velocity="1" effort="1"/></joint></robot>"""
+
+
+def turned(angle: float, *position: float) -> np.ndarray:
+    T = trimesh.transformations.rotation_matrix(angle, (1.0, 2.0, -1.0))
+    T[:3, 3] = position
+    return T
+
+
+# The viewer as a process
+
+
+@pytest.fixture(scope='module')
+def running() -> Iterator[tuple[Process, RobotSide]]:
+    with viewer(DOMAIN) as both:
+        yield both
+
+
+@pytest.fixture
+def robot(running: tuple[Process, RobotSide]) -> RobotSide:
+    """The robot's side; nothing is shown yet."""
+    robot = running[1]
+    robot.describe('<robot name="none"/>')
+    robot.goals.clear()
+    robot.joint_goals.clear()
+    return robot
+
+
+@pytest.fixture
+def page(running: tuple[Process, RobotSide]) -> Iterator[Page]:
+    page = Page(running[0].port())
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def seed(robot: RobotSide, page: Page) -> Arm:
+    """The seed arm is shown at Q, with its gizmo."""
+    page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
+    robot.describe(SEED_ARM)
+    page.wait(lambda: page.labels() and 'joint_states' in page.text(), 'the seed arm')
+    robot.move(**Q)
+    page.wait(lambda: page.nodes['/base/goal']['visible'], 'the gizmo')
+    page.wait(lambda: slider(page, 'joint1 [°]') == round(math.degrees(Q['joint1']), 1), 'the sliders')
+    return Arm.from_urdf(SEED_ARM)
+
+
+def slider(page: Page, label: str) -> float:
+    return page.control(label)['value']
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.allclose(a, b, atol=1e-6)
+
+
+def test_every_link_is_shown_where_the_joints_put_it(robot: RobotSide, page: Page, seed: Arm) -> None:
+    drawing = draw(SEED_ARM, seed.robot, seed.tip_link)
+    links = list(dict.fromkeys(shape.link for shape in drawing.shapes))
+    assert len(links) >= 5
+    for values in (Q, {name: -0.5 * value for name, value in Q.items()}):
+        robot.move(**values)
+        for index, link in enumerate(links):
+            wanted = seed.robot.link_pose(link, values)
+            page.wait(lambda i=index, T=wanted: same(page.pose(f'/link{i}'), T), f'{link} in its place')
+        page.wait(lambda v=values: same(page.pose('/tip'), seed.robot.link_pose('tool0', v)), 'the tool')
+    assert len([name for name in page.nodes if name.startswith('/link') and name.count('/') == 2]) == len(
+        drawing.shapes
+    )
+
+
+def test_the_gizmo_waits_at_the_tool_and_follows_it(robot: RobotSide, page: Page, seed: Arm) -> None:
+    page.wait(lambda: same(page.pose('/base/goal'), seed.robot.link_pose('tool0', Q)), 'the gizmo')
+    robot.move(joint1=-1.0)
+    moved = seed.robot.link_pose('tool0', {**Q, 'joint1': -1.0})
+    page.wait(lambda: same(page.pose('/base/goal'), moved), 'the gizmo to come along')
+
+
+def test_the_tool_leaves_a_trail() -> None:
+    server = start_server('127.0.0.1', 0)
+    try:
+        trail = Trail(server, np.zeros(3), 0.01, (0, 0, 0))
+        for step in range(3):
+            trail.extend(np.array([0.1 * (step + 1), 0.0, 0.0]))
+        beads = server.scene.get_handle_by_name('/trail')
+        assert isinstance(beads, viser.BatchedMeshHandle)
+        assert np.allclose(beads.batched_positions[:4, 0], (0.3, 0.2, 0.1, 0.0))
+        assert not beads.batched_positions[4:].any()
+    finally:
+        stop_server(server)
+
+
+def test_a_drag_publishes_the_goal(robot: RobotSide, page: Page, seed: Arm) -> None:
+    wanted = turned(0.8, 0.3, -0.2, 0.4)
+    page.drag(wanted)
+    robot.wait(lambda: robot.goals and same(robot.goal(), wanted), 'the goal')
+    header = robot.goals[-1].header
+    assert header.frame_id == seed.base_link
+    assert abs(robot.node.get_clock().now().nanoseconds * 1e-9 - header.stamp.sec) < 30.0
+    robot.move(joint1=0.4)  # the arm sets off, but the gizmo stays with the goal
+    page.wait(lambda: same(page.pose('/tip'), seed.robot.link_pose('tool0', {**Q, 'joint1': 0.4})), 'the arm')
+    again = Page(page.port)  # as after a reload, or in another browser
+    try:
+        again.wait(lambda: same(again.pose('/base/goal'), wanted), 'the gizmo in another browser')
+    finally:
+        again.close()
+
+
+def test_goals_of_others_move_the_gizmo(robot: RobotSide, page: Page, seed: Arm) -> None:
+    wanted = turned(-0.6, 0.2, 0.2, 0.3)
+    robot.want(wanted)
+    page.wait(lambda: same(page.pose('/base/goal'), wanted), 'the gizmo')
+    assert page.nodes['/base/goal/axis']['visible']
+    robot.want(wanted, frame='link3')
+    other = seed.robot.link_pose('link3', Q) @ wanted
+    page.wait(lambda: same(page.pose('/base/goal'), other), 'the gizmo, in the base frame')
+    robot.ask(joint1=0.5)  # a goal in joint values ends it, and the gizmo goes back to the tool
+    page.wait(
+        lambda: same(page.pose('/base/goal'), seed.robot.link_pose('tool0', Q)), 'the gizmo at the tool'
+    )
+    robot.want(np.eye(4), frame='unheard_of')
+    robot.want_point((0.1, 0.2, 0.3))
+    page.wait(lambda: not page.nodes['/base/goal/axis']['visible'], 'a goal without direction')
+    assert np.allclose(page.nodes['/base/goal']['position'], (0.1, 0.2, 0.3))
+    assert not robot.goals, 'the viewer repeated the goal of another'
+
+
+@pytest.mark.usefixtures('seed')
+def test_a_held_gizmo_is_not_moved_until_released(robot: RobotSide, page: Page) -> None:
+    mine, other = turned(0.1, 0.3, 0.0, 0.4), turned(0.2, -0.3, 0.0, 0.4)
+    page.drag(mine, release=False)
+    robot.wait(lambda: robot.goals, 'the goal')
+    watcher = Page(page.port)
+    robot.want(other)
+    robot.report('solved: fine', status='solved')
+    page.wait(lambda: 'Solved' in page.text(), 'a frame after the goal of another')
+    assert same(watcher.pose('/base/goal'), mine)
+    page.close()  # a browser that goes away lets go
+
+    def asked_again() -> bool:
+        robot.want(other)
+        return same(watcher.pose('/base/goal'), other)
+
+    watcher.wait(asked_again, 'the gizmo to move')
+    watcher.close()
+
+
+def test_sliders_publish_only_what_a_user_moves(robot: RobotSide, page: Page, seed: Arm) -> None:
+    for step in range(20):
+        robot.move(**{**Q, 'joint2': -0.4 + 0.02 * step})
+        time.sleep(0.02)
+    page.wait(lambda: slider(page, 'joint2 [°]') == round(math.degrees(-0.02), 1), 'the slider')
+    assert not robot.joint_goals
+    page.choose('joint4 [°]', 30.0)
+    robot.wait(lambda: robot.joint_goals, 'the joint goal')
+    sent = dict(zip(robot.joint_goals[-1].name, robot.joint_goals[-1].position, strict=True))
+    assert sent == pytest.approx({**Q, 'joint2': -0.02, 'joint4': math.radians(30.0)}, abs=1e-12)
+    page.choose('joint1 [°]', -45.0)  # while the arm has not moved yet: both targets stand
+    robot.wait(lambda: len(robot.joint_goals) == 2, 'the second joint goal')
+    both = {**sent, 'joint1': math.radians(-45.0)}
+    assert dict(zip(robot.joint_goals[-1].name, robot.joint_goals[-1].position, strict=True)) == both
+    robot.move(**both)
+    page.wait(lambda: same(page.pose('/base/goal'), seed.robot.link_pose('tool0', both)), 'the gizmo')
+    page.wait(lambda: slider(page, 'joint4 [°]') == 30.0, 'the sliders')
+
+
+@pytest.mark.usefixtures('seed')
+def test_sliders_rest_while_a_goal_is_followed(robot: RobotSide, page: Page) -> None:
+    wanted = turned(0.3, 0.3, 0.1, 0.4)
+    end = time.monotonic() + 60.0
+    while not page.control('joint3 [°]')['disabled'] and time.monotonic() < end:
+        robot.want(wanted)
+        time.sleep(0.02)
+    assert page.control('joint3 [°]')['disabled']
+    page.wait(lambda: not page.control('joint3 [°]')['disabled'], 'the end of the motion')
+    page.drag(wanted)
+    robot.wait(lambda: robot.goals, 'the goal')
+    page.choose('joint3 [°]', 12.0)  # from a browser that does not know yet
+    robot.report('solved: fine', status='solved')
+    page.wait(lambda: 'Solved' in page.text(), 'a frame')
+    page.wait(lambda: slider(page, 'joint3 [°]') == round(math.degrees(Q['joint3']), 1), 'the slider')
+    assert not robot.joint_goals
+
+
+def test_endless_and_sliding_joints(robot: RobotSide, page: Page) -> None:
+    page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
+    robot.describe(TURNER)
+    page.wait(lambda: page.labels() == ['turn [°]', 'slide [mm]'], 'the sliders')
+    robot.move(turn=4 * math.pi + 3.0, slide=0.1)
+    page.wait(lambda: slider(page, 'turn [°]') == round(math.degrees(3.0), 1), 'less than one turn')
+    page.wait(lambda: slider(page, 'slide [mm]') == 100.0, 'millimetres')
+    control = page.control('slide [mm]')
+    assert (control['min'], control['max']) == (50.0, 250.0)
+    page.choose('turn [°]', -170.0)  # 18 degrees on, not most of a turn back
+    robot.wait(lambda: robot.joint_goals, 'the joint goal')
+    goal = dict(zip(robot.joint_goals[-1].name, robot.joint_goals[-1].position, strict=True))
+    assert goal == pytest.approx({'turn': 6 * math.pi - math.radians(170.0), 'slide': 0.1})
+
+
+@pytest.mark.usefixtures('seed')
+def test_status_is_said_in_words(robot: RobotSide, page: Page) -> None:
+    robot.report(
+        'unreachable: out of reach by <0.3> m; the arm goes as near as it can',
+        status='unreachable',
+        position_error=0.0123,
+        direction_error=math.radians(12.0),
+        reason='out of reach by <0.3> m',
+    )
+    page.wait(lambda: 'Unreachable' in page.text(), 'the status')
+    for words in ('12.3 mm', '12.0°', 'Out of reach by &lt;0.3&gt; m; the arm goes', '5 effective DoF'):
+        assert words in page.text()
+    robot.report('goal_pose refused: no', status='refused', position_error=math.nan, direction_error=math.nan)
+    page.wait(lambda: 'Refused' in page.text(), 'the refusal')
+    assert 'error' not in page.text()
+
+
+@pytest.mark.usefixtures('seed')
+def test_a_new_robot_replaces_the_scene(robot: RobotSide, page: Page) -> None:
+    before = set(page.nodes)
+    robot.describe(SEED_ARM)  # the same again, as after a restart of the publisher: nothing happens
+    robot.report('solved: fine', status='solved')
+    page.wait(lambda: 'Solved' in page.text(), 'a frame')
+    assert set(page.nodes) == before
+    robot.describe(TURNER)
+    page.wait(lambda: page.labels() == ['turn [°]', 'slide [mm]'], 'the other sliders')
+    assert not any(name.startswith('/link5') for name in page.nodes)
+    robot.describe(SEED_ARM.replace('type="revolute"', 'type="rotary"'))
+    page.wait(lambda: 'rotary' in page.text() and not page.labels(), 'the reason in words')
+    assert not any(name.startswith('/link') for name in page.nodes)
+    robot.move(turn=1.0)
+    robot.describe(SEED_ARM)
+    page.wait(lambda: len(page.labels()) == 5, 'the seed arm again')
+
+
+def test_strange_joint_states_do_no_harm(robot: RobotSide, page: Page, seed: Arm) -> None:
+    robot.move(joint1=math.nan, joint2=math.inf, nobody=1.0)
+    robot._joints.publish(type(robot._joints.msg_type())(name=['joint1', 'joint2'], position=[0.1]))
+    page.wait(lambda: same(page.pose('/tip'), seed.robot.link_pose('tool0', {**Q, 'joint1': 0.1})), 'the arm')
+
+
+@pytest.mark.usefixtures('seed')
+def test_tracks_are_chosen_by_name(robot: RobotSide, page: Page) -> None:
+    assert set(LABELS) == {'none', *TRACKS}
+    page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
+    goals = Process('ik_goals', DOMAIN, '--ros-args', '-p', 'track:=spiral')
+    try:
+        page.wait(lambda: page.control('Target track')['value'] == 'spiral', 'the track of the publisher')
+        assert not page.control('Target track')['disabled']
+        page.choose('Target track', 'figure eight')
+        page.wait(lambda: 'track: figure_eight' in goals.said, 'the track')
+        robot.wait(lambda: robot.move(**Q) or robot.goals, 'its goals, once there is an arm')
+        page.wait(lambda: same(page.pose('/base/goal'), robot.goal()), 'the gizmo to travel along')
+        mine = turned(0.1, 0.3, 0.1, 0.3)
+        page.drag(turned(0.1, 0.3, 0.1, 0.31), release=False)
+        page.wait(lambda: 'track: none' in goals.said, 'the end of the track')
+        page.drag(mine)  # a hand goes on dragging; goals that were on their way by then do not count
+        robot.wait(lambda: same(robot.goal(), mine), 'the goal')
+        page.wait(lambda: page.control('Target track')['value'] == 'none', 'the choice')
+        page.choose('Target track', 'line')
+        page.wait(lambda: 'track: line' in goals.said, 'another track')
+        page.choose('Arm', 'Stop')
+        page.wait(lambda: goals.said.count('track: none') == 2, 'the end of the track')
+    finally:
+        assert goals.end() == 0
+    page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
+
+
+@pytest.mark.usefixtures('seed')
+def test_buttons_call_the_services(robot: RobotSide, page: Page) -> None:
+    called: list[str] = []
+    solver = Node('ik_node', context=robot.context)
+    try:
+        for name in ('home', 'stop'):
+
+            def answer(_: Trigger.Request, response: Trigger.Response, name: str = name) -> Trigger.Response:
+                called.append(name)
+                return response
+
+            solver.create_service(Trigger, f'~/{name}', answer)
+        robot.add(solver)
+        for name in ('Home', 'Stop'):
+
+            def pressed(name: str = name) -> bool:
+                page.choose('Arm', name)
+                time.sleep(0.1)
+                return name.lower() in called
+
+            page.wait(pressed, f'the service of {name}')
+    finally:
+        solver.destroy_node()
+
+
+def test_a_status_from_before_the_arm_is_shown_with_it(robot: RobotSide, page: Page) -> None:
+    page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
+    robot.report('unreachable: too far', status='unreachable')
+    time.sleep(0.5)  # the status may overtake the arm, and should
+    robot.describe(SEED_ARM)
+    page.wait(lambda: 'Too far' in page.text(), 'the status')
+    robot.move(**Q)
+    page.wait(lambda: page.nodes['/base/goal']['visible'], 'the gizmo')
+    assert 'Too far' in page.text()
+
+
+@pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_without_a_traceback(how: signal.Signals) -> None:
+    process = Process('ik_viewer', DOMAIN + 10, '--ros-args', '-p', 'port:=0')
+    page = Page(process.port())
+    page.wait(lambda: 'robot_description' in page.text(), 'the page')
+    assert process.end(how) == 0
+    assert 'Traceback' not in process.said
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ('parameter', 'words'),
+    [
+        ('port:={taken}', 'already in use'),
+        ('host:=no.such.host.invalid', 'no.such.host.invalid'),
+        ('port:=70000', 'port'),
+        ('tool_axis:=[0.0,0.0,2.0]', 'tool_axis'),
+    ],
+)
+def test_it_says_why_it_cannot_start(parameter: str, words: str) -> None:
+    with socket.create_server(('127.0.0.1', 0)) as taken:
+        given = parameter.format(taken=taken.getsockname()[1])
+        process = Process('ik_viewer', DOMAIN + 10, '--ros-args', '-p', given)
+        assert process.wait() == 1
+    assert words in process.said
+    assert 'Traceback' not in process.said
+
+
+# Shapes
+
+
+def kinds(drawing: Drawing, link: str) -> list[str]:
+    return [shape.kind for shape in drawing.shapes if shape.link == link]
+
+
+def visual(geometry: str, material: str = '', origin: str = '') -> str:
+    return f'<visual>{origin}<geometry>{geometry}</geometry>{material}</visual>'
+
+
+def two_links(first: str, second: str = '') -> str:
+    return (
+        f'<robot name="two"><material name="sky"><color rgba="0 0.5 1 1"/></material>'
+        f'<link name="a">{first}</link><link name="b">{second}</link>'
+        '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><origin xyz="0 0 0.5"/>'
+        '<axis xyz="0 1 0"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint></robot>'
+    )
+
+
+def drawn(text: str, mesh_path: str = '') -> Drawing:
+    return draw(text, read_urdf(text), 'b', mesh_path)
+
+
+@pytest.mark.parametrize('name', shared_names('arms'))
+def test_every_real_arm_is_visible(name: str, arms_index: dict[str, Any]) -> None:
+    text = shared_path('arms', name).read_text()
+    robot = read_urdf(text)
+    tip = arms_index[Path(name).stem]['tips'][0]['tip_link']
+    drawing = draw(text, robot, tip)
+    poses = {link: robot.link_pose(link, {}) for link in robot.links}
+    places = np.array([(poses[shape.link] @ shape.pose)[:3, 3] for shape in drawing.shapes])
+    assert len(places) >= 5
+    assert np.ptp(places, axis=0).max() > 0.2 * drawing.extent
+
+
+def test_primitives_keep_size_place_and_colour() -> None:
+    origin = '<origin xyz="1 2 3" rpy="0 0 1.5707963267948966"/>'
+    text = two_links(
+        visual('<box size="0.1 0.2 0.3"/>', '<material name="sky"/>', origin)
+        + visual(
+            '<cylinder radius="0.1" length="0.4"/>', '<material name="x"><color rgba="1 0 0 1"/></material>'
+        ),
+        visual('<sphere radius="0.2"/>'),
+    )
+    box, cylinder, sphere = drawn(text).shapes
+    assert (box.kind, box.size, box.colour, box.link) == ('box', (0.1, 0.2, 0.3), (0, 128, 255), 'a')
+    assert np.allclose(box.pose @ (1.0, 0.0, 0.0, 1.0), (1.0, 3.0, 3.0, 1.0))
+    assert (cylinder.kind, cylinder.size, cylinder.colour) == ('cylinder', (0.1, 0.4), (255, 0, 0))
+    assert (sphere.kind, sphere.size, sphere.link) == ('sphere', (0.2,), 'b')
+
+
+def test_meshes_are_found_scaled_and_coloured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    share = tmp_path / 'prefix' / 'share' / 'some_arm'
+    (share / 'meshes').mkdir(parents=True)
+    trimesh.creation.box((1.0, 2.0, 3.0)).export(share / 'meshes' / 'body.stl')
+    index = tmp_path / 'prefix' / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True)
+    (index / 'some_arm').touch()
+    mesh = '<mesh filename="package://some_arm/meshes/body.stl" scale="0.1 0.1 0.01"/>'
+    text = two_links(visual(mesh, '<material name="sky"/>'))
+    missing = drawn(text)
+    assert 'some_arm' in missing.warnings[0]
+    assert kinds(missing, 'a') == ['cylinder', 'cylinder'], 'a stick and the mark of the joint'
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path / 'prefix'))
+    (shape,) = drawn(text).shapes
+    assert shape.mesh is not None
+    assert np.allclose(shape.mesh.extents, (0.1, 0.2, 0.03))
+    assert shape.colour == (0, 128, 255)
+    assert not shape.has_own_colours
+    monkeypatch.delenv('AMENT_PREFIX_PATH')
+    assert find_mesh('package://some_arm/meshes/body.stl', str(share)).samefile(share / 'meshes/body.stl')
+    assert find_mesh('package://some_arm/meshes/body.stl', str(share.parent)).is_file()
+    assert find_mesh(f'file://{share}/meshes/body.stl').is_file()
+    assert find_mesh('meshes/body.stl', str(share)).is_file()
+    spaced = tmp_path / 'a part.stl'
+    spaced.touch()
+    assert find_mesh(spaced.as_uri()) == spaced
+    assert find_mesh(str(spaced)) == spaced
+    (share / 'urdf').mkdir()
+    assert find_mesh('package://some_arm/meshes/body.stl', str(share / 'urdf')).is_file()
+    with pytest.raises(FileNotFoundError, match='http'):
+        find_mesh('http://localhost/body.stl', str(share))
+
+
+def test_missing_meshes_are_told_in_one_line() -> None:
+    parts = [visual(f'<mesh filename="package://some_arm/{name}.stl"/>') for name in ('body', 'hand', 'jaw')]
+    (said,) = drawn(two_links(''.join(parts))).warnings
+    assert said.startswith('meshes not found: 3, the first is "package://some_arm/body.stl"')
+
+
+def test_a_mesh_with_its_own_colours_keeps_them(tmp_path: Path) -> None:
+    box = trimesh.creation.box()
+    box.visual.face_colors = [10, 20, 30, 255]
+    box.export(tmp_path / 'box.ply')
+    mesh = f'<mesh filename="file://{tmp_path}/box.ply"/>'
+    (own,) = drawn(two_links(visual(mesh))).shapes
+    assert own.has_own_colours
+    (painted,) = drawn(two_links(visual(mesh, '<material name="sky"/>'))).shapes
+    assert (painted.has_own_colours, painted.colour) == (False, (0, 128, 255))
+
+
+def test_a_mesh_in_centimetres_is_shown_in_metres(tmp_path: Path) -> None:
+    text = trimesh.exchange.dae.export_collada(trimesh.creation.box((10.0, 20.0, 30.0))).decode()
+    (tmp_path / 'box.dae').write_text(text.replace('</asset>', '<unit meter="0.01" name="cm"/></asset>'))
+    (shape,) = drawn(two_links(visual(f'<mesh filename="file://{tmp_path}/box.dae"/>'))).shapes
+    assert shape.mesh is not None
+    assert np.allclose(shape.mesh.extents, (0.1, 0.2, 0.3))
+
+
+def test_a_broken_mesh_costs_only_itself(tmp_path: Path) -> None:
+    (tmp_path / 'broken.stl').write_bytes(b'solid nonsense\x00\xff')
+    (tmp_path / 'broken.dae').write_text('<COLLADA><')
+    text = two_links(
+        visual(f'<mesh filename="{tmp_path}/broken.stl"/>')
+        + visual(f'<mesh filename="{tmp_path}/broken.dae"/>'),
+        visual('<sphere radius="0.2"/>'),
+    )
+    drawing = drawn(text)
+    assert len(drawing.warnings) >= 1
+    assert set(kinds(drawing, 'a')) == {'cylinder'}
+    assert kinds(drawing, 'b') == ['sphere']
