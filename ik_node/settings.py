@@ -57,6 +57,8 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
             raise _refusal(field, f'a number from {about["low"]:g} to {about["high"]:g}', value)
         return float(value)
     if isinstance(field.default, str):
+        if isinstance(value, bool) and {'true', 'false'} <= set(about['choices']):
+            value = str(value).lower()  # YAML reads true and false as truth values
         if not isinstance(value, str):
             raise _refusal(field, 'a text', value)
         if about['choices'] and value not in about['choices']:

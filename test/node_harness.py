@@ -22,6 +22,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
+from small_arm import ARM_JOINTS, PARAMETERS
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
@@ -50,53 +51,6 @@ def new_domain() -> int:
     raise AssertionError('all ROS domains are in use')
 
 
-def link(name: str) -> str:
-    return f'<link name="{name}"/>'
-
-
-def joint(name, kind, parent, child, xyz, axis, lower=-2.5, upper=2.5, extra='') -> str:
-    limit = '' if kind == 'fixed' else f'<limit lower="{lower}" upper="{upper}" velocity="2" effort="1"/>'
-    return (
-        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
-        f'<origin xyz="{xyz}" rpy="0 {1.5707963267948966 if name == "tool" else 0} 0"/>'
-        f'<axis xyz="{axis}"/>{limit}{extra}</joint>'
-    )
-
-
-def arm_urdf(yaw: str = 'revolute', lower: float = -2.5, upper: float = 2.5) -> str:
-    """A yaw-pitch-pitch-roll-pitch arm with a gripper of two fingers, one of which mimics the other."""
-    links = ['world', 'base_link', 'l1', 'l2', 'l3', 'l4', 'l5', 'tool0', 'left', 'right']
-    return (
-        '<robot name="little">'
-        + ''.join(map(link, links))
-        + joint('stand', 'fixed', 'world', 'base_link', '0 0 1', '0 0 1')
-        + joint('yaw', yaw, 'base_link', 'l1', '0 0 0.1', '0 0 1', lower, upper)
-        + joint('shoulder', 'revolute', 'l1', 'l2', '0 0 0.1', '0 1 0')
-        + joint('elbow', 'revolute', 'l2', 'l3', '0.3 0 0', '0 1 0')
-        + joint('roll', 'revolute', 'l3', 'l4', '0.15 0 0', '1 0 0')
-        + joint('wrist', 'revolute', 'l4', 'l5', '0.15 0 0', '0 1 0')
-        + joint('tool', 'fixed', 'l5', 'tool0', '0.1 0 0', '0 0 1')
-        + joint('finger', 'prismatic', 'l5', 'left', '0.1 0.01 0', '0 1 0', 0.0, 0.04)
-        + joint(
-            'other_finger',
-            'prismatic',
-            'l5',
-            'right',
-            '0.1 -0.01 0',
-            '0 1 0',
-            -0.04,
-            0.0,
-            '<mimic joint="finger" multiplier="-1"/>',
-        )
-        + '</robot>'
-    )
-
-
-ARM_JOINTS = ('yaw', 'shoulder', 'elbow', 'roll', 'wrist')
-ALL_JOINTS = (*ARM_JOINTS, 'finger', 'other_finger')
-PARAMETERS = {'base_link': 'base_link', 'tip_link': 'tool0'}
-
-
 class Client:
     """Sends to the node and keeps everything that it says."""
 
@@ -120,7 +74,6 @@ class Client:
                 ('goal_pose', PoseStamped),
                 ('goal_point', PointStamped),
                 ('goal_joints', JointState),
-                ('measured_joint_states', JointState),
             )
         }
         self.description = self.node.create_publisher(
@@ -160,6 +113,10 @@ class Client:
     # Sending
 
     def send(self, topic: str, message: Any) -> None:
+        if (
+            topic not in self._publishers
+        ):  # measured_joint_states: the node waits for them once they are offered
+            self._publishers[topic] = self.node.create_publisher(type(message), topic, 100)
         self._publishers[topic].publish(message)
 
     def now(self) -> Any:
@@ -249,22 +206,31 @@ class Client:
 
 
 @contextmanager
-def running(urdf: str | None, namespace: str = '', **parameters: Any) -> Iterator[Client]:
-    """A node with an arm (None: it waits for a description) and a client of it, in a domain of their own."""
+def running(
+    urdf: str | None,
+    namespace: str = '',
+    ready: bool = True,
+    cli_args: list[str] | None = None,
+    **parameters: Any,
+) -> Iterator[Client]:
+    """A node with an arm (None: it waits for a description) and a client of it, in a domain of their own.
+
+    ready: wait until it publishes joint_states. cli_args: such as remappings.
+    """
     context = rclpy.Context()
     context.init(domain_id=new_domain())
     given = {**PARAMETERS, **parameters}
     if urdf is not None:
         given['robot_description'] = urdf
     overrides = [Parameter(name, value=value) for name, value in given.items()]
-    node = IkNode(context=context, namespace=namespace, parameter_overrides=overrides)
+    node = IkNode(context=context, namespace=namespace, parameter_overrides=overrides, cli_args=cli_args)
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
     thread = threading.Thread(target=executor.spin, daemon=True)
     thread.start()
     client = Client(context, namespace)
     try:
-        if urdf is None:
+        if urdf is None or not ready:
             client.wait_connected()
         else:
             client.wait_ready()

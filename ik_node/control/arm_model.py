@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node.control.motion import JointMotion
+from ik_node.checks import Vector
 from ik_node.control.settings import ArmSettings
-from ik_node.errors import InputError
+from ik_node.errors import InputError, listed
 from ik_node.model.arm import Arm
 from ik_node.model.joints import JointSet
 from ik_node.model.urdf import Robot, read_urdf
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 
-Vector = NDArray[np.float64]
-
 SLACK = 1e-4  # a joint goal may be beyond a limit by this much [rad or m] and is then clipped
 
 
 @dataclass(frozen=True, eq=False)
 class ArmModel:
-    """What one description and the settings give. values (n,) are those of joints.variables.
+    """What one description and the settings give.
 
-    home: (n,) values of ~/home. arm_index: (arm.n,) where the joints of the arm are in joints.variables.
+    joints: all joints of the robot, n variables among them. home: (arm.n,). arm_index: (arm.n,) where the
+    joints of the arm are in joints.variables.
     """
 
     text: str
@@ -46,20 +45,31 @@ class ArmModel:
 
     @staticmethod
     def check(text: str, settings: ArmSettings, before: ArmModel | None = None) -> None:
-        """Raise the IkError that build() would raise, without compiling anything."""
+        """Raise the IkError that build() would raise, without building a solver."""
         _read(text, settings, before)
 
-    def limit(self, motion: JointMotion, settings: ArmSettings) -> None:
-        """Set the limits of motion to those of the robot and the settings."""
-        every = np.ones(self.joints.n)
-        motion.set_limits(
-            settings.speed_scaling * self.joints.velocity,
-            settings.max_acceleration * every,
-            settings.max_jerk * every,
+    def limits_of_motion(self, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings) -> Limits:
+        """Return the limits of the variables at index (k), each (k,)."""
+        prismatic = self.joints.prismatic[index]
+        return Limits(
+            self.joints.lower[index],
+            self.joints.upper[index],
+            settings.speed_scaling * self.joints.velocity[index],
+            np.where(prismatic, settings.max_linear_acceleration, settings.max_acceleration),
+            np.where(prismatic, settings.max_linear_jerk, settings.max_jerk),
         )
 
+    def following_tolerance(self, settings: ArmSettings) -> Vector:
+        """Return how far each joint of the arm (arm.n,) may be from its command."""
+        return np.where(self.arm.prismatic, settings.max_linear_following_error, settings.max_following_error)
+
+    def driven_by(self, variables: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which joints (m,) move with these variables: they and those that mimic them."""
+        alone = np.isin(self.joints.variables, variables).astype(np.float64)
+        return self.joints.expand(np.zeros(self.joints.n), alone)[1] != 0.0
+
     def link_in_base(self, link: str, values: Vector) -> Vector:
-        """Return T_base_link (4, 4) at values (n,)."""
+        """Return T_base_link (4, 4) at the variables' values (n,)."""
         named = self.joints.named(values)
         T_root_base = self.robot.link_pose(self.arm.base_link, named)
         return np.linalg.inv(T_root_base) @ self.robot.link_pose(link, named)
@@ -70,23 +80,38 @@ class ArmModel:
         position = R @ self.arm.tool_point + T_base_tip[:3, 3]
         return Goal(position, R @ self.arm.tool_axis, R @ self.arm.tool_lateral)
 
-    def joint_goal(self, named: Mapping[str, float], others: Vector) -> Vector:
-        """Return (n,): others with the named values in their places; those that mimic are passed over.
+    def joint_targets(self, named: Mapping[str, float]) -> dict[str, float]:
+        """Return the named positions of variables, clipped into their limits; mimic joints are passed over.
 
-        Raises InputError for a value beyond the limits of its joint.
+        Raises InputError for a position beyond the limits of its joint.
         """
-        target = others.copy()
-        for index, name in enumerate(self.joints.variables):
-            if name in named:
-                target[index] = named[name]
-        low, high = self.joints.lower, self.joints.upper
-        beyond = ((target < low - SLACK) | (target > high + SLACK)) & (target != others)
-        for i in np.flatnonzero(beyond):
+        targets = {}
+        for name, value in named.items():
+            if name not in self.joints.variables:
+                continue
+            i = self.joints.variables.index(name)
+            low, high = self.joints.lower[i], self.joints.upper[i]
+            if not low - SLACK <= value <= high + SLACK:
+                raise InputError(
+                    f'joint "{name}" cannot go to {value:.6g}, its limits are {low:.6g} to {high:.6g}'
+                )
+            targets[name] = min(max(value, low), high)
+        if not targets:
             raise InputError(
-                f'joint "{self.joints.variables[i]}" cannot go to {target[i]:.6g}, '
-                f'its limits are {low[i]:.6g} to {high[i]:.6g}'
+                f'none of {listed(named)} can be commanded; joints are {listed(self.joints.variables)}'
             )
-        return np.clip(target, low, high)
+        return targets
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Position [rad or m], velocity, acceleration and jerk limits of some joints, each (k,)."""
+
+    lower: Vector
+    upper: Vector
+    velocity: Vector
+    acceleration: Vector
+    jerk: Vector
 
 
 def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[Robot, JointSet, Arm, Vector]:
@@ -96,14 +121,12 @@ def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[Ro
         robot = read_urdf(text)
         joints = JointSet(robot)
     arm = Arm(robot, **settings.tool())
-    return robot, joints, arm, _home(settings.home, arm, joints)
+    return robot, joints, arm, _home(settings.home, arm)
 
 
-def _home(home: tuple[float, ...], arm: Arm, joints: JointSet) -> Vector:
+def _home(home: tuple[float, ...], arm: Arm) -> Vector:
     if len(home) not in (1, arm.n):
         raise InputError(
             f'parameter home must be one number or {arm.n} ({", ".join(arm.joint_names)}), got {list(home)}'
         )
-    values = joints.rest.copy()
-    values[joints.indices(arm.joint_names)] = home
-    return np.clip(values, joints.lower, joints.upper)
+    return np.clip(np.full(arm.n, home) if len(home) == 1 else np.array(home), arm.lower, arm.upper)

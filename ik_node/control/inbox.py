@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
-from dataclasses import dataclass, field
-from typing import Any
+
+from ik_node.control.requests import Request
 
 KEPT = 16  # requests that may wait: enough to answer every bad one among them, few enough for a flood
-
-
-@dataclass(frozen=True, eq=False)
-class Request:
-    """One message, or the word of a service, and when it came (time.perf_counter)."""
-
-    topic: str
-    message: Any
-    arrival: float = field(default_factory=time.perf_counter)
 
 
 class Inbox:

@@ -112,6 +112,16 @@ class JointMotion:
         return not self._resting
 
     @property
+    def plan(self) -> Trajectory | None:
+        """The plan being followed, from its beginning to rest; None before the first."""
+        return self._plan
+
+    @property
+    def remaining(self) -> float:
+        """Time left of the plan being followed [s]."""
+        return 0.0 if self._plan is None or self._resting else max(0.0, self._plan.duration - self._elapsed)
+
+    @property
     def outside(self) -> NDArray[np.bool_]:
         """Which joints (n,) are outside their position limits."""
         return (self.position < self.lower - ROUNDING) | (self.position > self.upper + ROUNDING)

@@ -48,21 +48,52 @@ class ArmSettings:
         choices=('closest', 'hold'),
     )
     compromise: float = parameter(
-        0.0, 'position error that one radian is worth if not both can be met [m]; 0: position first', low=0.0
+        0.0,
+        'weight of the direction error of unreachable goals [m/rad]; 0: position has strict priority',
+        low=0.0,
     )
     goal_timeout: float = parameter(
-        1.0, 'how far the stamp of a goal may lie in the past or future [s]; a zero stamp is now', low=1e-3
+        1.0,
+        'largest difference between the stamp of a goal and the clock [s]; a zero stamp is always accepted',
+        low=1e-3,
     )
+    output: str = parameter('joint_states', 'where the commands go', read_only=True)
     publish_rate: float = parameter(100.0, 'joint_states per second [Hz]', low=1.0, high=1000.0)
-    speed_scaling: float = parameter(
-        0.5, 'share of the joint speeds that the URDF allows', low=0.001, high=1.0
-    )
+    speed_scaling: float = parameter(0.5, 'fraction of the URDF velocity limits to use', low=0.001, high=1.0)
     max_acceleration: float = parameter(
-        5.0, 'acceleration limit of every joint [rad/s^2, m/s^2]', low=0.01, high=1e4
+        5.0, 'acceleration limit of every revolute joint [rad/s^2]', low=0.01, high=1e4
     )
-    max_jerk: float = parameter(50.0, 'jerk limit of every joint [rad/s^3, m/s^3]', low=0.01, high=1e6)
+    max_jerk: float = parameter(50.0, 'jerk limit of every revolute joint [rad/s^3]', low=0.01, high=1e6)
+    max_linear_acceleration: float = parameter(
+        1.0, 'acceleration limit of every prismatic joint [m/s^2]', low=0.001, high=1e4
+    )
+    max_linear_jerk: float = parameter(
+        10.0, 'jerk limit of every prismatic joint [m/s^3]', low=0.001, high=1e6
+    )
     home: tuple[float, ...] = parameter(
-        (0.0,), 'joint values of ~/home [rad, m], clipped into the limits; a single one stands for all'
+        (0.0,),
+        'joint positions of ~/home [rad, m], clipped into the limits; one value is used for every joint',
+    )
+    wait_for_measured: str = parameter(
+        'auto',
+        'command nothing before every joint of the arm has been measured; auto: as soon as joint_states is '
+        'remapped or anybody publishes measured_joint_states',
+        choices=('auto', 'true', 'false'),
+    )
+    measured_timeout: float = parameter(
+        1.0, 'silence of the measurements after which the arm stops [s]; 0: never', low=0.0, high=3600.0
+    )
+    max_following_error: float = parameter(
+        0.35,
+        'following error of a revolute joint at which the arm stops [rad]',
+        low=1e-3,
+        high=10.0,
+    )
+    max_linear_following_error: float = parameter(
+        0.03, 'following error of a prismatic joint at which the arm stops [m]', low=1e-4, high=10.0
+    )
+    hand_guiding_timeout: float = parameter(
+        60.0, 'time after which hand guiding ends by itself [s]', low=1.0, high=3600.0
     )
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-NANO = 1e-9
+S_PER_NS = 1e-9
 
 
 class Statistics:
@@ -47,7 +47,7 @@ class Statistics:
             ticks, self._ticks = np.array(self._ticks), self._ticks[-1:]
             solve_times, self._solve_times = self._solve_times, []
             latencies, self._latencies = self._latencies, []
-        gaps = np.diff(ticks) * NANO
+        gaps = np.diff(ticks) * S_PER_NS
         values = {f'goals {what}': str(totals.get(what, 0)) for what in ('taken', 'refused', 'superseded')}
         if gaps.size:
             jitter = np.abs(gaps - period)

@@ -18,7 +18,7 @@ from ik_node.errors import InputError, listed
 
 Vector = NDArray[np.float64]
 
-NANO = 1_000_000_000
+NS_PER_S = 1_000_000_000
 
 
 def point_array(point: Point) -> Vector:
@@ -64,13 +64,13 @@ def array_point(values: Vector) -> Point:
 
 def seconds(stamp: Time) -> float:
     """Return the stamp in seconds."""
-    return stamp.sec + stamp.nanosec / NANO
+    return stamp.sec + stamp.nanosec / NS_PER_S
 
 
 def check_stamp(stamp: Time, now: int, timeout: float) -> None:
     """Refuse, by InputError, a stamp further than timeout [s] from now [ns]. A zero stamp means now."""
-    then = stamp.sec * NANO + stamp.nanosec
-    age = (now - then) / NANO
+    then = stamp.sec * NS_PER_S + stamp.nanosec
+    age = (now - then) / NS_PER_S
     if then == 0 or abs(age) <= timeout:
         return
     where = f'{age:.3g} s old' if age > 0.0 else f'{-age:.3g} s in the future'
@@ -78,30 +78,35 @@ def check_stamp(stamp: Time, now: int, timeout: float) -> None:
     raise InputError(f'the stamp is {where}, and goal_timeout allows {timeout:g} s{clocks}')
 
 
-def joint_values(message: JointState, known: Iterable[str], others: bool = False) -> dict[str, float]:
-    """Return position by joint name.
-
-    Raises InputError unless all are known, finite and given once; with others, joints that are not
-    known are passed over.
-    """
-    names, positions = list(message.name), list(message.position)
-    if not names or len(names) != len(positions):
-        raise InputError(f'as many positions as names are needed, got {len(positions)} for {len(names)}')
+def joint_values(message: JointState, known: Iterable[str]) -> dict[str, float]:
+    """Return position by joint name. Raises InputError unless all are known, finite and given once."""
+    values = _by_name(message)
     known = set(known)
-    if others:
-        pairs = [pair for pair in zip(names, positions, strict=True) if pair[0] in known]
-        names, positions = [name for name, _ in pairs], [position for _, position in pairs]
-    unknown = [name for name in names if name not in known]
+    unknown = [name for name in values if name not in known]
     if unknown:
         raise InputError(f'unknown joints: {listed(unknown)}; known are {listed(sorted(known), unknown[0])}')
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise InputError(f'joints that are given twice: {listed(twice)}')
-    values = dict(zip(names, positions, strict=True))
     infinite = [name for name, value in values.items() if not math.isfinite(value)]
     if infinite:
         raise InputError(f'positions that are not finite: {listed(infinite)}')
     return values
+
+
+def measured_values(message: JointState) -> dict[str, float]:
+    """Return measured position by joint name; those that are not finite were not measured.
+
+    Raises InputError for a message that does not give one position for each name.
+    """
+    return {name: value for name, value in _by_name(message).items() if math.isfinite(value)}
+
+
+def _by_name(message: JointState) -> dict[str, float]:
+    names, positions = list(message.name), list(message.position)
+    if not names or len(names) != len(positions):
+        raise InputError(f'one position for each name is needed, got {len(positions)} for {len(names)}')
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f'joints that are given twice: {listed(twice)}')
+    return dict(zip(names, positions, strict=True))
 
 
 def joint_state(stamp: Time, names: Sequence[str], positions: Vector, velocities: Vector) -> JointState:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from visualization_msgs.msg import MarkerArray
 
-from ik_node.control.moving_arm import ArmState
+from ik_node.control.snapshot import Snapshot
 from ik_node.ros.markers import goal_markers, no_markers
 from ik_node.solver.goal import Goal, Status
 
@@ -40,13 +40,13 @@ class Display:
         """Seconds until draw() has something to do; None if that is not known."""
         return max(0.0, self._drawn + PERIOD - time.monotonic()) if self._stale else None
 
-    def draw(self, state: ArmState | None) -> None:
+    def draw(self, state: Snapshot | None) -> None:
         """Draw the goal and the tool as state has it, if it is time to; again and again while it moves."""
         if state is None or self._goal is None or self.wait != 0.0:
             return
         goal, status = self._goal
         arm = state.model.arm
-        position, direction = arm.fk(state.position[state.model.arm_index])
+        position, direction = arm.fk(state.position)
         self._publish(goal_markers(arm.base_link, goal, status, position, direction, arm.reach))
         self._drawn = time.monotonic()
         self._stale = state.moving

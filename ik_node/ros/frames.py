@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.time import Time
+from std_msgs.msg import Header
 
 from ik_node.control.arm_model import ArmModel
 from ik_node.errors import InputError, listed
@@ -17,6 +18,7 @@ from ik_node.ros.conversions import pose_matrix
 
 Vector = NDArray[np.float64]
 
+STAMP_WAIT = 0.1  # seconds that the frame of a fresh stamp may be late; a zero stamp takes the newest
 FIRST_WAIT = 1.0  # seconds that tf2 may take for its first answer: it has to hear of the frames first
 
 
@@ -29,22 +31,26 @@ class Frames:
         self._buffer: Any = None
         self._listener: Any = None
 
-    def in_base(self, frame: str, model: ArmModel, values: Vector) -> Vector:
-        """Return T_base_frame (4, 4) with the joints at values (n,).
+    def in_base(self, header: Header, model: ArmModel, values: Vector) -> Vector:
+        """Return T_base_frame (4, 4) for header, with the joints at values (n,); the stamp counts in tf2.
 
         Raises InputError, with the reason, for an empty or unknown frame.
         """
+        frame = header.frame_id
         if not frame:
             raise InputError(f'header.frame_id is empty; use {model.arm.base_link}, the base link')
         if frame == model.arm.base_link:
             return np.eye(4)
         if frame in model.robot.links:
             return model.link_in_base(frame, values)
-        return self._by_tf2(frame, model)
+        return self._by_tf2(header, model)
 
-    def _by_tf2(self, frame: str, model: ArmModel) -> Vector:
-        unknown = f'frame "{frame}" is no link of {model.robot.name}: {listed(model.robot.links, frame)}'
-        wait = 0.0
+    def _by_tf2(self, header: Header, model: ArmModel) -> Vector:
+        frame = header.frame_id
+        unknown = (
+            f'frame "{frame}" is not a link of robot "{model.robot.name}": {listed(model.robot.links, frame)}'
+        )
+        wait = STAMP_WAIT
         if self._buffer is None:
             try:
                 import tf2_ros
@@ -56,7 +62,7 @@ class Frames:
             wait = FIRST_WAIT
         try:
             found = self._buffer.lookup_transform(
-                model.arm.base_link, frame, Time(), timeout=Duration(seconds=wait)
+                model.arm.base_link, frame, Time.from_msg(header.stamp), timeout=Duration(seconds=wait)
             ).transform
         except self._tf2.TransformException as error:
             raise InputError(f'{unknown}; and tf2 says: {error}') from None

@@ -12,7 +12,7 @@ from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 from sensor_msgs.msg import JointState
 
-from ik_node.ros.conversions import NANO, matrix_pose
+from ik_node.ros.conversions import NS_PER_S, matrix_pose
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.qos import MEASURED, NEWEST
 from ik_node.ros.run import ClosableNode, run
@@ -28,21 +28,18 @@ class GoalsNode(ClosableNode):
         self._goals = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
         self._settings = declare(self, TrackSettings)
         self._timer: Timer | None = None
+        self._track: Track | None = None
         self._armed = False  # there is an arm
         self._joint_states: Subscription | None = self.create_subscription(
             JointState, 'joint_states', self._hear, MEASURED
         )
         self.get_logger().info('waiting for joint_states')
         self._apply(self._settings)
-        on_change(self, lambda: self._settings, self._apply)
+        on_change(self, lambda: self._settings, track_of, self._apply)
 
     def _apply(self, settings: TrackSettings) -> None:
         """Travel as settings say, from the start of the track on."""
-        self._track = None
-        if settings.track != NO_TRACK:
-            self._track = Track(
-                settings.track, settings.centre, settings.size, settings.speed, settings.direction
-            )
+        self._track = track_of(settings)
         if self._timer is None or settings.goal_rate != self._settings.goal_rate:
             if self._timer is not None:
                 self.destroy_timer(self._timer)
@@ -64,13 +61,20 @@ class GoalsNode(ClosableNode):
         if self._track is None:
             return
         now = self.get_clock().now()
-        place = self._track.position((now - self._start).nanoseconds / NANO)
+        place = self._track.position((now - self._start).nanoseconds / NS_PER_S)
         settings = self._settings
         T = tip_pose(place, settings.direction, settings.tool_axis, settings.tool_point)
         goal = PoseStamped(pose=matrix_pose(T))
         goal.header.stamp = now.to_msg()
         goal.header.frame_id = settings.frame
         self._goals.publish(goal)
+
+
+def track_of(settings: TrackSettings) -> Track | None:
+    """Return the track of settings, None for a goal that stands still. Raises InputError if it cannot be."""
+    if settings.track == NO_TRACK:
+        return None
+    return Track(settings.track, settings.centre, settings.size, settings.speed, settings.direction)
 
 
 def main() -> int:

@@ -1,64 +1,51 @@
 """ik_node: robot description and goals in, moving joints out.
 
 Callbacks only store. One thread serves goals, since a search may take its time; another moves the joints
-and publishes them at the publish rate.
+and publishes them at the publish rate. What may be commanded is up to the ArmController.
 """
 
 from __future__ import annotations
 
 import gc
-import math
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import PointStamped, PoseStamped
-from numpy.typing import NDArray
-from rclpy.time import Time
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
-from std_srvs.srv import Trigger
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 
 from ik_node.control.arm_model import ArmModel
-from ik_node.control.inbox import Inbox, Request
-from ik_node.control.moving_arm import MovingArm
+from ik_node.control.controller import NO_MODEL, ArmController
+from ik_node.control.inbox import Inbox
+from ik_node.control.report import Level, Report
+from ik_node.control.requests import HomeRequest
 from ik_node.control.settings import ArmSettings
+from ik_node.control.states import READY, State
 from ik_node.control.statistics import Statistics
 from ik_node.errors import IkError, InputError
 from ik_node.model.description import load_description, read_from
-from ik_node.ros.conversions import (
-    NANO,
-    check_stamp,
-    joint_state,
-    joint_values,
-    point_array,
-    pose_matrix,
-)
+from ik_node.ros.conversions import NS_PER_S, measured_values
 from ik_node.ros.display import Display
 from ik_node.ros.frames import Frames
+from ik_node.ros.goal_requests import GOALS, GoalContext, GoalRequest
+from ik_node.ros.measured_watch import MeasuredWatch
+from ik_node.ros.outputs import make_output
 from ik_node.ros.parameters import declare, on_change
-from ik_node.ros.qos import GOALS, LATCHED, MEASURED, REPORTS, STREAM
-from ik_node.ros.reports import (
-    joints_report,
-    refusal_report,
-    report,
-    solution_report,
-    state_report,
-)
+from ik_node.ros.qos import GOAL_QOS, LATCHED, MEASURED, REPORTS, STREAM
+from ik_node.ros.reports import diagnostic, goal_state, status_message
 from ik_node.ros.run import ClosableNode, run
-from ik_node.solver.goal import Goal
+from ik_node.ros.sample_loop import SampleLoop
 
-Vector = NDArray[np.float64]
-
-MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm goes on, it does not catch up by a jump
-SIMULATED_WAIT = 0.001  # seconds between two looks at a simulated clock
-REPEAT = 1.5  # seconds within which the same joint goal again is one of a stream, not a new wish
-WAITING = 'waiting for robot_description'
-PREPARING = 'preparing the solver; the first time on a machine, and after updates, this takes a minute'
+PATIENCE = 2.0  # [s] that a description or a clock may take before its absence is worth a line
+STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
+AFTER_ERROR = 0.1  # [s] of rest after an unforeseen error, so that it cannot spin
 
 
 class IkNode(ClosableNode):
@@ -67,76 +54,105 @@ class IkNode(ClosableNode):
     def __init__(self, **options: Any) -> None:
         super().__init__('ik_node', **options)
         self._settings = declare(self, ArmSettings)
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._started = time.monotonic()
         self._inbox = Inbox()
-        self._frames = Frames(self)
         self._statistics = Statistics()
         self._closing = threading.Event()
-        self._set_off = threading.Event()  # an arm at rest has somewhere to go
+        self._goals = GoalContext(
+            Frames(self), lambda: self.get_clock().now().nanoseconds, lambda: self._settings.goal_timeout
+        )
+        self._text = self._rejected = ''  # of the arm there is or is to be; what was refused without one
+        self._refused = ''  # why the last description was
+        self._last_report: Report | None = None  # on a goal
+        self._state_due = 0.0  # when the next goal_state is (time.monotonic)
 
-        self._arm = MovingArm(self._settings)
-        self._measured: JointState | None = None
-        self._joint_goal: tuple[dict[str, float], float] | None = None  # the last one and when it came
-        self._text = self._rejected = ''  # of the arm there is or is to be; what came to nothing without one
-        self._condition = (DiagnosticStatus.OK, PREPARING)  # what _say() said last
-
-        self._joint_states = self.create_publisher(JointState, 'joint_states', STREAM)
         self._status = self.create_publisher(DiagnosticStatus, '~/status', REPORTS)
+        self._goal_state = self.create_publisher(Float64MultiArray, '~/goal_state', STREAM)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
         self._display = Display(self.create_publisher(MarkerArray, '~/markers', LATCHED).publish)
+        self._controller = ArmController(self._publish_report, [make_output(self._settings.output, self)])
+        self._controller.activate()
+        self._watch = MeasuredWatch(self)
+        self._look_for_measurements()
+        self._loop = SampleLoop(self, lambda: 1.0 / self._settings.publish_rate, self._sample)
         self._start_with_description()
-        for kind, topic in (
-            (PoseStamped, 'goal_pose'),
-            (PointStamped, 'goal_point'),
-            (JointState, 'goal_joints'),
-        ):
-            self.create_subscription(kind, topic, self._store(topic), GOALS)
-        self.create_subscription(JointState, 'measured_joint_states', self._store_measured, MEASURED)
-        self.create_service(Trigger, '~/home', self._go_home)
+        for topic, (message, kind) in GOALS.items():
+            self.create_subscription(message, topic, self._store(topic, kind), GOAL_QOS)
+        self.create_subscription(JointState, 'measured_joint_states', self._on_measured, MEASURED)
+        self.create_service(Trigger, '~/home', self._home)
         self.create_service(Trigger, '~/stop', self._stop)
-        self.create_timer(1.0, self._diagnose)
-        on_change(self, lambda: self._settings, self._apply)
-        self._threads = [
-            threading.Thread(target=loop, daemon=True) for loop in (self._serve_loop, self._publish_loop)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self.create_service(Trigger, '~/resume', self._resume)
+        self.create_service(SetBool, '~/hand_guide', self._hand_guide)
+        self.create_timer(1.0, self._diagnose, clock=self._steady)
+        on_change(self, lambda: self._settings, self._check, self._apply)
+        self._server = threading.Thread(target=self._serve_loop, daemon=True)
+        self._server.start()
+        self._loop.start()
 
     def close(self) -> None:
         """End the threads and the node."""
         self._closing.set()
-        self._set_off.set()
         self._inbox.close()
-        for thread in self._threads:
-            thread.join(timeout=2.0)
+        self._loop.close()
+        self._server.join(timeout=2.0)
         self.destroy_node()
         gc.unfreeze()
 
     # Storing
 
-    def _store(self, topic: str) -> Any:
+    def _store(self, topic: str, kind: type[GoalRequest]) -> Callable[[Any], None]:
         def store(message: Any) -> None:
-            self._statistics.count('superseded', self._inbox.put(Request(topic, message)))
+            pushed = self._inbox.put(kind(topic, message, self._goals))
+            self._statistics.count('superseded', pushed)
 
         return store
 
-    def _store_description(self, message: String) -> None:
+    def _describe(self, message: String) -> None:
         self._inbox.put_description(message.data)
 
-    def _store_measured(self, message: JointState) -> None:
-        self._measured = message
+    def _on_measured(self, message: JointState) -> None:
+        try:
+            positions = measured_values(message)
+        except InputError as error:
+            self.get_logger().warning(f'measured_joint_states refused: {error}', throttle_duration_sec=2.0)
+            return
+        self._controller.on_measured(positions, self.get_clock().now().nanoseconds / NS_PER_S)
 
-    def _go_home(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        response.success = self._arm.model is not None
-        response.message = 'going home' if response.success else f'there is no arm: {WAITING}'
+    def _look_for_measurements(self) -> None:
+        self._watch.poll(self._settings.wait_for_measured, time.monotonic())
+        self._controller.expect_measured(self._watch.expected, self._watch.alone)
+
+    # Services
+
+    def _home(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = self._controller.state in READY
+        response.message = 'going home' if response.success else self._controller.condition()[1]
         if response.success:
-            self._inbox.put(Request('home', None))
+            self._inbox.put(HomeRequest())
         return response
 
     def _stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         self._inbox.clear()
-        self._arm.stop()
+        self._controller.stop()
         response.success = True
-        response.message = 'stopping'
+        response.message = 'stopping; call ~/resume to go on'
+        return response
+
+    def _resume(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        return self._answer(response, self._controller.resume)
+
+    def _hand_guide(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        now = self.get_clock().now().nanoseconds / NS_PER_S
+        return self._answer(response, lambda: self._controller.guide(request.data, now))
+
+    def _answer(self, response: Any, act: Callable[[], None]) -> Any:
+        try:
+            act()
+        except InputError as error:
+            response.success, response.message = False, str(error)
+        else:
+            response.success, response.message = True, self._controller.condition()[1]
         return response
 
     # The arm
@@ -146,68 +162,67 @@ class IkNode(ClosableNode):
         text, path = self._settings.robot_description, self._settings.urdf_file
         if text and path:
             raise InputError('give robot_description or urdf_file, not both')
-        if text or path:
-            text = text or load_description(path)
-            with read_from(path):
-                ArmModel.check(text, self._settings)
-            self._inbox.put_description(text)
-            if self._settings.publish_description:
-                self._description = self.create_publisher(String, 'robot_description', LATCHED)
-                self._description.publish(String(data=text))
+        if not text and not path:
+            self.create_subscription(String, 'robot_description', self._describe, LATCHED)
             return
-        self.create_subscription(String, 'robot_description', self._store_description, LATCHED)
-        self._say(DiagnosticStatus.WARN, WAITING, 'waiting')
+        text = text or load_description(path)
+        with read_from(path):
+            ArmModel.check(text, self._settings)
+        self._inbox.put_description(text)
+        if self._settings.publish_description:
+            self._description = self.create_publisher(String, 'robot_description', LATCHED)
+            self._description.publish(String(data=text))
+
+    def _check(self, settings: ArmSettings) -> None:
+        """Raise IkError if the arm cannot have these settings."""
+        if self._text:
+            snapshot = self._controller.snapshot()
+            ArmModel.check(self._text, settings, None if snapshot is None else snapshot.model)
 
     def _apply(self, settings: ArmSettings) -> None:
-        """Take changed settings. Raises IkError, and leaves all as it was, if the arm cannot have them.
-
-        Limits hold from the next sample on. A new solver may have to be compiled, which takes long: it is
-        left to the thread that serves goals, and those after this change wait for it.
-        """
-        if self._text:
-            ArmModel.check(self._text, settings, self._arm.model)
+        """Take changed settings: limits from the next sample on, another solver before the next goal."""
         before, self._settings = self._settings, settings
-        self._arm.limit(settings)
+        self._controller.limit(settings)
         if not settings.same_model(before):
             self._inbox.put_change()
 
     def _prepare(self, description: str | None) -> None:
-        """Become the arm of a new description, or with None the one there is, with the settings of now.
+        """Become the arm of a new description, or with None the one there is with the settings of now.
 
-        If that is impossible, say so and stay the arm before.
+        If that is impossible, report it and stay the arm before.
         """
-        text = description if description is not None else self._text or self._rejected or None
-        try:
-            if text is not None:
-                self._text, self._rejected = text, ''
-                self._adopt(text, described=description is not None)
-        except IkError as error:
-            self._say(DiagnosticStatus.ERROR, f'robot_description refused: {error}', 'refused')
-            model = self._arm.model
-            self._text, self._rejected = ('', text or '') if model is None else (model.text, '')
-
-    def _adopt(self, text: str, described: bool) -> None:
-        """Become the arm of text, after a stop if it is another one. Raises IkError, and stays as it was.
-
-        described: the text has been sent, which means nothing if it is that of the arm there is.
-        """
-        same = (before := self._arm.model) is not None and before.text == text
-        if same and described:
+        snapshot = self._controller.snapshot()
+        before = None if snapshot is None else snapshot.model
+        text = description if description is not None else self._text or self._rejected
+        if not text or (before is not None and before.text == description):
             return
-        self._say(DiagnosticStatus.OK, PREPARING, 'preparing')
-        model = ArmModel.build(text, self._settings, before)
-        if same:
-            self._arm.change(model)
-        else:
-            # What has been loaded is here to stay: later collections need not look at it, for 0.1 s and more.
-            gc.collect()
-            gc.freeze()
-            self._arm.replace(model, wait=lambda: self._closing.wait(0.005))
-            self._joint_goal = None
-            self._display.clear()
-            for warning in model.arm.warnings:
-                self.get_logger().warning(warning)
-        self._say(DiagnosticStatus.OK, model.arm.describe(), 'ready')
+        try:
+            self._text, self._rejected = text, ''
+            model = ArmModel.build(text, self._settings, before)
+            while not self._controller.configure(model, self._settings):
+                if self._closing.wait(0.005):
+                    return
+        except IkError as error:
+            self._refused = f'robot_description refused: {error}'
+            self._text, self._rejected = ('', text) if before is None else (before.text, '')
+            state = self._controller.state
+            self._publish_report(Report(Level.ERROR, self._refused, 'refused', 'refused', state))
+            return
+        self._refused = ''
+        if before is None or before.text != text:
+            self._settle_in(model, replaced=before is not None)
+
+    def _settle_in(self, model: ArmModel, replaced: bool) -> None:
+        """Finish with a new robot: what was asked of the one before is void."""
+        # What has been loaded is here to stay: later collections need not look at it, for 0.1 s and more.
+        gc.collect()
+        gc.freeze()
+        if replaced:
+            self._goals.replaced = time.perf_counter()
+        self._goals.joints = None
+        self._display.clear()
+        for warning in model.arm.warnings:
+            self.get_logger().warning(warning)
 
     # Goals, in a thread of their own
 
@@ -215,183 +230,85 @@ class IkNode(ClosableNode):
         while (taken := self._inbox.take(self._display.wait)) is not None:
             description, changed, requests = taken
             try:
-                if description is not None:
+                if description is not None or changed:
                     self._prepare(description)
-                if changed:
-                    self._prepare(None)
-                self._serve(requests)
-                self._display.draw(self._arm.state)
+                self._statistics.count('superseded', max(0, len(requests) - 1))
+                self._controller.submit(*requests)
+                self._display.draw(self._controller.snapshot())
             except Exception:
                 if self._closing.is_set() or not self.context.ok():
                     return
-                self.get_logger().error(f'please report this: {traceback.format_exc()}')
-
-    def _serve(self, requests: list[Request]) -> None:
-        """Refuse the bad ones among requests (oldest first), and pursue the newest of the others."""
-        newest: tuple[Request, Goal | Vector] | None = None
-        for request in requests:
-            try:
-                wanted = self._wanted(request)
-            except InputError as error:
-                self._refuse(request, str(error))
-                continue
-            if wanted is not None:
-                self._statistics.count('superseded', newest is not None)
-                newest = (request, wanted)
-        if newest is not None:
-            try:
-                self._pursue(*newest)
-            except InputError as error:
-                self._refuse(newest[0], str(error))
-
-    def _wanted(self, request: Request) -> Goal | Vector | None:
-        """Return what a request asks for: a goal, or values (n,) of all variables; None for a repeat.
-
-        Raises InputError, with the reason, for what cannot be asked.
-        """
-        state = self._arm.state
-        if state is None:
-            raise InputError(f'there is no arm: {WAITING}')
-        if request.arrival < state.since:
-            raise InputError('it came before the arm was ready')
-        model = state.model
-        if request.topic == 'home':
-            return model.home
-        message = request.message
-        now = self.get_clock().now().nanoseconds
-        check_stamp(message.header.stamp, now, self._settings.goal_timeout)
-        if request.topic == 'goal_joints':
-            named = joint_values(message, model.joints.names)
-            before, self._joint_goal = self._joint_goal, (named, request.arrival)
-            if before is not None and before[0] == named and request.arrival - before[1] < REPEAT:
-                return None
-            return model.joint_goal(named, state.target)
-        if request.topic == 'goal_point':
-            point = point_array(message.point)
-            T = self._frames.in_base(message.header.frame_id, model, state.position)
-            return Goal(T[:3, :3] @ point + T[:3, 3])
-        pose = pose_matrix(message.pose)
-        return model.pose_goal(self._frames.in_base(message.header.frame_id, model, state.position) @ pose)
-
-    def _pursue(self, request: Request, wanted: Goal | Vector) -> None:
-        state = self._arm.state
-        if state is None:
-            return
-        model, target = state.model, state.target
-        name = self.get_name()
-        held = False
-        if isinstance(wanted, Goal):
-            start = time.perf_counter()
-            solution = model.solver.solve(wanted, state.position[model.arm_index])
-            solve_time = time.perf_counter() - start
-            held = not solution.solved and self._settings.on_unreachable == 'hold'
-            target[model.arm_index] = solution.q
-            said = solution_report(name, request, solution, solve_time, held)
-            self._statistics.solved_in(solve_time)
-            self._display.set(wanted, solution.status)
-        else:
-            target = wanted
-            said = joints_report(name, request)
-            self._display.clear()
-        self._statistics.count('taken')
-        if not held:
-            self._arm.go_to(target, model, request.arrival)
-            if not state.moving:
-                self._set_off.set()
-        self._status.publish(said)
-        if said.level != DiagnosticStatus.OK:
-            self.get_logger().info(said.message, throttle_duration_sec=2.0)
-
-    def _refuse(self, request: Request, reason: str) -> None:
-        self._statistics.count('refused')
-        said = refusal_report(self.get_name(), request, reason)
-        self._status.publish(said)
-        self.get_logger().warning(said.message, throttle_duration_sec=2.0)
+                error = traceback.format_exc()
+                self.get_logger().error(f'please report this: {error}', throttle_duration_sec=10.0)
+                self._closing.wait(AFTER_ERROR)
 
     # Samples, in a thread of their own
 
-    def _publish_loop(self) -> None:
-        last = due = self.get_clock().now().nanoseconds
-        while not self._closing.is_set():
-            period = int(NANO / self._settings.publish_rate)
-            due += period
-            now = self._wait_until(due, last, period)
-            try:
-                self._sample(now, min(max(now - last, 0), MOST_PERIODS * period) / NANO)
-            except Exception:
-                if self._closing.is_set() or not self.context.ok():
-                    return
-                self.get_logger().error(f'please report this: {traceback.format_exc()}')
-            last = now
-            if not due <= now < due + period:  # set off early, or late after a stall: no burst to catch up
-                due = now
-
-    def _wait_until(self, due: int, last: int, period: int) -> int:
-        """Wait for the time due [ns], or half a period after the last sample if an arm at rest is to set off.
-
-        Returns the time then. A clock that goes back ends the wait too.
-        """
-        clock = self.get_clock()
-        simulated = self.get_parameter('use_sim_time').value
-        while True:
-            hurry = self._set_off.is_set()
-            until = min(due, last + period // 2) if hurry else due
-            now = clock.now().nanoseconds
-            if not last <= now < until or self._closing.is_set():
-                self._set_off.clear()
-                return now
-            left = min((until - now) / NANO, SIMULATED_WAIT if simulated else math.inf)
-            if hurry:
-                time.sleep(left)
-            else:
-                self._set_off.wait(left)
-
-    def _sample(self, now: int, dt: float) -> None:
-        """Move for dt [s] and publish where the joints are at time now [ns]."""
-        self._take_measured()
-        sample = self._arm.step(dt)
+    def _sample(self, now: int) -> None:
+        """Publish where the joints are at time now [ns]."""
+        self._look_for_measurements()
+        if self._watch.quiet:
+            return
+        sample = self._controller.tick(now / NS_PER_S)
         if sample is None:
             return
-        if not (np.isfinite(sample.positions).all() and np.isfinite(sample.velocities).all()):
-            self.get_logger().error('joints are not finite: not published', throttle_duration_sec=2.0)
-            return
-        stamp = Time(nanoseconds=now).to_msg()
-        self._joint_states.publish(joint_state(stamp, sample.names, sample.positions, sample.velocities))
         self._statistics.tick(now)
         if sample.arrival is not None:
             self._statistics.moved_after(time.perf_counter() - sample.arrival)
-
-    def _take_measured(self) -> None:
-        """Be where the real joints are, as far as the newest message names joints of this robot."""
-        model = self._arm.model
-        if model is None or self._measured is None:
-            return
-        message, self._measured = self._measured, None
-        try:
-            self._arm.measured(joint_values(message, model.joints.names, others=True))
-        except InputError as error:
-            self.get_logger().warning(f'measured_joint_states refused: {error}', throttle_duration_sec=2.0)
+        if self._controller.state is State.MOVING and time.monotonic() >= self._state_due:
+            self._publish_goal_state()
 
     # Reports
 
-    def _say(self, level: bytes, message: str, word: str) -> None:
-        """Say how the node is: now in the log and ~/status, in /diagnostics until something else is said."""
-        if level == DiagnosticStatus.ERROR:  # rclpy wants one severity a line
-            self.get_logger().error(message)
-        else:
-            self.get_logger().info(message)
-        self._condition = (level, message)
-        self._status.publish(state_report(level, self.get_name(), message, word))
+    def _publish_report(self, report: Report) -> None:
+        """Publish what became of a goal or how the arm is, and log it unless all is well."""
+        if report.request is not None:
+            self._last_report = report
+        if report.phase in ('moving', 'held'):
+            self._statistics.count('taken')
+            self._statistics.solved_in(report.solve_time)
+            if report.goal is None or report.solution is None:
+                self._display.clear()
+            else:
+                self._display.set(report.goal, report.solution.status)
+            self._loop.hurry()
+        elif report.status == 'refused':
+            self._statistics.count('refused')
+        self._status.publish(status_message(self.get_name(), report))
+        self._publish_goal_state()
+        log = self.get_logger()
+        if report.level is Level.ERROR:
+            log.error(report.message, throttle_duration_sec=2.0)
+        elif report.level is Level.WARN:
+            log.warning(report.message, throttle_duration_sec=2.0)
+        elif report.request is None:
+            log.info(report.message)
+
+    def _publish_goal_state(self) -> None:
+        snapshot = self._controller.snapshot()
+        if snapshot is not None:
+            self._state_due = time.monotonic() + STATE_PERIOD
+            self._goal_state.publish(goal_state(self._last_report, snapshot))
 
     def _diagnose(self) -> None:
-        level, message = self._condition
-        if level != DiagnosticStatus.OK:
+        level, message = self._condition()
+        late = time.monotonic() > self._started + PATIENCE
+        if level is not Level.OK and late:
             self.get_logger().info(message, throttle_duration_sec=10.0)
         values = self._statistics.summary(1.0 / self._settings.publish_rate)
-        said = report(level, self.get_fully_qualified_name(), message, values)
-        array = DiagnosticArray(status=[said])
+        values['state'] = self._controller.state.value
+        status = diagnostic(level, self.get_fully_qualified_name(), message, values)
+        array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
+
+    def _condition(self) -> tuple[Level, str]:
+        level, message = self._controller.condition()
+        if message == NO_MODEL and self._refused:
+            return Level.ERROR, self._refused
+        if self.get_parameter('use_sim_time').value and self.get_clock().now().nanoseconds == 0:
+            return Level.WARN, 'use_sim_time is true, but no /clock has been received: nothing moves'
+        return level, message
 
 
 def main() -> int:

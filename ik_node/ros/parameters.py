@@ -65,17 +65,36 @@ def changed(settings: Settings, parameters: Iterable[Parameter]) -> Settings:
     return dataclasses.replace(settings, **{p.name: p.value for p in parameters if p.name in known})
 
 
-def on_change(node: Node, current: Callable[[], Settings], apply: Callable[[Settings], None]) -> None:
-    """Have every change of parameters checked as a whole, then applied; apply may refuse by an IkError."""
+def on_change(
+    node: Node,
+    current: Callable[[], Settings],
+    check: Callable[[Settings], object],
+    apply: Callable[[Settings], None],
+) -> None:
+    """Have every change of parameters checked as a whole, and applied once nobody refuses it.
 
-    def change(parameters: list[Parameter]) -> SetParametersResult:
+    check may refuse by an IkError. Humble has no callback after the change: there it is applied at once.
+    """
+    after_set = getattr(node, 'add_post_set_parameters_callback', None)
+
+    def checked(parameters: list[Parameter]) -> SetParametersResult:
         try:
             before = current()
             after = changed(before, parameters)
             if after != before:
-                apply(after)
+                check(after)
+                if after_set is None:
+                    apply(after)
         except IkError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
 
-    node.add_on_set_parameters_callback(change)
+    def applied(parameters: list[Parameter]) -> None:
+        before = current()
+        after = changed(before, parameters)
+        if after != before:
+            apply(after)
+
+    node.add_on_set_parameters_callback(checked)
+    if after_set is not None:
+        after_set(applied)

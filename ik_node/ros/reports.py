@@ -1,4 +1,4 @@
-"""What ~/status says of a goal: one plain sentence, and the same as data."""
+"""Reports as messages: a sentence and its data as text on ~/status, and numbers on ~/goal_state."""
 
 from __future__ import annotations
 
@@ -7,72 +7,74 @@ from collections.abc import Mapping
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
 
-from ik_node.control.inbox import Request
-from ik_node.solver.goal import Solution
+from ik_node.control.report import Level, Report
+from ik_node.control.snapshot import Snapshot
+
+LEVELS = {
+    Level.OK: DiagnosticStatus.OK,
+    Level.WARN: DiagnosticStatus.WARN,
+    Level.ERROR: DiagnosticStatus.ERROR,
+}
+STATUSES = (
+    '',
+    'solved',
+    'unreachable',
+    'not found',
+    'refused',
+)  # ~/goal_state has their places
+NUMBERS = ('goal', 'state', 'status', 'position_error', 'direction_error', 'distance_left', 'time_left')
 
 
-def report(level: bytes, name: str, message: str, values: Mapping[str, Any]) -> DiagnosticStatus:
+def diagnostic(level: Level, name: str, message: str, values: Mapping[str, Any]) -> DiagnosticStatus:
     """Return a status message; numbers are written so that they can be read back exactly."""
     pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-    return DiagnosticStatus(level=level, name=name, message=message, values=pairs)
+    return DiagnosticStatus(level=LEVELS[level], name=name, message=message, values=pairs)
 
 
-def _goal_report(
-    level: bytes, name: str, message: str, request: Request, word: str, **known: Any
-) -> DiagnosticStatus:
-    """Return the report on a goal; what is not known about it is NaN, zero or empty."""
-    header = getattr(request.message, 'header', None)
+def status_message(name: str, report: Report) -> DiagnosticStatus:
+    """Return a report as text; what is not known is NaN, zero or empty."""
+    solution, request = report.solution, report.request
     values = {
-        'status': word,
-        'position_error': math.nan,
-        'direction_error': math.nan,
-        'reason': '',
-        'restarts': 0,
-        'solve_time': 0.0,
-        'goal_stamp': f'{header.stamp.sec}.{header.stamp.nanosec:09d}' if header else '',
-        'frame': header.frame_id if header else '',
-        'goal': request.topic,
+        'status': report.status,
+        'state': report.phase,
+        'goal_number': report.number,
+        'position_error': math.nan if solution is None else solution.position_error,
+        'direction_error': math.nan if solution is None else solution.direction_error,
+        'reason': _reason(report),
+        'restarts': 0 if solution is None else solution.restarts,
+        'solve_time': report.solve_time,
+        'goal_stamp': '' if request is None else request.stamp,
+        'frame': '' if request is None else request.frame,
+        'goal': '' if request is None else request.source,
     }
-    return report(level, name, message, {**values, **known})
+    return diagnostic(report.level, name, report.message, values)
 
 
-def state_report(level: bytes, name: str, message: str, word: str) -> DiagnosticStatus:
-    """Say how the node is, apart from any goal."""
-    return _goal_report(level, name, message, Request('', None), word)
+def _reason(report: Report) -> str:
+    if report.solution is not None:
+        return str(report.solution.reason or '')
+    refused = report.request is not None and report.status == 'refused'
+    return report.message.split(' refused: ', 1)[-1] if refused else ''
 
 
-def solution_report(
-    name: str, request: Request, solution: Solution, solve_time: float, held: bool
-) -> DiagnosticStatus:
-    """Say how a solve ended, which took solve_time [s], and whether the arm is held back because of it."""
-    reason = solution.reason.sentence if solution.reason else ''
-    if solution.solved:
-        level, message = DiagnosticStatus.OK, 'solved: the tool goes to the goal'
-    else:
-        act = 'the arm does not follow' if held else 'the arm goes as near as it can'
-        level, message = DiagnosticStatus.WARN, f'{solution.status.value}: {reason}; {act}'
-    return _goal_report(
-        level,
-        name,
-        message,
-        request,
-        solution.status.value,
-        position_error=solution.position_error,
-        direction_error=solution.direction_error,
-        reason=reason,
-        restarts=solution.restarts,
-        solve_time=solve_time,
+def goal_state(report: Report | None, arm: Snapshot) -> Float64MultiArray:
+    """Return how far the arm is with the goal of report, None before the first, as numbers named by NUMBERS.
+
+    distance_left: largest joint move still to come [rad or m]. time_left in s.
+    """
+    solution = None if report is None else report.solution
+    status = report.status if report is not None and report.status in STATUSES else ''
+    values = (
+        0 if report is None else report.number,
+        arm.state.code,
+        STATUSES.index(status),
+        math.nan if solution is None else solution.position_error,
+        math.nan if solution is None else solution.direction_error,
+        abs(arm.target - arm.position).max(initial=0.0),
+        arm.remaining,
     )
-
-
-def joints_report(name: str, request: Request) -> DiagnosticStatus:
-    """Say that a goal in joint values is taken."""
-    message = 'solved: the joints go to the values asked for'
-    return _goal_report(DiagnosticStatus.OK, name, message, request, 'solved')
-
-
-def refusal_report(name: str, request: Request, reason: str) -> DiagnosticStatus:
-    """Say that a request was refused, and why."""
-    message = f'{request.topic} refused: {reason}'
-    return _goal_report(DiagnosticStatus.ERROR, name, message, request, 'refused', reason=reason)
+    size = len(values)
+    dimension = MultiArrayDimension(label=','.join(NUMBERS), size=size, stride=size)
+    return Float64MultiArray(layout=MultiArrayLayout(dim=[dimension]), data=[float(v) for v in values])

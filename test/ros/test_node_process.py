@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import rclpy
-from node_harness import Client, arm_urdf
+from node_harness import Client
 from processes import Running
+from small_arm import arm_urdf
 
 READY = 'effective DoF'
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from node_harness import ALL_JOINTS, arm_urdf
+from small_arm import ALL_JOINTS, arm_urdf
 
 from ik_node.model.joints import JointSet
 from ik_node.model.urdf import read_urdf

@@ -1,0 +1,162 @@
+"""ArmJoints: the joints of a robot as commands see them: those of the arm, and others that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ik_node.checks import Vector
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.feedback import Feedback
+from ik_node.control.following import Following
+from ik_node.control.joint_group import JointGroup
+from ik_node.control.outputs import Plan, Sample
+from ik_node.control.settings import ArmSettings
+from ik_node.errors import InputError, listed
+
+HAND_GUIDING_SHARE = 0.25  # of the joint velocities
+
+
+class ArmJoints:
+    """The arm moves as one group; a joint beside it stays where it is until a goal names it.
+
+    arm: the group of the arm. unplaced: its joints whose place is not known.
+    """
+
+    def __init__(self, model: ArmModel, settings: ArmSettings, places: Mapping[str, float]) -> None:
+        """places: where joints are, by name; the others are at home, those beside the arm at rest."""
+        self._model, self._settings = model, settings
+        names = model.arm.joint_names
+        home = dict(zip(names, model.home.tolist(), strict=True))
+        known = {**model.joints.named(model.joints.rest), **home}
+        known.update({name: place for name, place in places.items() if name in known})
+        self.arm = JointGroup(
+            names, model.limits_of_motion(model.arm_index, settings), np.array([known[n] for n in names])
+        )
+        self.unplaced: tuple[str, ...] = names
+        self._others: dict[str, JointGroup] = {}  # by variable: joints beside the arm that were asked for
+        self._resting = {name: known[name] for name in model.joints.variables if name not in names}
+        self._following = Following(model.arm.continuous)
+        self._plan = self.arm.motion.plan  # the last one that was reported
+
+    def take(self, model: ArmModel, settings: ArmSettings) -> None:
+        """Take another model of the same joints, and its limits."""
+        self._model, self._settings = model, settings
+        for group in self._groups:
+            group.limit(self._model.limits_of_motion(model.joints.indices(group.names), settings))
+
+    @property
+    def _groups(self) -> list[JointGroup]:
+        return [self.arm, *self._others.values()]
+
+    @property
+    def moving(self) -> bool:
+        """Whether any joint is on its way."""
+        return any(group.motion.moving for group in self._groups)
+
+    def values(self, feedback: Feedback) -> tuple[Vector, Vector]:
+        """Return position and velocity (n,) of all variables: commanded, else measured, else at rest."""
+        places = dict.fromkeys(self._model.joints.variables, (0.0, 0.0))
+        for name, rest in self._resting.items():
+            measured = feedback.position(name)
+            places[name] = (rest if measured is None else measured, 0.0)
+        for group in self._groups:
+            motion = group.motion
+            pairs = zip(motion.position.tolist(), motion.velocity.tolist(), strict=True)
+            places.update(zip(group.names, pairs, strict=True))
+        values = np.array(list(places.values())).reshape(-1, 2)
+        return values[:, 0], values[:, 1]
+
+    # Where they are
+
+    def place(self, positions: Mapping[str, float]) -> None:
+        """Be at rest where the arm is measured; joints that are not named have no place."""
+        known = {name: positions[name] for name in self.arm.names if name in positions}
+        if known:
+            self.arm.place(known)
+        self.unplaced = tuple(name for name in self.arm.names if name not in known)
+
+    def place_all(self) -> None:
+        """Believe that every joint is where it was sent, or at home."""
+        self.unplaced = ()
+
+    def unplace(self) -> None:
+        """Forget where the joints are."""
+        self.unplaced = self.arm.names
+        self.arm.place({})
+        self._others.clear()
+        self._following.restart()
+
+    # Where they go
+
+    def go_to(self, targets: Mapping[str, float], feedback: Feedback, measured: bool) -> None:
+        """Head for targets by name. Joints beside the arm start where they were measured, else at rest.
+
+        Raises InputError for a joint that has to be measured and was not.
+        """
+        new = [name for name in targets if name in self._resting and name not in self._others]
+        missing = [name for name in new if measured and feedback.position(name) is None]
+        if missing:
+            raise InputError(f'not measured yet: {listed(missing)}')
+        for name in new:
+            found = feedback.position(name)
+            place = self._resting[name] if found is None else found
+            limits = self._model.limits_of_motion(self._model.joints.indices([name]), self._settings)
+            self._others[name] = JointGroup((name,), limits, np.array([place]))
+        for group in self._groups:
+            if not targets.keys().isdisjoint(group.names):
+                group.go_to(targets)
+
+    def brake(self) -> None:
+        """Come to rest as soon as the limits allow."""
+        for group in self._groups:
+            group.motion.stop()
+
+    def guide(self) -> None:
+        """Move slowly from now on."""
+        limits = self._model.limits_of_motion(self._model.arm_index, self._settings)
+        self.arm.limit(limits, HAND_GUIDING_SHARE)
+
+    def follow(self, positions: Mapping[str, float]) -> None:
+        """Head for where the arm is measured."""
+        self.arm.go_to({name: value for name, value in positions.items() if name in self.arm.names})
+
+    def step(self, time: float, dt: float, feedback: Feedback, whole: bool) -> tuple[Sample, str | None]:
+        """Move for dt [s] up to time [s]; return the sample, and why it must not go out, else None.
+
+        whole: the sample shows all joints of the robot, else only those that were ever commanded.
+        """
+        refusal: str | None = None
+        for group in self._groups:
+            refusal = group.step(dt) or refusal
+        self._following.commanded(time, self.arm.motion.position)
+        joints = self._model.joints
+        positions, velocities = joints.expand(*self.values(feedback))
+        rows = np.ones(len(joints.names), dtype=bool) if whole else self._commanded_rows()
+        names = tuple(name for name, row in zip(joints.names, rows, strict=True) if row)
+        return Sample(time, names, positions[rows], velocities[rows]), refusal
+
+    def new_plan(self) -> Plan | None:
+        """Return the plan of the arm if it is another one than at the last call."""
+        plan = self.arm.motion.plan
+        if plan is self._plan:
+            return None
+        self._plan = plan
+        return None if plan is None else Plan(self.arm.names, plan.duration, lambda t: plan.at_time(t)[:2])
+
+    def _commanded_rows(self) -> np.ndarray:
+        return self._model.driven_by([*self.arm.names, *self._others])
+
+    def following_error(self, feedback: Feedback) -> str | None:
+        """Return which joint of the arm is too far from its command, None if all follow."""
+        held = self.arm.motion.position
+        measured = [feedback.position(name) for name in self.arm.names]
+        known = np.array([held[i] if place is None else place for i, place in enumerate(measured)])
+        errors = self._following.errors(known)
+        beyond = errors - self._model.following_tolerance(self._settings)
+        i = int(beyond.argmax())
+        if beyond[i] <= 0.0:
+            return None
+        unit = 'm' if self._model.arm.prismatic[i] else 'rad'
+        return f'joint "{self.arm.names[i]}" is {errors[i]:.3g} {unit} away from its command'

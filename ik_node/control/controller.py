@@ -1,0 +1,403 @@
+"""ArmController: what an arm may be commanded at the moment. It knows neither ROS nor a clock.
+
+Every change of state is a row of states.TRANSITIONS. Measured positions move a commanded one only while
+the arm waits to be placed and while it is guided by hand. Every sample passes gate.py before it goes out.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from ik_node.control.arm_joints import ArmJoints
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.feedback import Feedback
+from ik_node.control.outputs import Output, Sample
+from ik_node.control.report import Level, Report
+from ik_node.control.requests import Request, Wanted
+from ik_node.control.settings import ArmSettings
+from ik_node.control.snapshot import Snapshot
+from ik_node.control.states import COMMANDING, READY, TRANSITIONS, Event, State
+from ik_node.control.targets import Targets
+from ik_node.errors import InputError
+
+MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm goes on, it does not catch up by a jump
+RESUME = 'call ~/resume to go on'
+ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # when they begin
+NO_MODEL = 'no robot model yet: waiting for robot_description'
+
+
+class ArmController:
+    """One arm, from requests to samples; safe to call from several threads.
+
+    report is called with every Report and outputs with every sample, by the thread that caused it.
+    Times are seconds of one clock, whichever the caller has; it may jump.
+    """
+
+    def __init__(self, report: Callable[[Report], None], outputs: Sequence[Output] = ()) -> None:
+        self._lock = threading.RLock()
+        self._report, self._outputs = report, outputs
+        self._reports: list[Report] = []  # to be delivered when the lock is free
+        self._waiting_for = ''  # what was last said to be waited for
+        self._state = State.UNCONFIGURED
+        self._active = False  # commands are allowed
+        self._expects_measured = False
+        self._alone = True  # nobody else publishes joints of this robot
+        self._feedback = Feedback()
+        self._model: ArmModel | None = None
+        self._joints: ArmJoints  # of the model
+        self._targets: Targets
+        self._settings: ArmSettings
+        self._epoch = 0  # an answer to a request of another epoch is void
+        self._number = 0  # of requests
+        self._pursued: tuple[Report, str] | None = None  # what to say when the arm arrives
+        self._arrival: float | None = None  # of a request whose first sample is still to come
+        self._fault_reason = ''
+        self._now = -math.inf  # the newest time
+        self._ticked = -math.inf  # time of the last tick
+        self._guided_until = 0.0
+
+    # How the arm is
+
+    @property
+    def state(self) -> State:
+        """The state of the arm."""
+        return self._state
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the arm at this moment; None as long as there is none."""
+        with self._lock:
+            if self._model is None:
+                return None
+            motion = self._joints.arm.motion
+            values = self._joints.values(self._feedback)[0]
+            return Snapshot(self._model, self._state, values, motion.target.copy(), motion.remaining)
+
+    def condition(self) -> tuple[Level, str]:
+        """Return how the arm is, in one sentence: what it waits for, or why it stands still."""
+        with self._lock:
+            if self._model is None:
+                return Level.WARN, NO_MODEL
+            match self._state:
+                case State.FAULTED:
+                    return Level.ERROR, f'{self._fault_reason}; {RESUME}'
+                case State.WAITING:
+                    return Level.WARN, f'waiting for measured joints: {", ".join(self._joints.unplaced)}'
+                case State.STOPPING | State.STOPPED:
+                    return Level.WARN, f'{self._state.value}; {RESUME}'
+                case State.INACTIVE:
+                    return Level.WARN, 'inactive: commands are off'
+                case State.HAND_GUIDED:
+                    return Level.WARN, 'hand-guided: the commands follow the measured joints'
+                case _:
+                    return Level.OK, self._model.arm.describe()
+
+    # Leave to command
+
+    def configure(self, model: ArmModel, settings: ArmSettings) -> bool:
+        """Become the arm of model with settings; False while the arm before still brakes: call again.
+
+        Joints of the same name keep their places. Where measurements are expected, another arm has to be
+        measured anew.
+        """
+        with self._change():
+            before = self._model
+            if (
+                before is not None
+                and before.robot is model.robot
+                and (before.arm.joint_names == model.arm.joint_names)
+            ):
+                self._model, self._settings = model, settings
+                self._targets.model = model
+                self._joints.take(model, settings)
+                return True
+            if before is not None and self._joints.moving:
+                self._brake()
+                return False
+            places = {} if before is None else before.joints.named(self._joints.values(self._feedback)[0])
+            self._model, self._settings = model, settings
+            self._targets = Targets(model)
+            self._joints = ArmJoints(model, settings, places)
+            self._epoch += 1
+            self._pursued = self._arrival = None
+            self._on(Event.CONFIGURE)
+            if self._active:
+                self._on(Event.ACTIVATE)
+            self._place_known()
+            return True
+
+    def limit(self, settings: ArmSettings) -> None:
+        """Take the limits of motion from settings, from the next sample on."""
+        with self._lock:
+            self._settings = settings
+            if self._model is not None:
+                self._joints.take(self._model, settings)
+                if self._state is State.HAND_GUIDED:
+                    self._joints.guide()
+
+    def activate(self) -> None:
+        """Allow commands."""
+        with self._change():
+            self._active = True
+            self._on(Event.ACTIVATE)
+            self._place_known()
+
+    def deactivate(self) -> None:
+        """Come to rest within the limits, then command nothing."""
+        with self._change():
+            self._active = False
+            if self._model is not None:
+                self._brake()
+                self._on(Event.DEACTIVATE)
+
+    def expect_measured(self, expected: bool, alone: bool = True) -> None:
+        """Say whether the joints are measured, and whether nobody else publishes joints of this robot.
+
+        From then on nothing is commanded before every joint of the arm has been measured.
+        """
+        with self._change():
+            if (expected, alone) == (self._expects_measured, self._alone):
+                return
+            lost = expected and not self._expects_measured
+            self._expects_measured, self._alone = expected, alone
+            if self._model is None:
+                return
+            if lost:
+                self._forget_places()
+                self._on(Event.LOST)
+                if not self._active:
+                    self._on(Event.DEACTIVATE)
+            self._place_known()
+
+    # Requests
+
+    def submit(self, *requests: Request) -> None:
+        """Answer requests, oldest first: bad ones are refused, the newest of the others is pursued."""
+        newest: tuple[Request, Wanted] | None = None
+        for request in requests:
+            snapshot = self.snapshot()
+            try:
+                if snapshot is None or snapshot.state not in READY:
+                    raise InputError(self.condition()[1])
+                wanted = request.wanted(snapshot)
+            except InputError as error:
+                self._refuse(request, str(error))
+                continue
+            newest = newest if wanted is None else (request, wanted)
+        if newest is not None:
+            try:
+                self._pursue(*newest)
+            except InputError as error:
+                self._refuse(newest[0], str(error))
+
+    def _pursue(self, request: Request, wanted: Wanted) -> None:
+        with self._lock:
+            snapshot, epoch, targets, settings = self.snapshot(), self._epoch, self._targets, self._settings
+        assert snapshot is not None
+        assert wanted is not None
+        answer = targets.find(wanted, request.arrival, snapshot.position, settings)
+        with self._change():
+            if epoch != self._epoch or self._state not in READY:
+                raise InputError(f'overtaken by an event: {self.condition()[1]}')
+            if answer.joints is not None:
+                self._joints.go_to(answer.joints, self._feedback, self._expects_measured)
+                self._arrival = request.arrival
+                self._on(Event.GOAL)
+            targets.accept(answer, request.arrival)
+            self._number += 1
+            report = answer.report(self._state, request, self._number)
+            self._reports.append(report)
+            if answer.joints is not None:
+                self._pursued = report, answer.arrived
+
+    def _refuse(self, request: Request, reason: str) -> None:
+        with self._change():
+            self._number += 1
+            message = f'{request.source} refused: {reason}'
+            self._reports.append(
+                Report(Level.ERROR, message, 'refused', 'refused', self._state, request, self._number)
+            )
+
+    def stop(self) -> None:
+        """Come to rest within the limits and stay there: goals are refused until resume."""
+        with self._change():
+            if self._model is not None:
+                self._brake()
+                self._on(Event.STOP)
+
+    def resume(self) -> None:
+        """Take goals again after a stop or a fault. After a fault the arm is where it is measured then."""
+        with self._change():
+            if self._model is None or self._joints.moving:
+                raise InputError(f'cannot resume: {self.condition()[1]}')
+            if self._state is State.FAULTED and self._expects_measured:
+                self._forget_places()
+            self._on(Event.RESUME)
+            self._place_known()
+
+    def guide(self, begin: bool, time: float) -> None:
+        """Begin or end hand guiding: commands then follow what is measured, slowly.
+
+        It ends after hand_guiding_timeout [s] at the latest. Raises InputError where it cannot begin.
+        """
+        with self._change():
+            if not begin:
+                self._release()
+                return
+            if self._state is not State.HOLDING or not self._expects_measured:
+                raise InputError(f'only a measured arm at rest can be guided; state: {self._state.value}')
+            self._epoch += 1
+            self._guided_until = time + self._settings.hand_guiding_timeout
+            self._joints.guide()
+            self._on(Event.GUIDE)
+
+    # Time
+
+    def on_measured(self, positions: Mapping[str, float], time: float) -> None:
+        """Take finite measured positions by joint name, received at time [s]: any joints, in any order."""
+        with self._change():
+            self._feedback.take(positions, time)
+            self._now = max(self._now, time)
+            if self._model is None or not self._expects_measured:
+                return
+            if self._state is State.WAITING:
+                self._place_known()
+            elif self._state is State.HAND_GUIDED:
+                self._joints.follow(positions)
+            elif self._state in COMMANDING:
+                error = self._joints.following_error(self._feedback)
+                if error is not None:
+                    self._fault(error)
+
+    def tick(self, time: float) -> Sample | None:
+        """Move up to time [s]; return what goes out then, None where nothing may."""
+        with self._change():
+            last, self._ticked = self._ticked, time
+            if time < self._now:
+                self._feedback.restart(time)
+            self._now = time
+            if self._model is None:
+                return None
+            self._place_known()
+            self._guard(time)
+            braking = self._state is State.FAULTED and self._joints.moving
+            if self._joints.unplaced or not (self._state in COMMANDING or braking):
+                return None
+            dt = (
+                0.0
+                if last == -math.inf
+                else min(max(time - last, 0.0), MOST_PERIODS / self._settings.publish_rate)
+            )
+            sample, refusal = self._joints.step(time, dt, self._feedback, self._published)
+            if refusal is not None:
+                self._forget_places()
+                self._fault(f'a sample was held back: {refusal}')
+                return None
+            sample, self._arrival = replace(sample, arrival=self._arrival), None
+            if not self._joints.moving:
+                self._rest()
+            plan = self._joints.new_plan()
+        for output in self._outputs:
+            if plan is not None:
+                output.planned(plan)
+            output.sampled(sample)
+        return sample
+
+    @property
+    def _published(self) -> bool:
+        """Whether joints go out that were never commanded: in a picture of the whole robot."""
+        return self._alone and not self._expects_measured
+
+    def _rest(self) -> None:
+        if self._state is State.STOPPING:
+            self._on(Event.RESTED)
+            if not self._active:
+                self._on(Event.DEACTIVATE)
+        elif self._state is State.MOVING:
+            self._on(Event.ARRIVED)
+            if self._pursued is not None:
+                report, arrived = self._pursued
+                self._pursued = None
+                self._reports.append(replace(report, message=arrived, phase='arrived', state=self._state))
+
+    def _guard(self, time: float) -> None:
+        """End what time ends: hand guiding, and commands without measurements."""
+        if self._state is State.HAND_GUIDED and time >= self._guided_until:
+            self._release()
+        timeout = self._settings.measured_timeout
+        if self._expects_measured and timeout > 0.0 and self._state in COMMANDING:
+            silent = self._feedback.stale(self._joints.arm.names, time, timeout)
+            if silent is not None:
+                self._fault(f'joint "{silent}" has not been measured for {timeout:g} s')
+
+    # Changes of state
+
+    def _place_known(self) -> None:
+        """Leave WAITING as far as what is known of the joints allows."""
+        if self._state is not State.WAITING:
+            return
+        if not self._expects_measured:
+            self._joints.place_all()
+        elif self._joints.unplaced:  # else the arm was only stopped, and what it is sent does not change
+            self._joints.place(self._feedback.fresh(self._now, self._settings.measured_timeout))
+        if not self._joints.unplaced:
+            self._on(Event.PLACED)
+
+    def _forget_places(self) -> None:
+        """Know nothing of where the joints are: only what is measured from now on counts."""
+        self._epoch += 1
+        self._pursued = self._arrival = None
+        self._joints.unplace()
+        self._targets.restart()
+        self._feedback.forget()
+
+    def _brake(self) -> None:
+        self._epoch += 1
+        self._pursued = None
+        self._joints.brake()
+        self._targets.restart()
+
+    def _release(self) -> None:
+        if self._state is State.HAND_GUIDED and self._model is not None:
+            self._joints.take(self._model, self._settings)
+            self._joints.brake()
+            self._on(Event.RELEASE)
+
+    def _fault(self, reason: str) -> None:
+        self._fault_reason = reason
+        self._brake()
+        self._on(Event.FAULT)
+
+    def _on(self, event: Event) -> None:
+        """Follow the table; say how the arm is where its users should know."""
+        before = self._state
+        self._state = TRANSITIONS[before].get(event, before)
+        begins = before is State.WAITING and self._state is State.HOLDING
+        if begins or (
+            self._state in (State.STOPPED, State.FAULTED, State.HAND_GUIDED) and self._state is not before
+        ):
+            self._say('ready' if begins else self._state.value)
+
+    def _say(self, word: str) -> None:
+        level, message = self.condition()
+        self._reports.append(Report(level, message, word, word, self._state))
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """Hold the lock; deliver the reports as soon as it is free again."""
+        try:
+            with self._lock:
+                yield
+                waiting = self.condition()[1] if self._state is State.WAITING else ''
+                if waiting != self._waiting_for:
+                    self._waiting_for = waiting
+                    if waiting:
+                        self._say('waiting')
+        finally:
+            with self._lock:
+                reports, self._reports = self._reports, []
+            for report in reports:
+                self._report(report)

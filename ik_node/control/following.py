@@ -1,0 +1,41 @@
+"""Following: how far the measured joints are from what they were commanded."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from ik_node.checks import Vector
+
+DELAY = 0.3  # [s] that measurements may lag behind the command that they answer
+TURN = 2.0 * np.pi
+
+
+class Following:
+    """Compares measured joints with the commands of the last DELAY seconds, so that a lag is no error."""
+
+    def __init__(self, continuous: Vector) -> None:
+        """continuous: (n,) bool, joints that are measured up to whole turns."""
+        self._continuous = continuous
+        self._commands: deque[tuple[float, Vector]] = deque()
+
+    def commanded(self, time: float, position: Vector) -> None:
+        """Note that position (n,) went out at time [s]."""
+        self._commands.append((time, position.copy()))
+        # One that is older stays: it held when the window began.
+        while len(self._commands) > 1 and not time - DELAY <= self._commands[1][0] <= time:
+            self._commands.popleft()
+
+    def errors(self, measured: Vector) -> Vector:
+        """Return how far measured (n,) is from all commands of the window, 0 where nothing went out yet."""
+        if not self._commands:
+            return np.zeros(measured.shape)
+        commands = np.array([position for _, position in self._commands])
+        turns = np.where(self._continuous, TURN * np.round((commands[-1] - measured) / TURN), 0.0)
+        near = measured + turns
+        return np.maximum(np.maximum(commands.min(axis=0) - near, near - commands.max(axis=0)), 0.0)
+
+    def restart(self) -> None:
+        """Forget all commands: the arm was placed anew."""
+        self._commands.clear()

@@ -1,0 +1,44 @@
+"""JointGroup: the joints that are commanded together, each sample behind the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ik_node.checks import Vector
+from ik_node.control.arm_model import Limits
+from ik_node.control.gate import Gate
+from ik_node.control.motion import JointMotion
+
+
+class JointGroup:
+    """Variables called names that move together: the arm, or a single other joint such as a finger."""
+
+    def __init__(self, names: tuple[str, ...], limits: Limits, positions: Vector) -> None:
+        self.names = names
+        self.motion = JointMotion(limits.lower, limits.upper, positions)
+        self._gate = Gate(names, limits.lower, limits.upper)
+        self.limit(limits)
+
+    def limit(self, limits: Limits, share: float = 1.0) -> None:
+        """Move within limits from now on, at a share of their velocity."""
+        self.motion.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
+        self._gate.set_limits(share * limits.velocity, limits.acceleration)
+
+    def place(self, positions: Mapping[str, float]) -> None:
+        """Be at rest at these positions by name; joints that are not named stay."""
+        self.motion.reset(self._filled(self.motion.position, positions))
+        self._gate.restart()
+
+    def go_to(self, targets: Mapping[str, float]) -> None:
+        """Head for these targets by name; joints that are not named keep theirs."""
+        self.motion.go_to(self._filled(self.motion.target, targets))
+
+    def step(self, dt: float) -> str | None:
+        """Move for dt [s]; return why the new sample must not go out, else None."""
+        position, velocity = self.motion.step(dt)
+        return self._gate.refuse(position, velocity, dt)
+
+    def _filled(self, values: Vector, named: Mapping[str, float]) -> Vector:
+        return np.array([named.get(name, value) for name, value in zip(self.names, values, strict=True)])

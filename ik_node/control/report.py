@@ -1,0 +1,39 @@
+"""Report: what became of a request, or how an arm is."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from ik_node.control.requests import Request
+from ik_node.control.states import State
+from ik_node.solver.goal import Goal, Solution
+
+
+class Level(enum.Enum):
+    """How bad it is."""
+
+    OK = 0
+    WARN = 1
+    ERROR = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """One sentence and the same as data.
+
+    status: 'solved', 'unreachable', 'not found' or 'refused' for a request, else the word of the state.
+    phase: 'moving', 'arrived' or 'held' for a request that was solved or not, else the word of the state.
+    number: counts the requests, 0 without one. goal and solution: None for joint targets. solve_time in s.
+    """
+
+    level: Level
+    message: str
+    status: str
+    phase: str
+    state: State
+    request: Request | None = None
+    number: int = 0
+    goal: Goal | None = None
+    solution: Solution | None = None
+    solve_time: float = 0.0

@@ -1,0 +1,50 @@
+"""What can be asked of an arm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from ik_node.solver.goal import Goal
+
+if TYPE_CHECKING:
+    from ik_node.control.snapshot import Snapshot
+
+# A goal of the tool, joint positions by name, or nothing new.
+Wanted = Goal | Mapping[str, float] | None
+
+
+class Request(Protocol):
+    """Something that was asked for.
+
+    source: topic or service that it came by. arrival: when (time.perf_counter). stamp and frame: of its
+    header, empty where it has none.
+    """
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def arrival(self) -> float: ...
+    @property
+    def stamp(self) -> str: ...
+    @property
+    def frame(self) -> str: ...
+
+    def wanted(self, arm: Snapshot) -> Wanted:
+        """Return what is asked of arm. Raises InputError, with the reason, for what cannot be asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class HomeRequest:
+    """The joints of the arm are to go home."""
+
+    source: str = '~/home'
+    arrival: float = field(default_factory=time.perf_counter)
+    stamp: str = ''
+    frame: str = ''
+
+    def wanted(self, arm: Snapshot) -> Wanted:
+        """Return the home position of each joint of the arm; all others stay."""
+        return dict(zip(arm.model.arm.joint_names, arm.model.home.tolist(), strict=True))

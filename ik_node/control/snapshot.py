@@ -1,0 +1,30 @@
+"""Snapshot: an arm at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ik_node.checks import Vector
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.states import State
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """An arm at one moment: values (n,) of model.joints.variables, target (arm.n,), time left [s]."""
+
+    model: ArmModel
+    state: State
+    values: Vector
+    target: Vector
+    remaining: float
+
+    @property
+    def position(self) -> Vector:
+        """Commanded positions (arm.n,) of the joints of the arm."""
+        return self.values[self.model.arm_index]
+
+    @property
+    def moving(self) -> bool:
+        """Whether the joints are on their way."""
+        return self.state in (State.MOVING, State.STOPPING, State.HAND_GUIDED)

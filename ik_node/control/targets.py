@@ -1,0 +1,133 @@
+"""Targets: from what is wanted to where the joints go. Streams of goals are tracked on one branch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ik_node.checks import Vector
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.report import Level, Report
+from ik_node.control.requests import Request
+from ik_node.control.settings import ArmSettings
+from ik_node.control.states import State
+from ik_node.solver.goal import Goal, Solution, Status
+
+STREAM_GAP = 0.5  # [s] between goals: those that come faster are one moving goal
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Where the joints go for a request: joints by name, None if the arm is held back.
+
+    goal and solution: None for joint targets. arrived: what there is to say at the end of the motion.
+    """
+
+    joints: dict[str, float] | None
+    level: Level
+    message: str
+    arrived: str
+    goal: Goal | None = None
+    solution: Solution | None = None
+    solve_time: float = 0.0
+
+    def report(self, state: State, request: Request, number: int) -> Report:
+        """Return the report that the request was answered, with the arm in state now."""
+        status = 'solved' if self.solution is None else self.solution.status.value
+        phase = 'held' if self.joints is None else 'moving'
+        return Report(
+            self.level,
+            self.message,
+            status,
+            phase,
+            state,
+            request,
+            number,
+            self.goal,
+            self.solution,
+            self.solve_time,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Followed:
+    """The goal that was answered last: its solution, the configuration before it, and when it came."""
+
+    solution: Solution
+    before: Vector | None
+    arrival: float
+
+
+class Targets:
+    """Answers goals with joint targets. A goal soon after another continues from that one's solution."""
+
+    def __init__(self, model: ArmModel) -> None:
+        self.model = model
+        self._last: _Followed | None = None
+
+    def restart(self) -> None:
+        """Begin anew: the next goal is not part of a stream."""
+        self._last = None
+
+    def find(
+        self, wanted: Goal | Mapping[str, float], arrival: float, position: Vector, settings: ArmSettings
+    ) -> Answer:
+        """Return where the joints go for what came at arrival, with the arm at position (arm.n,).
+
+        Raises InputError for joint targets beyond the limits.
+        """
+        if not isinstance(wanted, Goal):
+            joints = self.model.joint_targets(wanted)
+            said = 'solved: moving to the requested joint positions'
+            return Answer(joints, Level.OK, said, 'arrived at the requested joint positions')
+        begin = time.perf_counter()
+        solution, switched = self._solve(wanted, arrival, position, settings)
+        solve_time = time.perf_counter() - begin
+        joints = dict(zip(self.model.arm.joint_names, solution.q.tolist(), strict=True))
+        if solution.solved:
+            level = Level.WARN if switched else Level.OK
+            said = f'solved: {switched}; moving to the goal' if switched else 'solved: moving to the goal'
+            return Answer(joints, level, said, 'arrived at the goal', wanted, solution, solve_time)
+        reason = f'{solution.status.value}: {solution.reason}'
+        if settings.on_unreachable == 'hold':
+            said = f'{reason}; holding position'
+            return Answer(None, Level.WARN, said, said, wanted, solution, solve_time)
+        said = f'{reason}; moving to the closest configuration'
+        arrived = f'arrived at the closest configuration; {reason}'
+        return Answer(joints, Level.WARN, said, arrived, wanted, solution, solve_time)
+
+    def accept(self, answer: Answer, arrival: float) -> None:
+        """Note that an answer is pursued: a goal that follows soon continues from it."""
+        if answer.solution is None or answer.joints is None:
+            self._last = None
+            return
+        last = self._last
+        before = last.solution.q if last is not None and self._streams(arrival) else None
+        self._last = _Followed(answer.solution, before, arrival)
+
+    def _streams(self, arrival: float) -> bool:
+        return self._last is not None and 0.0 <= arrival - self._last.arrival < STREAM_GAP
+
+    def _solve(
+        self, goal: Goal, arrival: float, position: Vector, settings: ArmSettings
+    ) -> tuple[Solution, str]:
+        """Return the solution, and what there is to say of a change of branch, else nothing."""
+        solver, last = self.model.solver, self._last
+        if last is None or not self._streams(arrival):
+            return solver.solve(goal, position), ''
+        if not last.solution.solved or settings.solver != 'lm':  # only lm tracks
+            return solver.solve(goal, last.solution.q), ''
+        solution = solver.track(goal, last.solution.q, last.before)
+        if solution.other_branch is None:
+            return solution, ''
+        errors = solver.errors(goal, solution.other_branch)
+        said = str(solution.reason)
+        other = replace(
+            solution,
+            status=Status.SOLVED,
+            q=solution.other_branch,
+            position_error=errors[0],
+            direction_error=errors[1],
+        )
+        return other, said

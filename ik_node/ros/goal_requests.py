@@ -1,0 +1,111 @@
+"""Goals as messages: for each kind one class, from the message to what is wanted of the arm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from geometry_msgs.msg import PointStamped, PoseStamped
+from sensor_msgs.msg import JointState
+
+from ik_node.checks import Vector
+from ik_node.control.requests import Wanted
+from ik_node.control.snapshot import Snapshot
+from ik_node.errors import InputError
+from ik_node.ros.conversions import check_stamp, joint_values, point_array, pose_matrix
+from ik_node.ros.frames import Frames
+from ik_node.solver.goal import Goal
+
+REPEAT = 1.5  # [s] within which the same joint goal again is one of a stream, not a new wish
+
+
+@dataclass
+class GoalContext:
+    """What goals need besides their message.
+
+    now: the node's clock [ns]. timeout: how old a goal may be [s]. replaced: when another robot took the
+    place of the one before (time.perf_counter). joints: the last joint goal, and when it came.
+    """
+
+    frames: Frames
+    now: Callable[[], int]
+    timeout: Callable[[], float]
+    replaced: float = 0.0
+    joints: tuple[dict[str, float], float] | None = None
+
+
+@dataclass(eq=False)
+class GoalRequest:
+    """A goal message from a topic, and when it came."""
+
+    source: str
+    message: Any
+    context: GoalContext
+    arrival: float = field(default_factory=time.perf_counter)
+
+    @property
+    def stamp(self) -> str:
+        """The stamp of the message [s], exactly."""
+        stamp = self.message.header.stamp
+        return f'{stamp.sec}.{stamp.nanosec:09d}'
+
+    @property
+    def frame(self) -> str:
+        """The frame of the message."""
+        return str(self.message.header.frame_id)
+
+    def wanted(self, arm: Snapshot) -> Wanted:
+        """Return what the message asks of arm. Raises InputError, with the reason, if it is not served."""
+        timeout = self.context.timeout()
+        if self.arrival < self.context.replaced:
+            raise InputError('received before this robot_description')
+        waited = time.perf_counter() - self.arrival
+        if waited > timeout:
+            raise InputError(f'received {waited:.3g} s ago, and goal_timeout allows {timeout:g} s')
+        check_stamp(self.message.header.stamp, self.context.now(), timeout)
+        return self._wanted(arm)
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        raise NotImplementedError
+
+    def _in_base(self, arm: Snapshot) -> Vector:
+        """Return the pose of the goal's frame in the base frame, T (4, 4)."""
+        return self.context.frames.in_base(self.message.header, arm.model, arm.values)
+
+
+class PoseRequest(GoalRequest):
+    """The pose of the tip frame, roll about the tool axis free."""
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        pose = pose_matrix(self.message.pose)
+        return arm.model.pose_goal(self._in_base(arm) @ pose)
+
+
+class PointRequest(GoalRequest):
+    """The place of the tool point, direction free."""
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        point = point_array(self.message.point)
+        T = self._in_base(arm)
+        return Goal(T[:3, :3] @ point + T[:3, 3])
+
+
+class JointsRequest(GoalRequest):
+    """Positions of joints; an unchanged repeat asks for nothing."""
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        named = joint_values(self.message, arm.model.joints.names)
+        before, self.context.joints = self.context.joints, (named, self.arrival)
+        if before is not None and before[0] == named and self.arrival - before[1] < REPEAT:
+            return None
+        return named
+
+
+# By topic: the message, and the class that reads it.
+GOALS: dict[str, tuple[type, type[GoalRequest]]] = {
+    'goal_pose': (PoseStamped, PoseRequest),
+    'goal_point': (PointStamped, PointRequest),
+    'goal_joints': (JointState, JointsRequest),
+}

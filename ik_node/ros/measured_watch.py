@@ -1,0 +1,42 @@
+"""MeasuredWatch: whether joints are measured, and who else publishes joints of this robot."""
+
+from __future__ import annotations
+
+from rclpy.node import Node
+
+CHECK = 0.1  # [s] between two looks at who publishes what
+QUIET = 0.3  # [s] without samples after somebody new listens: a driver may be about to publish measurements
+
+
+class MeasuredWatch:
+    """Looks at the topics of a node; poll() is cheap enough for every sample.
+
+    expected: measurements are. alone: no other publisher of joint_states. quiet: hold samples back a moment.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._commands = node.resolve_topic_name('joint_states')
+        self._measured = node.resolve_topic_name('measured_joint_states')
+        self._remapped = self._commands != node.resolve_topic_name('joint_states', only_expand=True)
+        self._listeners = 0
+        self._checked = self._quiet_until = float('-inf')
+        self.expected = False
+        self.alone = True
+        self.quiet = False
+
+    def poll(self, wait_for_measured: str, time: float) -> None:
+        """Look again at time [s] of a steady clock. wait_for_measured: the parameter of that name."""
+        if wait_for_measured == 'auto' and not self.expected:
+            listeners = self._node.count_subscribers(self._commands)
+            if listeners > self._listeners:
+                self._quiet_until = time + QUIET
+                self._checked = float('-inf')
+            self._listeners = listeners
+        if time >= self._checked + CHECK:
+            self._checked = time
+            heard = self._node.count_publishers(self._measured) > 0
+            auto = wait_for_measured == 'auto' and (self.expected or self._remapped or heard)
+            self.expected = auto or wait_for_measured == 'true'
+            self.alone = self._commands == self._measured or self._node.count_publishers(self._commands) <= 1
+        self.quiet = not self.expected and time < self._quiet_until

@@ -1,0 +1,19 @@
+"""Outputs: what the commands of an arm become. One file each, and a row here."""
+
+from importlib import import_module
+from typing import Any
+
+from ik_node.control.outputs import Output
+from ik_node.errors import InputError
+
+# By the name that users choose: module and class, loaded when chosen.
+OUTPUTS = {'joint_states': ('joint_states', 'JointStates')}
+
+
+def make_output(name: str, node: Any) -> Output:
+    """Return the output of that name, publishing through node. Raises InputError for an unknown name."""
+    if name not in OUTPUTS:
+        raise InputError(f'parameter output must be one of {", ".join(OUTPUTS)}, got {name!r}')
+    module, kind = OUTPUTS[name]
+    output: Output = getattr(import_module(f'{__name__}.{module}'), kind)(node)
+    return output

@@ -1,0 +1,27 @@
+"""joint_states: every sample as a JointState message, the source of the picture or of a driver's commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
+
+from ik_node.control.outputs import Plan, Sample
+from ik_node.ros.conversions import NS_PER_S, joint_state
+from ik_node.ros.qos import STREAM
+
+
+class JointStates:
+    """Publishes samples on joint_states."""
+
+    def __init__(self, node: Any) -> None:
+        self._publisher = node.create_publisher(JointState, 'joint_states', STREAM)
+
+    def planned(self, plan: Plan) -> None:
+        """Ignore plans: the samples say it all."""
+
+    def sampled(self, sample: Sample) -> None:
+        """Publish a sample."""
+        stamp = Time(nanoseconds=round(sample.time * NS_PER_S)).to_msg()
+        self._publisher.publish(joint_state(stamp, sample.names, sample.positions, sample.velocities))

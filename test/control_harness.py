@@ -1,0 +1,114 @@
+"""What the control tests share: a controller of a small arm, its clock, and what it said and published."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from small_arm import ARM_JOINTS, PARAMETERS
+
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.controller import ArmController
+from ik_node.control.outputs import Plan, Sample
+from ik_node.control.report import Report
+from ik_node.control.settings import ArmSettings
+from ik_node.control.snapshot import Snapshot
+from ik_node.control.states import State
+
+SETTINGS = ArmSettings(**PARAMETERS)
+PERIOD = 1.0 / SETTINGS.publish_rate
+
+
+@dataclass
+class Asked:
+    """A request for something fixed."""
+
+    what: object
+    source: str = 'test'
+    arrival: float = field(default_factory=time.perf_counter)
+    stamp: str = ''
+    frame: str = ''
+
+    def wanted(self, _: Snapshot) -> object:
+        return self.what
+
+
+class Kept:
+    """An output that keeps all that it is given."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self.plans: list[Plan] = []
+
+    def planned(self, plan: Plan) -> None:
+        self.plans.append(plan)
+
+    def sampled(self, sample: Sample) -> None:
+        self.samples.append(sample)
+
+
+class Rig:
+    """A controller with a clock that only tick() moves."""
+
+    def __init__(self, model: ArmModel, *, measured: bool = False, active: bool = True) -> None:
+        self.reports: list[Report] = []
+        self.output = Kept()
+        self.controller = ArmController(self.reports.append, [self.output])
+        self.model = model
+        self.time = 100.0
+        self.settings = SETTINGS
+        self.controller.expect_measured(measured)
+        if active:
+            self.controller.activate()
+        assert self.controller.configure(model, SETTINGS)
+
+    @property
+    def state(self) -> State:
+        return self.controller.state
+
+    def tick(self, count: int = 1, dt: float = PERIOD) -> Sample | None:
+        """Let time pass; return the last sample."""
+        sample = None
+        for _ in range(count):
+            self.time += dt
+            sample = self.controller.tick(self.time)
+        return sample
+
+    def settle(self) -> None:
+        """Let time pass until the arm is at rest."""
+        for _ in range(5000):
+            self.tick()
+            if self.state not in (State.MOVING, State.STOPPING):
+                return
+        raise AssertionError('the arm never comes to rest')
+
+    def measure(self, **positions: float) -> None:
+        self.controller.on_measured(positions, self.time)
+
+    def measure_all(self, **positions: float) -> None:
+        self.measure(**{**dict.fromkeys(ARM_JOINTS, 0.0), **positions})
+
+    def ask(self, what: object) -> Report:
+        """Submit a request; return the report on it."""
+        before = len(self.reports)
+        self.controller.submit(Asked(what))
+        return next(report for report in self.reports[before:] if report.request is not None)
+
+    def go(self, **positions: float) -> Report:
+        return self.ask(positions)
+
+    def position(self, name: str) -> float:
+        """The commanded position of a joint."""
+        snapshot = self.controller.snapshot()
+        return float(snapshot.values[self.model.joints.variables.index(name)])
+
+
+def positions(sample: Sample) -> Mapping[str, float]:
+    return dict(zip(sample.names, sample.positions.tolist(), strict=True))
+
+
+def largest_step(samples: list[Sample]) -> float:
+    rows = np.array([sample.positions for sample in samples])
+    return float(np.abs(np.diff(rows, axis=0)).max(initial=0.0))
