@@ -53,7 +53,7 @@ class ArmController:
         self._settings: ArmSettings
         self._epoch = 0  # an answer to a request of another epoch is void
         self._number = 0  # of requests
-        self._pursued: tuple[Report, str] | None = None  # what to say when the arm arrives
+        self._pursued: Report | None = None  # when the arm arrives
         self._arrival: float | None = None  # of a request whose first sample is still to come
         self._fault_reason = ''
         self._now = -math.inf  # the newest time
@@ -211,7 +211,7 @@ class ArmController:
             report = answer.report(self._state, request, self._number)
             self._reports.append(report)
             if answer.joints is not None:
-                self._pursued = report, answer.arrived
+                self._pursued = answer.arrived_report(report)
 
     def _refuse(self, request: Request, reason: str) -> None:
         with self._change():
@@ -319,9 +319,8 @@ class ArmController:
         elif self._state is State.MOVING:
             self._on(Event.ARRIVED)
             if self._pursued is not None:
-                report, arrived = self._pursued
+                self._reports.append(self._pursued)
                 self._pursued = None
-                self._reports.append(replace(report, message=arrived, phase='arrived', state=self._state))
 
     def _guard(self, time: float) -> None:
         """End what time ends: hand guiding, and commands without measurements."""

@@ -49,6 +49,11 @@ class Answer:
             self.solve_time,
         )
 
+    def arrived_report(self, report: Report) -> Report:
+        """Return the report for the end of the motion that report announced."""
+        level = Level.OK if report.status == 'solved' else Level.WARN
+        return replace(report, level=level, message=self.arrived, phase='arrived', state=State.HOLDING)
+
 
 @dataclass(frozen=True, eq=False)
 class _Followed:

@@ -31,11 +31,12 @@ from ik_node.control.states import READY, State
 from ik_node.control.statistics import Statistics
 from ik_node.errors import IkError, InputError
 from ik_node.model.description import load_description, read_from
-from ik_node.ros.conversions import NS_PER_S, measured_values
+from ik_node.ros.conversions import measured_values
 from ik_node.ros.display import Display
 from ik_node.ros.frames import Frames
 from ik_node.ros.goal_requests import GOALS, GoalContext, GoalRequest
 from ik_node.ros.measured_watch import MeasuredWatch
+from ik_node.ros.node_time import NodeTime
 from ik_node.ros.outputs import make_output
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.qos import GOAL_QOS, LATCHED, MEASURED, REPORTS, STREAM
@@ -59,9 +60,8 @@ class IkNode(ClosableNode):
         self._inbox = Inbox()
         self._statistics = Statistics()
         self._closing = threading.Event()
-        self._goals = GoalContext(
-            Frames(self), lambda: self.get_clock().now().nanoseconds, lambda: self._settings.goal_timeout
-        )
+        self._time = NodeTime(self)
+        self._goals = GoalContext(Frames(self), self._time.now_ns, lambda: self._settings.goal_timeout)
         self._text = self._rejected = ''  # of the arm there is or is to be; what was refused without one
         self._refused = ''  # why the last description was
         self._last_report: Report | None = None  # on a goal
@@ -71,7 +71,9 @@ class IkNode(ClosableNode):
         self._goal_state = self.create_publisher(Float64MultiArray, '~/goal_state', STREAM)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
         self._display = Display(self.create_publisher(MarkerArray, '~/markers', LATCHED).publish)
-        self._controller = ArmController(self._publish_report, [make_output(self._settings.output, self)])
+        self._controller = ArmController(
+            self._publish_report, [make_output(self._settings.output, self, self._time)]
+        )
         self._controller.activate()
         self._watch = MeasuredWatch(self)
         self._look_for_measurements()
@@ -117,7 +119,7 @@ class IkNode(ClosableNode):
         except InputError as error:
             self.get_logger().warning(f'measured_joint_states refused: {error}', throttle_duration_sec=2.0)
             return
-        self._controller.on_measured(positions, self.get_clock().now().nanoseconds / NS_PER_S)
+        self._controller.on_measured(positions, self._time.now())
 
     def _look_for_measurements(self) -> None:
         self._watch.poll(self._settings.wait_for_measured, time.monotonic())
@@ -143,8 +145,7 @@ class IkNode(ClosableNode):
         return self._answer(response, self._controller.resume)
 
     def _hand_guide(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        now = self.get_clock().now().nanoseconds / NS_PER_S
-        return self._answer(response, lambda: self._controller.guide(request.data, now))
+        return self._answer(response, lambda: self._controller.guide(request.data, self._time.now()))
 
     def _answer(self, response: Any, act: Callable[[], None]) -> Any:
         try:
@@ -249,7 +250,7 @@ class IkNode(ClosableNode):
         self._look_for_measurements()
         if self._watch.quiet:
             return
-        sample = self._controller.tick(now / NS_PER_S)
+        sample = self._controller.tick(self._time.seconds(now))
         if sample is None:
             return
         self._statistics.tick(now)

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 import rclpy
 import yaml
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 
-from ik_node.control.settings import ArmSettings, TrackSettings
+from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.ros.parameters import changed, declare, on_change
 from ik_node.solver.solver import IkSolver
+from ik_node.tracks.settings import TrackSettings
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'ik_node.yaml'
 
@@ -123,7 +125,7 @@ def test_descriptors_tell_text_and_range(make_node):
     node = make_node()
     declare(node, ArmSettings)
     told = node.describe_parameter('speed_scaling')
-    assert told.description == 'share of the joint speeds that the URDF allows'
+    assert told.description == 'fraction of the URDF velocity limits to use'
     assert told.floating_point_range[0].to_value == 1.0
     assert node.describe_parameter('restarts').integer_range[0].to_value == 1_000_000
     assert 'closest, hold' in node.describe_parameter('on_unreachable').additional_constraints
@@ -135,11 +137,13 @@ class Holder:
 
     def __init__(self, node):
         self.settings = declare(node, ArmSettings)
-        on_change(node, lambda: self.settings, self.apply)
+        on_change(node, lambda: self.settings, self.check, self.apply)
 
-    def apply(self, settings):
+    def check(self, settings):
         if settings.tip_link == 'wall':
             raise InputError('there is no link "wall"')
+
+    def apply(self, settings):
         self.settings = settings
 
 
@@ -173,6 +177,20 @@ def test_a_group_of_changes_takes_effect_as_a_whole_or_not_at_all(make_node):
     assert not result.successful
     assert holder.settings == ArmSettings()
     assert node.get_parameter('max_jerk').value == 50.0
+
+
+def test_a_change_that_somebody_else_refuses_does_not_take_effect(make_node):
+    node = make_node()
+    holder = Holder(node)
+    if not hasattr(node, 'add_post_set_parameters_callback'):
+        pytest.skip('this ROS has no callback after a change of parameters')
+    # The callback that was added last is asked first: this one has to come before those of the holder.
+    node.add_on_set_parameters_callback(
+        lambda parameters: SetParametersResult(successful=not parameters, reason='no')
+    )
+    (result,) = node.set_parameters([Parameter('max_jerk', value=20.0)])
+    assert not result.successful
+    assert holder.settings == ArmSettings()
 
 
 def test_read_only_parameters_stay(make_node):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from rclpy.time import Time
 from sensor_msgs.msg import JointState
 
 from ik_node.control.outputs import Plan, Sample
-from ik_node.ros.conversions import NS_PER_S, joint_state
+from ik_node.ros.conversions import joint_state
+from ik_node.ros.node_time import NodeTime
 from ik_node.ros.qos import STREAM
 
 
 class JointStates:
     """Publishes samples on joint_states."""
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: Any, time: NodeTime) -> None:
+        self._time = time
         self._publisher = node.create_publisher(JointState, 'joint_states', STREAM)
 
     def planned(self, plan: Plan) -> None:
@@ -23,5 +24,5 @@ class JointStates:
 
     def sampled(self, sample: Sample) -> None:
         """Publish a sample."""
-        stamp = Time(nanoseconds=round(sample.time * NS_PER_S)).to_msg()
+        stamp = self._time.stamp(sample.time)
         self._publisher.publish(joint_state(stamp, sample.names, sample.positions, sample.velocities))

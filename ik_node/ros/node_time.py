@@ -1,0 +1,33 @@
+"""NodeTime: a node's clock as seconds since it started, exact to the nanosecond."""
+
+from __future__ import annotations
+
+from builtin_interfaces.msg import Time as Stamp
+from rclpy.node import Node
+from rclpy.time import Time
+
+from ik_node.ros.conversions import NS_PER_S
+
+
+class NodeTime:
+    """Seconds since 1970 need so many digits that a float rounds them to a quarter of a microsecond."""
+
+    def __init__(self, node: Node) -> None:
+        self._clock = node.get_clock()
+        self._start = self.now_ns()
+
+    def now_ns(self) -> int:
+        """Return the node's clock [ns]."""
+        return int(self._clock.now().nanoseconds)
+
+    def now(self) -> float:
+        """Return the time since the start [s]."""
+        return self.seconds(self.now_ns())
+
+    def seconds(self, nanoseconds: int) -> float:
+        """Return the time since the start [s] of a time of the node's clock [ns]."""
+        return (nanoseconds - self._start) / NS_PER_S
+
+    def stamp(self, seconds: float) -> Stamp:
+        """Return the stamp of a time since the start [s]."""
+        return Time(nanoseconds=self._start + round(seconds * NS_PER_S)).to_msg()
