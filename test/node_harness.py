@@ -32,7 +32,7 @@ from ik_node.ros.node import IkNode
 
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
 
-TIMEOUT = 180.0  # seconds; a cold compile takes a minute, all else a fraction of a second
+TIMEOUT = 60.0  # seconds; a cold compile takes a minute, all else a fraction of a second
 
 _held: deque[socket.socket] = deque(maxlen=15)  # names of domains that this process has
 

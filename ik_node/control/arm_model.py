@@ -48,6 +48,10 @@ class ArmModel:
         """Raise the IkError that build() would raise, without building a solver."""
         _read(text, settings, before)
 
+    def moves_as(self, other: ArmModel) -> bool:
+        """Whether the arm has the joints of the other's, of the same robot."""
+        return self.robot is other.robot and self.arm.joint_names == other.arm.joint_names
+
     def limits_of_motion(self, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings) -> Limits:
         """Return the limits of the variables at index (k), each (k,)."""
         prismatic = self.joints.prismatic[index]

@@ -105,11 +105,7 @@ class ArmController:
         """
         with self._change():
             before = self._model
-            if (
-                before is not None
-                and before.robot is model.robot
-                and (before.arm.joint_names == model.arm.joint_names)
-            ):
+            if before is not None and model.moves_as(before):
                 self._model, self._settings = model, settings
                 self._targets.model = model
                 self._joints.take(model, settings)

@@ -150,6 +150,8 @@ class JointMotion:
         return self.position, self.velocity
 
     def _arrive(self) -> None:
+        if self._settled and self._target is not None:
+            self.position = self._target.copy()  # without the rounding of the plan
         self.velocity = np.zeros(self.n)
         self.acceleration = np.zeros(self.n)
         self._returning = False

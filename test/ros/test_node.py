@@ -152,6 +152,7 @@ def test_a_joint_goal_in_a_stream_counts_once(client, arm):
     timer = client.node.create_timer(0.05, lambda: client.send('goal_joints', goal))
     try:
         client.wait(lambda: client.position('yaw') == pytest.approx(0.7), 'the joint')
+        client.wait_said('arrived')
         count = len(client.about('goal_joints'))
         T = goal_at(arm, READY)
         reached(client, arm, T, client.pose(T))
