@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ik_node import kernels
-from ik_node.checks import Vector, unit_vector, vector3
-from ik_node.errors import ChainError, InputError
-from ik_node.model.urdf import Joint, Robot, read_file, read_urdf
+from ik_node.checks import Vector, real_array, unit_vector, vector3
+from ik_node.errors import ChainError, InputError, quoted, shown
+from ik_node.model.default_tip import default_tip
+from ik_node.model.robot import Joint, Robot
+from ik_node.model.urdf import read_file, read_urdf
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
@@ -42,15 +44,16 @@ class Arm:
     ) -> None:
         """Build from a robot read by read_urdf.
 
-        tip_link: default as of Robot.default_tip. base_link: default the root. Raises UrdfError for links or
-        joints that cannot make an arm, or more than MOST_JOINTS of them, InputError for a tool that is no
-        unit axis or no point.
+        tip_link: default as of default_tip. base_link: default the root. Raises UrdfError for links or joints
+        that cannot make an arm, or more than MOST_JOINTS of them, InputError for another type of argument, a
+        tool_axis that is not of unit length and a tool_point that is not finite or beyond LARGEST.
         """
+        if not isinstance(robot, Robot):
+            raise InputError(f'robot must be a Robot, as read_urdf returns it, got {robot!r}')
         self.robot = robot
         self.name = robot.name
         self.base_link = robot.root if base_link is None else base_link
-        self.tip_link = robot.default_tip() if tip_link is None else tip_link
-        note = robot.default_tip_note() if tip_link is None else None
+        self.tip_link, note = default_tip(robot) if tip_link is None else (tip_link, None)
         self.warnings = robot.warnings + ((note,) if note else ())
         self.tool_axis = frozen(unit_vector('tool_axis', tool_axis))
         self.tool_point = frozen(vector3('tool_point', tool_point))
@@ -59,8 +62,8 @@ class Arm:
         drivers = {joint.name: robot.driver(joint.name) for joint in chain if joint.type != 'fixed'}
         if len(drivers) > MOST_JOINTS:
             raise ChainError(
-                f'{len(drivers)} movable joints lie between base_link "{self.base_link}" and tip_link '
-                f'"{self.tip_link}", at most {MOST_JOINTS} make an arm; choose links nearer to each other'
+                f'{len(drivers)} movable joints lie between base_link {quoted(self.base_link)} and tip_link '
+                f'{quoted(self.tip_link)}, an arm has at most {MOST_JOINTS}; choose closer links'
             )
         self.joint_names = tuple(dict.fromkeys(driver for driver, _, _ in drivers.values()))
         variables = [robot.joints[name] for name in self.joint_names]
@@ -86,6 +89,13 @@ class Arm:
     def from_file(cls, path: str | os.PathLike[str], tip_link: str | None = None, **tool: Any) -> Arm:
         """Read a .urdf or .xacro file; further arguments as for Arm."""
         return cls(read_file(path), tip_link, **tool)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over a copied or unpickled state: numpy forgets that arrays are read-only."""
+        self.__dict__.update(state)
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
 
     def _zero_pose(
         self, chain: Sequence[Joint], drivers: Mapping[str, tuple[str, float, float]]
@@ -142,13 +152,14 @@ class Arm:
     def checked(self, q: ArrayLike, name: str = 'q') -> Vector:
         """Return q as a new array (n,). Raises InputError unless it is n finite numbers."""
         try:
-            values = np.array(q, dtype=np.float64)
+            values = real_array(q)
         except (TypeError, ValueError, OverflowError):
             values = np.empty(0)
         # A sum is finite only if every entry is, at a tenth of the cost of isfinite().all().
         if values.shape != (self.n,) or not math.isfinite(sum(values.tolist())):
             raise InputError(
-                f'{name} must be {self.n} finite numbers ({", ".join(self.joint_names)}), got {q!r}'
+                f'{name} must be {self.n} finite numbers ({", ".join(map(shown, self.joint_names))}), '
+                f'got {q!r}'
             )
         return values
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from ik_node.errors import ChainError, UrdfError
+from ik_node.model.default_tip import default_tip
 from ik_node.model.urdf import read_urdf
 
 RICH = GOOD.replace(
@@ -113,7 +114,7 @@ def check(text: str) -> bool:
                 assert joint.movable or joint.type == 'fixed'
                 assert joint.type == 'fixed' or robot.joints[robot.driver(joint.name).joint].movable
     with contextlib.suppress(ChainError):
-        assert robot.default_tip() in robot.links
+        assert default_tip(robot).link in robot.links
     return True
 
 
