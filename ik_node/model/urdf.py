@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ik_node.errors import ElementError, TreeError, quoted
 from ik_node.model.description import load_description, read_from
 from ik_node.model.joint_element import LIMITED, JointElement, read_joint
-from ik_node.model.meshes import missing_meshes
 from ik_node.model.mimic import drivers_of, narrowed
+from ik_node.model.missing_meshes import missing_meshes
 from ik_node.model.reading import Reading
 from ik_node.model.robot import MOVABLE, Joint, Mimic, Robot
 from ik_node.model.urdf_xml import Element, named, parse_xml, place
