@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ik_node.errors import FileError, InputError, UrdfError, XacroError, listed
+from ik_node.errors import FileError, InputError, UrdfError, XacroError, listed, shown
 from ik_node.model.urdf_xml import MOST_CHARACTERS, check_size, refuse_doctype
 
+SHOWN_PATH = 500  # characters of a path that a message quotes
 _MESH = re.compile(r'(<mesh\b[^<>]*?\bfilename\s*=\s*)(["\'])([^"\'<>]*)\2')
 _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)["\']')
 
@@ -31,7 +32,8 @@ def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] |
         with file.open('rb') as stream:
             data = stream.read(4 * MOST_CHARACTERS + 1)  # no character takes more than four bytes
     except (OSError, ValueError) as error:
-        raise FileError(f'{file}: {getattr(error, "strerror", None) or error}{_beside(file)}') from None
+        reason = getattr(error, 'strerror', None) or error
+        raise FileError(f'{path_text(file)}: {reason}{_beside(file)}') from None
     text = _decoded(file, data)
     with read_from(file):
         check_size(len(text), 'the file')
@@ -39,7 +41,9 @@ def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] |
         refuse_doctype(text)
         return _with_mesh_places(_expanded(file, mappings or {}), file)
     if mappings:
-        raise InputError(f'{file} is not a .xacro file, so it takes no arguments; got {listed(mappings)}')
+        raise InputError(
+            f'{path_text(file)} is not a .xacro file, so it takes no arguments; got {listed(mappings)}'
+        )
     return _with_mesh_places(text, file)
 
 
@@ -52,7 +56,12 @@ def read_from(path: str | os.PathLike[str]) -> Iterator[None]:
         if not os.fspath(path):
             raise
         expanded = ', expanded' if Path(path).suffix.lower() == '.xacro' else ''
-        raise type(error)(f'{os.fspath(path)}{expanded}: {error}') from None
+        raise type(error)(f'{path_text(path)}{expanded}: {error}') from None
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    """Return a path for a message: on one line."""
+    return shown(os.fspath(path), SHOWN_PATH)
 
 
 def _with_mesh_places(text: str, file: Path) -> str:
@@ -87,7 +96,9 @@ def _decoded(file: Path, data: bytes) -> str:
     try:
         return data.decode(encoding).removeprefix('\ufeff')
     except (LookupError, UnicodeError) as error:
-        raise FileError(f'{file}: not readable as {encoding} text ({error}); save it as UTF-8') from None
+        raise FileError(
+            f'{path_text(file)}: not readable as {encoding} text ({error}); save it as UTF-8'
+        ) from None
 
 
 def _expanded(file: Path, mappings: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import xacro
 
 from ik_node.errors import shown
+from ik_node.model.description import path_text
 
 SHOWN_MESSAGE = 500  # characters of what xacro says
 FIND = (
@@ -33,12 +34,13 @@ def explain(file: Path, error: BaseException) -> str:
     file: the one that was given. error: what xacro.process_file raised.
     """
     files = [str(name) for name in getattr(xacro, 'filestack', None) or () if name] or [str(file)]
+    path = path_text(files[-1])
     if any(isinstance(cause, RecursionError) for cause in _causes(error)):
         message = 'its includes or macros call themselves without end, or are nested too deep for xacro'
-        return f'{files[-1]}: xacro cannot expand it: {message}'
+        return f'{path}: xacro cannot expand it: {message}'
     message = ' '.join(re.sub(r"<class '[^']*'>:", '', str(error)).split()) or type(error).__name__
     remedy = _old_definition(message, files) or _remedy(message)
-    return f'{files[-1]}: xacro cannot expand it: {shown(message, SHOWN_MESSAGE)}' + (
+    return f'{path}: xacro cannot expand it: {shown(message, SHOWN_MESSAGE)}' + (
         f'; {remedy}' if remedy else ''
     )
 
@@ -74,7 +76,7 @@ def _old_definition(message: str, files: list[str]) -> str:
         if found := definition.search(text):
             line = text.count('\n', 0, found.start()) + 1
             return (
-                f'<{tag} name="{name}"> of {file}, line {line}, lacks the prefix: write <xacro:{tag} ...>, '
-                'and the same for every other xacro element'
+                f'<{tag} name="{name}"> of {path_text(file)}, line {line}, lacks the prefix: '
+                f'write <xacro:{tag} ...>, and the same for every other xacro element'
             )
     return ''

@@ -97,7 +97,12 @@ def check(text: str) -> bool:
     """Read the text and ask everything of the robot; return whether it was read."""
     try:
         robot = read_urdf(text)
-    except UrdfError:
+    except UrdfError as error:
+        robot, sentences = None, [str(error)]
+    else:
+        sentences = list(robot.warnings)
+    assert all(sentence.isprintable() and len(sentence) < 5000 for sentence in sentences)
+    if robot is None:
         return False
     for joint in robot.joints.values():
         assert joint.lower <= joint.upper
