@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ik_node import kernels
 from ik_node.checks import Vector, real_array, unit_vector, vector3
 from ik_node.errors import ChainError, InputError, quoted, shown
+from ik_node.kernels import layout
 from ik_node.model.default_tip import default_tip
 from ik_node.model.robot import Joint, Robot
 from ik_node.model.urdf import read_file, read_urdf
@@ -74,8 +75,8 @@ class Arm:
         self.lower, self.upper = self.limits
         self.velocity = frozen(np.array([joint.velocity for joint in variables]))
         self.joints, self.tool = self._zero_pose(chain, drivers)
-        ratios = self.joints[:, 8]
-        odd = set(self.joints[ratios != np.round(ratios), 7].astype(int))
+        ratios = self.joints[:, layout.RATIO]
+        odd = set(self.joints[ratios != np.round(ratios), layout.VARIABLE].astype(int))
         self.period = frozen(
             np.array([0.0 if self.prismatic[i] or i in odd else 2 * np.pi for i in range(self.n)])
         )
@@ -102,25 +103,20 @@ class Arm:
     ) -> tuple[Vector, Vector]:
         """Return the kernels' (joints, tool): screw axes of the chain with every joint at zero."""
         pose = np.eye(4)
-        rows: list[list[float]] = []
+        rows: list[Vector] = []
         last: Vector = np.zeros(3)
         for joint in chain:
             pose = pose @ joint.origin
             if joint.type == 'fixed':
                 continue
             driver, ratio, shift = drivers[joint.name]
-            axis = pose[:3, :3] @ joint.axis
-            kind = float(joint.type == 'prismatic')
-            rows.append(
-                [
-                    *axis,
-                    *(pose[:3, 3] - last),
-                    kind,
-                    self.joint_names.index(driver),
-                    ratio,
-                    shift,
-                ]
-            )
+            row = np.empty(layout.SHIFT + 1)
+            row[layout.AXIS] = pose[:3, :3] @ joint.axis
+            row[layout.OFFSET] = pose[:3, 3] - last
+            row[layout.PRISMATIC] = joint.type == 'prismatic'
+            row[layout.VARIABLE] = self.joint_names.index(driver)
+            row[layout.RATIO], row[layout.SHIFT] = ratio, shift
+            rows.append(row)
             last = pose[:3, 3]
         point = pose[:3, :3] @ self.tool_point + pose[:3, 3] - last
         turned = pose[:3, :3] @ np.column_stack([self.tool_axis, self.tool_lateral])
@@ -139,10 +135,10 @@ class Arm:
     @cached_property
     def reach(self) -> float:
         """Upper bound [m] of the distance from the first joint to the tool point, any joint values."""
-        offsets = np.linalg.norm(self.joints[1:, 3:6], axis=1).sum() + np.linalg.norm(self.tool[:3])
-        row = self.joints[self.joints[:, 6] != 0]
-        driver = row[:, 7].astype(int)
-        ends = row[:, 8] * self.limits[:, driver] + row[:, 9]
+        offsets = np.linalg.norm(self.joints[1:, layout.OFFSET], axis=1).sum() + np.linalg.norm(self.tool[:3])
+        row = self.joints[self.joints[:, layout.PRISMATIC] != 0]
+        driver = row[:, layout.VARIABLE].astype(int)
+        ends = row[:, layout.RATIO] * self.limits[:, driver] + row[:, layout.SHIFT]
         return float(offsets + np.abs(ends).max(axis=0).sum()) if len(row) else float(offsets)
 
     def sample(self, rng: np.random.Generator, count: int) -> Vector:
