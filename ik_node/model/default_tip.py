@@ -10,6 +10,7 @@ from ik_node.errors import ChainError, quoted
 from ik_node.model.robot import Joint, Robot
 
 TOOL_FRAME = 'tool0'  # the tip of an arm by the convention of ROS-Industrial
+MOST_FINGERS = 50  # ends of longest chains that are looked at
 SHOWN_TIPS = 5  # other links that the note names
 _FINGER = re.compile('grip|jaw|finger|claw', re.IGNORECASE)
 
@@ -39,6 +40,8 @@ def default_tip(robot: Robot) -> DefaultTip:
     if most == 0:
         raise ChainError('the robot has no movable joint: every joint is fixed, planar or floating')
     longest = [leaf for leaf, count in leaves.items() if count == most]
+    if len(longest) > MOST_FINGERS:
+        raise ChainError(_ambiguous(robot, longest))
     paths = [robot.path(leaf) for leaf in longest]
     hand = _hand(robot, paths)
     tip = _frame_between(robot, paths, hand, leaves)
@@ -47,11 +50,15 @@ def default_tip(robot: Robot) -> DefaultTip:
     if tip is None and _carries_fingers(robot, hand, paths):
         tip = hand
     if tip is None:
-        raise ChainError(
-            f'the longest movable chain has {len(longest)} ends, so tip_link must be given; they branch at '
-            f'{quoted(hand)}; movable joints by leaf: {robot.leaves_text()}'
-        )
+        raise ChainError(_ambiguous(robot, longest, f' they branch at {quoted(hand)};'))
     return DefaultTip(tip, _note(robot, tip, leaves))
+
+
+def _ambiguous(robot: Robot, longest: Sequence[str], branch: str = '') -> str:
+    return (
+        f'the longest movable chain has {len(longest)} ends, so tip_link must be given;{branch} '
+        f'movable joints by leaf: {robot.leaves_text()}'
+    )
 
 
 def _hand(robot: Robot, paths: Sequence[Sequence[Joint]]) -> str:

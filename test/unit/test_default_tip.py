@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from ik_node import Arm
 from ik_node.cli import inspect, solve
 from ik_node.errors import ChainError
 from ik_node.model.default_tip import default_tip
+from ik_node.model.joints import JointSet
 from ik_node.model.urdf import load_description, read_urdf
 
 RIGHT = ['so101', 'wx250', 'px150', 'px100', 'vx300s', 'xarm5', 'omx_f', 'hebi_a2085_05', 'lrmate200ic5h']
@@ -123,6 +125,21 @@ def test_arms_on_a_torso_and_frames_on_a_flange_need_a_choice() -> None:
         Arm.from_urdf(chain(*ARM, *JAWS, *longer))
     with pytest.raises(ChainError, match=r'they branch at "wrist"; .* "hand" \(2\), "between" \(2\)'):
         Arm.from_urdf(chain(*ARM, FRAME))
+
+
+def test_a_robot_of_thousands_of_ends_needs_a_choice_and_little_memory() -> None:
+    joints = [(f'j{i}', 'continuous', f'l{i}', f'l{i + 1}') for i in range(3000)]
+    fingers = [(f'f{i}', 'continuous', 'l3000', f't{i}') for i in range(3000)]
+    robot = read_urdf(chain(*joints, *fingers))
+    tracemalloc.start()
+    with pytest.raises(
+        ChainError, match=r'the longest movable chain has 3000 ends, so tip_link must be given'
+    ):
+        default_tip(robot)
+    assert JointSet(robot).n == 6000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
 
 
 def test_nothing_is_said_where_nothing_else_could_be_meant() -> None:
