@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ik_node.errors import InputError
+from ik_node.errors import LARGEST, InputError
 
 Vector = NDArray[np.float64]
 
+FLOATS = np.dtype(np.float64)
+NOT_VECTORS = (str, bytes, bytearray, Set, Mapping)  # iterable, but text or without an order
 UNIT_TOLERANCE = 1e-3  # a direction may miss unit length by this much and is then normalised
 
 
@@ -38,9 +41,28 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     return int(value)
 
 
+def real_array(value: ArrayLike) -> Vector:
+    """Return value as a new array of floats.
+
+    Raises TypeError, ValueError or OverflowError unless it holds real numbers: text is not converted, complex
+    numbers do not lose their imaginary part.
+    """
+    array = np.array(value)
+    if array.dtype is FLOATS:
+        return array
+    if array.dtype.kind == 'O':  # such as fractions, and whole numbers of any length
+        return np.array([_real(part) for part in array.flat]).reshape(array.shape)
+    if array.dtype.kind not in 'fiub':
+        raise TypeError
+    return array.astype(np.float64)
+
+
 def vector3(name: str, value: ArrayLike) -> Vector:
-    """Check that value is three finite numbers and return them as a new array (3,). Raises InputError."""
-    return np.array(three_floats(name, value))
+    """Check that value is three numbers up to LARGEST and return a new array (3,). Raises InputError."""
+    vector = three_floats(name, value)
+    if not max(map(abs, vector)) <= LARGEST:
+        raise InputError(f'the numbers of {name} must be at most {LARGEST:g} in size, got {list(vector)}')
+    return np.array(vector)
 
 
 def unit_vector(name: str, value: ArrayLike) -> Vector:
@@ -52,24 +74,38 @@ def unit_vector(name: str, value: ArrayLike) -> Vector:
 
 
 def three_floats(name: str, value: Any) -> tuple[float, float, float]:
+    """Check that value is a sequence of three finite real numbers and return them. Raises InputError."""
     # Plain floats: numpy's checks of three numbers cost more than a solve.
     try:
-        x, y, z = map(float, value)
+        kind = type(value)
+        if kind is not tuple and kind is not list and isinstance(value, NOT_VECTORS):
+            raise TypeError
+        first, second, third = value.tolist() if kind is np.ndarray else value
+        if type(first) is type(second) is type(third) is float:
+            x, y, z = first, second, third
+        else:
+            x, y, z = _real(first), _real(second), _real(third)
     except OverflowError:
         raise InputError(f'{name} must be finite, got a whole number beyond 1.8e308') from None
     except (TypeError, ValueError):
         raise _not_three(name, value) from None
-    if isinstance(value, str):
-        raise _not_three(name, value)
     if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         raise InputError(f'{name} must be finite, got {[x, y, z]}')
     return x, y, z
 
 
+def _real(value: Any) -> float:
+    if isinstance(value, (str, bytes, bytearray, np.complexfloating)):  # float() would take them
+        raise TypeError
+    return float(value)
+
+
 def _not_three(name: str, value: Any) -> InputError:
     try:
-        shape = np.array(value, dtype=np.float64).shape
+        shape = real_array(value).shape
     except (TypeError, ValueError, OverflowError):
+        return InputError(f'{name} must be three numbers, got {value!r}')
+    if shape == (3,):  # one of them is none for itself
         return InputError(f'{name} must be three numbers, got {value!r}')
     return InputError(f'{name} must have shape (3,), got shape {shape}: {value!r}')
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from itertools import islice
 
-LARGEST = 1e9  # [m or rad] a number beyond it is a slip, and would overflow further on
+LARGEST = 1e9  # [m or rad] larger values are assumed to be mistakes, and would overflow further on
 LISTED_NAMES = 50  # a message names at most this many of what exists
+SHOWN_CHARACTERS = 80  # and quotes at most this much of a text that was given
 ALIKE = 0.75  # and asks whether one was meant that is at least so like what was given (1: the same)
+COMPARED = 1000  # names that are compared for that, each of at most SHOWN_CHARACTERS: it takes quadratic time
 
 
 class IkError(Exception):
@@ -15,7 +18,7 @@ class IkError(Exception):
 
 
 class InputError(IkError, ValueError):
-    """A call with arguments that no arm could serve: says what was given and what is allowed."""
+    """A call with invalid arguments: says what was given and what is allowed."""
 
 
 class UrdfError(IkError):
@@ -23,11 +26,11 @@ class UrdfError(IkError):
 
 
 class FileError(UrdfError):
-    """A description file that cannot be opened or is no text."""
+    """A description file that cannot be opened or is not text."""
 
 
 class XmlError(UrdfError):
-    """Text that is no well-formed XML, or XML with a document type."""
+    """Text that is not well-formed XML, XML with a document type, or too much of it."""
 
 
 class XacroError(UrdfError):
@@ -39,18 +42,39 @@ class ElementError(UrdfError):
 
 
 class TreeError(UrdfError):
-    """Links and joints that make no single tree, or mimics that go in a circle."""
+    """Links and joints that do not form a single tree."""
 
 
 class ChainError(UrdfError):
-    """A base and tip link that no arm lies between, or a joint there that no arm can have."""
+    """A base and tip link without an arm between them, or a joint there that an arm cannot have."""
+
+
+def shown(text: str, most: int = SHOWN_CHARACTERS) -> str:
+    """Return text for a message: on one line, control characters escaped, at most so many of them."""
+    cut = text if len(text) <= most else f'{text[:most]}... ({len(text)} characters)'
+    if cut.isprintable():
+        return cut
+    return ''.join(part if part.isprintable() else part.encode('unicode_escape').decode() for part in cut)
+
+
+def quoted(text: str) -> str:
+    """Return text as shown, in double quotes."""
+    return f'"{shown(text)}"'
+
+
+def alike(names: Iterable[str], wanted: str) -> str | None:
+    """Return the one of names that was probably meant by wanted, if any is similar."""
+    short = [name for name in islice(names, COMPARED) if len(name) <= SHOWN_CHARACTERS]
+    if len(wanted) > SHOWN_CHARACTERS:
+        return None
+    return next(iter(difflib.get_close_matches(wanted, short, 1, ALIKE)), None)
 
 
 def listed(names: Iterable[str], wanted: str | None = None) -> str:
-    """Return the names quoted and separated by commas; what looks like wanted comes as a question first."""
+    """Return the names quoted and separated by commas; one similar to wanted follows as a question."""
     every = list(names)
-    text = ', '.join(f'"{name}"' for name in every[:LISTED_NAMES])
+    text = ', '.join(map(quoted, every[:LISTED_NAMES]))
     if len(every) > LISTED_NAMES:
         text += f' and {len(every) - LISTED_NAMES} more'
-    alike = difflib.get_close_matches(wanted, every, 1, ALIKE) if wanted else []
-    return f'{text} (did you mean "{alike[0]}"?)' if alike else text or 'none'
+    meant = alike(every, wanted) if wanted else None
+    return f'{text} (did you mean {quoted(meant)}?)' if meant else text or 'none'

@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ik_node import kernels
-from ik_node.checks import Vector, unit_vector, vector3
-from ik_node.errors import ChainError, InputError
-from ik_node.model.urdf import Joint, Robot, read_file, read_urdf
+from ik_node.checks import Vector, real_array, unit_vector, vector3
+from ik_node.errors import ChainError, InputError, quoted, shown
+from ik_node.kernels import layout
+from ik_node.model.default_tip import default_tip
+from ik_node.model.robot import Joint, Robot
+from ik_node.model.urdf import read_file, read_urdf
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
@@ -42,15 +45,16 @@ class Arm:
     ) -> None:
         """Build from a robot read by read_urdf.
 
-        tip_link: default as of Robot.default_tip. base_link: default the root. Raises UrdfError for links or
-        joints that cannot make an arm, or more than MOST_JOINTS of them, InputError for a tool that is no
-        unit axis or no point.
+        tip_link: default as of default_tip. base_link: default the root. Raises UrdfError for links or joints
+        that cannot make an arm, or more than MOST_JOINTS of them, InputError for another type of argument, a
+        tool_axis that is not of unit length and a tool_point that is not finite or beyond LARGEST.
         """
+        if not isinstance(robot, Robot):
+            raise InputError(f'robot must be a Robot, as read_urdf returns it, got {robot!r}')
         self.robot = robot
         self.name = robot.name
         self.base_link = robot.root if base_link is None else base_link
-        self.tip_link = robot.default_tip() if tip_link is None else tip_link
-        note = robot.default_tip_note() if tip_link is None else None
+        self.tip_link, note = default_tip(robot) if tip_link is None else (tip_link, None)
         self.warnings = robot.warnings + ((note,) if note else ())
         self.tool_axis = frozen(unit_vector('tool_axis', tool_axis))
         self.tool_point = frozen(vector3('tool_point', tool_point))
@@ -59,8 +63,8 @@ class Arm:
         drivers = {joint.name: robot.driver(joint.name) for joint in chain if joint.type != 'fixed'}
         if len(drivers) > MOST_JOINTS:
             raise ChainError(
-                f'{len(drivers)} movable joints lie between base_link "{self.base_link}" and tip_link '
-                f'"{self.tip_link}", at most {MOST_JOINTS} make an arm; choose links nearer to each other'
+                f'{len(drivers)} movable joints lie between base_link {quoted(self.base_link)} and tip_link '
+                f'{quoted(self.tip_link)}, an arm has at most {MOST_JOINTS}; choose closer links'
             )
         self.joint_names = tuple(dict.fromkeys(driver for driver, _, _ in drivers.values()))
         variables = [robot.joints[name] for name in self.joint_names]
@@ -71,8 +75,8 @@ class Arm:
         self.lower, self.upper = self.limits
         self.velocity = frozen(np.array([joint.velocity for joint in variables]))
         self.joints, self.tool = self._zero_pose(chain, drivers)
-        ratios = self.joints[:, 8]
-        odd = set(self.joints[ratios != np.round(ratios), 7].astype(int))
+        ratios = self.joints[:, layout.RATIO]
+        odd = set(self.joints[ratios != np.round(ratios), layout.VARIABLE].astype(int))
         self.period = frozen(
             np.array([0.0 if self.prismatic[i] or i in odd else 2 * np.pi for i in range(self.n)])
         )
@@ -87,30 +91,32 @@ class Arm:
         """Read a .urdf or .xacro file; further arguments as for Arm."""
         return cls(read_file(path), tip_link, **tool)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over a copied or unpickled state: numpy forgets that arrays are read-only."""
+        self.__dict__.update(state)
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
     def _zero_pose(
         self, chain: Sequence[Joint], drivers: Mapping[str, tuple[str, float, float]]
     ) -> tuple[Vector, Vector]:
         """Return the kernels' (joints, tool): screw axes of the chain with every joint at zero."""
         pose = np.eye(4)
-        rows: list[list[float]] = []
+        rows: list[Vector] = []
         last: Vector = np.zeros(3)
         for joint in chain:
             pose = pose @ joint.origin
             if joint.type == 'fixed':
                 continue
             driver, ratio, shift = drivers[joint.name]
-            axis = pose[:3, :3] @ joint.axis
-            kind = float(joint.type == 'prismatic')
-            rows.append(
-                [
-                    *axis,
-                    *(pose[:3, 3] - last),
-                    kind,
-                    self.joint_names.index(driver),
-                    ratio,
-                    shift,
-                ]
-            )
+            row = np.empty(layout.SHIFT + 1)
+            row[layout.AXIS] = pose[:3, :3] @ joint.axis
+            row[layout.OFFSET] = pose[:3, 3] - last
+            row[layout.PRISMATIC] = joint.type == 'prismatic'
+            row[layout.VARIABLE] = self.joint_names.index(driver)
+            row[layout.RATIO], row[layout.SHIFT] = ratio, shift
+            rows.append(row)
             last = pose[:3, 3]
         point = pose[:3, :3] @ self.tool_point + pose[:3, 3] - last
         turned = pose[:3, :3] @ np.column_stack([self.tool_axis, self.tool_lateral])
@@ -129,10 +135,10 @@ class Arm:
     @cached_property
     def reach(self) -> float:
         """Upper bound [m] of the distance from the first joint to the tool point, any joint values."""
-        offsets = np.linalg.norm(self.joints[1:, 3:6], axis=1).sum() + np.linalg.norm(self.tool[:3])
-        row = self.joints[self.joints[:, 6] != 0]
-        driver = row[:, 7].astype(int)
-        ends = row[:, 8] * self.limits[:, driver] + row[:, 9]
+        offsets = np.linalg.norm(self.joints[1:, layout.OFFSET], axis=1).sum() + np.linalg.norm(self.tool[:3])
+        row = self.joints[self.joints[:, layout.PRISMATIC] != 0]
+        driver = row[:, layout.VARIABLE].astype(int)
+        ends = row[:, layout.RATIO] * self.limits[:, driver] + row[:, layout.SHIFT]
         return float(offsets + np.abs(ends).max(axis=0).sum()) if len(row) else float(offsets)
 
     def sample(self, rng: np.random.Generator, count: int) -> Vector:
@@ -142,13 +148,14 @@ class Arm:
     def checked(self, q: ArrayLike, name: str = 'q') -> Vector:
         """Return q as a new array (n,). Raises InputError unless it is n finite numbers."""
         try:
-            values = np.array(q, dtype=np.float64)
+            values = real_array(q)
         except (TypeError, ValueError, OverflowError):
             values = np.empty(0)
         # A sum is finite only if every entry is, at a tenth of the cost of isfinite().all().
         if values.shape != (self.n,) or not math.isfinite(sum(values.tolist())):
             raise InputError(
-                f'{name} must be {self.n} finite numbers ({", ".join(self.joint_names)}), got {q!r}'
+                f'{name} must be {self.n} finite numbers ({", ".join(map(shown, self.joint_names))}), '
+                f'got {q!r}'
             )
         return values
 

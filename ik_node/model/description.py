@@ -1,4 +1,4 @@
-"""Files -> URDF text: .urdf as it is, .xacro expanded; and the files that a URDF points to."""
+"""Files -> URDF text: .urdf as it is, .xacro expanded, meshes named by their whole place."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
-import xacro
+from ik_node.errors import FileError, InputError, UrdfError, XacroError, listed, shown
+from ik_node.model.urdf_xml import MOST_CHARACTERS, check_size, refuse_doctype
 
-from ik_node.errors import FileError, InputError, UrdfError, XacroError, listed
-from ik_node.model.urdf_xml import refuse_doctype
-from ik_node.model.xacro_errors import told
-
+SHOWN_PATH = 500  # characters of a path that a message quotes
 _MESH = re.compile(r'(<mesh\b[^<>]*?\bfilename\s*=\s*)(["\'])([^"\'<>]*)\2')
 _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)["\']')
 
@@ -23,22 +19,31 @@ _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)
 def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] | None = None) -> str:
     """Return the URDF text of a .urdf or .xacro file, xacro expanded with mappings for its xacro:arg.
 
-    Meshes that it names relative to its own place get their whole name there, as file://.
+    Meshes that it names relative to its own place, and that are there, get their whole name, as file://.
     Errors of read_urdf then count the lines of the expanded text.
     Raises FileError for a file that cannot be read, XmlError and XacroError for xacro that cannot be
-    expanded, InputError for mappings where nothing is expanded.
+    expanded and files of more than MOST_CHARACTERS, InputError for a path that is not one and for mappings
+    where nothing is expanded.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f'the path of a description must be a str or os.PathLike, got {path!r}')
     file = Path(path)
     try:
-        data = file.read_bytes()
+        with file.open('rb') as stream:
+            data = stream.read(4 * MOST_CHARACTERS + 1)  # no character takes more than four bytes
     except (OSError, ValueError) as error:
-        raise FileError(f'{file}: {getattr(error, "strerror", None) or error}{_beside(file)}') from None
+        reason = getattr(error, 'strerror', None) or error
+        raise FileError(f'{path_text(file)}: {reason}{_beside(file)}') from None
     text = _decoded(file, data)
+    with read_from(file):
+        check_size(len(text), 'the file')
     if file.suffix.lower() == '.xacro':
         refuse_doctype(text)
         return _with_mesh_places(_expanded(file, mappings or {}), file)
     if mappings:
-        raise InputError(f'{file} is no .xacro file, so it takes no arguments; got {listed(mappings)}')
+        raise InputError(
+            f'{path_text(file)} is not a .xacro file, so it takes no arguments; got {listed(mappings)}'
+        )
     return _with_mesh_places(text, file)
 
 
@@ -51,7 +56,12 @@ def read_from(path: str | os.PathLike[str]) -> Iterator[None]:
         if not os.fspath(path):
             raise
         expanded = ', expanded' if Path(path).suffix.lower() == '.xacro' else ''
-        raise type(error)(f'{os.fspath(path)}{expanded}: {error}') from None
+        raise type(error)(f'{path_text(path)}{expanded}: {error}') from None
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    """Return a path for a message: on one line."""
+    return shown(os.fspath(path), SHOWN_PATH)
 
 
 def _with_mesh_places(text: str, file: Path) -> str:
@@ -86,48 +96,18 @@ def _decoded(file: Path, data: bytes) -> str:
     try:
         return data.decode(encoding).removeprefix('\ufeff')
     except (LookupError, UnicodeError) as error:
-        raise FileError(f'{file}: not readable as {encoding} text ({error}); save it as UTF-8') from None
+        raise FileError(
+            f'{path_text(file)}: not readable as {encoding} text ({error}); save it as UTF-8'
+        ) from None
 
 
 def _expanded(file: Path, mappings: Mapping[str, str]) -> str:
-    xacro.all_includes.clear()  # of the file before: errors are looked for in them
+    import xacro  # with yaml a tenth of a second, and most descriptions are no xacro
+
+    from ik_node.model.xacro_errors import explain
+
     try:
         document = xacro.process_file(str(file), mappings=dict(mappings))
         return str(document.toprettyxml(indent='  '))
     except Exception as error:  # xacro runs the file's own expressions: they may raise anything
-        raise XacroError(told(file, error)) from None
-
-
-def missing_meshes(links: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where meshes are missing on this machine, once for each package and once for all other files.
-
-    links: <link> elements by name. Relative names mean nothing without the file's own place and are
-    passed over.
-    """
-    missing: dict[str, list[str]] = {}
-    for name, link in links.items():
-        for mesh in link.iter('mesh'):
-            filename = mesh.get('filename', '')
-            package = filename.partition('://')[2].partition('/')[0] if '://' in filename else ''
-            if _is_missing(filename):
-                missing.setdefault(package, []).append(f'{filename} of link "{name}"')
-    for places in missing.values():
-        yield places[0] + (f' and {len(places) - 1} more' if len(places) > 1 else '')
-
-
-def _is_missing(filename: str) -> bool:
-    scheme, separator, rest = filename.partition('://')
-    if separator and scheme == 'package':
-        package, _, inside = rest.partition('/')
-        return not any(os.access(share / inside, os.F_OK) for share in _shares(package))
-    name = unquote(rest) if separator and scheme == 'file' else filename
-    return name.startswith('/') and not os.access(name, os.F_OK)
-
-
-def _shares(package: str) -> list[Path]:
-    """Return where the environment (ament and catkin) would have a package's files."""
-    prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
-    roots = os.environ.get('ROS_PACKAGE_PATH', '').split(os.pathsep)
-    return [Path(prefix, 'share', package) for prefix in prefixes if prefix] + [
-        Path(root, package) for root in roots if root
-    ]
+        raise XacroError(explain(file, error)) from None

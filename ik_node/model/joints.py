@@ -32,21 +32,21 @@ class JointSet:
         self.upper = np.array([joint.upper for joint in variables])
         self.rest = np.array([joint.rest for joint in variables])
         self.prismatic = np.array([joint.type == 'prismatic' for joint in variables], dtype=bool)
-        # (m, n): a row is zero for a joint that follows a fixed one.
-        column = {name: index for index, name in enumerate(self.variables)}
-        self._ratio = np.zeros((len(joints), self.n))
-        for row, driver in enumerate(drivers):
-            if driver.joint in column:
-                self._ratio[row, column[driver.joint]] = driver.ratio
+        # By joint (m,): value = ratio * value of variable + shift; fixed joints count as one more, at zero.
+        place = {name: index for index, name in enumerate(self.variables)}
+        self._variable = np.array([place.get(driver.joint, self.n) for driver in drivers], dtype=np.int64)
+        self._ratio = np.array([driver.ratio for driver in drivers])
         self._shift = np.array([driver.shift for driver in drivers])
-        self.velocity = np.full(self.n, np.inf)
-        for joint, ratios in zip(joints, np.abs(self._ratio), strict=True):
-            for index in np.flatnonzero(ratios):
-                self.velocity[index] = min(self.velocity[index], joint.velocity / ratios[index])
+        velocity = np.full(self.n + 1, np.inf)
+        moves = self._ratio != 0.0
+        speeds = np.array([joint.velocity for joint in joints])[moves] / np.abs(self._ratio[moves])
+        np.minimum.at(velocity, self._variable[moves], speeds)
+        self.velocity = velocity[: self.n]
 
     def expand(self, values: Vector, velocities: Vector) -> tuple[Vector, Vector]:
         """Return values and velocities (m,) of all joints from those of the variables (n,)."""
-        return self._ratio @ values + self._shift, self._ratio @ velocities
+        q, qd = np.append(values, 0.0), np.append(velocities, 0.0)
+        return self._ratio * q[self._variable] + self._shift, self._ratio * qd[self._variable]
 
     def indices(self, names: Sequence[str]) -> NDArray[np.int64]:
         """Return where in variables each of names is."""

@@ -1,4 +1,4 @@
-"""Mimic joints: who follows whom in the end, and what room the followers leave."""
+"""Mimic joints: which joint drives each in the end, and what range the followers leave to it."""
 
 from __future__ import annotations
 
@@ -6,90 +6,109 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ik_node.errors import ElementError, TreeError, listed
+from ik_node.errors import listed, quoted
+from ik_node.model.joint_element import JointElement
+from ik_node.model.reading import Reading
 from ik_node.model.robot import Driver, Joint
-from ik_node.model.urdf_xml import Element, Notes, place
 
-WHOLE_TURN = 2 * math.pi - 1e-2  # [rad] limits this far apart, 2 pi rounded, shut out no angle
+WHOLE_TURN = 2 * math.pi - 1e-2  # [rad] limits this far apart, 2 pi rounded, exclude no angle
 ROUNDING = 1e-9  # [rad or m] limits that miss each other by this meet
-SURPRISE = 0.01  # share of a joint's range that goes without a word
+SURPRISE = 0.01  # share of a joint's range that may be lost without a warning
 
 
-def drivers_of(
-    joints: Mapping[str, Joint], elements: Mapping[str, Element], notes: Notes, faults: dict[str, str]
-) -> dict[str, Driver]:
+def drivers_of(elements: Mapping[str, JointElement], reading: Reading) -> dict[str, Driver]:
     """Return for every joint the one that drives it in the end, with ratio and shift.
 
-    joints, and their <joint> elements, by name. Raises ElementError for a mimic of itself, of an unknown
-    joint or of a planar or floating one, TreeError for a circle. Following a fixed joint becomes a fault.
+    elements: by joint name. A joint whose mimic cannot be followed (of an unknown joint, of itself, of a
+    planar or floating joint, in a circle, overflowing) drives itself and has a fault; one that follows a
+    fixed joint is held at its offset and has a fault.
     """
     drivers: dict[str, Driver] = {}
-    for start in joints:
-        path: dict[str, None] = {}
+    for start in elements:
+        path: dict[str, None] = {}  # followers, upwards to a joint whose driver is known
         name = start
         while name not in drivers:
+            mimic = elements[name].mimic
             if name in path:
-                raise TreeError(_circle(list(path), name, elements))
-            path[name] = None
-            mimic = joints[name].mimic
-            if mimic is None:
+                members = list(path)[list(path).index(name) :]
+                for member in members:
+                    del path[member]
+                    _refuse(member, _circle([elements[each] for each in members]), elements, drivers, reading)
+            elif mimic is None:
                 drivers[name] = Driver(name, 1.0, 0.0)
+            elif reason := _wrong_master(elements, name, mimic.joint):
+                _refuse(
+                    name, f'{elements[name].place("mimic", "joint")}: {reason}', elements, drivers, reading
+                )
             else:
-                _check(joints, name, mimic.joint, elements[name])
+                path[name] = None
                 name = mimic.joint
         for follower in reversed(path):
-            mimic = joints[follower].mimic
-            if mimic is not None:
-                above = drivers[mimic.joint]
-                drivers[follower] = Driver(
-                    above.joint, mimic.multiplier * above.ratio, mimic.multiplier * above.shift + mimic.offset
-                )
-                _note(drivers[follower], joints, elements[follower], notes, faults)
+            _follow(elements[follower], elements, drivers, reading)
     return drivers
 
 
-def _check(joints: Mapping[str, Joint], name: str, master: str, element: Element) -> None:
-    mimic = element.find('mimic')
-    if master == name:
-        raise ElementError(f'{place(mimic, "joint")}: a joint cannot follow itself; name another joint')
-    if master not in joints:
-        raise ElementError(
-            f'{place(mimic, "joint")}: there is no such joint; joints: {listed(joints, master)}'
-        )
-    kind = joints[master].type
-    if kind in ('planar', 'floating'):
-        raise ElementError(
-            f'{place(mimic, "joint")}: a {kind} joint has no single value to follow; '
-            'name a revolute, continuous or prismatic joint'
-        )
-
-
-def _note(
-    driver: Driver, joints: Mapping[str, Joint], element: Element, notes: Notes, faults: dict[str, str]
+def _follow(
+    element: JointElement,
+    elements: Mapping[str, JointElement],
+    drivers: dict[str, Driver],
+    reading: Reading,
 ) -> None:
-    where = place(element.find('mimic'), 'joint')
-    if not (math.isfinite(driver.ratio) and math.isfinite(driver.shift)):
-        raise ElementError(
-            f'{where}: multipliers and offsets up to joint "{driver.joint}" grow beyond all numbers; '
-            'give multipliers near 1'
+    """Enter into drivers what drives element, from what drives the joint that it mimics."""
+    name, mimic = element.name, element.mimic
+    assert mimic is not None
+    joint, ratio, shift = drivers[mimic.joint]
+    ratio, shift = mimic.multiplier * ratio, mimic.multiplier * shift + mimic.offset
+    where = element.place('mimic', 'joint')
+    if not (math.isfinite(ratio) and math.isfinite(shift)):
+        reason = (
+            f'{where}: multipliers and offsets up to joint {quoted(joint)} overflow; give multipliers near 1'
         )
-    if joints[driver.joint].type == 'fixed':
-        notes.add('a joint that follows a fixed one is held at its offset', place(element))
-        faults[element.get('name')] = f'{where} follows a fixed joint; make it fixed too, or name another'
+        _refuse(name, reason, elements, drivers, reading)
+        return
+    drivers[name] = Driver(joint, ratio, shift)
+    if elements[joint].type == 'fixed':
+        reading.note('a joint that follows a fixed one is held at its offset', element.place())
+        reading.faults[name] = f'{where} follows a fixed joint; make it fixed too, or name another'
 
 
-def _circle(path: list[str], name: str, elements: Mapping[str, Element]) -> str:
-    circle = path[path.index(name) :]
-    places = [place(elements[each].find('mimic'), 'joint') for each in circle[:20]]
-    return f'the mimics go in a circle: {", ".join(places)}; one of these joints must follow none'
+def _refuse(
+    name: str,
+    fault: str,
+    elements: Mapping[str, JointElement],
+    drivers: dict[str, Driver],
+    reading: Reading,
+) -> None:
+    drivers[name] = Driver(name, 1.0, 0.0)
+    reading.faults[name] = fault
+    reading.note(
+        'a mimic that cannot be followed is ignored (an error on the arm)',
+        elements[name].place('mimic', 'joint'),
+    )
+
+
+def _wrong_master(elements: Mapping[str, JointElement], name: str, master: str) -> str | None:
+    """Say why no joint can follow master, None if one can."""
+    if master == name:
+        return 'a joint cannot follow itself; name another joint'
+    if master not in elements:
+        return f'there is no such joint; joints: {listed(elements, master)}'
+    kind = elements[master].type
+    if kind in ('planar', 'floating'):
+        return f'a {kind} joint has no single value to follow; name a revolute, continuous or prismatic joint'
+    return None
+
+
+def _circle(members: list[JointElement]) -> str:
+    places = ', '.join(each.place('mimic', 'joint') for each in members[:20])
+    return f'the mimics form a circle: {places}; one of these joints must follow none'
 
 
 def narrowed(
     joints: Mapping[str, Joint],
     drivers: Mapping[str, Driver],
-    elements: Mapping[str, Element],
-    notes: Notes,
-    faults: dict[str, str],
+    elements: Mapping[str, JointElement],
+    reading: Reading,
 ) -> dict[str, Joint]:
     """Return joints by name, drivers only as far as every joint that follows them may go.
 
@@ -99,39 +118,38 @@ def narrowed(
     found = dict(joints)
     for name, (driver, ratio, shift) in drivers.items():
         own = found[driver]
-        if name == driver or ratio == 0.0 or not own.movable or driver in faults:
+        if name == driver or ratio == 0.0 or not own.movable or driver in reading.faults:
             continue
         low, high = sorted((limit - shift) / ratio + 0.0 for limit in _written(joints[name], elements[name]))
         lower, upper = max(low, own.lower), min(high, own.upper)
         if lower > upper + ROUNDING:
-            where = f'{place(elements[driver])} and {place(elements[name])}'
-            faults[driver] = (
-                f'{where} share no value: following it, "{name}" keeps its limits only while "{driver}" is '
-                f'between {low:.6g} and {high:.6g}, but its own are {own.lower:.6g} and {own.upper:.6g}; '
-                'correct one of the limits, or the multiplier or offset of the mimic'
+            where = f'{elements[driver].place()} and {elements[name].place()}'
+            reading.faults[driver] = (
+                f'{where} share no value: following it, {quoted(name)} keeps its limits only while '
+                f'{quoted(driver)} is between {low:.6g} and {high:.6g}, but its own are {own.lower:.6g} and '
+                f'{own.upper:.6g}; correct one of the limits, or the multiplier or offset of the mimic'
             )
-            notes.add('no value is within the limits of both (an error on the arm)', where)
+            reading.note('no value is within the limits of both (an error on the arm)', where)
             found[driver] = joints[driver]
         elif lower > own.lower or upper < own.upper:
             upper = max(lower, upper)
             if upper - lower < (1.0 - SURPRISE) * (own.upper - own.lower):
-                notes.add(
+                reading.note(
                     'a joint that follows another narrows its limits',
-                    f'{place(elements[name])} leaves "{driver}" {lower:.6g} to {upper:.6g}',
+                    f'{elements[name].place()} leaves {quoted(driver)} {lower:.6g} to {upper:.6g}',
                 )
             kind = 'revolute' if own.type == 'continuous' else own.type
             found[driver] = replace(own, type=kind, lower=lower, upper=upper)
     return found
 
 
-def _written(joint: Joint, element: Element) -> tuple[float, float]:
+def _written(joint: Joint, element: JointElement) -> tuple[float, float]:
     """Return the limits [rad or m] that stand in the file; infinite where they were assumed or corrected."""
-    limit = element.find('limit')
-    if limit is None or (limit.get('lower') is None and limit.get('upper') is None):
+    if element.lower is None and element.upper is None:
         return -math.inf, math.inf
     if joint.type != 'prismatic' and joint.upper - joint.lower >= WHOLE_TURN:
         return -math.inf, math.inf
-    lower, upper = float(limit.get('lower', 0.0)), float(limit.get('upper', 0.0))
+    lower, upper = element.lower or 0.0, element.upper or 0.0
     return (
         joint.lower if lower == joint.lower else -math.inf,
         joint.upper if upper == joint.upper else math.inf,

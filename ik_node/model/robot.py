@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node.errors import LISTED_NAMES, ChainError, InputError, listed
+from ik_node.errors import LISTED_NAMES, ChainError, InputError, listed, quoted
 
 MOVABLE = ('revolute', 'continuous', 'prismatic')  # the joint types with one value
-TOOL_FRAME = 'tool0'  # the tip of an arm by the convention of ROS-Industrial
-SHOWN_TIPS = 5  # ends of chains that a note names
-_FINGER = re.compile('grip|jaw|finger|claw', re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -49,6 +45,14 @@ class Joint:
     upper: float
     velocity: float
     mimic: Mimic | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.origin, self.axis):
+            array.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and unpickle by the constructor: numpy forgets that arrays are read-only."""
+        return Joint, tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def movable(self) -> bool:
@@ -111,7 +115,13 @@ class Robot:
         self.warnings = warnings
         self.faults: Mapping[str, str] = MappingProxyType(dict(faults or {}))
         self._drivers = dict(drivers)
+        self._known = frozenset(links)
         self._above = {joint.child: joint for joint in self.joints.values()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and unpickle by the constructor: mapping proxies cannot be pickled."""
+        joints, faults = dict(self.joints), dict(self.faults)
+        return Robot, (self.name, self.root, self.links, joints, self._drivers, self.warnings, faults)
 
     @property
     def movable(self) -> tuple[Joint, ...]:
@@ -131,74 +141,33 @@ class Robot:
         """Return the joints from base_link (default: the root) to tip_link, fixed ones included.
 
         Raises ChainError: unknown link, base_link not above tip_link, no movable joint, a joint with a
-        fault (planar, floating, limits NaN or crossed, following a fixed joint) or driven by one.
+        fault (planar, floating, limits NaN or crossed, a mimic that cannot be followed) or driven by one;
+        InputError for a link that is not str.
         """
         base = self.root if base_link is None else base_link
         self._check_link(tip_link, 'tip_link')
         self._check_link(base, 'base_link')
-        path = self._path(tip_link)
+        path = self.path(tip_link)
         above = [self.root, *(joint.child for joint in path)]
         if base not in above:
             raise ChainError(
-                f'base_link "{base}" is not on the way from the root to tip_link "{tip_link}"; '
-                f'links on that way: {listed(above)}'
+                f'base_link {quoted(base)} is not between the root and tip_link {quoted(tip_link)}; '
+                f'the links there: {listed(above)}'
             )
         chain = tuple(path[above.index(base) :])
         if not any(joint.movable or joint.name in self.faults for joint in chain):
             raise ChainError(
-                f'there is no movable joint between base_link "{base}" and tip_link "{tip_link}"; '
-                f'movable joints by leaf: {self._leaves_text()}'
+                f'there is no movable joint between base_link {quoted(base)} and tip_link '
+                f'{quoted(tip_link)}; movable joints by leaf: {self.leaves_text()}'
             )
         for joint in chain:
             for name in (joint.name, self._drivers[joint.name].joint):
                 if name in self.faults:
                     raise ChainError(
-                        f'the arm from "{base}" to "{tip_link}" needs joint "{name}": {self.faults[name]}'
+                        f'the arm from {quoted(base)} to {quoted(tip_link)} needs joint {quoted(name)}: '
+                        f'{self.faults[name]}'
                     )
         return chain
-
-    def default_tip(self) -> str:
-        """Return tool0 if joints move it, else the frame between fingers, else the end of the longest chain.
-
-        Fingers: every longest chain ends in a link that its last joint moves, and has one independent joint
-        more than the only leaf that is fixed to the link they all hang off. That leaf is the frame. The end
-        of the longest chain must be one leaf; mimic joints count. Raises ChainError that lists the leaves if
-        there are several, or nothing can move.
-        """
-        if TOOL_FRAME in self.links and any(joint.movable for joint in self._path(TOOL_FRAME)):
-            return TOOL_FRAME
-        leaves = self._leaves()
-        most = max(leaves.values())
-        longest = [leaf for leaf, count in leaves.items() if count == most]
-        if most == 0:
-            raise ChainError('the robot has no movable joint: every joint is fixed, planar or floating')
-        if frame := self._frame_between(longest, leaves):
-            return frame
-        if len(longest) > 1:
-            raise ChainError(
-                f'the longest movable chain has {len(longest)} ends, so tip_link must say which is meant; '
-                f'movable joints by leaf: {self._leaves_text()}'
-            )
-        return longest[0]
-
-    def default_tip_note(self) -> str | None:
-        """Say what default_tip chose among, None where nothing else could have been meant."""
-        tip, leaves = self.default_tip(), self._leaves()
-        others = [f'"{leaf}" ({count})' for leaf, count in leaves.items() if count and leaf != tip]
-        last = self._path(tip)[-1]
-        parts = [f'other ends: {", ".join(others[:SHOWN_TIPS])}'] if others else []
-        if len(others) > SHOWN_TIPS:
-            parts[0] += f' and {len(others) - SHOWN_TIPS} more'
-        if last.movable and _FINGER.search(f'{last.name} {last.child}'):
-            parts.append(
-                f'joint "{last.name}" looks like a gripper\'s, tip_link "{last.parent}" leaves it out'
-            )
-        if tip == TOOL_FRAME or not parts:
-            return None
-        return (
-            f'tip_link is not given, "{tip}" ({leaves[tip]} movable joints) is taken; {"; ".join(parts)}; '
-            'tip_link chooses'
-        )
 
     def joint_values(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return the value [rad or m] of every movable joint, in the order of movable.
@@ -217,7 +186,7 @@ class Robot:
         self._check_link(link, 'link')
         self._check_values(values)
         pose: NDArray[np.float64] = np.eye(4)
-        for joint in self._path(link):
+        for joint in self.path(link):
             pose = pose @ joint.pose(self._value(joint, values))
         return pose
 
@@ -237,59 +206,46 @@ class Robot:
         value = float(values[name]) if name in values else driver.rest
         return ratio * (value if driver.movable else 0.0) + shift
 
-    def _path(self, link: str) -> list[Joint]:
-        """Return the joints from the root to link."""
+    def path(self, link: str) -> list[Joint]:
+        """Return the joints from the root to a link of the robot."""
         path = []
         while link != self.root:
             path.append(self._above[link])
             link = path[-1].parent
         return path[::-1]
 
-    def _frame_between(self, fingers: list[str], leaves: Mapping[str, int]) -> str | None:
-        """Return the frame between fingers (the leaves of the longest chains) as default_tip has it."""
-        paths = [self._path(finger) for finger in fingers]
-        if not all(path[-1].movable for path in paths):
-            return None
-        hand = paths[0][-1].parent
-        if len(paths) > 1:
-            shared = [joints[0] for joints in zip(*paths, strict=False) if len(set(joints)) == 1]
-            hand = shared[-1].child if shared else self.root
-        body = {self.root: self.root}  # by link, the first of the links that are fixed to each other
-        for joint in self.joints.values():
-            body[joint.child] = body[joint.parent] if joint.type == 'fixed' else joint.child
-        frames = [leaf for leaf in leaves if body[leaf] == body[hand]]
-        if len(frames) != 1 or leaves[frames[0]] == 0:
-            return None
-        own = self._independent(self._path(frames[0]))
-        return frames[0] if all(self._independent(path) == own + 1 for path in paths) else None
-
-    def _independent(self, path: Sequence[Joint]) -> int:
-        return len({self._drivers[joint.name].joint for joint in path if joint.movable})
-
-    def _leaves(self) -> dict[str, int]:
-        """Return by leaf link the number of movable joints above it."""
+    def movable_above(self) -> dict[str, int]:
+        """Return by link the number of movable joints between the root and it, mimic joints included."""
         count = {self.root: 0}
         for joint in self.joints.values():
             count[joint.child] = count[joint.parent] + joint.movable
-        parents = {joint.parent for joint in self.joints.values()}
-        return {link: number for link, number in count.items() if link not in parents}
+        return count
 
-    def _leaves_text(self) -> str:
-        leaves = self._leaves()
-        shown = [f'"{leaf}" ({count})' for leaf, count in leaves.items()][:LISTED_NAMES]
-        more = f' and {len(leaves) - len(shown)} more' if len(leaves) > len(shown) else ''
-        return ', '.join(shown) + more
+    def leaves(self) -> dict[str, int]:
+        """Return movable_above of the links that carry no other."""
+        parents = {joint.parent for joint in self.joints.values()}
+        return {link: count for link, count in self.movable_above().items() if link not in parents}
+
+    def leaves_text(self) -> str:
+        """Return the leaves with their numbers of movable joints, for a message."""
+        leaves = self.leaves()
+        first = [f'{quoted(leaf)} ({count})' for leaf, count in leaves.items()][:LISTED_NAMES]
+        more = f' and {len(leaves) - len(first)} more' if len(leaves) > len(first) else ''
+        return ', '.join(first) + more
 
     def _check_link(self, link: str, role: str) -> None:
-        if link not in self.links:
-            raise ChainError(f'{role} "{link}" does not exist; links: {listed(self.links, link)}')
+        if not isinstance(link, str):
+            raise InputError(f'{role} must be the name of a link, got {link!r}; links: {listed(self.links)}')
+        if link not in self._known:
+            raise ChainError(f'{role} {quoted(link)} does not exist; links: {listed(self.links, link)}')
 
     def _check_joint(self, name: str) -> None:
         if name not in self.joints:
-            raise InputError(f'there is no joint "{name}"; joints: {listed(self.joints, name)}')
+            known = f'joints: {listed(self.joints, str(name))}'
+            raise InputError(f'there is no joint {quoted(str(name))}; {known}')
 
     def _check_values(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():
             self._check_joint(name)
             if not isinstance(value, (int, float, np.number)) or not math.isfinite(value):
-                raise InputError(f'the value of joint "{name}" must be a finite number, got {value!r}')
+                raise InputError(f'the value of joint {quoted(name)} must be a finite number, got {value!r}')

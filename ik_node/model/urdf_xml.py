@@ -1,4 +1,4 @@
-"""URDF text -> checked XML elements: everything that can be said before numbers mean anything."""
+"""URDF text -> XML elements, safe to walk: no entities, no document type, bounded in size, xacro checked."""
 
 from __future__ import annotations
 
@@ -8,106 +8,125 @@ from typing import Any
 
 from lxml import etree
 
-from ik_node.errors import LARGEST, ElementError, InputError, XacroError, XmlError, listed
+from ik_node.errors import ElementError, InputError, XacroError, XmlError, quoted, shown
+from ik_node.model.reading import Reading
 
 Element = Any  # lxml's elements come without types
 
-JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'fixed', 'planar', 'floating')
+MOST_CHARACTERS = 8_000_000  # of one description: ten times the largest robots, and below 1 GB of elements
+SHOWN_MESSAGE = 200  # characters of the parser's own words: they quote names of any length
 XACRO_HARMLESS = ('property', 'arg')  # definitions: nothing is missing where they were left over
 EXPAND = 'expand it first (xacro FILE.xacro > FILE.urdf), or give the .xacro file itself'
 
-# The text is decoded already, so the declaration has nothing more to say. Dropping it admits what the
-# readers of ROS admit: an encoding in it, blanks before it, a misspelt version.
-_DECLARATION = re.compile(r'\s*<\?xml\s(?:(?!\?>).)*\?>', re.DOTALL)
+_BLANKS = re.compile(r'[\s\ufeff]*')
+_DECLARATION = re.compile(r'\s*<\?xml\s')
 _GOOD_DECLARATION = re.compile(r'\s*<\?xml\s+version\s*=')
-_DOCTYPE = re.compile(r'(?:\s|<\?(?:(?!\?>).)*\?>|<!--(?:(?!-->).)*-->)*<!DOCTYPE', re.DOTALL)
+_SKIPPED = {'<?': '?>', '<!--': '-->'}  # what may precede a document type
 
 _REMEDIES = {
     'ERR_DOCUMENT_EMPTY': 'a URDF starts with <robot name="...">',
     'ERR_TAG_NAME_MISMATCH': 'close every element with its own end tag, innermost first',
     'ERR_TAG_NOT_FINISHED': 'close every element: the text ends too early',
     'ERR_DOCUMENT_END': 'everything belongs inside one <robot> element',
+    'ERR_COMMENT_NOT_FINISHED': 'end the comment with "-->"',
+    'ERR_HYPHEN_IN_COMMENT': 'XML allows no "--" inside a comment, nor "--->" at its end: write "==" instead',
     'ERR_ATTRIBUTE_REDEFINED': 'give each attribute once',
+    'ERR_ATTRIBUTE_NOT_STARTED': 'put the value in quotes: name="value"',
+    'ERR_ATTRIBUTE_NOT_FINISHED': 'close the quotes of the value',
+    'ERR_ATTRIBUTE_WITHOUT_VALUE': 'give the attribute a value: name="value"',
     'ERR_SPACE_REQUIRED': 'write attributes as name="value" and end the tag with ">" or "/>"',
     'ERR_GT_REQUIRED': 'end the tag with ">"',
     'ERR_LT_IN_ATTRIBUTE': 'write "&lt;" for "<" in an attribute, or close the quotes before it',
     'ERR_UNDECLARED_ENTITY': 'write "&amp;" for "&"',
+    'ERR_ENTITYREF_SEMICOL_MISSING': 'write "&amp;" for "&"',
+    'ERR_NAME_REQUIRED': 'write "&amp;" for "&" and "&lt;" for "<" where no tag starts',
+    'ERR_INVALID_CHAR': 'XML allows no control characters: remove it',
 }
-
 _RESOURCES = (
     'elements are nested more than 250 deep, or a text in it has more than ten million characters',
     'a URDF nests fewer than ten: take out what is nested by mistake, and large data',
 )
 
 
-class Notes:
-    """What is untidy, gathered by matter and told in one sentence each."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, list[str]] = {}
-
-    def add(self, matter: str, place: str) -> None:
-        """Note one place, such as 'joint "a" (line 3)', where the matter was met."""
-        self._places.setdefault(matter, []).append(place)
-
-    def sentences(self, shown: int = 20) -> tuple[str, ...]:
-        """Return one sentence for each matter, with at most so many of its places."""
-        return tuple(
-            f'{matter}: {", ".join(places[:shown])}'
-            + (f' and {len(places) - shown} more' if len(places) > shown else '')
-            for matter, places in self._places.items()
-        )
-
-
 def refuse_doctype(text: str) -> None:
     """Raise XmlError if the text has a document type: entities are declared there, and bombs made of them."""
-    if match := _DOCTYPE.match(text):
-        line = text.count('\n', 0, match.end()) + 1
-        raise XmlError(
-            f'<!DOCTYPE> (line {line}): a URDF has no document type and no entities; remove it and write '
-            'out what its entities stand for'
-        )
+    # A loop, not one regular expression: that would keep a state for every blank and comment.
+    at = _end_of_blanks(text, 0)
+    while mark := next((mark for mark in _SKIPPED if text.startswith(mark, at)), None):
+        end = text.find(_SKIPPED[mark], at + len(mark))
+        if end < 0:
+            return
+        at = _end_of_blanks(text, end + len(_SKIPPED[mark]))
+    if text.startswith('<!DOCTYPE', at):
+        raise _doctype_error(text.count('\n', 0, at) + 1)
 
 
-def parse_xml(text: str, notes: Notes) -> Element:
+def _end_of_blanks(text: str, at: int) -> int:
+    match = _BLANKS.match(text, at)
+    return match.end() if match else at
+
+
+def _doctype_error(line: int) -> XmlError:
+    return XmlError(
+        f'<!DOCTYPE> (line {line}): a URDF has no document type and no entities; remove it and write '
+        'out what its entities stand for'
+    )
+
+
+def parse_xml(text: str, reading: Reading) -> Element:
     """Return the <robot> element of URDF text, without comments and default namespace, xacro checked.
 
-    Raises InputError if text is no str, XmlError, XacroError, ElementError for another root.
+    Raises InputError if text is not str, XmlError, also beyond MOST_CHARACTERS, XacroError, ElementError
+    for another root.
     """
     if not isinstance(text, str):
         raise InputError(f'a URDF must be text (str), got {type(text).__name__}')
-    text = text.removeprefix('\ufeff')
+    check_size(len(text), 'the description')
+    text = text.lstrip('\ufeff')
     if '<' not in text:
-        shown = text.strip()[:80]
+        start = text.strip()
         raise XmlError(
-            f'line 1: "{shown}" is no XML: a URDF starts with <robot name="...">'
-            + (' (to read a file use Arm.from_file)' if shown.endswith(('.urdf', '.xacro')) else '')
-            if shown
+            f'line 1: {quoted(start)} is not XML: a URDF starts with <robot name="...">'
+            + (' (to read a file use Arm.from_file)' if start.endswith(('.urdf', '.xacro')) else '')
+            if start
             else 'the description is empty: a URDF starts with <robot name="...">'
         )
     refuse_doctype(text)
-    root = _parse(_without_declaration(text, notes))
+    root = _parse(_without_declaration(text, reading))
     for element in root.iter(etree.Element):
         if element.prefix is None and element.tag.startswith('{'):
             element.tag = element.tag.rpartition('}')[2]
     if root.tag != 'robot':
         raise ElementError(
-            f'the root element is <{_tag(root)}> (line {root.sourceline}), {_root_remedy(root)}'
+            f'the root element is <{tag_of(root)}> (line {root.sourceline}), not <robot>: '
+            f'{_root_remedy(root)}'
         )
-    _check_xacro(root, notes)
-    others = Counter(_tag(child) for child in root if child.tag not in ('link', 'joint', 'material'))
+    _check_xacro(root, reading)
+    others = Counter(tag_of(child) for child in root if child.tag not in ('link', 'joint', 'material'))
     for tag, count in others.items():
         if not tag.startswith('xacro:'):
-            notes.add('ignored, because kinematics needs none of it', f'{count} <{tag}>')
+            reading.note('ignored, because kinematics needs none of it', f'{count} <{tag}>')
     return root
 
 
-def _without_declaration(text: str, notes: Notes) -> str:
-    if match := _DECLARATION.match(text):
-        if not _GOOD_DECLARATION.match(text):
-            notes.add('the XML declaration is misspelt, <?xml version="1.0"?> would be right', 'line 1')
-        text = '\n' * match.group().count('\n') + text[match.end() :]
-    return text
+def check_size(size: int, what: str) -> None:
+    """Raise XmlError for a description of more than MOST_CHARACTERS."""
+    if size > MOST_CHARACTERS:
+        raise XmlError(
+            f'{what} has {size:,} characters, at most {MOST_CHARACTERS:,} are read; '
+            'leave out what is not kinematics, such as <gazebo> and data'
+        )
+
+
+def _without_declaration(text: str, reading: Reading) -> str:
+    """Drop <?xml ...?>: the text is decoded already, and ROS admits any encoding and version in it."""
+    start = _DECLARATION.match(text)
+    end = text.find('?>', start.end()) if start else -1
+    if end < 0:
+        return text
+    if not _GOOD_DECLARATION.match(text):
+        reading.note('the XML declaration is misspelt, <?xml version="1.0"?> would be right', 'line 1')
+    return '\n' * text.count('\n', 0, end) + text[end + 2 :]
 
 
 def _parse(text: str) -> Element:
@@ -117,77 +136,113 @@ def _parse(text: str) -> Element:
         encoding='utf-8',
         resolve_entities=False,
         no_network=True,
+        huge_tree=False,
         remove_comments=True,
         remove_pis=True,
     )
     try:
         root = etree.fromstring(text.encode(), parser)
     except UnicodeEncodeError as error:
-        raise XmlError(f'malformed XML: {error}') from None
+        raise XmlError(
+            f'malformed XML: character {error.start + 1} is half of a surrogate pair; remove it'
+        ) from None
     except etree.XMLSyntaxError:
         root = None
     for entry in parser.error_log:
-        if entry.level_name == 'WARNING' or entry.type_name == 'NS_ERR_UNDEFINED_NAMESPACE':
-            continue
-        lines = text.split('\n')
-        source = lines[entry.line - 1].strip()[:80] if 0 < entry.line <= len(lines) else ''
-        remedy = _REMEDIES.get(entry.type_name, 'correct this place')
-        if source.startswith(('<<<<<<<', '=======', '>>>>>>>')):
-            remedy = 'a merge conflict was left in the file: settle it'
-        said = entry.message
-        if entry.type_name == 'ERR_RESOURCE_LIMIT':  # in the parser's words an option of its own would help
-            said, remedy = _RESOURCES
-        raise XmlError(
-            f'malformed XML at line {entry.line}, column {entry.column}, "{source}": {said}; {remedy}'
-        )
+        if entry.level_name != 'WARNING' and entry.type_name != 'NS_ERR_UNDEFINED_NAMESPACE':
+            raise XmlError(_malformed(entry, text))
     if root is None:
         raise XmlError('malformed XML: there is no element; a URDF starts with <robot name="...">')
+    if root.getroottree().docinfo.internalDTD is not None:  # whatever refuse_doctype may have passed over
+        raise _doctype_error(1)
     return root
 
 
-def _tag(element: Element) -> str:
+def _malformed(entry: Any, text: str) -> str:
+    """Say what the parser found at which place, and what would be right."""
+    source = _line(text, entry.line).strip()
+    message, remedy = entry.message, _REMEDIES.get(entry.type_name)
+    if source.startswith(('<<<<<<<', '=======', '>>>>>>>')):
+        remedy = 'a merge conflict was left in the file: settle it'
+    if entry.type_name == 'ERR_RESOURCE_LIMIT':  # in the parser's words an option of its own would help
+        message, remedy = _RESOURCES
+    place = f'malformed XML at line {entry.line}, column {entry.column}, {quoted(source)}'
+    return f'{place}: {shown(message.strip(), SHOWN_MESSAGE)}' + (f'; {remedy}' if remedy else '')
+
+
+def _line(text: str, number: int) -> str:
+    """Return one line of text, counted from 1, without making a list of all."""
+    start = 0
+    for _ in range(number - 1):
+        start = text.find('\n', start) + 1
+        if not start:
+            return ''
+    end = text.find('\n', start)
+    return text[start:] if end < 0 else text[start:end]
+
+
+def tag_of(element: Element) -> str:
     """Return the tag as written, with its prefix."""
     name = element.tag.rpartition('}')[2]
-    return f'{element.prefix}:{name}' if element.prefix else name
+    return shown(f'{element.prefix}:{name}' if element.prefix else name)
 
 
 def _root_remedy(root: Element) -> str:
     inner = next(root.iter('robot'), None)
     if inner is not None:
-        return f'not <robot>: take the <robot> of line {inner.sourceline} out of it'
-    return 'not <robot>: a URDF starts with <robot name="...">'
+        return f'take the <robot> of line {inner.sourceline} out of it'
+    return 'a URDF starts with <robot name="...">'
 
 
-def _check_xacro(root: Element, notes: Notes) -> None:
+def _check_xacro(root: Element, reading: Reading) -> None:
+    """Raise XacroError for xacro where kinematics may need it expanded; the name of a mesh is not needed."""
     for element in root.iter(etree.Element):
         uri, _, name = element.tag.rpartition('}')
         if name.startswith('xacro:') or 'xacro' in uri:
             name = name.removeprefix('xacro:')
             if name not in XACRO_HARMLESS:
-                raise XacroError(f'<xacro:{name}> (line {element.sourceline}) is unexpanded xacro: {EXPAND}')
-            notes.add('xacro definitions were left over and are ignored', place(element))
+                raise XacroError(
+                    f'<xacro:{shown(name)}> (line {element.sourceline}) is unexpanded xacro: {EXPAND}'
+                )
+            reading.note('xacro definitions were left over and are ignored', place(element))
     for child in (root, *root.iterchildren('link', 'joint', 'material')):
         for element in (child,) if child is root else child.iter(etree.Element):
             for attribute, value in element.attrib.items():
-                if '${' in value or '$(' in value:
-                    raise XacroError(f'{place(element, attribute)} is unexpanded xacro: {EXPAND}')
+                if is_unexpanded(value) and (element.tag, attribute) != ('mesh', 'filename'):
+                    raise XacroError(
+                        f'{place(element, attribute)} is unexpanded xacro{_old_xacro(root)}: {EXPAND}'
+                    )
+
+
+def is_unexpanded(value: str) -> bool:
+    """Whether the value of an attribute has an expression of xacro in it."""
+    return '${' in value or '$(' in value
+
+
+def _old_xacro(root: Element) -> str:
+    """Name the first definition without the prefix xacro:, which only xacro before ROS Jade understood."""
+    for element in root.iterchildren('property', 'macro', 'include'):
+        return f', and {place(element)} lacks the prefix: write <xacro:{element.tag} ...>'
+    return ''
 
 
 def place(element: Element, attribute: str | None = None) -> str:
     """Return where something is: '<limit lower="x"> of joint "a" (line 12)', or 'joint "a" (line 11)'."""
     line = f'(line {element.sourceline})'
-    tag, parent = _tag(element), element.getparent()
+    tag, parent = tag_of(element), element.getparent()
     name = element.get('name')
     if attribute is not None:
-        shown = f'<{tag} {attribute}="{element.get(attribute)}">'
+        described = f'<{tag} {attribute}={quoted(element.get(attribute) or "")}>'
     elif name and tag in ('joint', 'link'):
-        return f'{tag} "{name}" {line}'
+        return f'{tag} {quoted(name)} {line}'
     else:
-        shown = f'<{tag} name="{name}">' if name else f'<{tag}>'
+        described = f'<{tag} name={quoted(name)}>' if name else f'<{tag}>'
     while parent is not None and parent.tag not in ('joint', 'link'):
         parent = parent.getparent()
-    owner = '' if parent is None or not parent.get('name') else f' of {parent.tag} "{parent.get("name")}"'
-    return f'{shown}{owner} {line}'
+    owner = (
+        '' if parent is None or not parent.get('name') else f' of {parent.tag} {quoted(parent.get("name"))}'
+    )
+    return f'{described}{owner} {line}'
 
 
 def named(root: Element, tag: str) -> dict[str, Element]:
@@ -197,8 +252,8 @@ def named(root: Element, tag: str) -> dict[str, Element]:
         name = attribute_of(element, 'name')
         if name in found:
             raise ElementError(
-                f'<{tag} name="{name}"> (line {element.sourceline}): the name is taken by the {tag} of line '
-                f'{found[name].sourceline}; every {tag} needs a name of its own'
+                f'<{tag} name={quoted(name)}> (line {element.sourceline}): the name is taken by the {tag} '
+                f'of line {found[name].sourceline}; every {tag} needs a name of its own'
             )
         found[name] = element
     return found
@@ -210,66 +265,3 @@ def attribute_of(element: Element, attribute: str) -> str:
     if not value:
         raise ElementError(f'{place(element)} needs the attribute {attribute}="..."')
     return str(value)
-
-
-def only_child(joint: Element, tag: str, notes: Notes) -> Element | None:
-    """Return the first <tag> in a joint or None; more of them are noted."""
-    children = joint.findall(tag)
-    if len(children) > 1:
-        notes.add(f'<{tag}> is given more than once and the first counts', place(joint))
-    return children[0] if children else None
-
-
-def check_joint(joint: Element, links: dict[str, Element], notes: Notes) -> None:
-    """Raise ElementError unless type, parent and child of a <joint> are there and known."""
-    kind = attribute_of(joint, 'type')
-    if kind not in JOINT_TYPES:
-        raise ElementError(
-            f'{place(joint, "type")}, joint "{joint.get("name")}": there is no such type; '
-            f'types: {listed(JOINT_TYPES, kind.strip().lower())}'
-        )
-    ends = []
-    for tag in ('parent', 'child'):
-        end = only_child(joint, tag, notes)
-        if end is None:
-            raise ElementError(f'{place(joint)} needs <{tag} link="...">')
-        link = attribute_of(end, 'link')
-        if link not in links:
-            raise ElementError(f'{place(end, "link")}: there is no such link; links: {listed(links, link)}')
-        ends.append(link)
-    if ends[0] == ends[1]:
-        raise ElementError(
-            f'{place(joint)} joins link "{ends[0]}" to itself; parent and child must be two links'
-        )
-
-
-def numbers(element: Element, attribute: str, count: int, finite: bool = True) -> list[float] | None:
-    """Return the numbers of an attribute, None if it is absent.
-
-    Raises ElementError unless there are count of them, finite and below LARGEST if finite is asked.
-    """
-    text = element.get(attribute)
-    if text is None:
-        return None
-    wanted = 'one number' if count == 1 else f'{count} numbers separated by blanks'
-    xyz = 'xyz="0 0 1"' if element.tag == 'axis' else 'xyz="0 0 0.1"'
-    example = {'xyz': xyz, 'rpy': 'rpy="0 0 1.5708"'}.get(attribute, f'{attribute}="1.5"')
-    words = text.split()
-    values = []
-    for word in words:
-        try:
-            values.append(float('' if '_' in word else word))
-        except ValueError:
-            raise ElementError(
-                f'{place(element, attribute)}: "{word}" is no number; give {wanted}, such as {example}'
-            ) from None
-    if len(values) != count:
-        raise ElementError(
-            f'{place(element, attribute)}: got {len(values)} numbers; give {wanted}, such as {example}'
-        )
-    if finite and not all(abs(value) <= LARGEST for value in values):
-        raise ElementError(
-            f'{place(element, attribute)}: NaN, infinite or beyond {LARGEST:g}; give {wanted} that '
-            f'{"is" if count == 1 else "are"} finite, such as {example}'
-        )
-    return values

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ik_node.checks import UNIT_TOLERANCE, Vector, three_floats, unit_floats
+from ik_node.checks import UNIT_TOLERANCE, Vector, real_array, three_floats, unit_floats
 from ik_node.errors import LARGEST, InputError
 
 
@@ -155,6 +155,9 @@ class Goal:
         """Where the tool's lateral axis should point, (3,) unit, or None."""
         return None if math.isnan(self.packed[6]) else self.packed[6:]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Goal.unpacked, (self.packed,)  # numpy forgets that an array is read-only
+
     def __repr__(self) -> str:
         parts = (f'{part}={getattr(self, part)}' for part in ('position', 'direction', 'lateral'))
         return f'Goal({", ".join(parts)})'
@@ -209,7 +212,7 @@ def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Vector:
 
 def _rows3(name: str, value: ArrayLike) -> Vector:
     try:
-        rows = np.array(value, dtype=np.float64)
+        rows = real_array(value)
     except OverflowError:
         raise InputError(f'{name} must be finite, got a whole number beyond 1.8e308') from None
     except (TypeError, ValueError):

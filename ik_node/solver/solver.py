@@ -6,12 +6,13 @@ import math
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node import kernels
-from ik_node.checks import Vector, positive, whole
+from ik_node.checks import Vector, positive, real_array, whole
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import every_configuration, is_redundant
@@ -72,6 +73,9 @@ class IkSolver:
         goals that cannot be met with the least position_error^2 + (compromise * direction_error)^2;
         None: position first, then direction. Raises InputError for values out of range.
         """
+        self._options = {name: value for name, value in locals().items() if name not in ('self', 'arm')}
+        if not isinstance(arm, Arm):
+            raise InputError(f'arm must be an Arm, got {arm!r}')
         if method not in METHODS:
             raise InputError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
         if compromise is not None:
@@ -107,6 +111,10 @@ class IkSolver:
         self._path_work = (3 * arm.n + 8, max(arm.n, 9))  # scratch of kernels.advance
         self._warm_up()
 
+    def __reduce__(self) -> tuple[partial[IkSolver], tuple[Arm]]:
+        """Copy and unpickle by the arguments of the constructor."""
+        return partial(IkSolver, **self._options), (self.arm,)
+
     def _warm_up(self) -> None:
         """Run every kernel once with this arm's arrays, so that the first goal waits for no compiler."""
         q = self.arm.middle.copy()
@@ -127,7 +135,7 @@ class IkSolver:
         """Return seeds of a batch as an array (1, n), for all goals, or (count, n)."""
         n = self.arm.n
         try:
-            starts = np.atleast_2d(np.array(seeds, dtype=np.float64))
+            starts = np.atleast_2d(real_array(seeds))
         except (TypeError, ValueError, OverflowError):
             raise InputError(
                 f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {seeds!r}'

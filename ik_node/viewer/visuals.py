@@ -15,7 +15,7 @@ import trimesh
 import yourdfpy
 from numpy.typing import NDArray
 
-from ik_node.model.urdf import Robot
+from ik_node.model.robot import Robot
 
 Colour = tuple[int, int, int]
 Matrix = NDArray[np.float64]

@@ -48,6 +48,24 @@ def test_an_option_out_of_range_is_named_with_what_is_allowed(name, value, words
     assert f'{name} {words}' in str(caught.value)
 
 
+@pytest.mark.parametrize('given', [None, 'arm.urdf', seed_arm])
+def test_what_is_not_an_arm_is_refused(given):
+    with pytest.raises(InputError) as caught:
+        IkSolver(given)
+    assert str(caught.value) == f'arm must be an Arm, got {given!r}'
+
+
+@pytest.mark.parametrize('wrong', [b'abcde', {0, 1, 2, 3, 4}, np.zeros(5, dtype=complex), ['0'] * 5])
+def test_seeds_and_goals_that_are_not_real_numbers_are_refused(wrong):
+    solver = IkSolver(seed_arm())
+    with pytest.raises(InputError, match='seed must be 5 finite numbers'):
+        solver.solve(Goal((0.3, 0.0, 0.2)), wrong)
+    with pytest.raises(InputError, match='seeds must be numbers of shape'):
+        solver.solve_batch([(0.3, 0.0, 0.2)], None, wrong)
+    with pytest.raises(InputError, match='positions must be'):
+        solver.solve_batch(wrong, None)
+
+
 def test_numbers_of_numpy_are_numbers():
     arm = seed_arm()
     solver = IkSolver(

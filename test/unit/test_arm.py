@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -205,6 +207,28 @@ def test_tool_point_and_axis_are_in_the_tip_frame():
         ({'tool_axis': 'z'}, ['tool_axis', 'three numbers']),
         ({'tool_point': (0, 0)}, ['tool_point', '(3,)']),
         ({'tool_point': (0, 0, math.inf)}, ['tool_point', 'finite']),
+        ({'tool_point': (1e300, 0, 0)}, ['tool_point', 'at most 1e+09', '[1e+300, 0.0, 0.0]']),
+        ({'tool_point': (0, -1.1e9, 0)}, ['tool_point', 'at most 1e+09']),
+        *(
+            ({name: value}, [name, 'three numbers', repr(value)])
+            for name in ('tool_axis', 'tool_point')
+            for value in (
+                *(
+                    b'abc',
+                    bytearray(b'abc'),
+                    {0.0, 1.0, 2.0},
+                    frozenset((0.0, 1.0, 2.0)),
+                    {0: 'a', 1: 'b', 2: 'c'},
+                ),
+                *((0j, 0.0, 1.0), np.array([0, 0, 1j]), [np.complex64(0), 0.0, 1.0], ('0', '0', '1'), None),
+                *(np.array(['0', '0', '1']), (b'0', b'0', b'1')),
+            )
+        ),
+        ({'tool_axis': 5}, ['tool_axis', '(3,)', '5']),
+        ({'tip_link': 5}, ['tip_link must be the name of a link, got 5', '"base", "a", "b", "c", "tip"']),
+        ({'tip_link': b'tip'}, ["tip_link must be the name of a link, got b'tip'"]),
+        ({'tip_link': ['tip']}, ["tip_link must be the name of a link, got ['tip']"]),
+        ({'base_link': 5}, ['base_link must be the name of a link, got 5']),
     ],
 )
 def test_bad_tools_are_refused(tool, words):
@@ -212,6 +236,26 @@ def test_bad_tools_are_refused(tool, words):
         Arm.from_urdf(MIXED, **tool)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize('given', [None, 'arm.urdf', MIXED])
+def test_what_is_not_a_robot_is_refused(given):
+    with pytest.raises(InputError, match='robot must be a Robot, as read_urdf returns it, got'):
+        Arm(given)
+
+
+def test_vectors_of_any_real_numbers_are_welcome():
+    for point in (
+        [0, 1, 2],
+        np.arange(3, dtype=np.int8),
+        np.arange(3, dtype=np.float32),
+        map(float, range(3)),
+    ):
+        assert Arm.from_urdf(MIXED, tool_point=point).tool_point.tolist() == [0, 1, 2]
+    assert Arm.from_urdf(MIXED, tool_point=(Fraction(1, 2), Decimal(1), np.float64(2))).tool_point[0] == 0.5
+    arm = Arm.from_urdf(MIXED)
+    np.testing.assert_array_equal(arm.checked([0, Fraction(1, 2), 1]), [0, 0.5, 1])
+    np.testing.assert_array_equal(arm.checked(np.arange(3)), [0, 1, 2])
 
 
 @pytest.mark.parametrize('links', [{'tip_link': 'nowhere'}, {'base_link': 'nowhere'}, {'tip_link': 'base'}])
@@ -227,7 +271,12 @@ def test_a_nearly_unit_tool_axis_is_normalised():
 
 
 @pytest.mark.parametrize(
-    'q', [(0, 0), (0, 0, 0, 0), 0.0, (0, math.nan, 0), (0, 0, math.inf), 'abc', None, [[0, 0, 0]]]
+    'q',
+    [
+        *((0, 0), (0, 0, 0, 0), 0.0, (0, math.nan, 0), (0, 0, math.inf), 'abc', None, [[0, 0, 0]]),
+        *(b'abc', {0.0, 0.1, 0.2}, {'turn': 0}, (0j, 0, 0), np.zeros(3, dtype=complex), ['0', '0', '0']),
+        [np.complex64(0), 0, 0],
+    ],
 )
 def test_bad_joints_are_refused(q):
     arm = Arm.from_urdf(MIXED)

@@ -221,10 +221,10 @@ def test_inspect_notes_what_is_suspicious(capsys: Capture) -> None:
 
 
 def test_inspect_asks_for_a_tip_that_is_not_plain(capsys: Capture) -> None:
-    assert run_inspect(shared_path('arms', 'moveo.urdf')) == 2
+    assert run_inspect(shared_path('arms', 'dual_xarm5.urdf')) == 2
     said = capsys.readouterr().err
-    assert 'tip_link must say which' in said
-    assert '"Tip_Gripper_Servo"' in said
+    assert 'tip_link must be given' in said
+    assert '"L_link_eef" (5)' in said
     assert said.count('\n') == 1
 
 

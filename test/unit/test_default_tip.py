@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -10,11 +11,19 @@ from conftest import shared_path
 from ik_node import Arm
 from ik_node.cli import inspect, solve
 from ik_node.errors import ChainError
+from ik_node.model.default_tip import default_tip
+from ik_node.model.joints import JointSet
 from ik_node.model.urdf import load_description, read_urdf
 
 RIGHT = ['so101', 'wx250', 'px150', 'px100', 'vx300s', 'xarm5', 'omx_f', 'hebi_a2085_05', 'lrmate200ic5h']
 RIGHT += ['ur5e', 'scara_yguel', 'magician_rail', 'ikpy_prismatic_mixed', 'derived_ur5e_wrist3_fixed']
-AMBIGUOUS = ['moveo', 'phantomx_reactor_wrist', 'braccio_ros2', 'magician', 'dual_xarm5', 'panda']
+HAND = {
+    'moveo': 'Link_5',
+    'phantomx_reactor_wrist': 'gripper_guide_link',
+    'braccio_ros2': 'link_5',
+    'magician': 'magician_link_gripper_core',
+    'panda': 'panda_hand',  # its tcp is one of many ends of fixed joints
+}
 JAW = {'so100': 'gripper', 'koch_v1_1': 'gripper_tcp', 'omx_l': 'link5', 'low_cost_robot': None}
 
 
@@ -45,13 +54,27 @@ FRAME = ('f', 'fixed', 'wrist', 'between')
 @pytest.mark.parametrize('name', RIGHT)
 def test_real_arms_have_the_tip_that_is_meant(name: str, arms_index: dict[str, Any], shared: Any) -> None:
     robot = read_urdf(load_description(shared / 'arms' / f'{name}.urdf'))
-    assert robot.default_tip() == arms_index[name]['tips'][0]['tip_link']
+    assert default_tip(robot).link == arms_index[name]['tips'][0]['tip_link']
 
 
-@pytest.mark.parametrize('name', AMBIGUOUS)
-def test_real_arms_that_need_a_word(name: str, shared: Any) -> None:
-    with pytest.raises(ChainError, match='tip_link must say which is meant'):
-        Arm.from_file(shared / 'arms' / f'{name}.urdf')
+@pytest.mark.parametrize('name', HAND)
+def test_real_arms_end_in_the_link_that_carries_the_fingers(
+    name: str, arms_index: dict[str, Any], shared: Any
+) -> None:
+    """One warning names the fingers; the joints are those that the arm has without its gripper."""
+    arm = Arm.from_file(shared / 'arms' / f'{name}.urdf')
+    assert arm.tip_link == HAND[name]
+    assert list(arm.joint_names) == arms_index[name]['tips'][0]['joints']
+    told = [warning for warning in arm.warnings if 'tip_link is not given' in warning]
+    assert len(told) == 1
+    finger = max(arm.robot.leaves().items(), key=lambda leaf: leaf[1])[0]
+    assert f'is used; other ends: "{finger}"' in told[0]
+    assert 'appears to belong to a gripper' not in told[0]
+
+
+def test_two_arms_on_one_base_need_a_choice(shared: Any) -> None:
+    with pytest.raises(ChainError, match=r'tip_link must be given; they branch at "ground"; .* "L_link_eef"'):
+        Arm.from_file(shared / 'arms' / 'dual_xarm5.urdf')
 
 
 @pytest.mark.parametrize('name', JAW)
@@ -59,7 +82,7 @@ def test_a_jaw_that_is_taken_for_the_tip_is_told(name: str, shared: Any) -> None
     arm = Arm.from_file(shared / 'arms' / f'{name}.urdf')
     told = [warning for warning in arm.warnings if 'tip_link is not given' in warning]
     assert len(told) == 1
-    assert f'"{arm.tip_link}" ({arm.n} movable joints) is taken' in told[0]
+    assert f'"{arm.tip_link}" ({arm.n} movable joints) is used' in told[0]
     assert f'"{JAW[name] or "gripper-static-motor_v2_1"}"' in told[0]
     assert Arm.from_file(shared / 'arms' / f'{name}.urdf', arm.tip_link).warnings == arm.robot.warnings
 
@@ -68,7 +91,7 @@ def test_a_jaw_that_is_taken_for_the_tip_is_told(name: str, shared: Any) -> None
 def test_the_one_frame_between_fingers(jaws: tuple[tuple[str, str, str, str], ...]) -> None:
     arm = Arm.from_urdf(chain(*ARM, FRAME, *jaws))
     assert (arm.tip_link, arm.n) == ('between', 2)
-    assert '"between" (2 movable joints) is taken; other ends: "left" (3)' in arm.warnings[-1]
+    assert '"between" (2 movable joints) is used; other ends: "left" (3)' in arm.warnings[-1]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +104,42 @@ def test_the_one_frame_between_fingers(jaws: tuple[tuple[str, str, str, str], ..
     ],
 )
 def test_other_longest_chains_stay_the_arm(joints: tuple[tuple[str, str, str, str], ...]) -> None:
-    assert read_urdf(chain(*joints)).default_tip() in ('tcp', 'left')
+    assert default_tip(read_urdf(chain(*joints))).link in ('tcp', 'left')
+
+
+def test_fingers_end_an_arm_where_they_branch() -> None:
+    arm = Arm.from_urdf(chain(*ARM, *JAWS))
+    assert (arm.tip_link, arm.n) == ('hand', 2)
+    assert arm.warnings[-1] == (
+        'tip_link is not given, "hand" (2 movable joints) is used; other ends: "left" (3), "right" (3); '
+        'set tip_link to choose another'
+    )
+    tips = [(f'{side}_tip', 'fixed', side, f'{side}_pad') for side in ('left', 'right')]
+    frames = [('f1', 'fixed', 'hand', 'camera'), ('f2', 'fixed', 'hand', 'frame')]
+    assert default_tip(read_urdf(chain(*ARM, *JAWS, *tips, *frames))).link == 'hand'
+
+
+def test_arms_on_a_torso_and_frames_on_a_flange_need_a_choice() -> None:
+    longer = (('l2', 'revolute', 'left', 'l3'), ('r2', 'revolute', 'right', 'r3'))
+    with pytest.raises(ChainError, match=r'tip_link must be given; they branch at "hand"; .* "l3" \(4\)'):
+        Arm.from_urdf(chain(*ARM, *JAWS, *longer))
+    with pytest.raises(ChainError, match=r'they branch at "wrist"; .* "hand" \(2\), "between" \(2\)'):
+        Arm.from_urdf(chain(*ARM, FRAME))
+
+
+def test_a_robot_of_thousands_of_ends_needs_a_choice_and_little_memory() -> None:
+    joints = [(f'j{i}', 'continuous', f'l{i}', f'l{i + 1}') for i in range(3000)]
+    fingers = [(f'f{i}', 'continuous', 'l3000', f't{i}') for i in range(3000)]
+    robot = read_urdf(chain(*joints, *fingers))
+    tracemalloc.start()
+    with pytest.raises(
+        ChainError, match=r'the longest movable chain has 3000 ends, so tip_link must be given'
+    ):
+        default_tip(robot)
+    assert JointSet(robot).n == 6000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
 
 
 def test_nothing_is_said_where_nothing_else_could_be_meant() -> None:
@@ -103,6 +161,6 @@ def test_scripts_say_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_chain_too_long_for_an_arm_is_refused() -> None:
     joints = [(f'j{i}', 'revolute', f'l{i}', f'l{i + 1}') for i in range(65)]
-    with pytest.raises(ChainError, match=r'65 movable joints lie between .* at most 64 make an arm'):
+    with pytest.raises(ChainError, match=r'65 movable joints lie between .* an arm has at most 64'):
         Arm.from_urdf(chain(*joints))
     assert Arm.from_urdf(chain(*joints[:64])).n == 64

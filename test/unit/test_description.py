@@ -31,9 +31,9 @@ def test_files(tmp_path: Path) -> None:
         load_description(str(tmp_path / 'arn.urdf'))
     with pytest.raises(FileError, match='directory'):
         load_description(tmp_path)
-    with pytest.raises(FileError, match='null'):
-        load_description('a\0b.urdf')
-    with pytest.raises(InputError, match=r'no \.xacro file, so it takes no arguments; got "length"'):
+    with pytest.raises(FileError, match=r'^a\\x00b\\n\.urdf: .*null'):
+        load_description('a\0b\n.urdf')
+    with pytest.raises(InputError, match=r'not a \.xacro file, so it takes no arguments; got "length"'):
         load_description(tmp_path / 'arm.urdf', {'length': '1'})
 
 
@@ -67,6 +67,55 @@ def test_meshes_beside_the_file_are_named_whole(
     assert not [
         warning for warning in read_urdf(text).warnings if 'a part' in warning or 'a%20part' in warning
     ]
+
+
+def test_meshes_that_are_not_beside_the_file_are_a_warning(shared: Path, tmp_path: Path) -> None:
+    """A bare copy of an arm: RViz would show errors and no arm."""
+    copy = tmp_path / 'so101.urdf'
+    copy.write_bytes((shared / 'arms' / 'so101.urdf').read_bytes())
+    names = re.findall(r'<mesh filename="(.*?)"', copy.read_text())
+    assert names[0].startswith('assets/')
+    told = [warning for warning in read_urdf(load_description(copy)).warnings if 'meshes' in warning]
+    assert len(told) == 1
+    assert told[0].startswith(f'meshes are not found, kinematics does without: {names[0]} of link "')
+    assert told[0].endswith(f' and {len(names) - 1} more')
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert not [warning for warning in read_urdf(load_description(copy)).warnings if 'meshes' in warning]
+
+
+@pytest.mark.parametrize(
+    'filename',
+    [
+        'package://arm/../../secret.stl',
+        'package://arm/%2e%2e/a.stl',
+        'file:///a%00b.stl',
+        'package:///etc/passwd',
+        '',
+        'file://',
+        '//',
+        'a' * 5000,
+    ],
+)
+def test_odd_names_of_meshes_are_missing_or_nothing(
+    filename: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No package reaches beyond its own folder, and no name is an error."""
+    (tmp_path / 'share' / 'arm').mkdir(parents=True)
+    (tmp_path / 'secret.stl').touch()
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
+    mesh = f'<visual><geometry><mesh filename="{filename}"/></geometry></visual>'
+    robot = read_urdf(GOOD.replace('<link name="tool"/>', f'<link name="tool">{mesh}</link>'))
+    assert len(robot.warnings) == (filename not in ('', 'file://', '//'))
+
+
+@pytest.mark.parametrize('path', [None, 5, b'arm.urdf', ['arm.urdf']])
+def test_what_is_not_a_path_is_refused(path: object) -> None:
+    for read in (load_description, Arm.from_file):
+        with pytest.raises(InputError) as caught:
+            read(path)
+        assert str(caught.value).endswith(f'must be a str or os.PathLike, got {path!r}')
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,24 @@ def test_a_breach_is_noticed(tmp_path: Path, module: str, line: str) -> None:
     result = lint(tmp_path)
     assert result.returncode == 1
     assert f'ik_node.{module[:-3].replace("/", ".")} ->' in result.stdout, result.stdout
+
+
+def test_reading_an_arm_loads_nothing_that_it_has_no_use_for() -> None:
+    """Meshes need trimesh and .xacro files need xacro: an Arm of a .urdf needs neither."""
+    program = (
+        "import sys; from ik_node import Arm; from hostile import GOOD; open(sys.argv[1], 'w').write(GOOD);"
+        'Arm.from_file(sys.argv[1]); print(*({"yourdfpy", "trimesh", "networkx", "scipy", "xacro", "yaml"}'
+        ' & set(sys.modules)))'
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        result = subprocess.run(
+            [sys.executable, '-c', program, f'{folder}/arm.urdf'],
+            cwd=ROOT / 'test',
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert result.stdout.strip() == ''
 
 
 def test_plain_python_use_loads_neither_ros_nor_the_viewer() -> None:

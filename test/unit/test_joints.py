@@ -59,3 +59,16 @@ def test_joints_without_a_value_rest_within_their_limits():
 def test_names_and_places_go_together(joints):
     values = np.arange(joints.n, dtype=float)
     assert joints.named(values)['elbow'] == values[joints.indices(['elbow'])[0]]
+
+
+def test_a_group_whose_joints_all_follow_fixed_ones_has_no_variables():
+    text = (
+        '<robot name="r"><link name="a"/><link name="b"/><link name="c"/>'
+        '<joint name="f" type="fixed"><parent link="a"/><child link="b"/></joint>'
+        '<joint name="m" type="continuous"><parent link="b"/><child link="c"/>'
+        '<limit velocity="1"/><mimic joint="f" offset="0.25"/></joint></robot>'
+    )
+    joints = JointSet(read_urdf(text))
+    assert (joints.n, joints.names, joints.velocity.tolist()) == (0, ('m',), [])
+    positions, velocities = joints.expand(np.empty(0), np.empty(0))
+    assert (positions.tolist(), velocities.tolist()) == ([0.25], [0.0])

@@ -12,6 +12,7 @@ from conftest import shared_path
 from lxml import etree
 
 from ik_node import Arm
+from ik_node.model.default_tip import default_tip
 from ik_node.model.urdf import load_description, read_urdf
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
@@ -185,4 +186,4 @@ def test_a_tool0_that_nothing_moves_is_no_tip():
       <joint name="a" type="fixed"> <parent link="base"/> <child link="tool0"/> </joint>
       <joint name="b" type="continuous"> <parent link="base"/> <child link="hand"/> </joint>
     </robot>""")
-    assert robot.default_tip() == 'hand'
+    assert default_tip(robot).link == 'hand'

@@ -15,6 +15,7 @@ from hostile import GOOD, broken
 from plain_fk import plain_fk, random_values
 
 from ik_node.errors import ChainError, InputError
+from ik_node.model.default_tip import default_tip
 from ik_node.model.urdf import load_description, read_urdf
 
 ARMS = shared_names('arms')
@@ -68,7 +69,11 @@ def test_every_link_of_real_arms_agrees_with_fk_from_the_text(name: str, shared:
             ['tip_link "tol" does not exist', '"base", "upper", "tool", "finger"', 'did you mean "tool"?'],
         ),
         ('tool', 'bse', ['base_link "bse" does not exist', '"base", "upper"', 'did you mean "base"?']),
-        ('upper', 'finger', ['base_link "finger" is not on the way', 'tip_link "upper"', '"base", "upper"']),
+        (
+            'upper',
+            'finger',
+            ['base_link "finger" is not between the root', 'tip_link "upper"', '"base", "upper"'],
+        ),
         ('base', None, ['no movable joint between base_link "base" and tip_link "base"', '"finger" (3)']),
     ],
 )
@@ -86,19 +91,23 @@ def test_tip_behind_fixed_joints_only() -> None:
 
 def test_default_tip_that_is_ambiguous_lists_the_leaves() -> None:
     text = broken(('<parent link="tool"/>', '<parent link="upper"/>'))
-    with pytest.raises(ChainError, match=r'tip_link must say .* "tool" \(2\), "finger" \(2\)'):
-        read_urdf(text).default_tip()
+    with pytest.raises(
+        ChainError, match=r'tip_link must be given; they branch at "upper"; .* "tool" \(2\), "finger" \(2\)'
+    ):
+        default_tip(read_urdf(text))
 
 
 def test_default_tip_of_a_rigid_robot() -> None:
     text = GOOD.replace('"revolute"', '"fixed"').replace('"prismatic"', '"fixed"')
     with pytest.raises(ChainError, match='no movable joint'):
-        read_urdf(text).default_tip()
+        default_tip(read_urdf(text))
 
 
 def test_default_tip_ends_the_longest_movable_chain() -> None:
-    assert read_urdf(GOOD).default_tip() == 'finger'
-    assert read_urdf(broken(('"jaw" type="prismatic"', '"jaw" type="floating"'))).default_tip() == 'finger'
+    assert default_tip(read_urdf(GOOD)).link == 'finger'
+    assert (
+        default_tip(read_urdf(broken(('"jaw" type="prismatic"', '"jaw" type="floating"')))).link == 'finger'
+    )
     two_fingers = broken(
         ('<link name="tool"/>', '<link name="tool"/><link name="stub"/>'),
         (
@@ -106,7 +115,7 @@ def test_default_tip_ends_the_longest_movable_chain() -> None:
             '<joint name="f" type="fixed"><parent link="upper"/><child link="stub"/></joint></robot>',
         ),
     )
-    assert read_urdf(two_fingers).default_tip() == 'finger'
+    assert default_tip(read_urdf(two_fingers)).link == 'finger'
 
 
 def test_joints_come_parents_first_however_they_are_written() -> None:
@@ -246,7 +255,7 @@ def test_ten_thousand_lines_are_read() -> None:
         for i in range(count)
     )
     robot = read_urdf(f'<robot name="snake">\n{links}\n{joints}\n</robot>')
-    assert robot.default_tip() == f'l{count}'
+    assert default_tip(robot).link == f'l{count}'
     assert len(robot.chain(f'l{count}')) == count
     turn = [[math.cos(5), -math.sin(5)], [math.sin(5), math.cos(5)]]
     poses = robot.link_poses({f'j{i}': 0.002 for i in range(count)})

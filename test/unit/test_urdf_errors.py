@@ -132,7 +132,7 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
     'circle beside the tree': (
         [('<parent link="upper"/>', '<parent link="finger"/>')],
         TreeError,
-        ['circle', 'joint "wrist" (line 13)', 'joint "jaw" (line 20)', 'take out one'],
+        ['circle', 'joint "wrist" (line 13)', 'joint "jaw" (line 20)', 'remove one'],
     ),
     'circle without root': (
         [('<link name="base"/>', ''), ('<parent link="base"/>', '<parent link="finger"/>')],
@@ -142,21 +142,21 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
     'unconnected link': (
         [('<link name="tool"/>', '<link name="tool"/><link name="lost"/>')],
         TreeError,
-        ['2 trees', 'link "base" (line 2)', 'link "lost" (line 4)', 'join them'],
+        ['2 trees', 'link "base" (line 2)', 'link "lost" (line 4)', 'connect them'],
     ),
     'no number': (
         [('xyz="0.2 0 0"', 'xyz="0.2 0 }"')],
         ElementError,
         [
             '<origin xyz="0.2 0 }"> of joint "wrist" (line 16)',
-            '"}" is no number',
+            '"}" is not a number',
             '3 numbers separated by blanks',
         ],
     ),
     'commas': (
         [('xyz="0.2 0 0"', 'xyz="0.2, 0, 0"')],
         ElementError,
-        ['(line 16)', '"0.2," is no number', 'blanks'],
+        ['(line 16)', '"0.2," is not a number', 'blanks'],
     ),
     'two numbers': (
         [('rpy="0 0 0"', 'rpy="0 0"')],
@@ -197,7 +197,7 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
     'limit is a word': (
         [('upper="0.5"', 'upper="half"')],
         ElementError,
-        ['<limit upper="half"> of joint "wrist" (line 18)', '"half" is no number', 'upper="1.5"'],
+        ['<limit upper="half"> of joint "wrist" (line 18)', '"half" is not a number', 'upper="1.5"'],
     ),
     'velocity is a word': (
         [('velocity="3"', 'velocity=""')],
@@ -208,41 +208,6 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
         [(JAW_MIMIC, '<mimic/>')],
         ElementError,
         ['<mimic> of joint "jaw" (line 25) needs the attribute joint'],
-    ),
-    'mimic unknown': (
-        [('<mimic joint="wrist"', '<mimic joint="wirst"')],
-        ElementError,
-        [
-            '<mimic joint="wirst"> of joint "jaw" (line 25)',
-            '"shoulder", "wrist", "jaw"',
-            'did you mean "wrist"?',
-        ],
-    ),
-    'mimic itself': (
-        [('<mimic joint="wrist"', '<mimic joint="jaw"')],
-        ElementError,
-        ['<mimic joint="jaw"> of joint "jaw" (line 25)', 'cannot follow itself', 'name another joint'],
-    ),
-    'mimic in a circle': (
-        [
-            (LIMIT, f'{LIMIT}<mimic joint="jaw"/>'),
-            (
-                'effort="5"/>\n  </joint>\n  <joint name="jaw"',
-                'effort="5"/><mimic joint="shoulder"/>\n  </joint>\n  <joint name="jaw"',
-            ),
-        ],
-        TreeError,
-        [
-            'mimics go in a circle',
-            '<mimic joint="jaw"> of joint "shoulder" (line 11)',
-            '<mimic joint="wrist"> of joint "jaw" (line 25)',
-            'one of these joints must follow none',
-        ],
-    ),
-    'mimic of planar': (
-        [('"wrist" type="revolute"', '"wrist" type="planar"')],
-        ElementError,
-        ['<mimic joint="wrist"> of joint "jaw" (line 25)', 'a planar joint has no single value'],
     ),
     'mimic multiplier NaN': (
         [('multiplier="0.01"', 'multiplier="nan"')],
@@ -269,6 +234,17 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
             '<origin xyz="${length} 0 0"> of joint "wrist" (line 16)',
             'unexpanded xacro',
             'the .xacro file itself',
+        ],
+    ),
+    'xacro without its prefix': (
+        [
+            ('<link name="tool"/>', '<property name="length" value="0.2"/><link name="tool"/>'),
+            ('xyz="0.2 0 0"', 'xyz="${length} 0 0"'),
+        ],
+        XacroError,
+        [
+            '<origin xyz="${length} 0 0"> of joint "wrist" (line 16) is unexpanded xacro',
+            '<property name="length"> (line 4) lacks the prefix: write <xacro:property ...>',
         ],
     ),
     'xacro argument': (
@@ -334,6 +310,85 @@ def test_faults_count_on_the_arm_only(case: str) -> None:
         assert [joint.name for joint in robot.chain('tool', 'upper')] == ['wrist']
 
 
+# mimics that cannot be followed: the joint that has one moves by itself, and is an error on an arm
+MIMICS: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
+    'unknown': (
+        [('<mimic joint="wrist"', '<mimic joint="wirst"')],
+        [
+            '<mimic joint="wirst"> of joint "jaw" (line 25)',
+            '"shoulder", "wrist", "jaw"',
+            'did you mean "wrist"?',
+        ],
+    ),
+    'itself': (
+        [('<mimic joint="wrist"', '<mimic joint="jaw"')],
+        ['<mimic joint="jaw"> of joint "jaw" (line 25)', 'cannot follow itself', 'name another joint'],
+    ),
+    'planar': (
+        [('"wrist" type="revolute"', '"wrist" type="planar"')],
+        ['<mimic joint="wrist"> of joint "jaw" (line 25)', 'a planar joint has no single value'],
+    ),
+    'overflow': (
+        [
+            ('<mimic joint="wrist" multiplier="0.01"/>', '<mimic joint="wheel33" multiplier="1e9"/>'),
+            (
+                '</robot>',
+                ''.join(
+                    f'<link name="w{i}"/><joint name="wheel{i}" type="continuous"><parent link="base"/>'
+                    f'<child link="w{i}"/><limit velocity="1"/>'
+                    f'<mimic joint="{f"wheel{i - 1}" if i else "wrist"}" multiplier="1e9"/></joint>'
+                    for i in range(34)
+                )
+                + '</robot>',
+            ),
+        ],
+        ['of joint "jaw" (line 25)', 'overflow; give multipliers near 1'],
+    ),
+}
+
+
+@pytest.mark.parametrize('case', MIMICS)
+def test_a_mimic_that_cannot_be_followed_counts_on_the_arm_only(case: str) -> None:
+    changes, words = MIMICS[case]
+    robot = read_urdf(broken(*changes))
+    ignored = [
+        each for each in robot.warnings if each.startswith('a mimic that cannot be followed is ignored')
+    ]
+    assert len(ignored) == 1
+    if case != 'planar':
+        assert [joint.name for joint in robot.chain('tool')] == ['shoulder', 'wrist']
+    with pytest.raises(ChainError) as caught:
+        robot.chain('finger', 'tool')
+    assert [word for word in words if word not in str(caught.value)] == [], str(caught.value)
+    assert robot.joints['jaw'].mimic is None
+    assert robot.driver('jaw') == ('jaw', 1.0, 0.0)
+
+
+def test_mimics_in_a_circle_are_ignored_off_the_arm() -> None:
+    """Another joint follows the circle: it stays a follower."""
+    robot = read_urdf(
+        broken(
+            (
+                '</robot>',
+                ''.join(
+                    f'\n<link name="w{i}"/><joint name="wheel{i}" type="continuous"><parent link="base"/>'
+                    f'<child link="w{i}"/><limit velocity="1"/><mimic joint="wheel{master}"/></joint>'
+                    for i, master in enumerate((1, 2, 0, 0))
+                )
+                + '</robot>',
+            )
+        )
+    )
+    assert [joint.name for joint in robot.chain('tool')] == ['shoulder', 'wrist']
+    assert len(robot.warnings) == 1
+    assert [robot.driver(f'wheel{i}').joint for i in range(4)] == ['wheel0', 'wheel1', 'wheel2', 'wheel0']
+    for link in ('w1', 'w3'):
+        with pytest.raises(ChainError) as caught:
+            robot.chain(link)
+        for word in ('circle', '"wheel0" (line 28)', '"wheel2" (line 30)', 'must follow none'):
+            assert word in str(caught.value)
+
+
 def test_a_fault_of_the_driver_is_a_fault_of_the_arm() -> None:
     robot = read_urdf(broken(('lower="-2" upper="0.5"', 'lower="2" upper="0.5"')))
     with pytest.raises(ChainError, match='needs joint "wrist": <limit> of joint "wrist" \\(line 18\\)'):
@@ -367,7 +422,7 @@ def test_a_document_type_in_a_comment_is_none() -> None:
     [
         ('', 'the description is empty: a URDF starts with <robot name="...">'),
         (' \n', 'the description is empty'),
-        ('my_arm.urdf', 'line 1: "my_arm.urdf" is no XML: .* Arm.from_file'),
+        ('my_arm.urdf', 'line 1: "my_arm.urdf" is not XML: .* Arm.from_file'),
         ('<?xml version="1.0"?>', 'line 1.*a URDF starts with <robot'),
         ('<robot name="a"/>', r'<robot name="a"> \(line 1\) has no <link>'),
         ('<robot name="\ud800"/>', 'malformed XML'),

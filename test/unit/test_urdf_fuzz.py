@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from ik_node.errors import ChainError, UrdfError
+from ik_node.model.default_tip import default_tip
 from ik_node.model.urdf import read_urdf
 
 RICH = GOOD.replace(
@@ -96,7 +97,12 @@ def check(text: str) -> bool:
     """Read the text and ask everything of the robot; return whether it was read."""
     try:
         robot = read_urdf(text)
-    except UrdfError:
+    except UrdfError as error:
+        robot, sentences = None, [str(error)]
+    else:
+        sentences = list(robot.warnings)
+    assert all(sentence.isprintable() and len(sentence) < 5000 for sentence in sentences)
+    if robot is None:
         return False
     for joint in robot.joints.values():
         assert joint.lower <= joint.upper
@@ -113,7 +119,7 @@ def check(text: str) -> bool:
                 assert joint.movable or joint.type == 'fixed'
                 assert joint.type == 'fixed' or robot.joints[robot.driver(joint.name).joint].movable
     with contextlib.suppress(ChainError):
-        assert robot.default_tip() in robot.links
+        assert default_tip(robot).link in robot.links
     return True
 
 

@@ -18,7 +18,7 @@ JAW_LIMIT = '<limit lower="-0.05" upper="0.05" velocity="0.2" effort="5"/>'
 
 VELOCITY = 'the velocity limit is missing, not positive or a placeholder, '
 PLACEHOLDER = 'position limits of 1000 rad and more are placeholders, '
-MESHES = 'meshes are not on this machine, kinematics does without: '
+MESHES = 'meshes are not found, kinematics does without: '
 
 # by what is untidy: changes to GOOD and the one sentence that they get
 UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
@@ -40,7 +40,7 @@ UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
     ),
     'lower missing': (
         [('lower="-2" ', '')],
-        'one position limit is missing and is 0, as URDF has it: joint "wrist" (line 13)',
+        'one position limit is missing, it is 0 by the URDF specification: joint "wrist" (line 13)',
     ),
     'placeholder': (
         [('upper="0.5"', 'upper="1e16"')],
@@ -52,7 +52,7 @@ UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
     ),
     'crossed off the arm': (
         [('upper="0.05"', 'upper="-0.06"')],
-        'lower is above upper (an error on the arm), read the other way round: joint "jaw" (line 20)',
+        'lower is above upper (an error on the arm), limits swapped: joint "jaw" (line 20)',
     ),
     'continuous with limits': (
         [('"wrist" type="revolute"', '"wrist" type="continuous"'), (JAW_MIMIC, '')],
@@ -96,6 +96,26 @@ UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
             )
         ],
         MESHES + 'package://none_such/a.stl of link "tool" and 1 more',
+    ),
+    'xacro in the name of a mesh': (
+        [
+            (
+                '<link name="tool"/>',
+                '<link name="tool"><visual><geometry><mesh filename="$(find arm)/a.stl"/></geometry></visual>'
+                '<collision><geometry><mesh filename="${meshes}/b.stl"/></geometry></collision></link>',
+            )
+        ],
+        MESHES + '$(find arm)/a.stl of link "tool" and 1 more',
+    ),
+    'mesh with a relative name': (
+        [
+            (
+                '<link name="tool"/>',
+                '<link name="tool"><visual><geometry><mesh filename="assets/a.stl"/></geometry></visual>'
+                '</link>',
+            )
+        ],
+        MESHES + 'assets/a.stl of link "tool"',
     ),
     'no robot name': ([(' name="arm"', '')], '<robot> needs a name, "robot" is assumed: <robot> (line 1)'),
     'mimic on a fixed joint': (

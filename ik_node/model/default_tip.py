@@ -1,0 +1,122 @@
+"""The tip link of an arm where none is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ik_node.errors import ChainError, quoted
+from ik_node.model.robot import Joint, Robot
+
+TOOL_FRAME = 'tool0'  # the tip of an arm by the convention of ROS-Industrial
+MOST_FINGERS = 50  # ends of longest chains that are looked at
+SHOWN_TIPS = 5  # other links that the note names
+_FINGER = re.compile('grip|jaw|finger|claw', re.IGNORECASE)
+
+
+class DefaultTip(NamedTuple):
+    """The link, and a sentence on what else could have been meant, None where nothing could."""
+
+    link: str
+    note: str | None
+
+
+def default_tip(robot: Robot) -> DefaultTip:
+    """Return the first of these that the robot has; mimic joints count as joints.
+
+    1. tool0, if a joint moves it.
+    2. The frame between the fingers: every longest chain ends in a link that its last joint moves, and has
+       one independent joint more than the only leaf that is fixed to the link they all hang off. That leaf.
+    3. The end of the longest chain.
+    4. If there are several: the link that all of them hang off, by joints of their own, if more joints lead
+       to it than from it to their ends (it carries the fingers of a gripper, not the arms of a torso).
+    Raises ChainError that lists the candidates if none of these holds, or nothing can move.
+    """
+    if TOOL_FRAME in robot.links and any(joint.movable for joint in robot.path(TOOL_FRAME)):
+        return DefaultTip(TOOL_FRAME, None)
+    leaves = robot.leaves()
+    most = max(leaves.values())
+    if most == 0:
+        raise ChainError('the robot has no movable joint: every joint is fixed, planar or floating')
+    longest = [leaf for leaf, count in leaves.items() if count == most]
+    if len(longest) > MOST_FINGERS:
+        raise ChainError(_ambiguous(robot, longest))
+    paths = [robot.path(leaf) for leaf in longest]
+    hand = _hand(robot, paths)
+    tip = _frame_between(robot, paths, hand, leaves)
+    if tip is None and len(longest) == 1:
+        tip = longest[0]
+    if tip is None and _carries_fingers(robot, hand, paths):
+        tip = hand
+    if tip is None:
+        raise ChainError(_ambiguous(robot, longest, f' they branch at {quoted(hand)};'))
+    return DefaultTip(tip, _note(robot, tip, leaves))
+
+
+def _ambiguous(robot: Robot, longest: Sequence[str], branch: str = '') -> str:
+    return (
+        f'the longest movable chain has {len(longest)} ends, so tip_link must be given;{branch} '
+        f'movable joints by leaf: {robot.leaves_text()}'
+    )
+
+
+def _hand(robot: Robot, paths: Sequence[Sequence[Joint]]) -> str:
+    """Return the last link that all paths share, the one before the end where there is only one path."""
+    if len(paths) == 1:
+        return paths[0][-1].parent
+    shared = [joints[0] for joints in zip(*paths, strict=False) if len(set(joints)) == 1]
+    return shared[-1].child if shared else robot.root
+
+
+def _frame_between(
+    robot: Robot, paths: Sequence[Sequence[Joint]], hand: str, leaves: Mapping[str, int]
+) -> str | None:
+    """Return the frame between the fingers at the ends of paths, as default_tip has it."""
+    if not all(path[-1].movable for path in paths):
+        return None
+    body = {robot.root: robot.root}  # by link, the first of the links that are fixed to each other
+    for joint in robot.joints.values():
+        body[joint.child] = body[joint.parent] if joint.type == 'fixed' else joint.child
+    frames = [leaf for leaf in leaves if body[leaf] == body[hand]]
+    if len(frames) != 1 or leaves[frames[0]] == 0:
+        return None
+    own = _independent(robot, robot.path(frames[0]))
+    return frames[0] if all(_independent(robot, path) == own + 1 for path in paths) else None
+
+
+def _carries_fingers(robot: Robot, hand: str, paths: Sequence[Sequence[Joint]]) -> bool:
+    """Whether each path leaves hand by joints of its own, fewer than those that lead to hand."""
+    first = len(robot.path(hand))
+    own = _independent(robot, robot.path(hand))
+    beyond = [_independent(robot, path[first:]) for path in paths]
+    return min(beyond) > 0 and max(beyond) < own
+
+
+def _independent(robot: Robot, path: Sequence[Joint]) -> int:
+    return len({robot.driver(joint.name).joint for joint in path if joint.movable})
+
+
+def _note(robot: Robot, tip: str, leaves: Mapping[str, int]) -> str | None:
+    """Say what tip was chosen among, the links with the most joints first."""
+    others = sorted(
+        (leaf for leaf, count in leaves.items() if count and leaf != tip), key=lambda x: -leaves[x]
+    )
+    parts = []
+    if others:
+        more = f' and {len(others) - SHOWN_TIPS} more' if len(others) > SHOWN_TIPS else ''
+        first = ', '.join(f'{quoted(leaf)} ({leaves[leaf]})' for leaf in others[:SHOWN_TIPS])
+        parts.append(f'other ends: {first}{more}')
+    last = robot.path(tip)[-1]
+    if tip in leaves and last.movable and _FINGER.search(f'{last.name} {last.child}'):
+        parts.append(
+            f'joint {quoted(last.name)} appears to belong to a gripper; '
+            f'use tip_link {quoted(last.parent)} to exclude it'
+        )
+    if not parts:
+        return None
+    count = robot.movable_above()[tip]
+    return (
+        f'tip_link is not given, {quoted(tip)} ({count} movable joints) is used; {"; ".join(parts)}; '
+        'set tip_link to choose another'
+    )
