@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 SETUP := $(PYTHON) tools/set_up.py viewer pictures scipy ros-wheels
+# Two workers with an empty cache would compile every kernel twice.
+KERNELS := [ ! -e ik_node/kernels/build.py ] || $(RUN) -m ik_node.kernels.build
 
 # A sourced ROS, another active environment or a personal pip setting must not leak into .venv.
 unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV LD_LIBRARY_PATH AMENT_PREFIX_PATH COLCON_PREFIX_PATH
@@ -21,12 +23,14 @@ help:  ## Show this list
 demo: venv  ## Start an arm, the browser viewer and a goal that travels along a circle; Ctrl-C ends it
 	@$(VENV)/bin/ik_demo
 
-test: check  ## Run every check and every test
-	@$(RUN) -m pytest
+test: check  ## Run every check and every test, on all cores
+	@$(KERNELS)
+	@$(RUN) -m pytest -n logical --dist loadgroup
 
-quick: venv-test  ## Lint, and test what needs neither ROS nor a browser nor much time
+quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
-	@$(RUN) -m pytest -m 'not slow and not ros and not browser'
+	@$(KERNELS)
+	@$(RUN) -m pytest -n logical -m 'not slow' test/unit test/solver test/control
 
 check: venv-test  ## Lint, formatting, types and who may import whom
 	@$(RUN) -m ruff check

@@ -62,6 +62,7 @@ setup(
             'mypy>=2.4,<2.5',
             'pillow>=9',
             'pytest>=8',
+            'pytest-xdist>=3.5',
             'ruff>=0.17,<0.18',
             'selenium>=4.10',
         ],

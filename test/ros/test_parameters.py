@@ -8,23 +8,24 @@ from pathlib import Path
 import pytest
 import rclpy
 import yaml
+from domains import new_domain
 from rclpy.parameter import Parameter
 
-from ik_node.control.settings import ArmSettings, TrackSettings
+from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.ros.parameters import changed, declare, on_change
 from ik_node.solver.solver import IkSolver
+from ik_node.tracks.settings import TrackSettings
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'ik_node.yaml'
 
 
 @pytest.fixture
-def make_node(monkeypatch):
+def make_node():
     """Makes nodes with parameter overrides, in a ROS context of their own."""
-    monkeypatch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     context = rclpy.Context()
-    context.init(domain_id=41)
+    context.init(domain_id=new_domain())
     nodes = []
 
     def make(**overrides):
