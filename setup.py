@@ -32,20 +32,17 @@ setup(
     python_requires='>=3.10',
     install_requires=[
         'lxml>=4.8',
-        'matplotlib>=3.5',
         'numba>=0.57',
         'numpy>=1.22',
         'pyyaml>=5.4',
         'ruckig>=0.12.2',
-        'scipy>=1.9',
-        'tqdm>=4.62',
         'transforms3d>=0.4.1',
-        'trimesh>=4.6',
-        'viser>=1.1',
         'xacro>=2',
-        'yourdfpy>=0.0.56',
     ],
     extras_require={
+        'viewer': ['trimesh>=4.6', 'viser>=1.1', 'yourdfpy>=0.0.56'],  # ik_viewer, ik_demo
+        'pictures': ['matplotlib>=3.5', 'tqdm>=4.62'],  # ik_reach
+        'scipy': ['scipy>=1.9'],  # the method of that name
         # ROS 2 itself, from PyPI, for machines without a ROS installation. Never beside a sourced ROS.
         'ros-wheels': [
             'ros-jazzy-diagnostic-msgs',
@@ -65,6 +62,7 @@ setup(
             'mypy>=2.4,<2.5',
             'pillow>=9',
             'pytest>=8',
+            'pytest-xdist>=3.5',
             'ruff>=0.17,<0.18',
             'selenium>=4.10',
         ],

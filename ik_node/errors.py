@@ -21,6 +21,10 @@ class InputError(IkError, ValueError):
     """A call with invalid arguments: says what was given and what is allowed."""
 
 
+class MissingError(IkError):
+    """A package that is not installed: names the command that installs it."""
+
+
 class UrdfError(IkError):
     """A robot description that cannot be read as an arm: names element, attribute and line."""
 

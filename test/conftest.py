@@ -13,7 +13,21 @@ from hypothesis import settings
 settings.register_profile('ik_node', deadline=None)  # a busy machine is no failure
 settings.load_profile('ik_node')
 
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # of this process and of those that it starts
+
+MARKS = {'ros': ('ros',), 'viewer': ('ros',)}  # by folder below test/
+
 SHARED = Path(os.environ.get('IK_NODE_SHARED') or Path(__file__).resolve().parents[2] / 'shared')
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their folder; those that start nodes run one at a time, on one worker of pytest-xdist."""
+    here = Path(__file__).parent
+    for item in items:
+        for name in MARKS.get(item.path.relative_to(here).parts[0], ()):
+            item.add_marker(name)
+        if item.get_closest_marker('ros'):
+            item.add_marker(pytest.mark.xdist_group('ros'))
 
 
 def shared_path(*parts: str) -> Path:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import random
-import socket
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +10,7 @@ from typing import Any
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from domains import new_domain
 from geometry_msgs.msg import PointStamped, PoseStamped
 from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.executors import SingleThreadedExecutor
@@ -26,29 +22,12 @@ from small_arm import ARM_JOINTS, PARAMETERS
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
+from waiting import wait_for
 
 from ik_node.ros.conversions import array_point, matrix_pose
 from ik_node.ros.node import IkNode
 
-os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-
 TIMEOUT = 60.0  # seconds; a cold compile takes a minute, all else a fraction of a second
-
-_held: deque[socket.socket] = deque(maxlen=15)  # names of domains that this process has
-
-
-def new_domain() -> int:
-    """Return a ROS domain that the last tests did not use, and no other run of them at the same time."""
-    for domain in random.sample(range(1, 70), 69):
-        name = socket.socket(socket.AF_UNIX)
-        try:
-            name.bind(f'\0ik_node test in domain {domain}')
-        except OSError:
-            name.close()
-            continue
-        _held.append(name)
-        return domain
-    raise AssertionError('all ROS domains are in use')
 
 
 class Client:
@@ -91,13 +70,7 @@ class Client:
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Return what condition returns once that is true; fail if it never is."""
-        end = time.monotonic() + TIMEOUT
-        while time.monotonic() < end:
-            found = condition()
-            if found:
-                return found
-            time.sleep(0.01)
-        raise AssertionError(f'waited {TIMEOUT} s for {what}; statuses: {[s.message for s in self.statuses]}')
+        return wait_for(condition, what, TIMEOUT, context=lambda: [s.message for s in self.statuses])
 
     def wait_connected(self) -> None:
         """Wait until the node hears all that this client sends."""

@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-from node_harness import TIMEOUT, new_domain
+from domains import new_domain
+from waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
+TIMEOUT = 180.0  # s; a cold compile takes a minute, all else a fraction of a second
 
 
 class Running:
@@ -24,7 +25,6 @@ class Running:
         environment = os.environ | {
             **variables,
             'ROS_DOMAIN_ID': str(self.domain),
-            'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
             'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')]).rstrip(os.pathsep),
         }
         self.process = subprocess.Popen(
@@ -44,11 +44,7 @@ class Running:
             self.said += line
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
-        end = time.monotonic() + TIMEOUT
-        while not condition():
-            in_time = time.monotonic() < end and (self._reader.is_alive() or condition())
-            assert in_time, f'waited for {what}; it said:\n{self.said}'
-            time.sleep(0.02)
+        wait_for(condition, what, TIMEOUT, alive=self._reader.is_alive, context=lambda: self.said)
 
     def wait_said(self, words: str) -> None:
         self.wait(lambda: words in self.said, words)

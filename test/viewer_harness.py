@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from waiting import wait_for
 
 from ik_node.model.urdf import load_description
 from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix
@@ -31,7 +31,6 @@ from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix
 ROOT = Path(__file__).resolve().parents[1]
 SEED_ARM = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
 SEED_JOINTS = ('joint1', 'joint2', 'joint3', 'joint4', 'joint5')
-os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
 
 TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle machine
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -71,13 +70,14 @@ class Process:
 
     def port(self) -> int:
         """Return the port that the viewer listens on, once it says so."""
-        end = time.monotonic() + TIMEOUT
-        while time.monotonic() < end and self._process.poll() is None:
-            found = re.search(r'http://127\.0\.0\.1:(\d+)', self.said)
-            if found:
-                return int(found[1])
-            time.sleep(0.02)
-        raise AssertionError(f'the viewer does not say where it is: {self.said}')
+        found = wait_for(
+            lambda: re.search(r'http://127\.0\.0\.1:(\d+)', self.said),
+            'the address of the viewer',
+            TIMEOUT,
+            alive=self._reader.is_alive,
+            context=lambda: self.said,
+        )
+        return int(found[1])
 
     def end(self, how: signal.Signals = signal.SIGINT) -> int:
         """Ask it to end; return its exit code."""
@@ -144,13 +144,7 @@ class RobotSide:
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Return what condition returns once that is true; fail if it never is."""
-        end = time.monotonic() + TIMEOUT
-        while time.monotonic() < end:
-            found = condition()
-            if found:
-                return found
-            time.sleep(0.01)
-        raise AssertionError(f'waited {TIMEOUT} s for {what}')
+        return wait_for(condition, what, TIMEOUT)
 
     def wait_connected(self) -> None:
         for publisher in (self._description, self._joints, self._goal, self._point, self._status):

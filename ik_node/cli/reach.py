@@ -12,11 +12,12 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from ik_node.checks import Vector
 from ik_node.cli.arguments import arm_parser, read_arm, run, say, warn
+from ik_node.cli.progress import Progress
 from ik_node.errors import InputError
+from ik_node.extras import EXTRAS, require
 from ik_node.model.arm import Arm
 from ik_node.solver.reachability import fibonacci_sphere, reachable_directions
 
@@ -88,6 +89,8 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _reach(arguments: argparse.Namespace) -> int:
+    for package in EXTRAS['pictures']:
+        require(package, 'ik_reach')
     for name, high in (('within', 180.0), ('directions', MOST_DIRECTIONS)):
         value = getattr(arguments, name)
         if not 0 < value <= high:
@@ -104,10 +107,10 @@ def _reach(arguments: argparse.Namespace) -> int:
     say(arm.describe())
     there = np.empty(len(places), dtype=np.bool_)
     reached = np.empty((len(places), len(directions)), dtype=np.bool_)
-    with tqdm(total=len(places), unit=' places', disable=None) as bar:
+    with Progress(len(places), 'places') as progress:
         for rows, *part in reachable_directions(arm, places, directions, within):
             there[rows], reached[rows] = part
-            bar.update(len(part[0]))
+            progress.add(len(part[0]))
     shares = np.where(there, reached.mean(axis=1), np.nan)
     _save(output, arm, slices, places, directions, reached, shares, within)
     at = 0

@@ -21,7 +21,8 @@ from typing import Any
 
 import yaml
 
-from ik_node.errors import IkError, InputError
+from ik_node.errors import IkError, InputError, MissingError
+from ik_node.extras import EXTRAS, require
 from ik_node.model.arm import Arm
 from ik_node.model.description import load_description, read_from
 from ik_node.ros.share import share_path
@@ -225,6 +226,8 @@ def run(options: argparse.Namespace) -> int:
     """Start everything, and stop it again when the end is asked for."""
     stop = threading.Event()
     if not options.no_viewer:
+        for package in EXTRAS['viewer']:
+            require(package, 'ik_demo')
         check_port(options.port)
     nodes = plan(options)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -255,6 +258,9 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run ik_demo."""
     try:
         return run(parse(args))
+    except MissingError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 2
     except IkError as error:
         print(f'ik_demo: {error}', file=sys.stderr)
         return 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Callable
 
 import rclpy
@@ -28,11 +30,20 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
 
     0 after the end was asked for, 1 if the node cannot start, with the reason in the log.
     """
+    asked = threading.Event()
+    # No signal raises anything from here on, be it the second during a stop: ROS shuts down its context when
+    # one arrives, and calls these handlers, which it also puts back in the end.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: asked.set())
     try:
         rclpy.init()
     except RuntimeError as error:  # of rcl, for arguments that it cannot parse
         print(error, file=sys.stderr)
         return 1
+    if asked.is_set():  # before ROS would have noticed
+        rclpy.utilities.try_shutdown()
+        return 0
     node: ClosableNode | None = None
     try:
         node = make()
@@ -40,7 +51,7 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
         executor.add_node(node)
         sys.setswitchinterval(SWITCH_INTERVAL)
         executor.spin()
-    except (KeyboardInterrupt, ExternalShutdownException):
+    except ExternalShutdownException:
         pass
     except IkError as error:
         get_logger(name).fatal(str(error))
@@ -48,7 +59,8 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
     except Exception:
         if rclpy.utilities.ok():
             raise
-        # The end was asked for in the middle of something that needs ROS.
+        # Shutdown was requested while a ROS call was in progress. What it left half made would complain.
+        sys.unraisablehook = lambda _: None
     finally:
         if node is not None:
             node.close()

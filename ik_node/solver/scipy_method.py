@@ -7,10 +7,10 @@ import time
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from ik_node import kernels
 from ik_node.checks import Vector
+from ik_node.extras import load
 from ik_node.solver.goal import Goal
 from ik_node.solver.restarts import (
     BEST_EFFORT_WEIGHTS,
@@ -30,6 +30,11 @@ class LeastSquares(Annealing):
     Same residuals, start points, schedule and random numbers; a loop in Python, hundreds of times
     slower. What it finds is what a careful user of scipy would find.
     """
+
+    def __init__(self, *arguments: Any) -> None:
+        """As Annealing. Raises MissingError where scipy is not installed."""
+        super().__init__(*arguments)
+        self._least_squares = load('scipy.optimize', 'method scipy').least_squares
 
     def search(
         self,
@@ -121,7 +126,7 @@ class LeastSquares(Annealing):
 
         if not free.any() or not np.abs(residuals(q[free])).max() < FARTHEST:
             return
-        q[free] = least_squares(
+        q[free] = self._least_squares(
             residuals,
             q[free],
             derivatives,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -296,6 +297,8 @@ class IkSolver:
         form = NO_FORM if self.closed_form is None else self.closed_form.constants
         most = FEW_RESTARTS if self._places and directions is None else None
 
+        stopped = threading.Event()
+
         def solve_part(part: slice) -> None:
             seeds = starts if len(starts) == 1 else starts[part]
             self._search.search_many(
@@ -310,6 +313,8 @@ class IkSolver:
                 solved[part],
             )
             for k in part.start + np.flatnonzero(~solved[part]):
+                if stopped.is_set():
+                    return
                 one = self.solve(Goal.unpacked(goals[k]), starts[min(k, len(starts) - 1)])
                 status[k], solved[k], q[k] = one.status, one.solved, one.q
                 errors[k] = one.position_error, one.direction_error
@@ -321,8 +326,11 @@ class IkSolver:
                 solve_part(part)
         else:
             with ThreadPoolExecutor(threads) as pool:
-                for _ in pool.map(solve_part, parts):
-                    pass
+                try:
+                    list(pool.map(solve_part, parts))
+                except BaseException:  # Ctrl-C: each thread ends with the goal that it is at
+                    stopped.set()
+                    raise
         return BatchSolution(status, solved, q, errors[:, 0], errors[:, 1])
 
     def track(self, goal: Goal, q: ArrayLike, before: ArrayLike | None = None) -> Solution:

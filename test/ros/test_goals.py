@@ -6,12 +6,14 @@ import time
 import numpy as np
 import pytest
 import rclpy
+from domains import new_domain
 from geometry_msgs.msg import PoseStamped
-from node_harness import TIMEOUT, new_domain
+from node_harness import TIMEOUT
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
+from waiting import wait_for
 
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
@@ -53,10 +55,12 @@ class Listener:
     def wait(self, count: int) -> list[PoseStamped]:
         """That many goals, from now on."""
         mark = len(self.heard)
-        end = time.monotonic() + TIMEOUT
-        while len(self.heard) < mark + count:
-            assert time.monotonic() < end, f'{len(self.heard) - mark} goals of {count}'
-            time.sleep(0.01)
+        wait_for(
+            lambda: len(self.heard) >= mark + count,
+            f'{count} goals',
+            TIMEOUT,
+            context=lambda: f'{len(self.heard) - mark} came',
+        )
         return self.heard[mark:]
 
     def set(self, **parameters):
@@ -132,10 +136,8 @@ def test_none_publishes_nothing(listen):
 def test_it_waits_for_an_arm_and_then_starts_at_the_start(listen):
     """A goal before that would be refused, and the track would be under way when the arm comes."""
     listener = listen(armed=False, track='line', speed=0.05)
-    end = time.monotonic() + TIMEOUT
-    while listener.arm.get_subscription_count() == 0 or listener.goals.count_subscribers('goal_pose') == 0:
-        assert time.monotonic() < end, 'ik_goals does not listen to joint_states'
-        time.sleep(0.01)
+    wait_for(listener.arm.get_subscription_count, 'ik_goals to listen to joint_states', TIMEOUT)
+    wait_for(lambda: listener.goals.count_subscribers('goal_pose'), 'a reader of goal_pose', TIMEOUT)
     time.sleep(0.5)
     assert not listener.heard
     listener.tell()

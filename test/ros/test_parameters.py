@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import rclpy
 import yaml
+from domains import new_domain
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 
@@ -22,11 +23,10 @@ CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'ik_node.yaml'
 
 
 @pytest.fixture
-def make_node(monkeypatch):
+def make_node():
     """Makes nodes with parameter overrides, in a ROS context of their own."""
-    monkeypatch.setenv('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     context = rclpy.Context()
-    context.init(domain_id=41)
+    context.init(domain_id=new_domain())
     nodes = []
 
     def make(**overrides):

@@ -218,3 +218,30 @@ def test_ctrl_c_stops_a_batch(workers):
         process.wait()
     assert said == ''
     assert errors.rstrip().endswith('KeyboardInterrupt')
+
+
+def test_after_ctrl_c_the_threads_solve_no_more_goals():
+    """Each ends with the goal that it is at, not with its part of the batch."""
+    solver = new_solver(arm_of('so101_like'), restarts=20)
+    rng = np.random.default_rng(0)
+    positions = np.array([solver.arm.fk(q)[0] for q in solver.arm.sample(rng, 4000)])
+    directions = rng.normal(size=(4000, 3))  # at random: out of reach, so that each is solved by itself
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    begun, when_interrupted = [], []
+    solve = solver.solve
+
+    def counted(goal, seed=None):
+        begun.append(goal)
+        if len(begun) == 20:
+            when_interrupted.append(len(begun))
+            os.kill(os.getpid(), signal.SIGINT)
+        return solve(goal, seed)
+
+    solver.solve = counted
+    with pytest.raises(KeyboardInterrupt):
+        solver.solve_batch(positions, directions, workers=4)
+    after = len(begun)
+    assert when_interrupted
+    assert after < 1000, f'{after} goals were begun'
+    time.sleep(0.2)
+    assert len(begun) == after

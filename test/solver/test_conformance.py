@@ -10,10 +10,16 @@ from conformance import CHECKS, EFFORTS, Subject
 from ik_node import IkSolver
 from ik_node.solver.solver import METHODS
 
+QUICK = ('pipeline', 'lm')  # the methods that make quick runs, on the shipped arms
+SHIPPED = shipped_cases()
 SUBJECTS = [
-    pytest.param(Subject(method, case), id=f'{method}-{case.label}')
+    pytest.param(
+        Subject(method, case),
+        id=f'{method}-{case.label}',
+        marks=[] if method in QUICK and case in SHIPPED else pytest.mark.slow,
+    )
     for method, effort in EFFORTS.items()
-    for case in [*shipped_cases(), *shared_cases()]
+    for case in [*SHIPPED, *shared_cases()]
     if not effort.arms or case.label in effort.arms
 ]
 

@@ -114,11 +114,12 @@ def test_files_hold_what_was_found(tmp_path: Path, capsys: pytest.CaptureFixture
     out = tmp_path / 'moveo'
     code = run(URDF / 'moveo_like.urdf.xacro', '--resolution', 0.1, '--directions', 80, '--output', out)
     assert code == 0
-    said = capsys.readouterr().out
+    said, progress = capsys.readouterr()
     assert arm.describe() in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ['moveo.npz', 'moveo.png']
     data = np.load(f'{out}.npz')
     places, shares, reached = data['positions'], data['fractions'], data['reached']
+    assert progress.splitlines()[-1].startswith(f'100 % of {len(places)} places, ')  # no terminal here
     assert shares.shape == (len(places),)
     assert reached.shape == (len(places), 80)
     assert data['directions'].shape == (80, 3)

@@ -6,12 +6,15 @@ import ast
 import importlib
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ik_node.extras import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,6 +60,8 @@ def imported_packages(*folders: str) -> set[str]:
                     names.update(alias.name.split('.')[0] for alias in node.names)
                 elif isinstance(node, ast.ImportFrom) and node.level == 0:
                     names.add(str(node.module).split('.')[0])
+                elif isinstance(node, ast.Call) and getattr(node.func, 'id', '') == 'load':  # of extras.py
+                    names.update(a.value.split('.')[0] for a in node.args[:1] if isinstance(a, ast.Constant))
     return names - set(sys.stdlib_module_names) - {'ik_node'}
 
 
@@ -79,9 +84,16 @@ def test_manifest_setup_and_changelog_agree(manifest: Any, setup: Any) -> None:
     ]
 
 
+def brought_by_pip(setup: Any, *extras: str) -> set[str]:
+    lists = [setup.install_requires, *map(setup.extras_require.get, extras)]
+    names = [name for requirements in lists for name in requirement_names(requirements)]
+    assert len(set(names)) == len(names)
+    return set(names)
+
+
 def test_whatever_is_imported_is_declared(manifest: Any, setup: Any) -> None:
     rosdep = {depend.name for depend in manifest.exec_depends}
-    pip = requirement_names(setup.install_requires)
+    pip = brought_by_pip(setup, *EXTRAS)
     undeclared = {
         name
         for name in imported_packages('ik_node', 'launch')
@@ -91,7 +103,7 @@ def test_whatever_is_imported_is_declared(manifest: Any, setup: Any) -> None:
 
 
 def test_without_ros_pip_brings_whatever_is_imported(setup: Any) -> None:
-    pip = requirement_names(setup.install_requires + setup.extras_require['ros-wheels'])
+    pip = brought_by_pip(setup, *EXTRAS, 'ros-wheels')
     brought = {re.sub('^ros-jazzy-', '', name).replace('-', '_') for name in pip}
     brought |= {'builtin_interfaces', 'rcl_interfaces'}  # rclpy itself needs these two
     needed = {PIP.get(name, name) for name in imported_packages('ik_node')}
@@ -109,8 +121,60 @@ def test_nothing_is_declared_that_is_not_used(manifest: Any, setup: Any) -> None
     }
     assert unused == set()
     assert len(rosdep) == len(manifest.exec_depends)
-    assert len(requirement_names(setup.install_requires)) == len(setup.install_requires)
-    assert requirement_names(setup.install_requires) - {PIP.get(name, name) for name in used} == set()
+    assert brought_by_pip(setup, *EXTRAS) - {PIP.get(name, name) for name in used} == set()
+
+
+def test_the_extras_are_those_that_programs_name_where_they_are_missing(setup: Any) -> None:
+    assert set(setup.extras_require) == {*EXTRAS, 'ros-wheels', 'test'}
+    for name, packages in EXTRAS.items():
+        assert requirement_names(setup.extras_require[name]) == set(packages)
+
+
+def run_without(extras: set[str], program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program where the packages of these extras cannot be imported."""
+    absent = [package for extra in extras for package in EXTRAS[extra]]
+    block = f'import sys; sys.modules.update(dict.fromkeys({absent!r}))\n'
+    return subprocess.run(
+        [sys.executable, '-c', block + program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def test_solver_and_commands_need_no_extra() -> None:
+    program = """
+from ik_node import Arm, Goal, IkError, IkSolver
+arm = Arm.from_file('urdf/seed_arm.urdf.xacro')
+assert IkSolver(arm).solve(Goal((0.4, 0.1, 0.2), (0, 0, -1))).solved
+try:
+    IkSolver(arm, method='scipy')
+except IkError as error:
+    print(error)
+import ik_node.cli.inspect, ik_node.cli.solve, ik_node.cli.reach, ik_node.control.motion
+"""
+    done = run_without(set(EXTRAS), program)
+    assert done.returncode == 0, done.stderr
+    assert 'method scipy needs the package scipy' in done.stdout
+    assert done.stdout.endswith('-m pip install scipy\n')
+
+
+@pytest.mark.parametrize(
+    ('program', 'arguments', 'extra'),
+    [
+        ('ik_reach', ['urdf/seed_arm.urdf.xacro'], 'pictures'),
+        ('ik_viewer', [], 'viewer'),
+        ('ik_demo', [], 'viewer'),
+    ],
+)
+def test_a_program_says_how_to_install_what_it_lacks(program: str, arguments: list[str], extra: str) -> None:
+    if program != 'ik_reach':
+        pytest.importorskip('rclpy')
+    start = f'from ik_node.start import {program}; sys.argv = {[program, *arguments]!r}; {program}()'
+    done = run_without({extra}, start)
+    assert (done.returncode, done.stdout) == (2, '')
+    assert re.fullmatch(
+        rf'error: {program} needs the package \w+, which is not installed. Install it: '
+        rf'\S+ -m pip install {" ".join(EXTRAS[extra])}\n',
+        done.stderr,
+    )
 
 
 @pytest.mark.parametrize('folder', ['launch', 'urdf', 'config'])

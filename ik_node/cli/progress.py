@@ -1,0 +1,45 @@
+"""How far a long command has come: a bar in a terminal, a line every few seconds in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from ik_node.cli.arguments import say
+
+LINE_EVERY = 10.0  # s
+
+
+class Progress:
+    """Counts up to total and shows it on stderr."""
+
+    def __init__(self, total: int, unit: str) -> None:
+        from tqdm import tqdm
+
+        self._bar = tqdm(total=total, unit=f' {unit}', disable=None)
+        self._total, self._unit, self._done = total, unit, 0
+        self._start = self._next = time.monotonic()
+
+    def add(self, count: int) -> None:
+        """Count what has been done since the last call."""
+        self._bar.update(count)
+        self._done += count
+        now = time.monotonic()
+        if self._bar.disable and (now >= self._next or self._done == self._total):
+            self._next = now + LINE_EVERY
+            elapsed = now - self._start
+            left = elapsed * (self._total / self._done - 1.0)
+            share = f'{100 * self._done // self._total} % of {self._total} {self._unit}'
+            say(f'{share}, {elapsed:.0f} s passed, {left:.0f} s left', sys.stderr)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bar.close()

@@ -1,0 +1,37 @@
+"""Packages that only some programs and methods need; setup.py has the same extras."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from ik_node.errors import MissingError
+
+EXTRAS = {
+    'viewer': ('trimesh', 'viser', 'yourdfpy'),
+    'pictures': ('matplotlib', 'tqdm'),
+    'scipy': ('scipy',),
+}
+
+
+def missing(package: str, user: str) -> MissingError:
+    """Return the error that says which package is missing, for whom, and the command that installs it."""
+    packages = next((names for names in EXTRAS.values() if package in names), (package,))
+    return MissingError(
+        f'{user} needs the package {package}, which is not installed. Install it: '
+        f'{sys.executable} -m pip install {" ".join(packages)}'
+    )
+
+
+def load(module: str, user: str) -> Any:
+    """Import a module of an extra for user. Raises MissingError."""
+    require(module.partition('.')[0], user)
+    return import_module(module)
+
+
+def require(package: str, user: str) -> None:
+    """Raise MissingError if user cannot import package."""
+    if find_spec(package) is None:
+        raise missing(package, user)

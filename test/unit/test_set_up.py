@@ -1,0 +1,118 @@
+"""tools/set_up.py: uv does as pip is configured, what is there is kept, and errors come in full."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+OFFLINE = {'PIP_NO_INDEX': '1', 'PIP_CONFIG_FILE': os.devnull, 'PYTHONDONTWRITEBYTECODE': '1'}
+
+
+@pytest.fixture
+def set_up(tmp_path: Path) -> ModuleType:
+    """The program in a folder of its own, as a module."""
+    (tmp_path / 'tools').mkdir()
+    shutil.copy(ROOT / 'tools' / 'set_up.py', tmp_path / 'tools')
+    (tmp_path / 'setup.py').write_text('from setuptools import setup\nsetup(name="nothing")\n')
+    spec = importlib.util.spec_from_file_location('set_up', tmp_path / 'tools' / 'set_up.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(set_up: ModuleType, *extras: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(('PIP_', 'UV_'))}
+    return subprocess.run(
+        [sys.executable, set_up.__file__, *extras],
+        env={**environment, **OFFLINE},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def pretend(set_up: ModuleType, *extras: str) -> None:
+    """An environment that looks as if it had been set up."""
+    subprocess.run([sys.executable, '-m', 'venv', '--without-pip', set_up.VENV], check=True)
+    set_up.STATE.write_text(json.dumps(set_up.wanted(list(extras))))
+
+
+def test_uv_takes_over_what_pip_is_configured_to(set_up, tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith(('PIP_', 'UV_', 'SSL_', 'ALL_PROXY'))]:
+        monkeypatch.delenv(name)
+    config = tmp_path / 'pip.conf'
+    config.write_text(
+        '[global]\nindex-url = https://a.example/simple\ntimeout = 10\ncert = /etc/ours.pem\n'
+        'extra-index-url = https://b.example/simple\n    file:///c/simple\nfind-links = /d /e\n'
+        'proxy = http://f.example:1\nno-cache-dir = true\n[install]\ntimeout = 20\n[list]\nformat = freeze\n'
+    )
+    monkeypatch.setenv('PIP_CONFIG_FILE', str(config))
+    monkeypatch.setenv('PIP_TRUSTED_HOST', 'g.example')
+    monkeypatch.setenv('PIP_INDEX_URL', "https://o'h.example/simple")
+    monkeypatch.setenv('PYTHONPATH', set_up.pip_wheel())
+    said = subprocess.check_output([sys.executable, '-m', 'pip', 'config', 'list'], text=True)
+    settings = set_up.uv_settings(said)
+    assert settings == {
+        'UV_INDEX_STRATEGY': 'unsafe-best-match',
+        'UV_DEFAULT_INDEX': "https://o'h.example/simple",
+        'UV_EXTRA_INDEX_URL': 'https://b.example/simple file:///c/simple',
+        'UV_FIND_LINKS': '/d,/e',
+        'UV_HTTP_TIMEOUT': '20',
+        'UV_INSECURE_HOST': 'g.example',
+        'UV_NO_CACHE': 'true',
+        'ALL_PROXY': 'http://f.example:1',
+        'SSL_CERT_FILE': '/etc/ours.pem',
+    }
+    monkeypatch.setenv('UV_HTTP_TIMEOUT', '30')
+    assert 'UV_HTTP_TIMEOUT' not in set_up.uv_settings(said)  # the user's own word for uv
+
+
+@pytest.mark.slow
+def test_errors_are_told_in_full(set_up):
+    done = run(set_up, 'viewer')
+    assert done.returncode == 1
+    assert 'creating .venv for Python 3.' in done.stdout
+    assert 'failed after' in done.stdout
+    assert 'No matching distribution found for uv' in done.stderr  # why uv is not used
+    assert 'No matching distribution found for setuptools' in done.stderr  # why pip failed then
+    assert 'Traceback (most recent call last):\n  File "' + set_up.__file__ not in done.stderr
+    assert set_up.present() == {}  # the next run starts afresh
+
+
+def test_what_is_set_up_is_left_alone(set_up):
+    pretend(set_up, 'viewer', 'test')
+    for extras in ((), ('viewer',), ('test', 'viewer')):
+        done = run(set_up, *extras)
+        assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
+
+
+@pytest.mark.slow
+def test_a_changed_setup_py_is_installed_into_what_is_there(set_up):
+    pretend(set_up, 'viewer')
+    (set_up.ROOT / 'setup.py').write_text('# another')
+    done = run(set_up, 'viewer')
+    assert done.returncode == 1  # there is no network here
+    assert 'up to date' in done.stdout
+    assert 'creating' not in done.stdout
+
+
+@pytest.mark.parametrize('harm', ['', 'folder', 'python', 'state'])
+def test_an_environment_that_cannot_work_does_not_count(set_up, harm):
+    pretend(set_up, 'test')
+    if harm == 'folder':
+        set_up.STATE.write_text(json.dumps({**set_up.wanted([]), 'folder': '/elsewhere'}))
+    elif harm == 'python':
+        set_up.PYTHON.unlink()
+        set_up.PYTHON.symlink_to('/no/such/python')
+    elif harm == 'state':
+        set_up.STATE.write_text(str(set_up.ROOT))
+    assert set_up.present() == ({} if harm else set_up.wanted(['test']))

@@ -1,0 +1,218 @@
+"""Set up .venv with this package and the extras that are named: python3 tools/set_up.py viewer test
+
+One line per step, the whole output of a step that fails. It is uv that installs, with what pip is configured
+to (indexes, certificates, proxies), and pip itself where uv is not available or fails. What is set up already
+is left as it is; setup.py is read again when it has changed.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VENV = ROOT / '.venv'
+PYTHON = VENV / 'bin' / 'python'
+UV = VENV / 'bin' / 'uv'
+STATE = VENV / '.ready'  # what was set up, and where; it is absent while that is going on
+KERNELS = ROOT / 'ik_node' / 'kernels' / 'build.py'
+
+# pip's options and uv's variables for them; pip separates several values by blanks or new lines.
+UV_VARIABLES = {
+    'index-url': 'UV_DEFAULT_INDEX',
+    'extra-index-url': 'UV_EXTRA_INDEX_URL',
+    'find-links': 'UV_FIND_LINKS',
+    'trusted-host': 'UV_INSECURE_HOST',
+    'timeout': 'UV_HTTP_TIMEOUT',
+    'default-timeout': 'UV_HTTP_TIMEOUT',
+    'proxy': 'ALL_PROXY',
+    'no-cache-dir': 'UV_NO_CACHE',
+}
+SEPARATORS = {'find-links': ','}
+
+
+class StepError(Exception):
+    """A step that failed, with all that it printed."""
+
+
+class Step:
+    """A line for a step: what it does, then how long it took."""
+
+    def __init__(self, what: str) -> None:
+        self.result = ''
+        print(f'  {what} '.ljust(40, '.'), end=' ', flush=True)
+
+    def __enter__(self) -> Step:
+        self._start = time.monotonic()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        failed = 'failed after ' if kind else ''
+        print(f'{failed}{time.monotonic() - self._start:.1f} s{self.result}', flush=True)
+
+
+def call(*command: object, **variables: str) -> str:
+    """Return what a command printed; raises StepError with it if the command failed."""
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise StepError(f'{done.stdout.rstrip()}\n{" ".join(map(str, command))} ended with {done.returncode}')
+    return done.stdout
+
+
+def wanted(extras: list[str]) -> dict[str, object]:
+    """Return what STATE holds once the extras are installed."""
+    return {
+        'folder': str(ROOT),
+        'setup.py': hashlib.sha256((ROOT / 'setup.py').read_bytes()).hexdigest(),
+        'extras': sorted(extras),
+    }
+
+
+def present() -> dict[str, object]:
+    """Return what STATE holds; nothing if .venv is incomplete, was moved or lost its Python."""
+    try:
+        state: dict[str, object] = json.loads(STATE.read_text(encoding='utf-8'))
+        version = call(PYTHON, '-S', '-c', 'import sys; print(*sys.version_info[:2], sep=".")').strip()
+        whole = state['folder'] == str(ROOT) and (VENV / 'lib' / f'python{version}').is_dir()
+        return state if whole else {}
+    except (OSError, ValueError, KeyError, TypeError, StepError):
+        return {}
+
+
+def pip_wheel() -> str:
+    """Return the pip that comes with Python as a wheel, '' if it is not where Python or Debian keep it."""
+    import ensurepip
+
+    folders = [Path(ensurepip.__file__).parent / '_bundled', sysconfig.get_config_var('WHEEL_PKG_DIR')]
+    folders.append('/usr/share/python-wheels')
+    found = [str(wheel) for folder in folders if folder for wheel in sorted(Path(folder).glob('pip-*.whl'))]
+    return found[0] if found else ''
+
+
+def uv_settings(config: str) -> dict[str, str]:
+    """Return environment variables that make uv do what pip is configured to.
+
+    config: what "pip config list" prints, lines like global.timeout='60'; the environment's come first there,
+    though they outrank those of "install", which outrank the global ones.
+    """
+    options: dict[str, str] = {}
+    lines = re.findall(r"^(global|install|:env:)\.([\w-]+)=(['\"].*['\"])$", config, re.MULTILINE)
+    for scope in ('global', 'install', ':env:'):
+        options.update({name: ast.literal_eval(value) for where, name, value in lines if where == scope})
+    settings = {'UV_INDEX_STRATEGY': 'unsafe-best-match'}  # as pip: the best version of all indexes
+    for name, value in options.items():
+        if name in UV_VARIABLES:
+            settings[UV_VARIABLES[name]] = SEPARATORS.get(name, ' ').join(value.split())
+        elif name == 'cert':
+            settings['SSL_CERT_DIR' if Path(value).is_dir() else 'SSL_CERT_FILE'] = value
+    return {name: value for name, value in settings.items() if name not in os.environ}
+
+
+def install(extras: list[str]) -> None:
+    """Install this package, editable, and what it needs. Raises StepError."""
+    as_pip = {} if (VENV / 'bin' / 'pip').exists() else {'PYTHONPATH': pip_wheel()}
+    if as_pip == {'PYTHONPATH': ''}:
+        with Step('installing pip'):
+            call(PYTHON, '-m', 'ensurepip', '--upgrade')
+    pip = (PYTHON, '-m', 'pip')
+    packages = ('pip', '--editable', f'.[{",".join(extras)}]')
+    try:
+        if not UV.exists():
+            with Step('fetching uv'):
+                call(*pip, 'install', 'uv', **as_pip)
+        settings = uv_settings(call(*pip, 'config', 'list', **as_pip))
+        with Step('installing packages') as step:
+            said = call(UV, 'pip', 'install', '--python', PYTHON, *packages, **settings)
+            step.result = ''.join(
+                f', {count} packages' for count in re.findall(r'Installed (\d+) package', said)
+            )
+    except StepError as error:
+        print(f'{error}\nuv failed: trying pip, which takes a minute or two.', file=sys.stderr, flush=True)
+        with Step('installing packages with pip'):
+            call(*pip, 'install', *packages, **as_pip)
+
+
+def compile_kernels() -> None:
+    """Fill the cache of compiled kernels in the background, behind all else that the machine does."""
+    command = [str(PYTHON), '-m', 'ik_node.kernels.build']
+    subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=lambda: os.nice(19),  # safe: there is one thread
+    )
+
+
+def check() -> str:
+    """Return why no environment can be made here, '' if it can."""
+    if not (3, 10) <= sys.version_info[:2] <= (3, 14):
+        return (
+            f'ik_node needs Python 3.10 to 3.14; {sys.executable} is Python {platform.python_version()}. '
+            'Name another: make PYTHON=python3.12'
+        )
+    if (platform.system(), platform.machine()) != ('Linux', 'x86_64'):
+        return 'PyPI has ROS 2 for x86-64 Linux only. Elsewhere install ROS 2 itself: see README.md.'
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        name = Path(sys.executable).name
+        return f'{sys.executable} cannot make virtual environments: sudo apt install {name}-venv'
+    return ''
+
+
+def main(extras: list[str]) -> int:
+    """Return 0 if all is set up, 1 if not, 130 after Ctrl-C."""
+    state = present()
+    known = state.get('extras', [])
+    assert isinstance(known, list)
+    target = wanted(list({*known, *extras}))
+    if state == target:
+        return 0
+    if not state and (reason := check()):
+        print(reason, file=sys.stderr)
+        return 1
+    try:
+        STATE.unlink(missing_ok=True)
+        if not state:
+            print('Setting up .venv from PyPI, once:', flush=True)
+            with Step(f'creating .venv for Python {platform.python_version()}'):
+                shutil.rmtree(VENV, ignore_errors=True)
+                call(sys.executable, '-m', 'venv', '--without-pip', VENV)
+        else:
+            print('Bringing .venv up to date:', flush=True)
+        install(sorted({*known, *extras}))
+        STATE.write_text(json.dumps(target), encoding='utf-8')
+    except StepError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    if KERNELS.exists():
+        compile_kernels()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
