@@ -23,7 +23,7 @@ _NAMES = {
     'reachability': 'ATTEMPTS out_of_reach reached_directions',
     'restarts': 'INFORMED anneal approach next_start solve_many',
     'roll': 'serve_lateral',
-    'rotation': 'ROOT_SLACK align_about_axis best_turn clamp_turn rotate_quaternion',
+    'rotation': 'FAR_TURNED ROOT_SLACK align_about_axis best_turn clamp_turn rotate_quaternion',
     'tracking': 'BEND LARGE_MOVE advance advance_path follow is_smooth',
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
