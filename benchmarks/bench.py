@@ -20,6 +20,7 @@ SECTIONS = (
     'million',
     'complete',
     'unreachable',
+    'closest',
     'tracking',
     'determinism',
     'node',

@@ -20,6 +20,7 @@ PATIENT = (
     8,
 )  # most iterations; a descent ends after so many steps in a row that gain less than this
 ROOT = 1e-9  # m and rad: where errors stay larger they only dip below the tolerance, beside no solution
+FINISHED, ROUNDS = 20, 5  # descents of the position alone that are carried on, and how often
 HASTY = (30, 1e-3, 4)  # for brute force, where the next start is better than a slow descent
 # Of the direction against the position, relative to the reach: a falling penalty finds the least
 # position error first and then the least direction error that it leaves.
@@ -87,6 +88,16 @@ class Reference:
         chords = np.where(errors[:, 0] <= least + POSITION_SLACK, errors[:, 1], np.inf)
         best = chords.argmin()
         return float(least), 2.0 * math.asin(min(1.0, chords[best] / 2.0)), q[best]
+
+    def least_position_error(self, position: Array, restarts: int, seed: int = 0) -> float:
+        """Return the least position error [m] of so many descents of the position alone."""
+        q = self.starts(restarts, seed)
+        target, alone = np.concatenate([position, [0.0, 0.0, 1.0]]), np.zeros(1)
+        errors = descend_all(*self.model, self.limits, target, alone, HASTY, q)
+        q = q[np.argsort(errors[:, 0], kind='stable')[:FINISHED]]
+        for _ in range(ROUNDS):  # next to a goal out of reach the steps of this method shrink slowly
+            errors = descend_all(*self.model, self.limits, target, alone, PATIENT, q)
+        return float(errors[:, 0].min())
 
 
 def in_threads(function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:

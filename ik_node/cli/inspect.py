@@ -14,8 +14,6 @@ from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 
 POSES = 20_000  # configurations sampled for the reach
-SLIM = 0.01  # real arms with their fifth DoF by a small offset have 0.001 to 0.006, others 0.018 or more
-IN_PRACTICE = 'by a small offset of the tool only, so in practice 4'
 GOALS_BY_FORMULA, GOALS_BY_SEARCH = 500, 20  # goals whose solutions are counted
 
 
@@ -84,29 +82,16 @@ def _tool_axes(arm: Arm) -> list[str]:
     tools = {
         name: Arm(arm.robot, arm.tip_link, axis, arm.tool_point, arm.base_link) for name, axis in AXES.items()
     }
-    slim = {name: _is_slim(tool) for name, tool in tools.items()}
     for name, tool in tools.items():
-        lines.append(f'  {name}  {tool.effective_dof}' + (f' ({IN_PRACTICE})' if slim[name] else ''))
-    free = [name for name, tool in tools.items() if tool.effective_dof >= 5 and not slim[name]]
-    if arm.effective_dof >= 5 and not _is_slim(arm):
-        lines.append('any direction may be asked for at any place that the joint limits leave room for')
-        return lines
-    if arm.effective_dof >= 5:
-        lines.append(f'for the tool axis given: {IN_PRACTICE}')
-    lines.append('ask for places, and take the direction that the place allows (on_unreachable: closest)')
-    if free:
-        lines.append(f'a tool axis with full freedom: {" or ".join(free)}')
+        slim = tool.practical_dof < tool.effective_dof
+        remark = f' (in practice 4: condition number {tool.condition:.0f})' if slim else ''
+        lines.append(f'  {name}  {tool.effective_dof}{remark}')
+    if arm.practical_dof < 5:
+        lines.append('ask for positions, and take the direction that they allow (on_unreachable: closest)')
+        free = [name for name, tool in tools.items() if tool.practical_dof >= 5]
+        if free:
+            lines.append(f'tool axes with 5 effective DoF: {", ".join(free)}')
     return lines
-
-
-def _is_slim(arm: Arm) -> bool:
-    """Whether the arm has its fifth DoF by a small offset only: the median condition of the task says so."""
-    if arm.effective_dof < 5:
-        return False
-    scale = np.repeat([1.0 / arm.reach, 1.0], 3)[:, None]  # positions as shares of the reach
-    configurations = arm.sample(np.random.default_rng(0), 200)
-    values = [np.linalg.svd(scale * arm.jacobian(q), compute_uv=False) for q in configurations]
-    return float(np.median([value[4] / value[0] for value in values])) < SLIM
 
 
 def _solutions(arm: Arm) -> list[str]:

@@ -10,9 +10,10 @@ _NAMES = {
     'all_solutions': 'explore',
     'chain': 'angle_between clip forward goal_errors jacobian squared_errors',
     'closed_form.candidates': 'MOST_CANDIDATES PARALLEL WRIST formula_solutions nearest_solution',
-    'closest.general': 'best_row closest_out_of_reach keep_unused_joints multistart wrap_rows_into_limits',
+    'closest.general': 'best_row keep_unused_joints multistart wrap_rows_into_limits',
     'closest.newton': 'curved_equations',
     'closest.parallel': 'closest_parallel',
+    'closest.position': 'closest_out_of_reach least_possible nearest_places',
     'distance': 'DISTINCT largest_move',
     'known_poses': 'tabulate_poses',
     'methods.select': 'CCD DLS LM TRANSPOSE descend',
@@ -23,7 +24,7 @@ _NAMES = {
     'reachability': 'ATTEMPTS out_of_reach reached_directions',
     'restarts': 'INFORMED anneal approach next_start solve_many',
     'roll': 'serve_lateral',
-    'rotation': 'ROOT_SLACK align_about_axis best_turn clamp_turn rotate_quaternion',
+    'rotation': 'FAR_TURNED ROOT_SLACK align_about_axis best_turn clamp_turn rotate_quaternion',
     'tracking': 'BEND LARGE_MOVE advance advance_path follow is_smooth',
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

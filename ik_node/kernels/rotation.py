@@ -6,6 +6,7 @@ from .compiled import compiled
 
 ROOT_SLACK = 1e-6  # a root missed by this much still becomes a candidate; FK decides in the end
 FULL_TURN = 2.0 * pi
+FAR_TURNED = 1e9  # rad: where a joint has turned so far, its digits no longer tell where it stands
 
 
 @compiled
@@ -88,6 +89,9 @@ def wrap_into_limits(value, near, low, high):
     Limits may be missed by ROOT_SLACK and are then taken: FK decides in the end.
     """
     turn = 2.0 * pi
+    near = min(max(near, low), high)
+    if not abs(near) < FAR_TURNED:
+        near = 0.0
     best = value + turn * floor((near - value) / turn + 0.5)
     if best < low - ROOT_SLACK:
         best += turn * ceil((low - ROOT_SLACK - best) / turn)

@@ -21,6 +21,8 @@ from ik_node.model.urdf import read_file, read_urdf
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
+CONDITION_SAMPLES = 200  # configurations
+MOST_CONDITION = 100.0  # real arms with their fifth DoF by a small offset have 170 to 1000, others up to 56
 CONTINUOUS_SPAN = np.pi  # a continuous joint is sampled from -pi to pi
 
 
@@ -217,22 +219,45 @@ class Arm:
         configurations = rng.uniform(-np.pi, np.pi, (16, self.n)) * span
         return [self.jacobian(q) * scale * span for q in configurations]
 
-    def describe(self) -> str:
-        """Say in one plain sentence what this arm can do with this tool."""
-        task = f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link}'
-        if self.effective_dof >= 5:
+    @cached_property
+    def condition(self) -> float:
+        """Median condition number of the task (tool point, tool axis), infinite below 5 effective DoF.
+
+        Positions count as shares of the reach.
+        """
+        if self.effective_dof < 5:
+            return math.inf
+        scale = np.repeat([1.0 / self.reach, 1.0], 3)[:, None]
+        samples = self.sample(np.random.default_rng(0), CONDITION_SAMPLES)
+        values = [np.linalg.svd(scale * self.jacobian(q), compute_uv=False) for q in samples]
+        return float(1.0 / np.median([value[4] / value[0] for value in values]))
+
+    @property
+    def practical_dof(self) -> int:
+        """The effective DoF, but 4 where only a small offset of the tool makes five of them."""
+        return 4 if self.effective_dof >= 5 and self.condition > MOST_CONDITION else self.effective_dof
+
+    @property
+    def freedom(self) -> str:
+        """Effective DoF in words, with what they mean for goals."""
+        count = f'{self.effective_dof} effective DoF'
+        if self.effective_dof < 4:
+            return f'{count}: few goals with a direction can be met; position-only goals suit this arm'
+        if self.practical_dof < self.effective_dof:
+            count = f'{count}, in practice 4 (condition number {self.condition:.0f})'
+        if self.practical_dof == 4:
             return (
-                f'{task} with 5 effective DoF: position and direction of the tool axis are free of each other'
-            )
-        if self.effective_dof == 4:
-            return (
-                f'{task} with 4 effective DoF: the position ties the direction of the tool axis, '
+                f'{count}: the position ties the direction of the tool axis, '
                 'so most directions can only be met as nearly as the position allows'
             )
         return (
-            f'{task} with {self.effective_dof} effective DoF: few goals with a direction can be met; '
-            'position-only goals suit this arm'
+            f'{count}: position and direction of the tool axis can be varied independently, '
+            'but not every direction can be reached at every position'
         )
+
+    def describe(self) -> str:
+        """Say in one plain sentence what this arm can do with this tool."""
+        return f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link} with {self.freedom}'
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Vector
-from ik_node.model.arm import Arm
+from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.goal import Goal
 
@@ -20,9 +20,9 @@ MOST_DESCENTS = 300_000  # however hard the goal is to hit
 MOST_SOLUTIONS = 64  # distinct ones, whole turns not counted
 
 
-def is_redundant(arm: Arm, goal: Goal) -> bool:
-    """Whether solutions of goal come in continuous families (self-motion) on this arm."""
-    return arm.n > (arm.position_dof if math.isnan(goal.packed[3]) else arm.effective_dof)
+def is_redundant(arm: Arm, goal: Goal, held: int = 0) -> bool:
+    """Whether solutions of goal come in continuous families (self-motion), so many joints held."""
+    return arm.n - held > (arm.position_dof if math.isnan(goal.packed[3]) else arm.effective_dof)
 
 
 def every_configuration(
@@ -43,14 +43,17 @@ def every_configuration(
     """
     found = np.empty((MOST_SOLUTIONS, arm.n))
     count = 0
-    model = arm.joints, arm.tool, arm.limits, arm.period
-    if form is not None and goal.direction is not None:
-        count = kernels.formula_solutions(*model, form.constants, goal.packed, options, seed, found)
-        if form.exact:
-            return _with_turns(arm, found[:count], seed)
     start = np.clip(seed, arm.lower, arm.upper)
+    start[np.abs(start) > kernels.FAR_TURNED] = 0.0
+    # Joints that move neither tool point nor tool axis stay: every value of them is the same solution.
+    limits = frozen(np.where(arm.idle, start, arm.limits))
+    model = arm.joints, arm.tool, limits, arm.period
+    if form is not None and goal.direction is not None:
+        count = kernels.formula_solutions(*model, form.constants, goal.packed, options, start, found)
+        if form.exact:
+            return _with_turns(arm, found[:count], start)
     state = np.array([random_seed], dtype=np.uint64)
-    redundant = is_redundant(arm, goal)
+    redundant = is_redundant(arm, goal, int(arm.idle.sum()))
     descents = successes = 0
     while descents < MOST_DESCENTS and time.perf_counter() < deadline:
         count, hits = kernels.explore(
@@ -60,7 +63,7 @@ def every_configuration(
         successes += hits
         if missed_share(count, successes) < MISSED_SHARE or (count == 0 and descents >= hopeless):
             break
-    return _with_turns(arm, found[:count], seed)
+    return _with_turns(arm, found[:count], start)
 
 
 def missed_share(distinct: int, successes: int) -> float:

@@ -14,14 +14,19 @@ from ik_node.model.arm import frozen
 from ik_node.solver.closed_form import ClosedForm, Family
 from ik_node.solver.goal import Goal
 from ik_node.solver.restarts import Annealing
+from ik_node.solver.workspace_bounds import reach_shells
 
 WIDE = (0.3, 0.03, 3e-3, 1e-4, 1e-5)  # falling weights, times the reach: the direction leads at first
 NARROW = (0.02, 1e-3, 1e-4, 1e-5)  # the position leads all the way
 STARTS = 64  # of the numeric way
+REACHED = 1e-6  # m: a position error up to here leaves a whole family of configurations to turn in
 STARTS_PER_CHECK = 8  # between two looks at the clock, a quarter of a millisecond
 FAR = 1e6  # times the reach: goals further off are drawn in to here, where squares stay finite
-TABLE = 24  # rows that the formula may fill
-OUT_OF_REACH = 20  # rows for a goal beyond reach, where the position leaves few minima
+TABLE = 64  # rows that the formula may fill
+KNOWN = 2048  # configurations from which the position is sought, the same whatever the goal and the seed
+PLACES = 16  # of equally near ones that are kept
+DISTANCES = 128  # different ones told apart
+DESCENTS_PER_CHECK = 32  # between two looks at the clock, half a millisecond
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +45,9 @@ class Effort:
 class BestEffort:
     """Finds the least position error and, among configurations that have it, the least direction error.
 
-    What is still free then stays near the seed. Arms with axes 2, 3, 4 parallel have a formula (a
-    one-dimensional problem, see docs); elsewhere Newton descents start from the seed and random places.
+    What is still free then stays near the seed. The position comes first and alone, so that its error depends
+    neither on the direction nor on the seed: by formula where axes 2, 3, 4 are parallel, else by descents
+    until hardly another minimum is left (see docs).
     compromise [m/rad]: minimise position_error^2 + (compromise * direction_error)^2 instead.
     """
 
@@ -59,6 +65,10 @@ class BestEffort:
             falling = [reach * weight for weight in WIDE if reach * weight > compromise]
             self._wide = self._narrow = np.array([*falling, compromise])
         self._far = FAR * reach
+        self._shells = reach_shells(arm)
+        samples = arm.sample(np.random.default_rng((search.random_seed, KNOWN)), KNOWN)
+        self._known = np.empty((arm.n + 6, KNOWN))
+        kernels.tabulate_poses(arm.joints, arm.tool, samples, 0.0, self._known)
         # Limits that are a turn or more apart stop no descent: what crosses them is turned back.
         whole_turns = (arm.period > 0.0) & (arm.upper - arm.lower >= arm.period)
         self._opened = frozen(np.where(whole_turns, [[-math.inf], [math.inf]], arm.limits))
@@ -97,23 +107,24 @@ class BestEffort:
                 table,
                 errors,
             )
-        elif beyond and self.compromise is None:
-            table, errors = np.empty((OUT_OF_REACH, arm.n)), np.empty((OUT_OF_REACH, 2))
-            count = kernels.closest_out_of_reach(
-                arm.joints,
-                arm.tool,
-                opened,
-                packed,
-                self._narrow,
-                self.search.table,
-                self.search.weight,
-                np.array([seed, found]),
-                table,
-                errors,
-            )
-            kernels.wrap_rows_into_limits(limits, arm.period, seed, table, count)
         else:
-            table, errors, count = self._scatter(packed, limits, opened, np.array([seed, found]), deadline)
+            given = np.array([seed, found])
+            if self.compromise is not None:
+                table, errors, count = self._scatter(packed, opened, given, deadline, math.inf)
+            else:
+                bound = kernels.least_possible(self._shells, packed)
+                table, errors, count = self._places(packed, opened, bound, given, deadline)
+                if beyond or errors[:count, 0].min() > REACHED:
+                    count = kernels.closest_out_of_reach(
+                        arm.joints, arm.tool, opened, packed, self._narrow, seed, table, errors, count
+                    )
+                elif goal.direction is not None:
+                    place, error = table[:1], errors[0]
+                    given = np.vstack([given, place])
+                    table, errors, count = self._scatter(packed, opened, given, deadline, 0.0)
+                    table[count], errors[count] = place, error  # should every descent have left the position
+                    count += 1
+            kernels.wrap_rows_into_limits(limits, arm.period, seed, table, count)
         if self.compromise is not None:
             errors[:, 0], errors[:, 1] = np.hypot(errors[:, 0], self.compromise * errors[:, 1]), 0.0
         q = table[kernels.best_row(errors, table, count, seed)].copy()
@@ -121,12 +132,46 @@ class BestEffort:
         position_error, direction_error = kernels.goal_errors(arm.joints, arm.frames(q), goal.packed)
         return Effort(q, position_error, direction_error, in_place)
 
-    def _scatter(
-        self, goal: Vector, limits: Vector, opened: Vector, given: Vector, deadline: float
+    def _places(
+        self, goal: Vector, limits: Vector, bound: float, given: Vector, deadline: float
     ) -> tuple[Vector, Vector, int]:
-        """The numeric way, from given (2, n) on: (table (k, n), errors (k, 2), number of rows)."""
+        """Where the position error is least, from given (k, n) on: (table, errors (j, 2), number of rows).
+
+        bound [m]: it is not less than that. The tables have room for twice as many rows and one.
+        """
         arm = self.arm
-        table, errors = np.empty((STARTS + 1, arm.n)), np.empty((STARTS + 1, 2))
+        table, errors = np.empty((2 * PLACES + 1, arm.n)), np.empty((2 * PLACES + 1, 2))
+        distances, values = np.empty(KNOWN), np.empty(DISTANCES)
+        progress = np.zeros(3, dtype=np.int64)
+        ended = False
+        while not ended:
+            ended = kernels.nearest_places(
+                arm.joints,
+                arm.tool,
+                limits,
+                goal,
+                bound,
+                self._known,
+                given,
+                DESCENTS_PER_CHECK,
+                distances,
+                progress,
+                values,
+                table[:PLACES],
+                errors[:PLACES],
+            )
+            ended = ended or time.perf_counter() > deadline
+        return table, errors, int(progress[2])
+
+    def _scatter(
+        self, goal: Vector, limits: Vector, given: Vector, deadline: float, least: float
+    ) -> tuple[Vector, Vector, int]:
+        """Both errors at once, from given (k, n) on: (table (j, n), errors (j, 2), number of rows below j).
+
+        least [m]: the position error that is known to be had, infinite for a compromise.
+        """
+        arm = self.arm
+        table, errors = np.empty((STARTS + 2, arm.n)), np.empty((STARTS + 2, 2))
         marks = np.empty((2, STARTS, arm.n))
         state = np.array([self.search.random_seed], dtype=np.uint64)
         count, step = 0, STARTS if deadline == math.inf else STARTS_PER_CHECK
@@ -134,7 +179,7 @@ class BestEffort:
             count = kernels.multistart(
                 arm.joints,
                 arm.tool,
-                opened,
+                limits,
                 goal,
                 self._wide,
                 self._narrow,
@@ -146,10 +191,10 @@ class BestEffort:
                 errors,
                 marks,
                 count,
+                least,
             )
             if time.perf_counter() > deadline:
                 break
-        kernels.wrap_rows_into_limits(limits, arm.period, given[0], table, count)
         return table, errors, count
 
     def _drawn_in(self, goal: Goal) -> Vector:

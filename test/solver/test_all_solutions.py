@@ -201,6 +201,37 @@ def test_a_joint_that_moves_nothing_stays_at_the_seed(name):
             assert np.abs(one - other).max() > DISTINCT  # one member of each family
 
 
+@pytest.mark.parametrize('tilt', [2.7e-8, 3.3e-7, 9e-7])
+def test_a_tool_axis_that_is_axis_5_but_for_the_digits_of_its_file_gives_no_copies(tilt):
+    """Half pi written as 1.5707963 tilts an axis by 2.7e-8 rad, as 1.570796 by 3.3e-7."""
+    arms = [roll_arm(slant) for slant in (0.0, tilt)]
+    rng = np.random.default_rng(11)
+    for q, seed in zip(arms[0].sample(rng, 4), arms[0].sample(rng, 4), strict=True):
+        exact, tilted = (new_solver(arm).solve_all(Goal(*arms[0].fk(q)), seed) for arm in arms)
+        assert len(exact) == len(tilted) > 0
+        for one, other in zip(exact, tilted, strict=True):
+            assert other.q[4] == seed[4]
+            np.testing.assert_allclose(one.q, other.q, rtol=0, atol=1e-5)
+
+
+def roll_arm(tilt: float) -> Arm:
+    """Yaw, three pitches and a roll, the tool axis tilted from the roll axis by tilt [rad]."""
+    axes = [(0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 1, 0), (1, 0, 0)]
+    offsets = [(0, 0, 0.1), (0, 0, 0.05), (0.2, 0, 0), (0.2, 0, 0), (0.05, 0, 0)]
+    limits = [(-3, 3), (-2, 2), (-2.5, 2.5), (-2, 2), (-3, 3)]
+    return make_arm(axes, offsets, limits, tool_axis=(1, 0, tilt), tool_point=(0.1, 0, 0))
+
+
+@pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'ball_joint_arm', 'hebi_a2085_05'])
+def test_a_seed_that_has_turned_absurdly_far_hides_no_solution(name):
+    arm = arm_of(name)
+    solver = new_solver(arm)
+    for q in arm.sample(np.random.default_rng(12), 3):
+        expected = solver.solve_all(Goal(*arm.fk(q)), arm.middle)
+        for far in (1e15, -1e15):
+            assert len(solver.solve_all(Goal(*arm.fk(q)), np.full(arm.n, far))) == len(expected) > 0
+
+
 def test_a_seed_outside_the_limits_leaves_idle_joints_at_the_limit():
     arm = arm_of('so101_like')
     seed = arm.upper + 0.5

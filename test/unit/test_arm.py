@@ -85,6 +85,8 @@ def test_effective_dof_and_its_sentence(case: Case):
     assert f'{arm.effective_dof} effective DoF' in arm.describe()
     assert f'{arm.n} joints from {arm.base_link} to {arm.tip_link}' in arm.describe()
     assert '\n' not in arm.describe()
+    # Independent only where the fifth singular value is no trace of an offset.
+    assert ('varied independently' in arm.describe()) == (arm.effective_dof == arm.practical_dof == 5)
 
 
 @pytest.mark.parametrize('case', CASES)

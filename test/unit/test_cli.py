@@ -189,7 +189,7 @@ def test_inspect_tells_of_joints_reach_freedom_and_solutions(capsys: Capture) ->
     )
     assert 0 <= least < most <= limit == pytest.approx(arm.reach, abs=1e-3)
     assert re.findall(r'^  ([xyz])  (\d)$', text, re.MULTILINE) == [('x', '5'), ('y', '5'), ('z', '5')]
-    assert 'any direction may be asked for' in text
+    assert 'not every direction can be reached at every position' in text
     assert 'closed form: ' in text
     assert re.search(r'solutions within the limits: \d+ to \d+, median \d+ \(500 random', text)
 
@@ -198,19 +198,20 @@ def test_inspect_says_what_four_degrees_of_freedom_mean(capsys: Capture) -> None
     assert run_inspect(URDF / 'so101_like.urdf.xacro') == 0
     text = capsys.readouterr().out
     assert re.search(r'^  z  4$', text, re.MULTILINE)
-    assert 'ask for places' in text
-    assert 'a tool axis with full freedom: x or y' in text
-    assert 'any direction may be asked for' not in text
+    assert 'ask for positions' in text
+    assert 'tool axes with 5 effective DoF: x, y' in text
+    assert 'varied independently' not in text
 
 
 def test_inspect_takes_no_small_offset_for_freedom(capsys: Capture) -> None:
     """The SO-101 has rank 5, but all but a few directions are out of its reach everywhere."""
     assert run_inspect(shared_path('arms', 'so101.urdf'), '--tip-link', 'gripper_frame_link') == 0
     text = capsys.readouterr().out
-    assert re.search(r'^  z  5 \(by a small offset .* in practice 4\)$', text, re.MULTILINE)
+    assert re.search(r'^  z  5 \(in practice 4: condition number \d+\)$', text, re.MULTILINE)
     assert re.search(r'^  x  5$', text, re.MULTILINE)
-    assert 'a tool axis with full freedom: x or y' in text
-    assert 'any direction may be asked for' not in text
+    assert re.search(r'5 effective DoF, in practice 4 \(condition number \d+\): the position ties', text)
+    assert 'tool axes with 5 effective DoF: x, y' in text
+    assert 'varied independently' not in text
 
 
 def test_inspect_notes_what_is_suspicious(capsys: Capture) -> None:

@@ -7,15 +7,13 @@ import numpy as np
 from ..chain import forward, goal_errors
 from ..compiled import compiled
 from ..distance import largest_difference
-from ..known_poses import squared_distances
 from ..layout import DIRECTION
 from ..random import perturb
 from ..rotation import stops_within_a_turn, wrap_into_limits
-from .newton import descend_newton
+from .newton import descend_newton, descend_position
 
 EQUAL = 1e-6  # m and rad: best efforts whose errors differ by less are equally good
 SAME_BASIN = 0.02  # rad or m: two first descents that end this near go on to the same minimum
-LOOKS, APART = 64, 0.3  # known configurations looked at; rad or m by which those taken differ
 
 
 @compiled
@@ -66,37 +64,11 @@ def refine_together(joints, tool, limits, goal, ladder, table, errors, count, fr
 
 
 @compiled
-def closest_out_of_reach(joints, tool, limits, goal, ladder, known, weight, given, table, errors):
-    """Best efforts for a goal that is out of reach, from the configurations given (k, n) and known ones.
-
-    known (n + 6, K): a table as tabulate writes it, with its weight; of the configurations nearest to the
-    goal those are taken that are APART from each other. Fills table (k, n) and errors (k, 2) [m, rad] but for
-    one row at most; returns the number of rows.
-    """
-    n, m = limits.shape[1], joints.shape[0]
-    frames = np.empty((2 * m + 3, 3))
-    work = np.empty((2 * n + 6 + m, max(n, 13)))
-    distances = np.empty(known.shape[1])
-    squared_distances(known, goal, weight, distances)
-    count = given.shape[0]
-    table[:count] = given
-    for _ in range(LOOKS):
-        nearest = distances.argmin()
-        distances[nearest] = inf
-        q = table[count]
-        q[:] = known[:n, nearest]
-        new = True
-        for k in range(given.shape[0], count):
-            new = new and largest_difference(table[k], q) > APART
-        count += new
-        if count == table.shape[0] - 1:
-            break
-    count = refine_together(joints, tool, limits, goal, ladder, table, errors, count, frames, work)
-    table[count] = given[0]  # what is best already stays as it is
-    errors[count, 0], errors[count, 1] = refine(
-        joints, tool, limits, goal, ladder, ladder.shape[0] - 1, table[count], frames, work
-    )
-    return count + 1
+def settle(joints, tool, limits, goal, least, table, errors, count, frames, work):
+    """Bring rows of table (k, n) whose position error exceeds least by a trace back to a minimum of it."""
+    for k in range(count):
+        if errors[k, 0] > least + 0.1 * EQUAL:
+            errors[k, 0], errors[k, 1] = descend_position(joints, tool, limits, goal, table[k], frames, work)
 
 
 @compiled
@@ -142,14 +114,15 @@ def keep_unused_joints(joints, tool, limits, goal, seed, q):
 
 @compiled
 def multistart(
-    joints, tool, limits, goal, wide, narrow, given, first, last, state, table, errors, marks, count
-):
+    joints, tool, limits, goal, wide, narrow, given, first, last, state, table, errors, marks, count, least
+):  # fmt: skip
     """Best efforts number first to last - 1, from the configurations given (k, n), then from random ones.
 
     Every start is refined with one of two ladders in turn: wide lets the direction lead at first,
     narrow the position; each finds optima that the other misses. A start whose first descent leads
-    where another one led is dropped: marks (2, k, n) holds these places for either ladder. Fills table
-    (k, n) and errors (k, 2) [m, rad] from row count on; returns the new count.
+    where another one led is dropped: marks (2, k, n) holds these places for either ladder. least [m]: the
+    position error that is taken back to, if it can be had; infinite for a compromise. Fills table (k, n)
+    and errors (k, 2) [m, rad] from row count on; returns the new count.
     """
     n, m = limits.shape[1], joints.shape[0]
     frames = np.empty((2 * m + 3, 3))
@@ -159,6 +132,7 @@ def multistart(
         errors[count, 0], errors[count, 1] = refine(
             joints, tool, limits, goal, narrow, narrow.shape[0] - 1, table[count], frames, work
         )
+        settle(joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work)
         count += 1
     for start in range(first, last):
         side = start % 2
@@ -176,6 +150,7 @@ def multistart(
         if seen:
             continue
         errors[count, 0], errors[count, 1] = refine(joints, tool, limits, goal, ladder, 1, q, frames, work)
+        settle(joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work)
         count += 1
     return count
 

@@ -195,3 +195,10 @@ def descend_newton(joints, tool, limits, goal, weight, share, q, frames, work):
         if poor == 2:
             break
     forward(joints, tool, q, frames)
+
+
+@compiled
+def descend_position(joints, tool, limits, goal, q, frames, work):
+    """As descend_newton, the position alone; returns (position error [m], direction error [rad]) at q."""
+    descend_newton(joints, tool, limits, goal, 0.0, 0.0, q, frames, work)
+    return goal_errors(joints, frames, goal)

@@ -9,22 +9,16 @@ from ..closed_form.candidates import EXACT
 from ..compiled import compiled
 from ..layout import DIRECTION, FREE_ROLL, KIND, LINK1, LINK2, SIGN3, SIGN4, SIGNS, U
 from ..rotation import FULL_TURN, stops_within_a_turn, wrap_into_limits
-from .general import refine, refine_together, wrap_rows_into_limits
-from .plane import (
-    first_joint_angles,
-    in_plane,
-    phase,
-    phasor,
-    planar_problem,
-    planar_sign,
-    plane_axes,
-    solve_triangle_nearest,
-    wrap_planar_joints,
-)
+from .general import EQUAL, refine, refine_together, settle, wrap_rows_into_limits
+from .newton import descend_position
+from .places import scan_places
+from .plane import first_joint_angles, in_plane, phase, planar_problem, plane_axes, solve_triangle_nearest
+from .position import keep_nearest, turn_in_place
 
 SCAN = 48  # values of q5 that are tried, evenly spread
 CANDIDATES = 6  # best of them that are refined
 SCAN_MARGIN = 0.3  # a scanned direction error that exceeds the best by more cannot become the best
+PLACES = 24  # of the search over joints 1 and 5 that are refined at most, and rows that may be as near
 EDGE_MARGIN = 1.0  # likewise next to where the position goes out of reach: errors fall like a root there
 
 
@@ -60,67 +54,6 @@ def least_direction_error(form, limits, goal, plane, l1, l2, q5, side, seed, bou
     return (
         sqrt(max(2.0 - 2.0 * (along + abs(turn)), 0.0) + 4.0 * abs(turn) * half * half) if gap < inf else inf
     )
-
-
-@compiled
-def nearest_positions(form, limits, goal, plane, l1, l2, q1, q5, seed, scratch, table, errors, count, most):
-    """Configurations with joints 1 and 5 given whose tool point is nearest to the goal.
-
-    Where the distance has a minimum, each joint is at a limit or free, and the rigid pieces between
-    free joints point along the line to the target: 27 cases and the senses of the pieces. The best
-    go into table (k, 5) below row most, sorted by errors (k, 2) [m]; returns the new count.
-    """
-    target, end, _, _, off = planar_problem(form, goal, plane, q1, q5)
-    angles, trial = scratch[0], scratch[1]
-    for case in range(27):
-        free, usable = 0, True
-        for j in range(3):
-            at = case // 3**j % 3  # 0 free, 1 lower limit, 2 upper limit
-            free += at == 0
-            usable = usable and (at == 0 or stops_within_a_turn(limits, j + 1))
-            angles[j] = planar_sign(form, j + 1) * limits[at - 1, j + 1] if at > 0 else 0.0
-        if not usable:
-            continue
-        for senses in range(1 << free):
-            heading, tip, first, piece, piece_turn = 0.0, 0.0j, -1, 0.0j, 0.0
-            left, reach, toward = senses, 0.0, 1.0 + 0.0j
-            for j in range(4):
-                if j == 3 or case // 3**j % 3 == 0:
-                    if first >= 0:  # the piece that began at the free joint first ends here
-                        sense = 1.0 if left & 1 else -1.0
-                        left >>= 1
-                        reach += sense * abs(piece)
-                        angles[first] = phase(sense * toward) - phase(piece) - heading
-                        heading += angles[first] + piece_turn
-                    elif j < 3 and abs(target - tip) > 1e-12:
-                        toward = (target - tip) / abs(target - tip)
-                    if j < 3:
-                        first, piece, piece_turn = j, 0.0j, 0.0
-                if j == 3:
-                    break
-                link = l1 if j == 0 else l2 if j == 1 else end
-                if first < 0:
-                    heading += angles[j]
-                    tip += phasor(heading) * link
-                else:
-                    piece_turn += angles[j] if j > first else 0.0
-                    piece += phasor(piece_turn) * link
-            missed = abs(abs(target - tip) - reach)
-            missed = sqrt(missed * missed + off * off)
-            if count == most and missed >= errors[most - 1, 0]:
-                continue
-            if not wrap_planar_joints(form, limits, seed, angles[0], angles[1], angles[2], trial):
-                continue
-            k = min(count, most - 1)
-            while k > 0 and errors[k - 1, 0] > missed:
-                table[k] = table[k - 1]
-                errors[k, 0] = errors[k - 1, 0]
-                k -= 1
-            errors[k, 0] = missed
-            table[k, 0], table[k, 4] = q1, q5
-            table[k, 1], table[k, 2], table[k, 3] = trial[1], trial[2], trial[3]
-            count = min(count + 1, most)
-    return count
 
 
 @compiled
@@ -185,32 +118,30 @@ def scan_roll(form, limits, goal, plane, l1, l2, seed, values, scratch, table):
 
 
 @compiled
-def nearest_places(form, limits, goal, plane, l1, l2, seed, scratch, table, errors):
-    """Configurations whose tool point is near a goal out of reach, for a few values of joints 1 and 5.
+def least_distances(
+    joints, tool, limits, opened, form, goal, plane, l1, l2, seed, found, table, errors, frames, work
+):
+    """Fill table (k, 5) and errors (k, 2) [m, rad] with the least position error and where it is; returns k.
 
-    Joint 1 turns the plane towards the goal or stops at a limit; q5, where it matters, takes three values
-    evenly spread from seed's. Fills table (k, 5) and errors (k, 2) [m]; returns the number of rows.
+    Two descents give a distance that is reached. The scan by formula leaves out what cannot be nearer, and
+    descents on the true model take what is left to its minima.
     """
-    roots = np.empty(4)
-    count = 0
-    for third in range(1 if form[KIND, FREE_ROLL] != 0.0 else 3):
-        q5 = wrap_into_limits(seed[4] + third * FULL_TURN / 3.0, seed[4], limits[0, 4], limits[1, 4])
-        if isnan(q5):
-            continue
-        choices, _ = first_joint_angles(form, goal, q5, roots)
-        if choices == 0:
-            choices, roots[0] = 1, seed[0]
-        if stops_within_a_turn(limits, 0):
-            roots[choices], roots[choices + 1] = limits[0, 0], limits[1, 0]
-            choices += 2
-        rows, misses, part = table[count:], errors[count:], 0
-        for k in range(choices):
-            q1 = wrap_into_limits(roots[k], seed[0], limits[0, 0], limits[1, 0])
-            if not isnan(q1):
-                part = nearest_positions(
-                    form, limits, goal, plane, l1, l2, q1, q5, seed, scratch, rows, misses, part, 4
-                )
-        count += part
+    q, best, count = seed.copy(), inf, 0
+    for start in range(2):
+        if start == 1:
+            q[:] = found
+        position, direction = descend_position(joints, tool, opened, goal, q, frames, work)
+        count = keep_nearest(table, errors, count, q, position, direction)
+        best = min(best, position)
+    places = np.empty((PLACES, 7))
+    kept, margin = scan_places(form, limits, goal, plane, l1, l2, seed, best, places)
+    for k in range(kept):
+        if places[k, 0] - margin > best:
+            break
+        q[:] = places[k, 2:]
+        position, direction = descend_position(joints, tool, opened, goal, q, frames, work)
+        count = keep_nearest(table, errors, count, q, position, direction)
+        best = min(best, position)
     return count
 
 
@@ -234,28 +165,36 @@ def closest_parallel(joints, tool, limits, opened, period, form, goal, narrow, s
     l2 = in_plane(plane, form[LINK2, 0], form[LINK2, 1], form[LINK2, 2])
     kept = scan_roll(form, limits, goal, plane, l1, l2, near, np.empty((2, SCAN)), scratch, table)
     in_place = kept > 0
-    if in_place:
-        settled = (
-            form[KIND, FREE_ROLL] != 0.0
-        )  # what is exact already stays in the table, beside what is refined
-        for k in range(kept):
-            forward(joints, tool, table[k], frames)
-            errors[k, 0], errors[k, 1] = goal_errors(joints, frames, goal)
-            settled = settled and errors[k, 0] < EXACT
-        count = kept if settled else 2 * kept
-        table[kept:count] = table[: count - kept]
-    else:
-        settled = False
-        count = nearest_places(form, limits, goal, plane, l1, l2, near, scratch, table, errors)
-    if not settled:
-        table[count] = found
+    settled, least, count = in_place and form[KIND, FREE_ROLL] != 0.0, inf, kept
+    for k in range(kept):  # what is exact already stays in the table, beside what is refined
+        forward(joints, tool, table[k], frames)
+        errors[k, 0], errors[k, 1] = goal_errors(joints, frames, goal)
+        settled = settled and errors[k, 0] < EXACT
+        table[kept + k] = table[k]
+    if in_place and not settled:
+        table[2 * kept] = found
         count = kept + refine_together(
-            joints, tool, opened, goal, narrow, table[kept:], errors[kept:], count + 1 - kept, frames, work
+            joints, tool, opened, goal, narrow, table[kept:], errors[kept:], kept + 1, frames, work
         )
+        settle(joints, tool, opened, goal, 0.0, table[kept:], errors[kept:], count - kept, frames, work)
+    for k in range(count):
+        least = min(least, errors[k, 0])
+    if least > EQUAL:
+        rows = least_distances(
+            joints, tool, limits, opened, form, goal, plane, l1, l2, near, found,
+            table[count : count + PLACES], errors[count:], frames, work,
+        )  # fmt: skip
+        count += turn_in_place(
+            joints, tool, opened, goal, narrow, table[count:], errors[count:], rows, frames, work
+        )
+        for k in range(count):
+            least = min(least, errors[k, 0])
+    if not settled:
         table[count] = near  # what is best already stays as it is: no weights that would move it
         errors[count, 0], errors[count, 1] = refine(
             joints, tool, opened, goal, narrow, narrow.shape[0] - 1, table[count], frames, work
         )
+        settle(joints, tool, opened, goal, least, table[count:], errors[count:], 1, frames, work)
         count += 1
     wrap_rows_into_limits(limits, period, near, table, count)
     return count, in_place

@@ -1,0 +1,121 @@
+"""Whether a best effort has the least position error of all, whatever the seed and the direction."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from time import thread_time
+
+import numpy as np
+
+from benchmarks.arms import Task, solver_for
+from benchmarks.chain import Array
+from benchmarks.random_arms import random_task, synthetic_arms, unit
+from benchmarks.reference import Reference, in_threads
+from benchmarks.tables import Table, heading
+from ik_node import Goal, IkSolver, Status
+
+GOALS = 2000
+RANDOM_ARMS = 100
+SEEDS = 4
+RESTARTS = 5000
+TOLERANCE = 2e-6  # [m] by which the answers to a goal may differ, and exceed the reference
+
+
+def run(tasks: list[Task], scale: float) -> None:
+    """Print the agreement of the answers, the excess over the reference, and the time of refusals."""
+    made = [random_task(seed) for seed in range(math.ceil(RANDOM_ARMS * min(scale, 1.0)))]
+    groups = [(task.name, [task]) for task in [*tasks, *synthetic_arms()]]
+    groups += [
+        (f'{kind}, random', [t for t in made if t.name.startswith(kind)]) for kind in ('pitches', 'chain')
+    ]
+    arms = sum(len(group) for _, group in groups)
+    count = max(2, math.ceil(GOALS * scale / arms))
+    heading(
+        'Least position error',
+        f"""{count} goals for each of {arms} arms that cannot be met: a third at a reachable position,
+        the others anywhere up to twice the reach, all with a random direction. Each is asked {2 * SEEDS}
+        times, from {SEEDS} seeds, with and without the direction. Spread: of the position errors [m], by this
+        benchmark's FK. Excess: of the largest over the least of {RESTARTS} restarts of an independent solver.
+        Good: both within {TOLERANCE:g} m. Told: by how much the error that ik_node states differs. Time:
+        processor time of UNREACHABLE with the direction [ms].""",
+    )
+    table = Table('arm'.ljust(26), 'goals', 'good', 'spread', 'excess', 'told', 'median', 'p99')
+    total, times = [], []
+    for name, group in groups:
+        parts = [judge(task, count) for task in group]
+        rows, spent = np.vstack([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        table.row(name, *cells(rows), *quantiles(spent))
+        total.append(rows)
+        if all(solver_for_closed_form(task) for task in group):
+            times.append(spent)
+    table.row('all; time: with a formula', *cells(np.vstack(total)), *quantiles(np.concatenate(times)))
+
+
+def solver_for_closed_form(task: Task) -> bool:
+    """Whether the arm has a formula."""
+    return solver_for(task.arm).closed_form is not None
+
+
+def judge(task: Task, count: int) -> tuple[Array, Array]:
+    """Return spread, excess and told [m] of each goal (count, 3), and the times of refusals [s]."""
+    solver, seeds = solver_for(task.arm), task.arm.sample(np.random.default_rng(12), SEEDS)
+    positions, directions = [], []
+    for position, direction in goals(task):
+        if not solver.solve(Goal(position, direction)).solved:
+            positions.append(position)
+            directions.append(direction)
+        if len(positions) == count:
+            break
+    reference = functools.partial(Reference(task).least_position_error, restarts=RESTARTS)
+    least = in_threads(reference, positions)
+    rows, times = np.empty((len(positions), 3)), []
+    for k, (position, direction) in enumerate(zip(positions, directions, strict=True)):
+        errors, told = answers(task, solver, position, direction, seeds, times)
+        rows[k] = np.ptp(errors), errors.max() - least[k], np.abs(told - errors).max()
+        if rows[k, :2].max() > TOLERANCE:
+            print(f'  {task.name} {position.tolist()} {direction.tolist()}: {errors.tolist()}, {least[k]}')
+    return rows, np.array(times)
+
+
+def answers(
+    task: Task, solver: IkSolver, position: Array, direction: Array, seeds: Array, times: list[float]
+) -> tuple[Array, Array]:
+    """Return the position errors of all answers by FK and as told [m]; adds the times of refusals [s]."""
+    q, told = [], []
+    for goal in (Goal(position, direction), Goal(position)):
+        for seed in seeds:
+            start = thread_time()
+            solution = solver.solve(goal, seed)
+            if solution.status is Status.UNREACHABLE and goal.direction is not None:
+                times.append(thread_time() - start)
+            q.append(solution.q)
+            told.append(solution.position_error)
+    points, _ = task.chain.fk(np.array(q))
+    return np.linalg.norm(points - position, axis=1), np.array(told)
+
+
+def goals(task: Task, most: int = 400) -> Iterator[tuple[Array, Array]]:
+    """Yield positions and directions, by turns at a reachable position, anywhere nearer, and far off."""
+    rng = np.random.default_rng(11)
+    reach = max(Reference(task).scale, 1e-3)
+    for k in range(most):
+        if k % 3 == 0:
+            position = task.chain.fk(task.arm.sample(rng, 1))[0][0]
+        elif k % 3 == 1:
+            position = task.chain.first + 1.1 * reach * rng.uniform() ** (1 / 3) * unit(rng)
+        else:
+            position = task.chain.first + reach * rng.uniform(0.8, 2.0) * unit(rng)
+        yield position, unit(rng)
+
+
+def cells(rows: Array) -> list[object]:
+    """Return goals, good ones and the worst of spread, excess and told."""
+    good = (rows[:, :2] <= TOLERANCE).all(axis=1)
+    return [len(rows), np.count_nonzero(good), *(f'{value:.1e}' for value in rows.max(axis=0))]
+
+
+def quantiles(times: Array) -> list[str]:
+    """Return median and p99 [ms]."""
+    return [f'{1e3 * value:.2f}' for value in np.quantile(times, (0.5, 0.99))] if len(times) else ['', '']
