@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import rclpy
@@ -69,15 +70,19 @@ class Process:
     def said(self) -> str:
         return ''.join(self.lines)
 
-    def port(self) -> int:
-        """Return the port that the viewer listens on, once it says so."""
+    def url(self) -> str:
+        """Return what the viewer asks to be opened in a browser, once it says so."""
         end = time.monotonic() + TIMEOUT
         while time.monotonic() < end and self._process.poll() is None:
-            found = re.search(r'http://127\.0\.0\.1:(\d+)', self.said)
+            found = re.search(r'open (http://\S+) in a browser', self.said)
             if found:
-                return int(found[1])
+                return found[1]
             time.sleep(0.02)
         raise AssertionError(f'the viewer does not say where it is: {self.said}')
+
+    def port(self) -> int:
+        """Return the port that the viewer listens on, once it says so."""
+        return urlsplit(self.url()).port or 0
 
     def end(self, how: signal.Signals = signal.SIGINT) -> int:
         """Ask it to end; return its exit code."""

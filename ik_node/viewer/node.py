@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from ik_node.checks import unit_vector
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf import read_urdf
@@ -26,12 +24,13 @@ from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
 from ik_node.ros.parameters import declare
 from ik_node.ros.qos import LATCHED, NEWEST
 from ik_node.ros.run import ClosableNode, run
-from ik_node.settings import check, parameter
 from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.goals_client import GoalsClient
+from ik_node.viewer.guard import Guard
 from ik_node.viewer.panel import RED, Panel, Report
 from ik_node.viewer.scene import Scene
-from ik_node.viewer.server import start_server, stop_server
+from ik_node.viewer.server import page_url, start_server, stop_server
+from ik_node.viewer.settings import ViewerSettings
 from ik_node.viewer.visuals import draw
 
 Matrix = NDArray[np.float64]
@@ -45,46 +44,17 @@ TURN = 2.0 * math.pi
 HINT = 'Drag the coloured gizmo, or choose a target track.'
 
 
-@dataclass(frozen=True)
-class ViewerSettings:
-    """The parameters of ik_viewer."""
-
-    host: str = parameter(
-        '127.0.0.1', 'address to listen on; there is no login: open it to others with care', read_only=True
-    )
-    port: int = parameter(
-        8080, 'TCP port to listen on; 0 takes a free one', low=0, high=65535, read_only=True
-    )
-    base_link: str = parameter('', 'link that goals are relative to; empty: the root link', read_only=True)
-    tip_link: str = parameter(
-        '',
-        'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
-        read_only=True,
-    )
-    tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3, read_only=True
-    )
-    tool_point: tuple[float, ...] = parameter(
-        (0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3, read_only=True
-    )
-    mesh_path: str = parameter(
-        '',
-        'directory at or above which meshes are looked for, beside the installed ROS packages',
-        read_only=True,
-    )
-
-    def __post_init__(self) -> None:
-        check(self)
-        unit_vector('parameter tool_axis', self.tool_axis)
-
-
 class ViewerNode(ClosableNode):
-    """The viewer. Callbacks of ROS and of viser only store; a timer does the rest at FRAME_RATE."""
+    """The viewer; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters.
 
-    def __init__(self) -> None:
-        super().__init__('ik_viewer')
+    Callbacks of ROS and of viser only store; a timer does the rest at FRAME_RATE.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__('ik_viewer', **options)
         self._settings = declare(self, ViewerSettings)
-        self._server = start_server(self._settings.host, self._settings.port)
+        guard = Guard(self._settings.host)
+        self._server = start_server(self._settings.host, self._settings.port, guard)
         self._scene = Scene(self._server)
         self._panel = Panel(self._server)
         self._panel.show_message('Waiting for robot_description')
@@ -117,9 +87,8 @@ class ViewerNode(ClosableNode):
         clock = Clock(clock_type=ClockType.STEADY_TIME)  # a browser does not stand still with the simulation
         self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
         self.create_timer(1.0, self._goals.refresh, clock=clock)
-        self.get_logger().info(
-            f'open http://{self._server.get_host()}:{self._server.get_port()} in a browser'
-        )
+        url = page_url(self._settings.host, self._server.get_port(), guard.token)
+        self.get_logger().info(f'open {url} in a browser')
 
     def close(self) -> None:
         """Let go of the browsers and the port."""

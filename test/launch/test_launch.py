@@ -111,7 +111,7 @@ def test_the_end_of_ik_node_ends_everything(arm_launch):
     [
         ('ik_node', 'ik_node.control.settings', 'ArmSettings', {'tip_link': 'link5'}),
         ('ik_goals', 'ik_node.tracks.settings', 'TrackSettings', {'centre': (0.3, 0.0, 0.1), 'size': 0.05}),
-        ('ik_viewer', 'ik_node.viewer.node', 'ViewerSettings', {'tip_link': 'link5'}),
+        ('ik_viewer', 'ik_node.viewer.settings', 'ViewerSettings', {'tip_link': 'link5'}),
     ],
 )
 def test_parameters_exist_in_the_node_and_have_allowed_values(arm_launch, node, module, settings, expected):
