@@ -24,6 +24,7 @@ import yaml
 from ik_node.errors import IkError, InputError
 from ik_node.model.arm import Arm
 from ik_node.model.description import load_description, read_from
+from ik_node.model.meshes import mesh_folder
 from ik_node.ros.share import share_path
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks.curves import TRACKS
@@ -110,7 +111,7 @@ def plan(options: argparse.Namespace) -> list[tuple[str, dict[str, Any]]]:
         goals |= _placed(arm)
     nodes = [('ik_node', {**tool, 'robot_description': text})]
     if not options.no_viewer:
-        page = {'port': options.port, 'mesh_path': str(path.resolve().parent)}
+        page = {'port': options.port, 'mesh_path': str(mesh_folder(path, text) or '')}
         nodes.append(('ik_viewer', {**tool, **page}))
     nodes.append(('ik_goals', goals))
     return nodes
