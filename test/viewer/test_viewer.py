@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
-import socket
 import time
 from collections.abc import Iterator
 
@@ -13,6 +10,7 @@ import numpy as np
 import pytest
 import trimesh
 import viser
+from node_harness import new_domain
 from page import Page
 from rclpy.node import Node
 from std_srvs.srv import Trigger
@@ -25,7 +23,7 @@ from ik_node.viewer.server import start_server, stop_server
 from ik_node.viewer.trail import Trail
 from ik_node.viewer.visuals import draw
 
-DOMAIN = 60 + os.getpid() % 10
+DOMAIN = new_domain()
 Q = dict(zip(SEED_JOINTS, (0.3, -0.4, 0.9, -0.5, 0.7), strict=True))
 
 TURNER = """<robot name="turner"><link name="floor"/><link name="a/b"/><link name="c d"/>
@@ -242,9 +240,22 @@ def test_status_is_said_in_words(robot: RobotSide, page: Page) -> None:
     page.wait(lambda: 'Unreachable' in page.text(), 'the status')
     for words in ('12.3 mm', '12.0°', 'Out of reach by &lt;0.3&gt; m; the arm goes', '5 effective DoF'):
         assert words in page.text()
+    robot.report('arrived: fine', status='solved', state='arrived')
+    page.wait(lambda: 'Solved</span>' in page.text() and 'Arrived</span>' in page.text(), 'both in words')
+    robot.report('waiting for measured joints: elbow, wrist', state='waiting')
+    page.wait(lambda: 'Waiting</span>' in page.text(), 'the state without a goal')
+    assert 'Waiting for measured joints: elbow, wrist' in page.text()
+    robot.diagnose('fast kernels ready after 34 s')
+    page.wait(lambda: 'Fast kernels ready after 34 s' in page.text(), 'what the node says of itself')
+    assert 'elbow, wrist' in page.text()
+    robot.diagnose('waiting for measured joints: elbow, wrist')
+    page.wait(lambda: 'Fast kernels' not in page.text(), 'the newest alone')
+    assert page.text().count('elbow, wrist') == 1
+    robot.diagnose('of another robot', name='/left/ik_node')
     robot.report('goal_pose refused: no', status='refused', position_error=math.nan, direction_error=math.nan)
     page.wait(lambda: 'Refused' in page.text(), 'the refusal')
     assert 'error' not in page.text()
+    assert 'another' not in page.text()
 
 
 @pytest.mark.usefixtures('seed')
@@ -332,31 +343,3 @@ def test_a_status_from_before_the_arm_is_shown_with_it(robot: RobotSide, page: P
     robot.move(**Q)
     page.wait(lambda: page.nodes['/base/goal']['visible'], 'the gizmo')
     assert 'Too far' in page.text()
-
-
-@pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_without_a_traceback(how: signal.Signals) -> None:
-    process = Process('ik_viewer', DOMAIN + 10, '--ros-args', '-p', 'port:=0')
-    page = Page(process.port())
-    page.wait(lambda: 'robot_description' in page.text(), 'the page')
-    assert process.end(how) == 0
-    assert 'Traceback' not in process.said
-    page.close()
-
-
-@pytest.mark.parametrize(
-    ('parameter', 'words'),
-    [
-        ('port:={taken}', 'already in use'),
-        ('host:=no.such.host.invalid', 'no.such.host.invalid'),
-        ('port:=70000', 'port'),
-        ('tool_axis:=[0.0,0.0,2.0]', 'tool_axis'),
-    ],
-)
-def test_it_says_why_it_cannot_start(parameter: str, words: str) -> None:
-    with socket.create_server(('127.0.0.1', 0)) as taken:
-        given = parameter.format(taken=taken.getsockname()[1])
-        process = Process('ik_viewer', DOMAIN + 10, '--ros-args', '-p', given)
-        assert process.wait() == 1
-    assert words in process.said
-    assert 'Traceback' not in process.said
