@@ -16,6 +16,15 @@ Vector = NDArray[np.float64]
 
 FLOATS = np.dtype(np.float64)
 NOT_VECTORS = (str, bytes, bytearray, Set, Mapping)  # iterable, but text or without an order
+# The axes that have a name wherever a person writes one.
+AXES: dict[str, tuple[float, float, float]] = {
+    'x': (1.0, 0.0, 0.0),
+    '-x': (-1.0, 0.0, 0.0),
+    'y': (0.0, 1.0, 0.0),
+    '-y': (0.0, -1.0, 0.0),
+    'z': (0.0, 0.0, 1.0),
+    '-z': (0.0, 0.0, -1.0),
+}
 UNIT_TOLERANCE = 1e-3  # a direction may miss unit length by this much and is then normalised
 
 
@@ -71,6 +80,22 @@ def unit_vector(name: str, value: ArrayLike) -> Vector:
     Raises InputError for wrong shapes, non-finite numbers, zero, or another length.
     """
     return np.array(unit_floats(name, value))
+
+
+def read_axis(name: str, text: str) -> tuple[float, float, float]:
+    """Return the unit axis that a person wrote: a name of AXES, or numbers such as 0,0.6,0.8 or '0 0.6 0.8'.
+
+    Raises InputError.
+    """
+    if text in AXES:
+        return AXES[text]
+    try:
+        x, y, z = map(float, text.strip('[]()').replace(',', ' ').split())
+    except ValueError:
+        raise InputError(
+            f'{name} must be {", ".join(AXES)} or three numbers such as 0,0.6,0.8, got {text!r}'
+        ) from None
+    return unit_floats(name, (x, y, z))
 
 
 def three_floats(name: str, value: Any) -> tuple[float, float, float]:

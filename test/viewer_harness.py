@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import rclpy
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PointStamped, PoseStamped
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -68,16 +69,20 @@ class Process:
     def said(self) -> str:
         return ''.join(self.lines)
 
-    def port(self) -> int:
-        """Return the port that the viewer listens on, once it says so."""
+    def url(self) -> str:
+        """Return what the viewer asks to be opened in a browser, once it prints that."""
         found = wait_for(
-            lambda: re.search(r'http://127\.0\.0\.1:(\d+)', self.said),
+            lambda: re.search(r'open (http://\S+) in a browser', self.said),
             'the address of the viewer',
             TIMEOUT,
             alive=self._reader.is_alive,
             context=lambda: self.said,
         )
-        return int(found[1])
+        return str(found[1])
+
+    def port(self) -> int:
+        """Return the port that the viewer listens on, once it says so."""
+        return urlsplit(self.url()).port or 0
 
     def end(self, how: signal.Signals = signal.SIGINT) -> int:
         """Ask it to end; return its exit code."""
@@ -113,6 +118,7 @@ class RobotSide:
         self._point = publish(PointStamped, 'goal_point', 10)
         self._joint_goal = publish(JointState, 'goal_joints', 10)
         self._status = publish(DiagnosticStatus, 'ik_node/status', LATCHED)
+        self._diagnostics = publish(DiagnosticArray, '/diagnostics', 10)
         self.node.create_subscription(PoseStamped, 'goal_pose', self._keep_goal, 100)
         self.node.create_subscription(JointState, 'goal_joints', self.joint_goals.append, 100)
         self.node.create_subscription(JointState, 'joint_states', self._keep_joints, 10)
@@ -147,7 +153,14 @@ class RobotSide:
         return wait_for(condition, what, TIMEOUT)
 
     def wait_connected(self) -> None:
-        for publisher in (self._description, self._joints, self._goal, self._point, self._status):
+        for publisher in (
+            self._description,
+            self._joints,
+            self._goal,
+            self._point,
+            self._status,
+            self._diagnostics,
+        ):
             needed = 2 if publisher is self._goal else 1  # this node itself listens to goal_pose
             self.wait(
                 lambda p=publisher, n=needed: p.get_subscription_count() >= n,
@@ -188,6 +201,10 @@ class RobotSide:
         """Publish a status as ik_node does."""
         pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
         self._status.publish(DiagnosticStatus(message=message, values=pairs))
+
+    def diagnose(self, message: str, name: str = '/ik_node') -> None:
+        """Publish what a node says about itself, as ik_node does once per second."""
+        self._diagnostics.publish(DiagnosticArray(status=[DiagnosticStatus(name=name, message=message)]))
 
     def goal(self) -> np.ndarray:
         """The newest goal pose (4, 4) of the viewer."""

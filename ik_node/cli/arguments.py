@@ -9,30 +9,18 @@ import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from ik_node.errors import IkError
+from ik_node.checks import AXES, read_axis
+from ik_node.errors import IkError, InputError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf import read_file
 
-AXES = {'x': (1.0, 0.0, 0.0), 'y': (0.0, 1.0, 0.0), 'z': (0.0, 0.0, 1.0)}
-NAMED_AXES = {
-    sign + name: tuple(factor * v for v in axis)
-    for sign, factor in (('', 1.0), ('-', -1.0))
-    for name, axis in AXES.items()
-}
 
-
-def tool_axis(text: str) -> tuple[float, ...]:
-    """Read x, -x, y, -y, z, -z or three numbers with commas."""
-    if text in NAMED_AXES:
-        return NAMED_AXES[text]
+def tool_axis(text: str) -> tuple[float, float, float]:
+    """Read an axis as argparse has it."""
     try:
-        x, y, z = map(float, text.split(','))
-    except ValueError:
-        allowed = ', '.join(NAMED_AXES)
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is neither of {allowed} nor three numbers like 0,0.6,0.8'
-        ) from None
-    return x, y, z
+        return read_axis('tool_axis', text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def arm_parser(description: str) -> argparse.ArgumentParser:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ik_node.cli.arguments import AXES, arm_parser, read_arm, run, say
+from ik_node.checks import AXES
+from ik_node.cli.arguments import arm_parser, read_arm, run, say
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
@@ -79,9 +80,7 @@ def _reach(arm: Arm) -> list[str]:
 
 def _tool_axes(arm: Arm) -> list[str]:
     lines = ['', arm.describe(), 'effective DoF per tool axis:']
-    tools = {
-        name: Arm(arm.robot, arm.tip_link, axis, arm.tool_point, arm.base_link) for name, axis in AXES.items()
-    }
+    tools = {name: Arm(arm.robot, arm.tip_link, AXES[name], arm.tool_point, arm.base_link) for name in 'xyz'}
     for name, tool in tools.items():
         slim = tool.practical_dof < tool.effective_dof
         remark = f' (in practice 4: condition number {tool.condition:.0f})' if slim else ''

@@ -21,10 +21,12 @@ from typing import Any
 
 import yaml
 
+from ik_node.checks import read_axis
 from ik_node.errors import IkError, InputError, MissingError
 from ik_node.extras import EXTRAS, require
 from ik_node.model.arm import Arm
 from ik_node.model.description import load_description, read_from
+from ik_node.model.meshes import mesh_folder
 from ik_node.ros.share import share_path
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks.curves import TRACKS
@@ -83,8 +85,8 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument('--base-link', default='', help='link that goals are relative to; default: the root')
     parser.add_argument('--tip-link', default='', help='link that carries the tool')
     parser.add_argument(
-        '--tool-axis', type=float, nargs=3, default=(0.0, 0.0, 1.0), metavar=('X', 'Y', 'Z'),
-        help='axis of the tool in the tip frame; default: 0 0 1',
+        '--tool-axis', nargs='+', default=['z'], metavar='AXIS',
+        help='axis of the tool in the tip frame: x, y, z, --tool-axis=-x or like 0,0.6,0.8; default: z',
     )  # fmt: skip
     parser.add_argument('--track', choices=(NO_TRACK, *TRACKS), default='circle', help='default: circle')
     parser.add_argument('--port', type=int, default=8080, help='of the browser viewer; default: 8080')
@@ -94,16 +96,17 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
 
 def plan(options: argparse.Namespace) -> list[tuple[str, dict[str, Any]]]:
     """Return name and parameters of every node to start. Raises IkError if the arm is none."""
+    tool_axis = read_axis('tool_axis', ' '.join(options.tool_axis))
     path = Path(options.description_file) if options.description_file else share_path(*ARM)
     tool = {
         'tip_link': options.tip_link,
         'base_link': options.base_link,
-        'tool_axis': [float(x) for x in options.tool_axis],
+        'tool_axis': list(tool_axis),
     }
     text = load_description(path)
     with read_from(path):
         arm = Arm.from_urdf(
-            text, options.tip_link or None, base_link=options.base_link or None, tool_axis=options.tool_axis
+            text, options.tip_link or None, base_link=options.base_link or None, tool_axis=tool_axis
         )
     say(arm.describe())
     goals = {'frame': arm.base_link, 'tool_axis': tool['tool_axis'], 'track': options.track}
@@ -111,7 +114,7 @@ def plan(options: argparse.Namespace) -> list[tuple[str, dict[str, Any]]]:
         goals |= _placed(arm)
     nodes = [('ik_node', {**tool, 'robot_description': text})]
     if not options.no_viewer:
-        page = {'port': options.port, 'mesh_path': str(path.resolve().parent)}
+        page = {'port': options.port, 'mesh_path': str(mesh_folder(path, text) or '')}
         nodes.append(('ik_viewer', {**tool, **page}))
     nodes.append(('ik_goals', goals))
     return nodes

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
 from visualization_msgs.msg import MarkerArray
 
 from ik_node.control.snapshot import Snapshot
@@ -12,6 +15,7 @@ from ik_node.ros.markers import goal_markers, no_markers
 from ik_node.solver.goal import Goal, Status
 
 PERIOD = 0.05  # seconds from one drawing to the next
+TRAIL = 200  # points: ten seconds of motion
 
 
 class Display:
@@ -20,6 +24,7 @@ class Display:
     def __init__(self, publish: Callable[[MarkerArray], None]) -> None:
         self._publish = publish
         self._goal: tuple[Goal, Status] | None = None
+        self._trail: deque[NDArray[np.float64]] = deque(maxlen=TRAIL)
         self._stale = False
         self._drawn = 0.0
 
@@ -33,6 +38,7 @@ class Display:
         if self._goal is not None:
             self._publish(no_markers())
         self._goal = None
+        self._trail.clear()
         self._stale = False
 
     @property
@@ -47,6 +53,7 @@ class Display:
         goal, status = self._goal
         arm = state.model.arm
         position, direction = arm.fk(state.position)
-        self._publish(goal_markers(arm.base_link, goal, status, position, direction, arm.reach))
+        self._trail.append(position)
+        self._publish(goal_markers(arm.base_link, goal, status, position, direction, arm.reach, self._trail))
         self._drawn = time.monotonic()
         self._stale = state.moving

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from geometry_msgs.msg import PoseStamped
+from numpy.typing import NDArray
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 from sensor_msgs.msg import JointState
+from visualization_msgs.msg import MarkerArray
 
 from ik_node.ros.conversions import NS_PER_S, matrix_pose
+from ik_node.ros.markers import track_marker
 from ik_node.ros.parameters import declare, on_change
-from ik_node.ros.qos import MEASURED, NEWEST
+from ik_node.ros.qos import LATCHED, MEASURED, NEWEST
 from ik_node.ros.run import ClosableNode, run
 from ik_node.tracks.curves import Track, tip_pose
 from ik_node.tracks.settings import NO_TRACK, TrackSettings
+
+CURVE_POINTS = 400  # of the line that shows a track
 
 
 class GoalsNode(ClosableNode):
@@ -26,6 +32,7 @@ class GoalsNode(ClosableNode):
     def __init__(self, **options: Any) -> None:
         super().__init__('ik_goals', **options)
         self._goals = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
+        self._markers = self.create_publisher(MarkerArray, '~/markers', LATCHED)
         self._settings = declare(self, TrackSettings)
         self._timer: Timer | None = None
         self._track: Track | None = None
@@ -46,7 +53,15 @@ class GoalsNode(ClosableNode):
             self._timer = self.create_timer(1.0 / settings.goal_rate, self._publish)
         self._settings = settings
         self._start = self.get_clock().now()
+        self._markers.publish(track_marker(settings.frame, self._curve(), settings.size))
         self.get_logger().info(f'track: {settings.track}')
+
+    def _curve(self) -> list[NDArray[np.float64]]:
+        """Return points (3,) along one lap of the track, none without a track."""
+        track = self._track
+        if track is None:
+            return []
+        return [track.position(time) for time in np.linspace(0.0, track.lap, CURVE_POINTS + 1)]
 
     def _hear(self, _: JointState) -> None:
         self._armed = True

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped
 from numpy.typing import NDArray
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
@@ -18,20 +17,20 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from ik_node.checks import unit_vector
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf import read_urdf
 from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
 from ik_node.ros.parameters import declare
-from ik_node.ros.qos import LATCHED, NEWEST
+from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.run import ClosableNode, run
-from ik_node.settings import check, parameter
 from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.goals_client import GoalsClient
+from ik_node.viewer.guard import Guard
 from ik_node.viewer.panel import RED, Panel, Report
 from ik_node.viewer.scene import Scene
-from ik_node.viewer.server import start_server, stop_server
+from ik_node.viewer.server import page_url, start_server, stop_server
+from ik_node.viewer.settings import ViewerSettings
 from ik_node.viewer.visuals import draw
 
 Matrix = NDArray[np.float64]
@@ -45,46 +44,17 @@ TURN = 2.0 * math.pi
 HINT = 'Drag the coloured gizmo, or choose a target track.'
 
 
-@dataclass(frozen=True)
-class ViewerSettings:
-    """The parameters of ik_viewer."""
-
-    host: str = parameter(
-        '127.0.0.1', 'address to listen on; there is no login: open it to others with care', read_only=True
-    )
-    port: int = parameter(
-        8080, 'TCP port to listen on; 0 takes a free one', low=0, high=65535, read_only=True
-    )
-    base_link: str = parameter('', 'link that goals are relative to; empty: the root link', read_only=True)
-    tip_link: str = parameter(
-        '',
-        'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
-        read_only=True,
-    )
-    tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3, read_only=True
-    )
-    tool_point: tuple[float, ...] = parameter(
-        (0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3, read_only=True
-    )
-    mesh_path: str = parameter(
-        '',
-        'directory at or above which meshes are looked for, beside the installed ROS packages',
-        read_only=True,
-    )
-
-    def __post_init__(self) -> None:
-        check(self)
-        unit_vector('parameter tool_axis', self.tool_axis)
-
-
 class ViewerNode(ClosableNode):
-    """The viewer. Callbacks of ROS and of viser only store; a timer does the rest at FRAME_RATE."""
+    """The viewer; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters.
 
-    def __init__(self) -> None:
-        super().__init__('ik_viewer')
+    Callbacks of ROS and of viser only store; a timer does the rest at FRAME_RATE.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__('ik_viewer', **options)
         self._settings = declare(self, ViewerSettings)
-        self._server = start_server(self._settings.host, self._settings.port)
+        guard = Guard(self._settings.host)
+        self._server = start_server(self._settings.host, self._settings.port, guard)
         self._scene = Scene(self._server)
         self._panel = Panel(self._server)
         self._panel.show_message('Waiting for robot_description')
@@ -96,7 +66,7 @@ class ViewerNode(ClosableNode):
         self._reported = False  # the panel shows a status
         self._goal_shown = False  # the gizmo shows a goal; otherwise it goes with the tool
         self._goal_time = self._moved_time = self._slider_time = 0.0
-        self._own_goals: deque[tuple[int, int] | None] = deque(maxlen=50)  # of either kind, by stamp
+        self._own_goals: deque[PoseStamped | JointState] = deque(maxlen=50)  # that may still be heard
         self._joint_goal: list[float] = []  # the last one of another node
         self._frame = 0
         self._new: dict[str, Any] = {}  # per topic the newest message that no frame has shown yet
@@ -109,6 +79,8 @@ class ViewerNode(ClosableNode):
         self._store(PointStamped, 'goal_point', NEWEST)
         self._store(JointState, 'goal_joints', NEWEST)
         self._store(DiagnosticStatus, 'ik_node/status', LATCHED)
+        self._solver_name = f'{self.get_namespace().rstrip("/")}/ik_node'
+        self.create_subscription(DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM)
         self._buttons = {
             'Home': self.create_client(Trigger, 'ik_node/home'),
             'Stop': self.create_client(Trigger, 'ik_node/stop'),
@@ -117,9 +89,8 @@ class ViewerNode(ClosableNode):
         clock = Clock(clock_type=ClockType.STEADY_TIME)  # a browser does not stand still with the simulation
         self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
         self.create_timer(1.0, self._goals.refresh, clock=clock)
-        self.get_logger().info(
-            f'open http://{self._server.get_host()}:{self._server.get_port()} in a browser'
-        )
+        url = page_url(self._settings.host, self._server.get_port(), guard.token)
+        self.get_logger().info(f'open {url} in a browser')
 
     def close(self) -> None:
         """Let go of the browsers and the port."""
@@ -132,10 +103,18 @@ class ViewerNode(ClosableNode):
 
         self.create_subscription(kind, topic, store, qos)
 
+    def _store_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            if status.name == self._solver_name:
+                self._new['diagnostics'] = status
+
     def _show_frame(self) -> None:
         new, self._new = self._new, {}
         description = new.pop('robot_description', None)
+        diagnostics = new.pop('diagnostics', None)
         with self._server.atomic():
+            if diagnostics is not None:
+                self._panel.show_node(diagnostics.message)
             if description is not None:
                 self._show_robot(description.data)
             if self._arm is not None:
@@ -211,7 +190,7 @@ class ViewerNode(ClosableNode):
         message.header.stamp = self.get_clock().now().to_msg()
         message.header.frame_id = arm.base_link
         message.pose = matrix_pose(T_base_goal)
-        self._own_goals.append(_stamp(message))
+        self._own_goals.append(message)
         self._goal_publisher.publish(message)
         self._take_goal(T_base_goal, True)
 
@@ -228,7 +207,7 @@ class ViewerNode(ClosableNode):
         self._slider_time = time.monotonic()
         message = JointState(name=list(self._targets), position=list(self._targets.values()))
         message.header.stamp = self.get_clock().now().to_msg()
-        self._own_goals.append(_stamp(message))
+        self._own_goals.append(message)
         self._joints_publisher.publish(message)
 
     # What was heard
@@ -236,7 +215,7 @@ class ViewerNode(ClosableNode):
     def _show_news(self, arm: Arm, new: dict[str, Any]) -> None:
         if 'joint_states' in new:
             self._take_joints(arm, new['joint_states'])
-        foreign = {topic: said for topic, said in new.items() if _stamp(said) not in self._own_goals}
+        foreign = {topic: said for topic, said in new.items() if not self._is_own(said)}
         if 'goal_joints' in foreign and list(foreign['goal_joints'].position) != self._joint_goal:
             self._joint_goal = list(foreign['goal_joints'].position)  # others repeat theirs all the time
             self._goal_shown = False
@@ -258,6 +237,17 @@ class ViewerNode(ClosableNode):
                 self._targets = {}
             if not self._targets:
                 self._panel.set_joints(self._values)
+
+    def _is_own(self, message: Any) -> bool:
+        """Whether this node sent a message that has been heard: once, since others may send the same.
+
+        Not by its stamp alone: with a simulated clock that has not started, all stamps are zero.
+        """
+        if message not in self._own_goals:
+            return False
+        while self._own_goals.popleft() != message:
+            pass  # older ones were overtaken
+        return True
 
     def _followed(self) -> bool:
         """Whether the arm is on its way to a goal pose, or the goal itself is on its way."""
@@ -305,18 +295,13 @@ class ViewerNode(ClosableNode):
         return np.asarray(np.linalg.solve(T_root_base, T_root_link), dtype=np.float64)
 
 
-def _stamp(message: Any) -> tuple[int, int] | None:
-    """Return what tells messages of one publisher apart, None for those without a stamp."""
-    header = getattr(message, 'header', None)
-    return (header.stamp.sec, header.stamp.nanosec) if header else None
-
-
 def _report(message: DiagnosticStatus) -> Report:
     values = {item.key: item.value for item in message.values}
-    status = values.get('status', '')
+    state = values.get('state', '')
+    status = values.get('status', '') or state
     sentence = message.message.removeprefix(f'{status}: ')
     position, direction = (_number(values.get(f'{what}_error', '')) for what in ('position', 'direction'))
-    return Report(status, position, direction, sentence[:1].upper() + sentence[1:])
+    return Report(status, position, direction, sentence[:1].upper() + sentence[1:], state)
 
 
 def _number(text: str) -> float:

@@ -16,18 +16,32 @@ from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.scene import PRESENT, WANTED
 
 GREEN, AMBER, RED, GREY = '#2f9e5b', '#d9840b', '#d43c3c', '#7c8794'
-COLOURS = {'solved': GREEN, 'unreachable': AMBER, 'not found': AMBER, 'refused': RED}
+COLOURS = {
+    'solved': GREEN,
+    'moving': GREEN,
+    'arrived': GREEN,
+    'unreachable': AMBER,
+    'not found': AMBER,
+    'held': AMBER,
+    'waiting': AMBER,
+    'refused': RED,
+    'faulted': RED,
+}
 LABELS = {NO_TRACK: 'none', **{track: track.replace('_', ' ') for track in TRACKS}}
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the solver said of the last goal: errors in [m] and [rad], NaN where there are none."""
+    """What the solver said of the last goal: errors in [m] and [rad], NaN where there are none.
+
+    state: what the arm does, where that is known beside the status of the goal.
+    """
 
     status: str
     position_error: float
     direction_error: float
     sentence: str
+    state: str = ''
 
 
 class Panel:
@@ -43,9 +57,13 @@ class Panel:
         self._touched: dict[str, float] = {}
         self._sliders: dict[str, _JointSlider] = {}
         self._folder: viser.GuiFolderHandle | None = None
-        self._gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(28, 132, 128))
+        self._gui.configure_theme(
+            control_width='small', show_logo=False, show_share_button=False, brand_color=(28, 132, 128)
+        )
         self._gui.set_panel_label('ik_node')
         self._card = self._gui.add_html('')
+        self._card_content = self._node_message = ''
+        self._sentences: set[str] = set()  # that the card shows
         self._track = self._gui.add_dropdown('Target track', tuple(LABELS.values()), disabled=True)
         self._buttons = self._gui.add_button_group('Arm', ('Home', 'Stop'))
         self._track.on_update(self._track_chosen)
@@ -84,22 +102,35 @@ class Panel:
 
     def show_message(self, title: str, sentence: str = '', colour: str = GREY) -> None:
         """Say something that is not about a goal."""
-        self._set_card(_pill(title, colour) + _paragraph(sentence))
+        self._sentences = {sentence}
+        self._card_content = _pills((title, colour)) + _paragraph(sentence)
+        self._show()
 
     def show_report(self, report: Report, about_arm: str) -> None:
         """Show status, both errors and the reason."""
-        title = report.status[:1].upper() + report.status[1:]
-        self._set_card(
-            _pill(title, COLOURS.get(report.status, GREY))
+        words = dict.fromkeys(word for word in (report.status, report.state) if word)
+        self._sentences = {report.sentence, about_arm}
+        self._card_content = (
+            _pills(*((_capital(word), COLOURS.get(word, GREY)) for word in words))
             + _row('Position error', _length, report.position_error)
             + _row('Direction error', _angle, report.direction_error)
             + _paragraph(report.sentence)
             + _legend()
             + _paragraph(about_arm, faint=True)
         )
+        self._show()
 
-    def _set_card(self, content: str) -> None:
-        content = f'<div style="padding:0.2em 0.9em 0.5em;font-size:0.86em;line-height:1.5">{content}</div>'
+    def show_node(self, message: str) -> None:
+        """Show what ik_node says about itself, unless the card says the same already."""
+        self._node_message = _capital(message)
+        self._show()
+
+    def _show(self) -> None:
+        said = '' if self._node_message in self._sentences else self._node_message
+        content = (
+            '<div style="padding:0.2em 0.9em 0.5em;font-size:0.86em;line-height:1.5">'
+            f'{self._card_content}{_paragraph(said)}</div>'
+        )
         if content != self._card.content:
             self._card.content = content
 
@@ -162,12 +193,20 @@ class _JointSlider:
         return self.handle.value * self._unit
 
 
-def _pill(text: str, colour: str) -> str:
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _pills(*pills: tuple[str, str]) -> str:
+    """Return words (text, colour) side by side, each on its colour."""
     style = (
-        f'display:inline-block;background:{colour};color:#fff;border-radius:0.9em;padding:0 0.8em;'
-        'font-weight:600;margin-bottom:0.35em'
+        'display:inline-block;color:#fff;border-radius:0.9em;padding:0 0.8em;font-weight:600;'
+        'margin:0 0.35em 0.35em 0'
     )
-    return f'<div><span style="{style}">{html.escape(text)}</span></div>'
+    spans = (
+        f'<span style="background:{colour};{style}">{html.escape(text)}</span>' for text, colour in pills
+    )
+    return f'<div>{"".join(spans)}</div>'
 
 
 def _row(label: str, write: Callable[[float], str], value: float) -> str:

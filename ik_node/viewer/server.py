@@ -11,14 +11,19 @@ from collections.abc import Iterator
 import viser
 
 from ik_node.errors import IkError
+from ik_node.viewer.guard import Guard, guarded
+
+# Hosts that mean every address of this machine, and an address elsewhere (of documentation, never called).
+WILDCARDS = {'': '192.0.2.1', '0.0.0.0': '192.0.2.1', '::': '2001:db8::1'}
+DISCARD = 9  # a port; nothing is sent there
 
 
 class ServerError(IkError):
     """The address cannot be listened on."""
 
 
-def start_server(host: str, port: int) -> viser.ViserServer:
-    """Listen on host and port, or any free port for 0.
+def start_server(host: str, port: int, guard: Guard | None = None) -> viser.ViserServer:
+    """Listen on host and port, or any free port for 0, behind a guard (default: a new one for host).
 
     Raises ServerError; viser alone would move on to another port, or wait for ever on an unknown host.
     """
@@ -29,7 +34,7 @@ def start_server(host: str, port: int) -> viser.ViserServer:
         raise _refusal(host, port, error.strerror or str(error)) from None
     # A browser that goes away in the middle of a handshake is no error worth a traceback.
     logging.getLogger('websockets').setLevel(logging.CRITICAL)
-    with _silence():
+    with _silence(), guarded(guard or Guard(host)):
         server = viser.ViserServer(host, port, verbose=False)
     if port not in (0, server.get_port()):
         stop_server(server)
@@ -41,6 +46,25 @@ def stop_server(server: viser.ViserServer) -> None:
     """Close every connection and the port."""
     with _silence():
         server.stop()
+
+
+def page_url(host: str, port: int, token: str) -> str:
+    """Return what a browser has to open."""
+    name = _reachable(host)
+    return f'http://{f"[{name}]" if ":" in name else name}:{port}/{f"{token}/" if token else ""}'
+
+
+def _reachable(host: str) -> str:
+    """Return the address at which others reach a server on host: for a wildcard, that of the way out."""
+    if host not in WILDCARDS:
+        return host
+    family = socket.AF_INET6 if ':' in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((WILDCARDS[host], DISCARD))
+        except OSError:  # no network
+            return 'localhost'
+        return str(probe.getsockname()[0])
 
 
 def _refusal(host: str, port: int, why: str) -> ServerError:

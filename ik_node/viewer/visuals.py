@@ -8,13 +8,13 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import trimesh
 import yourdfpy
 from numpy.typing import NDArray
 
+from ik_node.model.meshes import MeshError, find_mesh
 from ik_node.model.robot import Robot
 
 Colour = tuple[int, int, int]
@@ -78,16 +78,15 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
         for visual in link.visuals:
             try:
                 shapes.extend(_shapes(link.name, visual, materials, mesh_path))
-            except FileNotFoundError:
-                missing.append(visual.geometry.mesh.filename)
+            except MeshError as error:
+                missing.append(str(error))
             except Exception as error:  # nor must a mesh file, whatever its reader says of it
                 warnings.append(f'link "{link.name}": {error}')
         if link.visuals and len(shapes) == drawn:
             bare.append(link.name)
     if missing:
-        warnings.append(
-            f'meshes not found: {len(missing)}, the first is "{missing[0]}"; mesh_path says where to look'
-        )
+        more = f' and {len(missing) - 1} more' if len(missing) > 1 else ''
+        warnings.append(f'{missing[0]}{more}; set mesh_path to the folder that holds the meshes')
     if not shapes:
         bare = list(robot.links)
     extent = _extent(robot, tip_link)
@@ -101,45 +100,6 @@ def along(position: NDArray[np.float64], direction: NDArray[np.float64]) -> Matr
     pose = trimesh.geometry.align_vectors([0.0, 0.0, 1.0], direction)
     pose[:3, 3] = position
     return np.asarray(pose, dtype=np.float64)
-
-
-def find_mesh(name: str, mesh_path: str = '') -> pathlib.Path:
-    """Return the file that a URDF's mesh filename means.
-
-    package://NAME/REST is looked up in the installed ROS packages, other names as they are. What is not
-    there is looked for below mesh_path, then below the directories above it, as NAME/REST and as REST.
-    Raises FileNotFoundError.
-    """
-    scheme, mark, rest = name.partition('://') if '://' in name else ('file', '', name)
-    candidates: list[pathlib.Path] = []
-    ends = [rest.lstrip('/')]
-    if scheme == 'package':
-        package, _, inside = rest.partition('/')
-        ends.append(inside)
-        share = _package_share(package)
-        candidates += [share / inside] if share else []
-    elif scheme == 'file':
-        candidates.append(pathlib.Path(unquote(rest) if mark else rest))
-    else:
-        ends = []
-    if mesh_path:
-        start = pathlib.Path(mesh_path).resolve()
-        candidates += [above / end for above in (start, *start.parents) for end in ends]
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate
-    raise FileNotFoundError(f'mesh "{name}" not found')
-
-
-def _package_share(package: str) -> pathlib.Path | None:
-    try:
-        from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
-    except ImportError:
-        return None
-    try:
-        return pathlib.Path(get_package_share_directory(package))
-    except (PackageNotFoundError, OSError, ValueError):  # OSError: no ROS environment at all
-        return None
 
 
 def _shapes(link: str, visual: Any, materials: dict[str, Any], mesh_path: str) -> Iterator[Shape]:

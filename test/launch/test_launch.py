@@ -1,18 +1,20 @@
-"""arm.launch.py: what its arguments start, and with what."""
+"""What the arguments of arm.launch.py start, and with what; test_launch_run.py runs it where ROS 2 is."""
 
 from __future__ import annotations
 
 import importlib
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from launch_file import ROOT, module_of_launch_file
+import trimesh
+import yaml
+from launch_file import ROOT
 
-from ik_node import InputError, UrdfError
+from ik_node import Arm, InputError, UrdfError
+from ik_node.checks import AXES
 from ik_node.model.urdf import load_description, read_urdf
+from ik_node.ros.arm_launch import ARGUMENTS, ARMS, Start, check_installed, plan
 from ik_node.tracks.curves import TRACKS
 
 FLAGS = {
@@ -22,85 +24,75 @@ FLAGS = {
 }
 
 
-class Record(SimpleNamespace):
-    """Anything of the launch packages: it remembers what it was given."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(given=given, **named)
-
-
-@pytest.fixture
-def arm_launch(monkeypatch) -> ModuleType:
-    """The launch file, run with records in place of the launch packages, so that it is tested without ROS."""
-    names = {
-        'launch': ('LaunchContext', 'LaunchDescription'),
-        'launch.actions': ('DeclareLaunchArgument', 'OpaqueFunction', 'Shutdown'),
-        'launch_ros': (),
-        'launch_ros.actions': ('Node',),
-        'launch_ros.parameter_descriptions': ('ParameterValue',),
-    }
-    for package, classes in names.items():
-        module = ModuleType(package)
-        for name in classes:
-            setattr(module, name, type(name, (Record,), {}))
-        monkeypatch.setitem(sys.modules, package, module)
-    return module_of_launch_file()
-
-
-def started(module: ModuleType, **given: str) -> dict[str, Any]:
+def starts(**given: str) -> dict[str, Start]:
     """Return the nodes that arguments start, by executable."""
-    values = {name: default for name, (default, _, _) in module.ARGUMENTS.items()}
+    values = {name: default for name, (default, _, _) in ARGUMENTS.items()}
     assert given.keys() <= values.keys()
-    nodes = module.start(SimpleNamespace(launch_configurations=values | given))
-    return {node.executable: node for node in nodes}
+    return {start.executable: start for start in plan(values | given).starts}
 
 
-def parameters_of(node: Any) -> dict[str, Any]:
-    """Return the parameters that a node is given besides those of its files."""
-    merged: dict[str, Any] = {}
-    for entry in node.parameters:
-        if isinstance(entry, dict):
-            merged |= {
-                name: value.given[0] if isinstance(value, Record) else value for name, value in entry.items()
-            }
-    return merged
+def rviz(**given: str) -> dict[str, Any]:
+    """Return what the configuration of RViz says."""
+    values = {name: default for name, (default, _, _) in ARGUMENTS.items()}
+    return yaml.safe_load(plan(values | given).rviz_config)['Visualization Manager']
 
 
 # What is started
 
 
-def test_the_default_is_the_arm_its_node_and_rviz(arm_launch):
-    nodes = started(arm_launch)
+def test_the_default_is_the_arm_its_node_and_rviz():
+    nodes = starts()
     assert set(nodes) == {'robot_state_publisher', 'ik_node', 'rviz2'}
-    text = parameters_of(nodes['robot_state_publisher'])['robot_description']
+    text = nodes['robot_state_publisher'].parameters['robot_description']
     assert read_urdf(text).name == 'seed_arm'
 
 
 @pytest.mark.parametrize('flag', FLAGS)
-def test_each_flag_starts_one_more(arm_launch, flag):
-    without, with_it = started(arm_launch, **{flag: 'false'}), started(arm_launch, **{flag: 'True'})
+def test_each_flag_starts_one_more(flag):
+    without, with_it = starts(**{flag: 'false'}), starts(**{flag: 'True'})
     assert set(with_it) - set(without) == {FLAGS[flag]}
 
 
-def test_tracks_are_those_of_the_package(arm_launch):
-    choices = arm_launch.ARGUMENTS['track'][2]
+def test_tracks_are_those_of_the_package():
+    choices = ARGUMENTS['track'][2]
     assert set(choices) == {'none', *TRACKS}
-    assert 'ik_goals' not in started(arm_launch, track='none')
-    assert parameters_of(started(arm_launch, track='spiral')['ik_goals'])['track'] == 'spiral'
+    assert 'ik_goals' not in starts(track='none')
+    assert starts(track='spiral')['ik_goals'].parameters['track'] == 'spiral'
 
 
-def test_all_that_is_started_is_installed(arm_launch):
+def test_all_that_is_started_is_installed():
     setup, package = (ROOT / 'setup.py').read_text(), (ROOT / 'package.xml').read_text()
-    for node in started(arm_launch, viewer='true', gui='true', track='circle').values():
+    for node in starts(viewer='true', gui='true', track='circle').values():
         if node.package == 'ik_node':
             assert f"'{node.executable} = ik_node." in setup
         else:
             assert f'<exec_depend>{node.package}</exec_depend>' in package
 
 
-def test_the_end_of_ik_node_ends_everything(arm_launch):
-    nodes = started(arm_launch, viewer='true')
-    assert [name for name, node in nodes.items() if hasattr(node, 'on_exit')] == ['ik_node']
+def test_the_end_of_ik_node_ends_everything():
+    nodes = starts(viewer='true')
+    assert [name for name, node in nodes.items() if node.ends_all] == ['ik_node']
+
+
+@pytest.mark.parametrize('flag', ['rviz', 'gui'])
+def test_a_package_that_is_missing_is_told_before_anything_starts(flag, tmp_path, monkeypatch):
+    index = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True)
+    for package in ('ik_node', 'robot_state_publisher'):
+        (index / package).touch()
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
+    monkeypatch.setenv('ROS_DISTRO', 'jazzy')
+    check_installed(starts(rviz='false', viewer='true', track='circle').values())
+    with pytest.raises(InputError) as caught:
+        check_installed(starts(**{'rviz': 'false', flag: 'true'}).values())
+    package = FLAGS[flag]
+    debian = f'ros-jazzy-{package.replace("_", "-")}'
+    assert str(caught.value) == (
+        f'{flag}:=true needs the ROS package {package}, which is not installed: sudo apt install {debian}'
+    )
+    monkeypatch.delenv('AMENT_PREFIX_PATH')
+    with pytest.raises(InputError, match='the launch file needs the ROS package robot_state_publisher'):
+        check_installed(starts().values())
 
 
 # With what
@@ -111,13 +103,12 @@ def test_the_end_of_ik_node_ends_everything(arm_launch):
     [
         ('ik_node', 'ik_node.control.settings', 'ArmSettings', {'tip_link': 'link5'}),
         ('ik_goals', 'ik_node.tracks.settings', 'TrackSettings', {'centre': (0.3, 0.0, 0.1), 'size': 0.05}),
-        ('ik_viewer', 'ik_node.viewer.node', 'ViewerSettings', {'tip_link': 'link5'}),
+        ('ik_viewer', 'ik_node.viewer.settings', 'ViewerSettings', {'tip_link': 'link5'}),
     ],
 )
-def test_parameters_exist_in_the_node_and_have_allowed_values(arm_launch, node, module, settings, expected):
+def test_parameters_exist_in_the_node_and_have_allowed_values(node, module, settings, expected):
     pytest.importorskip('rclpy', reason='the parameters are declared with rclpy')
-    nodes = started(
-        arm_launch,
+    nodes = starts(
         base_link='base_link',
         tip_link='link5',
         tool_axis='-x',
@@ -129,7 +120,7 @@ def test_parameters_exist_in_the_node_and_have_allowed_values(arm_launch, node, 
         namespace='left',
         use_sim_time='true',
     )
-    given = parameters_of(nodes[node])
+    given = dict(nodes[node].parameters)
     assert given.pop('use_sim_time') is True  # which rclpy declares for every node
     kind = getattr(importlib.import_module(module), settings)
     taken = kind(**given)  # which refuses unknown names and forbidden values
@@ -137,68 +128,61 @@ def test_parameters_exist_in_the_node_and_have_allowed_values(arm_launch, node, 
     assert {name: getattr(taken, name) for name in expected} == expected
 
 
-def test_what_is_not_given_is_left_to_the_parameter_file(arm_launch, tmp_path):
+def test_what_is_not_given_is_left_to_the_parameter_file(tmp_path):
     file = tmp_path / 'mine.yaml'
     file.write_text('/**:\n  ros__parameters:\n    speed_scaling: 0.2\n')
-    nodes = started(arm_launch, viewer='true', params_file=str(file))
-    assert nodes['ik_node'].parameters[0] == str(file)
-    assert set(parameters_of(nodes['ik_node'])) == {'use_sim_time'}
-    assert set(parameters_of(nodes['ik_viewer'])) == {'use_sim_time'}
+    nodes = starts(viewer='true', params_file=str(file))
+    assert nodes['ik_node'].files == (str(file),)
+    assert set(nodes['ik_node'].parameters) == {'use_sim_time'}
+    assert set(nodes['ik_viewer'].parameters) == {'use_sim_time'}
 
 
-def test_a_link_whose_name_looks_like_a_number_stays_a_string(arm_launch, tmp_path):
-    text = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro').replace('tool0', '007')
-    (tmp_path / 'arm.urdf').write_text(text)
-    nodes = started(arm_launch, description_file=str(tmp_path / 'arm.urdf'), tip_link='007')
-    tip = nodes['ik_node'].parameters[-1]['tip_link']
-    assert (tip.given, tip.value_type) == (('007',), str)
+def test_the_viewer_may_show_the_meshes_of_the_description_and_no_others(tmp_path):
+    folder = tmp_path / 'arm' / 'urdf'
+    folder.mkdir(parents=True)
+    (tmp_path / 'arm' / 'meshes').mkdir()
+    text = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
+    (folder / 'arm.urdf').write_text(text)
+    given = {'description_file': str(folder / 'arm.urdf'), 'viewer': 'true'}
+    assert 'mesh_path' not in starts(**given)['ik_viewer'].parameters, 'it has none'
+    trimesh.creation.box().export(tmp_path / 'arm' / 'meshes' / 'box.stl')
+    text = text.replace('<sphere radius="0.036"/>', '<mesh filename="../meshes/box.stl"/>')
+    assert '../meshes/box.stl' in text
+    (folder / 'arm.urdf').write_text(text)
+    assert starts(**given)['ik_viewer'].parameters['mesh_path'] == str(tmp_path / 'arm')
 
 
-def test_the_viewer_looks_for_meshes_around_the_description(arm_launch, tmp_path):
-    (tmp_path / 'arm.urdf').write_text(load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro'))
-    nodes = started(arm_launch, description_file=str(tmp_path / 'arm.urdf'), viewer='true')
-    assert parameters_of(nodes['ik_viewer'])['mesh_path'] == str(tmp_path)
-
-
-def test_the_track_lies_in_the_base_link(arm_launch):
-    assert parameters_of(started(arm_launch, track='line')['ik_goals'])['frame'] == 'base_link'
-    given = parameters_of(started(arm_launch, track='line', base_link='link1')['ik_goals'])
+def test_the_track_lies_in_the_base_link():
+    assert starts(track='line')['ik_goals'].parameters['frame'] == 'base_link'
+    given = starts(track='line', base_link='link1')['ik_goals'].parameters
     assert given['frame'] == 'link1'
 
 
 @pytest.mark.parametrize(
     ('text', 'axis'),
-    [
-        ('z', (0, 0, 1)),
-        ('-y', (0, -1, 0)),
-        ('x', (1, 0, 0)),
-        ('0 0.6 -0.8', (0, 0.6, -0.8)),
-        ('[1,0,0]', (1, 0, 0)),
-    ],
+    [*AXES.items(), ('0 0.6 -0.8', (0, 0.6, -0.8)), ('0,0.6,-0.8', (0, 0.6, -0.8)), ('[1, 0, 0]', (1, 0, 0))],
 )
-def test_tool_axis(arm_launch, text, axis):
-    nodes = started(arm_launch, tool_axis=text, track='line')
-    assert parameters_of(nodes['ik_node'])['tool_axis'] == list(map(float, axis))
-    assert parameters_of(nodes['ik_goals'])['tool_axis'] == list(map(float, axis))
+def test_tool_axis(text, axis):
+    nodes = starts(tool_axis=text, track='line')
+    assert nodes['ik_node'].parameters['tool_axis'] == pytest.approx(axis)
+    assert nodes['ik_goals'].parameters['tool_axis'] == pytest.approx(axis)
 
 
-@pytest.mark.parametrize('text', ['up', '0 0', '0 0 1 0', 'xx', '[a, b, c]'])
-def test_a_bad_tool_axis_is_named(arm_launch, text):
-    with pytest.raises(InputError, match='tool_axis must be') as caught:
-        started(arm_launch, tool_axis=text)
-    assert text in str(caught.value)
+@pytest.mark.parametrize('text', ['up', '0 0', '0 0 1 0', 'xx', '[a, b, c]', '0,0,0', '0 0 2', 'nan 0 0'])
+def test_a_bad_tool_axis_is_named(text):
+    with pytest.raises(InputError, match='tool_axis must be'):
+        starts(tool_axis=text)
 
 
-def test_bad_numbers_of_a_track_are_named(arm_launch):
+def test_bad_numbers_of_a_track_are_named():
     with pytest.raises(InputError, match='track_centre must be 3 numbers'):
-        started(arm_launch, track='line', track_centre='0.2 0')
+        starts(track='line', track_centre='0.2 0')
     with pytest.raises(InputError, match="track_size must be 1 number, got 'big'"):
-        started(arm_launch, track='line', track_size='big')
+        starts(track='line', track_size='big')
 
 
-def test_namespaces_hold_every_node_and_tf(arm_launch):
-    nodes = started(arm_launch, namespace='left', viewer='true', gui='true', track='circle')
-    assert {node.namespace for node in nodes.values()} == {'left'}
+def test_namespaces_hold_every_node_and_tf():
+    nodes = starts(namespace='left', viewer='true', gui='true', track='circle')
     assert {name for name, node in nodes.items() if ('/tf', 'tf') in getattr(node, 'remappings', [])} == {
         'robot_state_publisher',
         'ik_node',
@@ -224,39 +208,63 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize('given', ['an arm.urdf', './an arm.urdf', '~/an arm.urdf', '../my arms/an arm.urdf'])
-def test_any_path_to_a_description(arm_launch, folder, given):
-    nodes = started(arm_launch, description_file=given)
-    text = parameters_of(nodes['robot_state_publisher'])['robot_description']
+def test_any_path_to_a_description(folder, given):
+    nodes = starts(description_file=given)
+    text = nodes['robot_state_publisher'].parameters['robot_description']
     assert text == (folder / 'an arm.urdf').read_text()
-    assert nodes['rviz2'].arguments[2:] == ['-f', 'table top']
+    assert rviz(description_file=given)['Global Options']['Fixed Frame'] == 'table top'
 
 
-def test_a_shipped_arm_by_name(arm_launch):
-    nodes = started(arm_launch, description_file='xarm5_like')
-    assert 'name="xarm5_like"' in parameters_of(nodes['robot_state_publisher'])['robot_description']
+def test_a_shipped_arm_by_name():
+    nodes = starts(description_file='xarm5_like')
+    assert 'name="xarm5_like"' in nodes['robot_state_publisher'].parameters['robot_description']
 
 
-def test_xacro_arguments_reach_the_file(arm_launch, folder):
+def test_xacro_arguments_reach_the_file(folder):
     (folder / 'two.xacro').write_text(
         '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="prefix" default=""/>'
         '<link name="$(arg prefix)base"/></robot>'
     )
-    nodes = started(arm_launch, description_file='two.xacro', xacro_args="prefix:='left hand_'")
-    assert nodes['rviz2'].arguments[-1] == 'left hand_base'
+    given = {'description_file': 'two.xacro', 'params_file': 'mine.yaml'}
+    (folder / 'mine.yaml').touch()
+    found = rviz(**given, xacro_args="prefix:='left hand_'")
+    assert found['Global Options']['Fixed Frame'] == 'left hand_base'
     with pytest.raises(InputError, match='xacro_args'):
-        started(arm_launch, description_file='two.xacro', xacro_args='prefix=left_')
+        starts(**given, xacro_args='prefix=left_')
+    with pytest.raises(InputError, match='xacro_args'):
+        starts(**given, xacro_args="prefix:='left")
 
 
-def test_a_wrong_description_is_said_in_one_sentence(arm_launch, folder):
+def test_a_wrong_description_is_said_in_one_sentence(folder):
     with pytest.raises(InputError, match=r'no file .*my arms/none\.urdf.*seed_arm') as caught:
-        started(arm_launch, description_file='none.urdf')
+        starts(description_file='none.urdf')
     assert '\n' not in str(caught.value)
     (folder / 'bad.urdf').write_text('<robot name="r">')
     with pytest.raises(UrdfError, match=r'my arms/bad\.urdf: malformed XML'):
-        started(arm_launch, description_file='bad.urdf')
+        starts(description_file='bad.urdf')
     with pytest.raises(UrdfError, match=r'tip_link "tool" does not exist.*did you mean "tool0"'):
-        started(arm_launch, tip_link='tool')
+        starts(tip_link='tool')
     with pytest.raises(UrdfError, match='base_link "tool0"'):
-        started(arm_launch, tip_link='link3', base_link='tool0')
+        starts(tip_link='link3', base_link='tool0')
+    with pytest.raises(UrdfError, match=r'base_link "nolink" does not exist'):
+        starts(base_link='nolink')
     with pytest.raises(InputError, match='params_file'):
-        started(arm_launch, params_file='none.yaml')
+        starts(params_file='none.yaml')
+
+
+def test_a_parameter_file_of_ones_own_may_know_the_links(folder):
+    (folder / 'mine.yaml').touch()
+    (folder / 'one.urdf').write_text('<robot name="one"><link name="a"/></robot>')
+    with pytest.raises(UrdfError):
+        starts(description_file='one.urdf')
+    starts(description_file='one.urdf', params_file='mine.yaml')
+    with pytest.raises(InputError, match=r'base_link "nolink" does not exist'):
+        starts(description_file='one.urdf', params_file='mine.yaml', base_link='nolink')
+
+
+@pytest.mark.parametrize('name', ARMS)
+def test_the_camera_of_rviz_suits_the_arm(name):
+    reach = Arm.from_file(ROOT / 'urdf' / f'{name}.urdf.xacro').reach
+    view = rviz(description_file=name)['Views']['Current']
+    assert 1.2 < view['Distance'] / reach < 2.0
+    assert 0.2 < view['Focal Point']['Z'] / reach < 0.6

@@ -34,14 +34,21 @@ def test_every_argument_says_what_it_is_for():
     assert {'true', 'false'} <= set(arguments['use_sim_time'].choices)
 
 
-def test_launch_itself_takes_the_arguments(launch_context):
+def test_launch_itself_takes_the_arguments(launch_context, tmp_path, monkeypatch):
+    node = importlib.import_module('launch_ros.actions').Node
+    index = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True)
+    for package in ('ik_node', 'robot_state_publisher', 'rviz2', 'joint_state_publisher_gui'):
+        (index / package).touch()
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
+
     def nodes(**given: str) -> list[str]:
         context = launch_context()
         context.launch_configurations.update(given)
         found = []
         for entity in module_of_launch_file().generate_launch_description().entities:
             found += entity.visit(context) or []
-        return [node.node_executable for node in found]
+        return [entity.node_executable for entity in found if isinstance(entity, node)]
 
     assert nodes() == ['robot_state_publisher', 'ik_node', 'rviz2']
     everything = nodes(
@@ -52,6 +59,14 @@ def test_launch_itself_takes_the_arguments(launch_context):
         nodes(track='square')
     with pytest.raises(InputError, match='no file'):
         nodes(description_file='none.urdf')
+    (index / 'rviz2').unlink()
+    with pytest.raises(InputError, match='rviz:=true needs the ROS package rviz2'):
+        nodes()
+
+
+def domain() -> int:
+    pytest.importorskip('rclpy')
+    return importlib.import_module('node_harness').new_domain()
 
 
 @pytest.fixture
@@ -97,10 +112,10 @@ def ros2_launch(launch_context):
 def test_a_launched_arm_goes_to_its_goal_and_stops_on_ctrl_c(ros2_launch, namespace):
     rclpy = pytest.importorskip('rclpy')
     harness = importlib.import_module('node_harness')  # which needs rclpy
-    domain = 80 + os.getpid() % 20
-    process = ros2_launch(f'namespace:={namespace}' if namespace else 'gui:=false', domain=domain)
+    number = harness.new_domain()
+    process = ros2_launch(f'namespace:={namespace}' if namespace else 'gui:=false', domain=number)
     context = rclpy.Context()
-    rclpy.init(context=context, domain_id=domain)
+    rclpy.init(context=context, domain_id=number)
     client = harness.Client(context, namespace)
     try:
         client.wait_ready()
@@ -127,9 +142,30 @@ def test_a_launched_arm_goes_to_its_goal_and_stops_on_ctrl_c(ros2_launch, namesp
         os.killpg(process.pid, 0)  # nothing of it is left
 
 
-def test_a_wrong_file_ends_the_launch_with_its_reason(ros2_launch):
-    process = ros2_launch('description_file:=none.urdf', domain=80 + os.getpid() % 20)
+@pytest.mark.parametrize(
+    ('argument', 'reason'),
+    [
+        ('description_file:=none.urdf', 'there is no file'),
+        ('base_link:=nolink', 'base_link "nolink" does not exist'),
+        ('tool_axis:=0,0,0', 'tool_axis must be a unit vector'),
+        ('tool_axis:=up', 'tool_axis must be'),
+    ],
+)
+def test_a_wrong_argument_is_told_before_anything_starts(ros2_launch, argument, reason):
+    process = ros2_launch(argument, domain=domain())
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert 'there is no file' in output
+    assert reason in output
+    assert 'process started' not in output
     assert 'Traceback' not in output
+
+
+def test_a_node_that_cannot_start_ends_the_launch_with_its_exit_code(ros2_launch, tmp_path):
+    file = tmp_path / 'bad.yaml'
+    file.write_text('/**:\n  ros__parameters:\n    tool_axis: [0.0, 0.0, 0.0]\n')
+    process = ros2_launch(f'params_file:={file}', domain=domain())
+    output, _ = process.communicate(timeout=60)
+    assert 'parameter tool_axis must be a unit vector' in output
+    assert process.returncode == 1
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # nothing of it is left

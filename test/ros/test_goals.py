@@ -13,12 +13,14 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
+from visualization_msgs.msg import Marker, MarkerArray
 from waiting import wait_for
 
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import pose_matrix, seconds
 from ik_node.ros.goals import GoalsNode
+from ik_node.ros.qos import LATCHED
 from ik_node.ros.share import share_path
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks.curves import TRACKS, Track
@@ -119,6 +121,27 @@ def test_every_track_can_be_chosen_while_it_runs(listen, track):
     assert listener.set(track=track).successful
     first = listener.wait(5)
     assert pose_matrix(first[0].pose)[:3, 2] == pytest.approx([0.0, 0.0, -1.0])
+
+
+def test_the_curve_is_drawn_for_all_who_look(listen):
+    listener = listen(track='circle', centre=[0.3, 0.1, 0.2], size=0.05, frame='stand')
+    drawn = []
+    listener.ears.create_subscription(MarkerArray, 'ik_goals/markers', drawn.append, LATCHED)
+
+    def wait(condition):
+        end = time.monotonic() + TIMEOUT
+        while not (drawn and condition(drawn[-1].markers[0])):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        return drawn[-1].markers[0]
+
+    curve = wait(lambda marker: marker.action == Marker.ADD)
+    assert curve.header.frame_id == 'stand'
+    points = np.array([[p.x, p.y, p.z] for p in curve.points])
+    assert np.linalg.norm(points - (0.3, 0.1, 0.2), axis=1) == pytest.approx(0.05)
+    assert points[0] == pytest.approx(points[-1])
+    assert listener.set(track='none').successful
+    wait(lambda marker: marker.action == Marker.DELETE)
 
 
 def test_none_publishes_nothing(listen):

@@ -230,18 +230,22 @@ def test_markers_show_the_wanted_and_the_present_axis(client, arm):
 
     def at_goal():
         markers = {marker.id: marker for marker in client.markers[-1].markers}
-        if len(markers) < 4:
+        if len(markers) < 6:
             return None
-        tip = markers[2].points[-1]
-        return markers if [tip.x, tip.y, tip.z] == pytest.approx(T[:3, 3], abs=1e-5) else None
+        tool = markers[2].points[0]
+        return markers if [tool.x, tool.y, tool.z] == pytest.approx(T[:3, 3], abs=1e-5) else None
 
-    wanted, ball, present, line = (client.wait(at_goal, 'markers at the goal')[i] for i in range(4))
+    wanted, ball, present, line, text, trail = client.wait(at_goal, 'markers at the goal').values()
     assert wanted.header.frame_id == 'base_link'
     assert (wanted.type, present.type, line.type) == (Marker.ARROW, Marker.ARROW, Marker.LINE_STRIP)
     assert ball.action == Marker.DELETE
     for arrow in (wanted, present):
         tail, tip = (np.array([p.x, p.y, p.z]) for p in arrow.points)
         assert (tip - tail) / np.linalg.norm(tip - tail) == pytest.approx(T[:3, 2], abs=1e-4)
+    assert text.text.startswith('solved\n0.0 mm')
+    assert trail.action == Marker.ADD
+    assert len(trail.points) > 2
+    assert trail.points[-1] == present.points[0]
     late = []
     qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     latecomer = client.node.create_subscription(MarkerArray, 'ik_node/markers', late.append, qos)

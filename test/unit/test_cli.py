@@ -144,7 +144,6 @@ def test_negative_numbers_are_numbers(number: str, capsys: Capture) -> None:
         ((SEED_ARM, 0.3, 0, 0.2, '--seed', 1, 2), 'seed must be 5 finite numbers'),
         ((SEED_ARM, 0.3, 0, 0.2, '--tip-link', 'hand'), 'tip_link "hand" does not exist; links: "base_link"'),
         ((SEED_ARM, 0.3, 0, 0.2, '--base-link', 'world'), 'base_link "world" does not exist'),
-        ((SEED_ARM, 0.3, 0, 0.2, '--tool-axis', '0,0,0'), 'tool_axis'),
         (('nothing.urdf', 0.3, 0, 0.2), 'nothing.urdf: No such file'),
         ((Path(__file__), 0.3, 0, 0.2), f'{__file__}: malformed XML at line 1'),
     ],
@@ -164,7 +163,8 @@ def test_a_wrong_call_is_one_line_and_2(arguments: tuple[object, ...], words: st
         ((SEED_ARM, 0.3, 0), 'required: z'),
         ((SEED_ARM, 0.3, 'a', 0), "argument y: invalid float value: 'a'"),
         ((SEED_ARM, 0.3, 0, 0.2, '--direction', 0, 1), '--direction: expected 3 arguments'),
-        ((SEED_ARM, 0.3, 0, 0.2, '--tool-axis', 'w'), "'w' is neither of x, y"),
+        ((SEED_ARM, 0.3, 0, 0.2, '--tool-axis', 'w'), "-z or three numbers such as 0,0.6,0.8, got 'w'"),
+        ((SEED_ARM, 0.3, 0, 0.2, '--tool-axis', '0,0,0'), 'tool_axis must be a unit vector'),
     ],
 )
 def test_what_argparse_refuses_is_named(arguments: tuple[object, ...], words: str, capsys: Capture) -> None:

@@ -60,7 +60,7 @@ assert len(every) >= 1
     [
         ('ik_node', 'ik_node.control.settings', 'ArmSettings'),
         ('ik_goals', 'ik_node.tracks.settings', 'TrackSettings'),
-        ('ik_viewer', 'ik_node.viewer.node', 'ViewerSettings'),
+        ('ik_viewer', 'ik_node.viewer.settings', 'ViewerSettings'),
     ],
 )
 def test_the_parameter_tables_are_those_of_the_nodes(node: str, module: str, settings: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from node_harness import new_domain
 from PIL import Image
 from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
@@ -37,7 +37,6 @@ FLAGS = (
     '--window-size=900,700',
 )
 PANEL, NOTICE = 340, 160  # pixels that the panel takes on the right, and viser's notices at the top
-DOMAIN = 70 + os.getpid() % 10
 SQUARE = 8  # pixels
 MANY = 100  # squares, of some 3,500: an arm that moves changes more, nothing else does
 TIMEOUT = 240.0  # seconds for things that take one or two on an idle machine; swiftshader draws slowly
@@ -71,10 +70,11 @@ def browser() -> Iterator[Any]:
 def robot(browser: Any) -> Iterator[RobotSide]:
     """ik_node with the seed arm, the viewer, and its page in the browser."""
     urdf_file = f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro'
-    solver = Process('ik_node', DOMAIN, '--ros-args', '-p', urdf_file)
+    domain = new_domain()
+    solver = Process('ik_node', domain, '--ros-args', '-p', urdf_file)
     try:
-        with viewer(DOMAIN) as (process, robot):
-            browser.get(f'http://127.0.0.1:{process.port()}')
+        with viewer(domain) as (process, robot):
+            browser.get(process.url())
             wait(lambda: robot.joints and 'joint5' in browser.page_source, 'the page')
             yield robot
     finally:
@@ -161,16 +161,22 @@ def test_the_arm_is_drawn_and_moves(browser: Any, robot: RobotSide, arm: Arm) ->
     wait(lambda: changed(before, picture(browser)) < MANY / 5, 'the first picture again')
 
 
-def test_dragging_the_gizmo_moves_the_arm(browser: Any, robot: RobotSide, arm: Arm) -> None:
+def drag_gizmo(browser: Any, arm: Arm, T: np.ndarray) -> np.ndarray:
+    """Drag the gizmo at T (4, 4) along the axis that is seen longest; return the way (3,)."""
     extent = draw(SEED_ARM, arm.robot, arm.tip_link).extent
     project = Projection(browser, extent)
-    T = arm.robot.link_pose(arm.tip_link, robot.joints)
     heads = [T[:3, 3] + 0.75 * GIZMO_SCALE * extent * T[:3, axis] for axis in range(3)]
     axis = int(np.argmax([np.linalg.norm(project(head) - project(T[:3, 3])) for head in heads]))
     way = -0.15 * extent * T[:3, axis]
     drag(browser, project(heads[axis]), project(heads[axis] + way))
+    return way
+
+
+def test_dragging_the_gizmo_moves_the_arm(browser: Any, robot: RobotSide, arm: Arm) -> None:
+    T = arm.robot.link_pose(arm.tip_link, robot.joints)
+    way = drag_gizmo(browser, arm, T)
     wait(lambda: robot.goals, 'a goal')
-    wait(lambda: np.linalg.norm(robot.goal()[:3, 3] - T[:3, 3] - way) < 0.02 * extent, 'the whole way')
+    wait(lambda: np.linalg.norm(robot.goal()[:3, 3] - T[:3, 3] - way) < 0.02 * arm.reach, 'the whole way')
     goal = robot.goal()
     assert np.allclose(goal[:3, :3], T[:3, :3], atol=1e-6)
 
@@ -194,3 +200,21 @@ def test_a_slider_moves_the_arm(browser: Any, robot: RobotSide, arm: Arm) -> Non
     wanted = before + np.radians(0.5)  # five steps
     wait(lambda: abs(robot.joints['joint3'] - wanted) < np.radians(0.06), 'joint3 at the value of its slider')
     assert abs(robot.joints['joint1'] - Q['joint1']) < 1e-3
+
+
+def test_the_page_works_through_the_url_with_its_token(browser: Any) -> None:
+    with viewer(new_domain(), 'host:=0.0.0.0') as (process, robot):
+        browser.get(f'http://127.0.0.1:{process.port()}/')
+        assert 'the token is missing or wrong' in browser.page_source
+        browser.get(process.url())
+        robot.describe(SEED_ARM)
+        wait(lambda: 'joint5' in browser.page_source, 'the page')
+        browser.refresh()  # by then the page has changed its URL
+        robot.move(**Q)
+        wait(lambda: 'joint5' in browser.page_source, 'the page again')
+        settled(browser)
+        arm = Arm.from_urdf(SEED_ARM)
+        T = arm.robot.link_pose(arm.tip_link, Q)
+        way = drag_gizmo(browser, arm, T)
+        wait(lambda: robot.goals, 'a goal')
+        wait(lambda: np.linalg.norm(robot.goal()[:3, 3] - T[:3, 3] - way) < 0.02 * arm.reach, 'the whole way')

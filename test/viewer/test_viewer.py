@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
-import socket
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import trimesh
 import viser
-from conftest import shared_names, shared_path
+from node_harness import new_domain
 from page import Page
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
-from ik_node.model.urdf import read_urdf
 from ik_node.tracks.curves import TRACKS
 from ik_node.viewer.panel import LABELS
 from ik_node.viewer.server import start_server, stop_server
 from ik_node.viewer.trail import Trail
-from ik_node.viewer.visuals import Drawing, draw, find_mesh
+from ik_node.viewer.visuals import draw
 
-DOMAIN = 60 + os.getpid() % 10
+DOMAIN = new_domain()
 Q = dict(zip(SEED_JOINTS, (0.3, -0.4, 0.9, -0.5, 0.7), strict=True))
 
 TURNER = """<robot name="turner"><link name="floor"/><link name="a/b"/><link name="c d"/>
@@ -246,9 +240,22 @@ def test_status_is_said_in_words(robot: RobotSide, page: Page) -> None:
     page.wait(lambda: 'Unreachable' in page.text(), 'the status')
     for words in ('12.3 mm', '12.0°', 'Out of reach by &lt;0.3&gt; m; the arm goes', '5 effective DoF'):
         assert words in page.text()
+    robot.report('arrived: fine', status='solved', state='arrived')
+    page.wait(lambda: 'Solved</span>' in page.text() and 'Arrived</span>' in page.text(), 'both in words')
+    robot.report('waiting for measured joints: elbow, wrist', state='waiting')
+    page.wait(lambda: 'Waiting</span>' in page.text(), 'the state without a goal')
+    assert 'Waiting for measured joints: elbow, wrist' in page.text()
+    robot.diagnose('fast kernels ready after 34 s')
+    page.wait(lambda: 'Fast kernels ready after 34 s' in page.text(), 'what the node says of itself')
+    assert 'elbow, wrist' in page.text()
+    robot.diagnose('waiting for measured joints: elbow, wrist')
+    page.wait(lambda: 'Fast kernels' not in page.text(), 'the newest alone')
+    assert page.text().count('elbow, wrist') == 1
+    robot.diagnose('of another robot', name='/left/ik_node')
     robot.report('goal_pose refused: no', status='refused', position_error=math.nan, direction_error=math.nan)
     page.wait(lambda: 'Refused' in page.text(), 'the refusal')
     assert 'error' not in page.text()
+    assert 'another' not in page.text()
 
 
 @pytest.mark.usefixtures('seed')
@@ -336,155 +343,3 @@ def test_a_status_from_before_the_arm_is_shown_with_it(robot: RobotSide, page: P
     robot.move(**Q)
     page.wait(lambda: page.nodes['/base/goal']['visible'], 'the gizmo')
     assert 'Too far' in page.text()
-
-
-@pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_without_a_traceback(how: signal.Signals) -> None:
-    process = Process('ik_viewer', DOMAIN + 10, '--ros-args', '-p', 'port:=0')
-    page = Page(process.port())
-    page.wait(lambda: 'robot_description' in page.text(), 'the page')
-    assert process.end(how) == 0
-    assert 'Traceback' not in process.said
-    page.close()
-
-
-@pytest.mark.parametrize(
-    ('parameter', 'words'),
-    [
-        ('port:={taken}', 'already in use'),
-        ('host:=no.such.host.invalid', 'no.such.host.invalid'),
-        ('port:=70000', 'port'),
-        ('tool_axis:=[0.0,0.0,2.0]', 'tool_axis'),
-    ],
-)
-def test_it_says_why_it_cannot_start(parameter: str, words: str) -> None:
-    with socket.create_server(('127.0.0.1', 0)) as taken:
-        given = parameter.format(taken=taken.getsockname()[1])
-        process = Process('ik_viewer', DOMAIN + 10, '--ros-args', '-p', given)
-        assert process.wait() == 1
-    assert words in process.said
-    assert 'Traceback' not in process.said
-
-
-# Shapes
-
-
-def kinds(drawing: Drawing, link: str) -> list[str]:
-    return [shape.kind for shape in drawing.shapes if shape.link == link]
-
-
-def visual(geometry: str, material: str = '', origin: str = '') -> str:
-    return f'<visual>{origin}<geometry>{geometry}</geometry>{material}</visual>'
-
-
-def two_links(first: str, second: str = '') -> str:
-    return (
-        f'<robot name="two"><material name="sky"><color rgba="0 0.5 1 1"/></material>'
-        f'<link name="a">{first}</link><link name="b">{second}</link>'
-        '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><origin xyz="0 0 0.5"/>'
-        '<axis xyz="0 1 0"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint></robot>'
-    )
-
-
-def drawn(text: str, mesh_path: str = '') -> Drawing:
-    return draw(text, read_urdf(text), 'b', mesh_path)
-
-
-@pytest.mark.parametrize('name', shared_names('arms'))
-def test_every_real_arm_is_visible(name: str, arms_index: dict[str, Any]) -> None:
-    text = shared_path('arms', name).read_text()
-    robot = read_urdf(text)
-    tip = arms_index[Path(name).stem]['tips'][0]['tip_link']
-    drawing = draw(text, robot, tip)
-    poses = {link: robot.link_pose(link, {}) for link in robot.links}
-    places = np.array([(poses[shape.link] @ shape.pose)[:3, 3] for shape in drawing.shapes])
-    assert len(places) >= 5
-    assert np.ptp(places, axis=0).max() > 0.2 * drawing.extent
-
-
-def test_primitives_keep_size_place_and_colour() -> None:
-    origin = '<origin xyz="1 2 3" rpy="0 0 1.5707963267948966"/>'
-    text = two_links(
-        visual('<box size="0.1 0.2 0.3"/>', '<material name="sky"/>', origin)
-        + visual(
-            '<cylinder radius="0.1" length="0.4"/>', '<material name="x"><color rgba="1 0 0 1"/></material>'
-        ),
-        visual('<sphere radius="0.2"/>'),
-    )
-    box, cylinder, sphere = drawn(text).shapes
-    assert (box.kind, box.size, box.colour, box.link) == ('box', (0.1, 0.2, 0.3), (0, 128, 255), 'a')
-    assert np.allclose(box.pose @ (1.0, 0.0, 0.0, 1.0), (1.0, 3.0, 3.0, 1.0))
-    assert (cylinder.kind, cylinder.size, cylinder.colour) == ('cylinder', (0.1, 0.4), (255, 0, 0))
-    assert (sphere.kind, sphere.size, sphere.link) == ('sphere', (0.2,), 'b')
-
-
-def test_meshes_are_found_scaled_and_coloured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    share = tmp_path / 'prefix' / 'share' / 'some_arm'
-    (share / 'meshes').mkdir(parents=True)
-    trimesh.creation.box((1.0, 2.0, 3.0)).export(share / 'meshes' / 'body.stl')
-    index = tmp_path / 'prefix' / 'share' / 'ament_index' / 'resource_index' / 'packages'
-    index.mkdir(parents=True)
-    (index / 'some_arm').touch()
-    mesh = '<mesh filename="package://some_arm/meshes/body.stl" scale="0.1 0.1 0.01"/>'
-    text = two_links(visual(mesh, '<material name="sky"/>'))
-    missing = drawn(text)
-    assert 'some_arm' in missing.warnings[0]
-    assert kinds(missing, 'a') == ['cylinder', 'cylinder'], 'a stick and the mark of the joint'
-    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path / 'prefix'))
-    (shape,) = drawn(text).shapes
-    assert shape.mesh is not None
-    assert np.allclose(shape.mesh.extents, (0.1, 0.2, 0.03))
-    assert shape.colour == (0, 128, 255)
-    assert not shape.has_own_colours
-    monkeypatch.delenv('AMENT_PREFIX_PATH')
-    assert find_mesh('package://some_arm/meshes/body.stl', str(share)).samefile(share / 'meshes/body.stl')
-    assert find_mesh('package://some_arm/meshes/body.stl', str(share.parent)).is_file()
-    assert find_mesh(f'file://{share}/meshes/body.stl').is_file()
-    assert find_mesh('meshes/body.stl', str(share)).is_file()
-    spaced = tmp_path / 'a part.stl'
-    spaced.touch()
-    assert find_mesh(spaced.as_uri()) == spaced
-    assert find_mesh(str(spaced)) == spaced
-    (share / 'urdf').mkdir()
-    assert find_mesh('package://some_arm/meshes/body.stl', str(share / 'urdf')).is_file()
-    with pytest.raises(FileNotFoundError, match='http'):
-        find_mesh('http://localhost/body.stl', str(share))
-
-
-def test_missing_meshes_are_told_in_one_line() -> None:
-    parts = [visual(f'<mesh filename="package://some_arm/{name}.stl"/>') for name in ('body', 'hand', 'jaw')]
-    (said,) = drawn(two_links(''.join(parts))).warnings
-    assert said.startswith('meshes not found: 3, the first is "package://some_arm/body.stl"')
-
-
-def test_a_mesh_with_its_own_colours_keeps_them(tmp_path: Path) -> None:
-    box = trimesh.creation.box()
-    box.visual.face_colors = [10, 20, 30, 255]
-    box.export(tmp_path / 'box.ply')
-    mesh = f'<mesh filename="file://{tmp_path}/box.ply"/>'
-    (own,) = drawn(two_links(visual(mesh))).shapes
-    assert own.has_own_colours
-    (painted,) = drawn(two_links(visual(mesh, '<material name="sky"/>'))).shapes
-    assert (painted.has_own_colours, painted.colour) == (False, (0, 128, 255))
-
-
-def test_a_mesh_in_centimetres_is_shown_in_metres(tmp_path: Path) -> None:
-    text = trimesh.exchange.dae.export_collada(trimesh.creation.box((10.0, 20.0, 30.0))).decode()
-    (tmp_path / 'box.dae').write_text(text.replace('</asset>', '<unit meter="0.01" name="cm"/></asset>'))
-    (shape,) = drawn(two_links(visual(f'<mesh filename="file://{tmp_path}/box.dae"/>'))).shapes
-    assert shape.mesh is not None
-    assert np.allclose(shape.mesh.extents, (0.1, 0.2, 0.3))
-
-
-def test_a_broken_mesh_costs_only_itself(tmp_path: Path) -> None:
-    (tmp_path / 'broken.stl').write_bytes(b'solid nonsense\x00\xff')
-    (tmp_path / 'broken.dae').write_text('<COLLADA><')
-    text = two_links(
-        visual(f'<mesh filename="{tmp_path}/broken.stl"/>')
-        + visual(f'<mesh filename="{tmp_path}/broken.dae"/>'),
-        visual('<sphere radius="0.2"/>'),
-    )
-    drawing = drawn(text)
-    assert len(drawing.warnings) >= 1
-    assert set(kinds(drawing, 'a')) == {'cylinder'}
-    assert kinds(drawing, 'b') == ['sphere']

@@ -1,0 +1,64 @@
+"""The viewer as a process: how it starts and ends, and what it does without a clock."""
+
+from __future__ import annotations
+
+import signal
+import socket
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import PoseStamped
+from node_harness import new_domain
+from page import Page
+from viewer_harness import SEED_ARM, Process, viewer
+
+
+@pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_without_a_traceback(how: signal.Signals) -> None:
+    process = Process('ik_viewer', new_domain(), '--ros-args', '-p', 'port:=0')
+    page = Page(process.port())
+    page.wait(lambda: 'robot_description' in page.text(), 'the page')
+    assert process.end(how) == 0
+    assert 'Traceback' not in process.said
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ('parameter', 'words'),
+    [
+        ('port:={taken}', 'already in use'),
+        ('host:=no.such.host.invalid', 'no.such.host.invalid'),
+        ('port:=70000', 'port'),
+        ('tool_axis:=[0.0,0.0,2.0]', 'tool_axis'),
+    ],
+)
+def test_it_says_why_it_cannot_start(parameter: str, words: str) -> None:
+    with socket.create_server(('127.0.0.1', 0)) as taken:
+        given = parameter.format(taken=taken.getsockname()[1])
+        process = Process('ik_viewer', new_domain(), '--ros-args', '-p', given)
+        assert process.wait() == 1
+    assert words in process.said
+    assert 'Traceback' not in process.said
+
+
+def test_goals_of_others_count_without_a_clock() -> None:
+    mine, other = np.eye(4), np.eye(4)
+    mine[:3, 3], other[:3, 3] = (0.3, 0.0, 0.4), (-0.3, 0.1, 0.4)
+    with viewer(new_domain(), 'use_sim_time:=true') as (process, robot):
+        page = Page(process.port())
+        heard: list[PoseStamped] = []
+        robot.node.create_subscription(PoseStamped, 'goal_pose', heard.append, 10)
+        robot.describe(SEED_ARM)
+        page.wait(lambda: len(page.labels()) == 5, 'the seed arm')
+        robot.move(joint1=0.1)
+        page.wait(lambda: page.nodes['/base/goal']['visible'], 'the gizmo')
+        page.drag(mine)
+        robot.wait(lambda: heard, 'the goal')
+        assert not heard[0].header.stamp.sec + heard[0].header.stamp.nanosec
+
+        def shown() -> bool:
+            robot.want(other)
+            return np.allclose(page.nodes['/base/goal'].get('position'), other[:3, 3])
+
+        page.wait(shown, 'the goal of another')
+        page.close()
