@@ -1,0 +1,74 @@
+"""A new output is one file and one row: the proof, on a copy of the package."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from domains import new_domain
+from small_arm import arm_urdf
+
+ROOT = Path(__file__).resolve().parents[2]
+TOY = '''"""toy: writes every sample into a file."""
+
+from typing import Any
+
+from ik_node.control.outputs import Plan, Sample
+from ik_node.ros.node_time import NodeTime
+
+
+class Toy:
+    """Writes the names and positions of each sample."""
+
+    def __init__(self, node: Any, time: NodeTime) -> None:
+        self._file = open('toy.txt', 'w')
+
+    def planned(self, plan: Plan) -> None:
+        """Ignore plans."""
+
+    def sampled(self, sample: Sample) -> None:
+        """Write a sample."""
+        print(*sample.names, *sample.positions.tolist(), file=self._file, flush=True)
+'''
+ROW = "OUTPUTS = {'joint_states': ('joint_states', 'JointStates')"
+PROGRAM = """
+import sys, time
+import rclpy
+from rclpy.parameter import Parameter
+from ik_node.ros.node import IkNode
+
+rclpy.init(domain_id=int(sys.argv[1]))
+given = {'robot_description': sys.stdin.read(), 'tip_link': 'tool0', 'output': 'toy'}
+node = IkNode(parameter_overrides=[Parameter(name, value=value) for name, value in given.items()])
+end = time.monotonic() + 60
+while time.monotonic() < end and open('toy.txt').read().count('\\n') < 3:
+    time.sleep(0.05)
+print('joint_states', node.count_publishers('joint_states'))
+node.close()
+"""
+
+
+def test_a_new_output_is_one_file_and_one_row(tmp_path: Path) -> None:
+    package = tmp_path / 'ik_node'
+    shutil.copytree(ROOT / 'ik_node', package, ignore=shutil.ignore_patterns('__pycache__'))
+    (package / 'ros' / 'outputs' / 'toy.py').write_text(TOY)
+    registry = package / 'ros' / 'outputs' / '__init__.py'
+    text = registry.read_text()
+    assert ROW in text
+    registry.write_text(text.replace(ROW, f"{ROW}, 'toy': ('toy', 'Toy')"))
+    result = subprocess.run(
+        [sys.executable, '-c', PROGRAM, str(new_domain())],
+        input=arm_urdf(),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == 'joint_states 0\n'
+    line = (tmp_path / 'toy.txt').read_text().splitlines()[0].split()
+    assert line[:2] == ['yaw', 'shoulder']
+    assert len(line) == 14
