@@ -25,7 +25,7 @@ demo: venv  ## Start an arm, the browser viewer and a goal that travels along a 
 
 test: check  ## Run every check and every test, on all cores
 	@$(KERNELS)
-	@$(RUN) -m pytest -n logical --dist loadgroup
+	@$(RUN) -m pytest -n logical
 
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check

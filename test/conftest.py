@@ -15,19 +15,27 @@ settings.load_profile('ik_node')
 
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # of this process and of those that it starts
 
-MARKS = {'ros': ('ros',), 'viewer': ('ros',)}  # by folder below test/
+NODES = ('test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
 
 SHARED = Path(os.environ.get('IK_NODE_SHARED') or Path(__file__).resolve().parents[2] / 'shared')
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their folder; those that start nodes run one at a time, on one worker of pytest-xdist."""
-    here = Path(__file__).parent
-    for item in items:
-        for name in MARKS.get(item.path.relative_to(here).parts[0], ()):
-            item.add_marker(name)
-        if item.get_closest_marker('ros'):
-            item.add_marker(pytest.mark.xdist_group('ros'))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests that start nodes."""
+    if item.nodeid.startswith(NODES):
+        item.add_marker('ros')
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Have one worker run all tests that start nodes, so that no two of them share the processors."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class NodesTogether(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return 'nodes' if nodeid.startswith(NODES) else nodeid
+
+    return NodesTogether(config, log)
 
 
 def shared_path(*parts: str) -> Path:
