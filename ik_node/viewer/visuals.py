@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import trimesh
-import yourdfpy
 from numpy.typing import NDArray
 
 from ik_node.model.meshes import MeshError, find_mesh
@@ -62,6 +61,8 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
     mesh_path: as for find_mesh. Links whose meshes are
     all missing, and every link of a robot that has no shape at all, get sticks from joint to joint.
     """
+    import yourdfpy  # takes a second or two: the page is there meanwhile
+
     shapes: list[Shape] = []
     bare: list[str] = []
     warnings: list[str] = []
