@@ -27,12 +27,13 @@ def _njit(function: Callable[..., Any]) -> Any:
     import numba  # the plain kernels do without
 
     from ik_node.kernels import cache
+    from ik_node.kernels.parts import PartCompiler
     from ik_node.kernels.signatures import KERNELS
 
     njit: Any = numba.njit
     options = {'error_model': 'numpy', 'nogil': True, 'no_cfunc_wrapper': True}
     if function.__name__ not in KERNELS:
-        kernel = njit(no_cpython_wrapper=True, **options)(function)
+        kernel = njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(function)
         typed = kernel.get_call_template
         # For a literal 0 numba would compile everything once more than for an int.
         kernel.get_call_template = lambda types, named: typed(tuple(map(numba.types.unliteral, types)), named)

@@ -46,9 +46,9 @@ ON_DEMAND = {
 }
 KERNELS = SERVING | ON_DEMAND
 
-# What an argument of this name is. f: float64, r: float64 and read-only (a writable array will do), a: float64,
-# any layout (all others are C-contiguous), i: int64, u: uint64, b: bool; then the number of dimensions, 0
-# for a scalar.
+# What an argument of this name is. f: float64, r: float64 and read-only (a writable array will do),
+# a: float64 in any layout (all others are C-contiguous), i: int64, u: uint64, b: bool; then the number of
+# dimensions, 0 for a scalar.
 ARGUMENTS = {
     'f0': 'bound cosine least temperature tolerance weight',
     'f1': 'a arrived b before distances goal ladder narrow near options q seed start values weights wide',
