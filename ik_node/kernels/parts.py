@@ -23,7 +23,7 @@ class PartLibrary(JITCodeLibrary):
         self._finalize_dynamic_globals()
         self._finalized = True
 
-    def get_pointer_to_function(self, name: str) -> int:
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002 - none has one
         return 0
 
     @property
@@ -31,15 +31,11 @@ class PartLibrary(JITCodeLibrary):
         return self
 
     def set_env(self, name: str, env: Any) -> None:
-        """Leave out what numba would put into the machine code."""
+        """Leave out what numba would write into the machine code."""
 
 
 class PartCompiler(Compiler):
     """numba's compiler, with a PartLibrary for the code."""
 
-    def __init__(
-        self, typing: Any, target: Any, library: Any, types: Any, result: Any, flags: Any, locals: Any
-    ) -> None:  # fmt: skip
-        if library is None:
-            library = PartLibrary(target.codegen(), 'part')
-        super().__init__(typing, target, library, types, result, flags, locals)
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        super().__init__(typing, target, library or PartLibrary(target.codegen(), 'part'), *rest)

@@ -1,4 +1,4 @@
-"""The kernels serve plain until they are compiled: without a warning, and with the same answers, bit for bit."""
+"""The kernels serve plain until they are compiled: no warnings, and the same answers, bit for bit."""
 
 from __future__ import annotations
 
