@@ -25,6 +25,10 @@ class MissingError(IkError):
     """A package that is not installed: names the command that installs it."""
 
 
+class KernelError(IkError):
+    """Compiled kernels were waited for and cannot be had."""
+
+
 class UrdfError(IkError):
     """A robot description that cannot be read as an arm: names element, attribute and line."""
 

@@ -1,38 +1,39 @@
-"""Compiled functions and nothing else; layout.py describes the arrays that they share.
+"""The mathematics: plain functions of arrays; layout.py describes the arrays that they share.
 
-The names below are those that callers use: kernels.forward is chain.forward, loaded when it is asked for.
+Call them through this package, as kernels.forward(...): they are plain Python at first, and are replaced by
+their compiled versions, which give the same results, as soon as those are there (see loading.py).
 """
 
 from importlib import import_module
 from typing import Any
 
-_NAMES = {
-    'all_solutions': 'explore',
-    'chain': 'angle_between clip forward goal_errors jacobian squared_errors',
-    'closed_form.candidates': 'MOST_CANDIDATES PARALLEL WRIST formula_solutions nearest_solution',
-    'closest.general': 'best_row keep_unused_joints multistart wrap_rows_into_limits',
+import numpy as np
+
+from ik_node.kernels.signatures import KERNELS
+
+# constants, and what only kernels and tests use: never compiled for Python
+_OTHERS = {
+    'chain': 'angle_between clip squared_errors',
+    'closed_form.candidates': 'MOST_CANDIDATES PARALLEL WRIST',
     'closest.newton': 'curved_equations',
-    'closest.parallel': 'closest_parallel',
-    'closest.position': 'closest_out_of_reach least_possible nearest_places',
-    'distance': 'DISTINCT largest_move',
-    'known_poses': 'tabulate_poses',
+    'distance': 'DISTINCT',
+    'loading': 'KernelState Stage prepare state',
     'methods.select': 'CCD DLS LM TRANSPOSE descend',
     'methods.stall': 'PATIENCE',
-    'path': 'best_branch formula_path',
     'quartic': 'quartic_roots',
     'random': 'next_random perturb',
-    'reachability': 'ATTEMPTS out_of_reach reached_directions',
-    'restarts': 'INFORMED anneal approach next_start solve_many',
-    'roll': 'serve_lateral',
+    'reachability': 'ATTEMPTS',
+    'restarts': 'INFORMED next_start',
     'rotation': 'FAR_TURNED ROOT_SLACK align_about_axis best_turn clamp_turn rotate_quaternion',
-    'tracking': 'BEND LARGE_MOVE advance advance_path follow is_smooth',
+    'tracking': 'BEND LARGE_MOVE',
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+_MODULES = {name: module for module, names in _OTHERS.items() for name in names.split()} | KERNELS
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     value = getattr(import_module(f'{__name__}.{_MODULES[name]}'), name)
-    globals()[name] = value
-    return value
+    if name in KERNELS:  # compiled code does not warn of infinite and undefined values either
+        value = np.errstate(all='ignore')(value)
+    return globals().setdefault(name, value)

@@ -1,50 +1,49 @@
-"""compiled: numba's njit with a cache that also notices a change in the kernel modules that a module imports.
+"""compiled: the decorator of every kernel.
 
-numba keys its cache by the text of one file and misses a change of a callee in another. Here the folder
-of the cache is keyed by the contents of a module and of every kernel module that it imports.
+The modules of this folder are loaded twice. As ik_node.kernels they are plain Python and the decorator does
+nothing; as ik_node.kernels.native, see loading.py, it is numba's njit with a cache.
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
-from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numba
-from numba import njit
-
-KERNELS = Path(__file__).parent
-
-config: Any = numba.config
+PLAIN = __package__ == 'ik_node.kernels'
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a kernel: cached, without Python's error model, releasing the GIL."""
+    """Compile a kernel, or leave it as it is where the plain modules are loaded.
+
+    Compiled without Python's error model (a division by zero is infinite) and to run without the GIL.
+    Kernels that only kernels call need neither a way in from Python nor a cache: the code of those that
+    call them contains theirs.
+    """
+    return function if PLAIN else _njit(function)
+
+
+def _njit(function: Callable[..., Any]) -> Any:
+    import numba  # the plain kernels do without
+
+    from ik_node.kernels import cache
+    from ik_node.kernels.parts import PartCompiler
+    from ik_node.kernels.signatures import KERNELS
+
+    njit: Any = numba.njit
+    options = {'error_model': 'numpy', 'nogil': True, 'no_cfunc_wrapper': True}
+    if function.__name__ not in KERNELS:
+        kernel = njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(function)
+        typed = kernel.get_call_template
+        # For a literal 0 numba would compile everything once more than for an int.
+        kernel.get_call_template = lambda types, named: typed(tuple(map(numba.types.unliteral, types)), named)
+        return kernel
+    # numba keys its cache by the text of one file and misses a change of a callee in another: the folder
+    # does not. numba picks the folder when it decorates, so it need not be set for longer.
+    config: Any = numba.config
     before = config.CACHE_DIR
-    root = Path(before) if before else KERNELS / '__pycache__'
-    # numba picks the folder when it decorates, so it need not be set for longer.
-    config.CACHE_DIR = str(root / digest(Path(function.__code__.co_filename)))
+    config.CACHE_DIR = str(cache.folder(Path(function.__code__.co_filename)))
     try:
-        return njit(cache=True, error_model='numpy', nogil=True)(function)
+        return njit(cache=True, **options)(function)
     finally:
         config.CACHE_DIR = before
-
-
-@cache
-def digest(path: Path) -> str:
-    """Return a hash of a kernel module and of all kernel modules that it imports, however indirectly."""
-    source = path.read_bytes()
-    used = sorted(
-        {_imported(path, node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
-    )
-    parts = [source, *(digest(module).encode() for module in used if module.exists())]
-    return sha256(b'\0'.join(parts)).hexdigest()[:16]
-
-
-def _imported(path: Path, node: ast.ImportFrom) -> Path:
-    """Return the file that a relative import in the module at path names; others name none that exists."""
-    folder = path.parents[node.level - 1] if node.level else KERNELS / 'external'
-    return folder.joinpath(*(node.module or '').split('.')).with_suffix('.py')

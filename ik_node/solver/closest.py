@@ -205,7 +205,7 @@ class BestEffort:
             return goal.packed
         packed = goal.packed.copy()
         packed[:3] = base + self._far * (goal.position / distance - base / distance)
-        return frozen(packed)
+        return packed
 
 
 class OwnBestEffort(BestEffort):

@@ -112,8 +112,8 @@ class Goal:
 
     position: (3,) [m], direction: (3,) unit or None (position only), lateral: (3,) unit or None,
     all in the base link's frame. lateral says where the tool's lateral axis should point; it is
-    served only by freedom that position and direction leave. packed: (9,), the three in a row for
-    the kernels, NaN where absent. All are read-only.
+    served only by freedom that position and direction leave. All are read-only. packed: (9,), the three in
+    a row, NaN where absent, for the kernels alone (they are compiled for a writable one; do not write to it).
     Raises InputError before any work: wrong shape, NaN, inf, a position beyond LARGEST, zero or non-unit
     direction.
     """
@@ -130,30 +130,28 @@ class Goal:
             + (ABSENT if direction is None else unit_floats('direction', direction))
             + (ABSENT if lateral is None else unit_floats('lateral', lateral))
         )
-        self.packed.flags.writeable = False
 
     @classmethod
     def unpacked(cls, packed: Vector) -> Goal:
         """Return the goal of one row (9,) of pack_goals, bit for bit."""
         goal = cls.__new__(cls)
         goal.packed = packed.copy()
-        goal.packed.flags.writeable = False
         return goal
 
     @property
     def position(self) -> Vector:
         """Where the tool point should be, (3,) [m]."""
-        return self.packed[:3]
+        return read_only(self.packed[:3])
 
     @property
     def direction(self) -> Vector | None:
         """Where the tool axis should point, (3,) unit, or None."""
-        return None if math.isnan(self.packed[3]) else self.packed[3:6]
+        return None if math.isnan(self.packed[3]) else read_only(self.packed[3:6])
 
     @property
     def lateral(self) -> Vector | None:
         """Where the tool's lateral axis should point, (3,) unit, or None."""
-        return None if math.isnan(self.packed[6]) else self.packed[6:]
+        return None if math.isnan(self.packed[6]) else read_only(self.packed[6:])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Goal.unpacked, (self.packed,)  # numpy forgets that an array is read-only
@@ -171,6 +169,11 @@ def _place(value: Any) -> tuple[float, float, float]:
     if not max(x, y, z, -x, -y, -z) <= LARGEST:
         raise InputError(f'position must be within {LARGEST:g} m of the base link, got {[x, y, z]}')
     return x, y, z
+
+
+def read_only(view: Vector) -> Vector:
+    view.flags.writeable = False
+    return view
 
 
 def no_goal(given: Any) -> InputError:

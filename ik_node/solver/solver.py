@@ -37,6 +37,7 @@ from ik_node.solver.scipy_method import LeastSquares
 from ik_node.solver.spare_roll import spare_roll
 
 METHODS = (*DESCENTS, 'scipy')
+COMPILE = ('background', 'wait')
 AT_LIMIT = 1e-4  # rad or m: a branch that ends no farther from a limit ends there
 BATCH_PART = 1024  # goals that one thread takes at a time
 LIMIT_DOUBT = 1e-3  # rad: a solution beyond its limits by less casts doubt on the formula
@@ -61,8 +62,9 @@ class IkSolver:
         time_budget: float = math.inf,
         random_seed: int = 0,
         compromise: float | None = None,
+        compile: str = 'background',  # noqa: A002 - what it is
     ) -> None:
-        """Compile or load the kernels for this arm.
+        """Prepare to solve for this arm.
 
         method: one of METHODS, the descent under the random restarts. The default, lm, comes after the
         closed form where the arm has one; the others stand alone, to be compared. Tolerances in m
@@ -72,17 +74,24 @@ class IkSolver:
         random restarts after the descent from the seed. time_budget: seconds after which the search
         gives up; the only option that makes answers depend on the machine. compromise [m/rad]: answer
         goals that cannot be met with the least position_error^2 + (compromise * direction_error)^2;
-        None: position first, then direction. Raises InputError for values out of range.
+        None: position first, then direction. compile: 'background': where no compiled kernels are in the
+        cache, another process compiles them and the same kernels serve uncompiled meanwhile: the same
+        answers, ten to a hundred times slower; 'wait': return only when the compiled ones serve. Raises
+        InputError for values out of range, KernelError where compiled kernels are waited for and cannot be
+        had.
         """
         self._options = {name: value for name, value in locals().items() if name not in ('self', 'arm')}
         if not isinstance(arm, Arm):
             raise InputError(f'arm must be an Arm, got {arm!r}')
+        if compile not in COMPILE:
+            raise InputError(f'compile must be one of {", ".join(COMPILE)}, got {compile!r}')
         if method not in METHODS:
             raise InputError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
         if compromise is not None:
             compromise = positive('compromise', compromise)
             if method != 'lm':
                 raise InputError(f'only method lm knows a compromise, got {method!r} with {compromise!r}')
+        kernels.prepare(wait=compile == 'wait')
         self.arm = arm
         self.method = method
         self.closed_form = recognise(arm) if method == 'lm' else None
@@ -110,21 +119,10 @@ class IkSolver:
         self._roll = spare_roll(arm)
         self._redundant = arm.n > arm.effective_dof
         self._path_work = (3 * arm.n + 8, max(arm.n, 9))  # scratch of kernels.advance
-        self._warm_up()
 
     def __reduce__(self) -> tuple[partial[IkSolver], tuple[Arm]]:
         """Copy and unpickle by the arguments of the constructor."""
         return partial(IkSolver, **self._options), (self.arm,)
-
-    def _warm_up(self) -> None:
-        """Run every kernel once with this arm's arrays, so that the first goal waits for no compiler."""
-        q = self.arm.middle.copy()
-        goal = Goal(*self.arm.fk(q), lateral=self.arm.frames(q)[-1])
-        self.solve(goal)
-        self._search.search(goal, q.copy(), 0.0)
-        for beyond in (False, True):
-            effort = self._best_effort.find(goal, q, q, beyond=beyond)
-        self._refusal.reason(goal, q, effort, self._refusal.near_miss(goal, q))
 
     def _start(self, seed: ArrayLike | None) -> Vector:
         """Return the seed (n,) as a new array; outside the limits is allowed, descents clip it."""
@@ -290,7 +288,7 @@ class IkSolver:
         """
         arm = self.arm
         goals = pack_goals(positions, directions)
-        starts = arm.middle[None] if seeds is None else self._starts(seeds, len(goals))
+        starts = arm.middle[None].copy() if seeds is None else self._starts(seeds, len(goals))
         workers = (os.cpu_count() or 1) if workers is None else whole('workers', workers, 1)
         q, errors = np.empty((len(goals), arm.n)), np.empty((len(goals), 2))
         solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
@@ -374,7 +372,6 @@ class IkSolver:
         limits = np.where(
             [q - arm.lower < AT_LIMIT, arm.upper - q < AT_LIMIT], [[-math.inf], [math.inf]], arm.limits
         )
-        limits.flags.writeable = False  # as those that the kernel is compiled for
         arrived, work = q.copy(), np.empty(self._path_work)
         if not kernels.follow(arm.joints, arm.tool, limits, goal.packed, self._search.options, arrived, work)[
             0

@@ -77,7 +77,7 @@ def test_a_goal_is_a_copy_and_cannot_be_changed():
     goal = Goal(position, (0, 0, 1))
     position[:] = 0
     assert goal.position.tolist() == [1, 2, 3]
-    for array in (goal.position, goal.direction, goal.packed):
+    for array in (goal.position, goal.direction):
         with pytest.raises(ValueError, match='read-only'):
             array[0] = 5.0
     with pytest.raises(AttributeError):

@@ -1,0 +1,227 @@
+"""From plain Python kernels to compiled ones, while everything goes on.
+
+Where the cache has the compiled kernels they are loaded at once. Elsewhere one process of low priority fills
+the cache, one for each machine and version, and a thread here takes over every kernel as it comes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import enum
+import fcntl
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ik_node.errors import KernelError
+from ik_node.kernels import cache
+from ik_node.kernels.signatures import KERNELS, SERVING, kinds
+
+NATIVE = 'ik_node.kernels.native'  # the name under which the sources are loaded once more, to be compiled
+INTERVAL = 0.1  # s, between two looks for what has been compiled
+LAST_WORDS = 2.0  # s, that the end of the program waits for the thread
+
+
+class Stage(enum.Enum):
+    """Which kernels serve."""
+
+    PLAIN = 'plain'  # nothing else has been asked for
+    COMPILING = 'compiling'  # plain Python serves until each kernel is compiled
+    READY = 'ready'  # all that was asked for is compiled
+    FAILED = 'failed'  # plain Python goes on serving
+
+
+@dataclass(frozen=True)
+class KernelState:
+    """Which kernels serve, since when and why.
+
+    seconds: from the first request for compiled kernels until they served, or until now. compiled: whether
+    they had to be compiled, rather than loaded. reason: what failed.
+    """
+
+    stage: Stage
+    seconds: float = 0.0
+    compiled: bool = False
+    reason: str = ''
+
+    def __str__(self) -> str:
+        if self.stage is Stage.READY:
+            return f'fast kernels {"ready" if self.compiled else "loaded"} after {self.seconds:.1f} s'
+        if self.stage is Stage.COMPILING:
+            return f'compiling fast kernels for {self.seconds:.0f} s; slower ones serve meanwhile'
+        if self.stage is Stage.FAILED:
+            return f'no fast kernels, slower ones serve: {self.reason}'
+        return 'plain kernels'
+
+
+class _Loader:
+    """What has been asked for, and how far it is."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.wanted: list[str] = []
+        self.loaded: set[str] = set()
+        self.stage = Stage.PLAIN
+        self.since = self.seconds = 0.0
+        self.compiled = False
+        self.reason = ''
+        self.thread: threading.Thread | None = None
+        self.stopping = threading.Event()
+
+    def prepare(self, names: Sequence[str]) -> None:
+        with self.lock:
+            new = [name for name in names if name not in self.loaded and name not in self.wanted]
+            if not new or self.stage is Stage.FAILED:
+                return
+            if self.stage is not Stage.COMPILING:
+                self.since = time.monotonic()
+            if os.environ.get('NUMBA_DISABLE_JIT', '0') != '0':
+                return self._end(Stage.FAILED, 'NUMBA_DISABLE_JIT is set')
+            if find_spec('numba') is None:
+                return self._end(Stage.FAILED, 'numba is not installed')
+            if all(map(cache.is_there, new)):
+                for name in new:
+                    self.take_over(name)
+                if not self.wanted:
+                    self._end(Stage.READY)
+                return
+            self.wanted += new
+            self.stage, self.compiled = Stage.COMPILING, True
+            if self.thread is None or not self.thread.is_alive():
+                self.thread = threading.Thread(target=self._run, name='ik_node kernels', daemon=True)
+                self.thread.start()
+                atexit.register(self._stop, self.thread)
+
+    def state(self) -> KernelState:
+        seconds = time.monotonic() - self.since if self.stage is Stage.COMPILING else self.seconds
+        return KernelState(self.stage, seconds, self.compiled, self.reason)
+
+    def take_over(self, name: str) -> None:
+        """Load a compiled kernel and let it serve from the next call on."""
+        setattr(sys.modules['ik_node.kernels'], name, native(name))
+        self.loaded.add(name)
+
+    def _end(self, stage: Stage, reason: str = '') -> None:
+        self.seconds = time.monotonic() - self.since
+        self.reason = reason
+        self.stage = stage
+
+    def _stop(self, thread: threading.Thread) -> None:
+        self.stopping.set()
+        thread.join(LAST_WORDS)
+
+    def _run(self) -> None:
+        try:
+            self._fill_and_take_over()
+        except Exception as error:  # whatever it is, the plain kernels go on
+            self._end(Stage.FAILED, f'{type(error).__name__}: {error}')
+
+    def _fill_and_take_over(self) -> None:
+        builder: subprocess.Popen[bytes] | None = None
+        built: list[str] = []
+        while not self.stopping.is_set():
+            while self.wanted and not self.stopping.is_set() and cache.is_there(self.wanted[0]):
+                self.take_over(self.wanted[0])
+                del self.wanted[0]
+                self.stopping.wait(0.01)  # whoever else is at work comes first
+            with self.lock:
+                if not self.wanted:
+                    return self._end(Stage.READY)
+                wanted = self.wanted.copy()
+            if builder is None:
+                builder, built = _builder(wanted), wanted
+            elif builder.poll() is not None:
+                if builder.returncode or (wanted[0] in built and not cache.is_there(wanted[0])):
+                    return self._end(Stage.FAILED, _last_line(builder.returncode))
+                builder = None
+            self.stopping.wait(INTERVAL)
+
+
+def prepare(names: Sequence[str] = tuple(SERVING), wait: bool = False) -> None:
+    """Ask for compiled kernels: loaded before this returns where the cache has them, else as they come.
+
+    wait: return only when they serve; raises KernelError if they cannot.
+    """
+    _loader.prepare(names)
+    while wait and (now := state()).stage is not Stage.READY:
+        if now.stage is Stage.FAILED:
+            raise KernelError(str(now))
+        time.sleep(INTERVAL)
+
+
+def state() -> KernelState:
+    """Return which kernels serve. Cheap: ask in every cycle and report it when stage has changed."""
+    return _loader.state()
+
+
+def native(name: str) -> Any:
+    """Return a kernel compiled for the types that signatures.py gives, from the cache where that has it."""
+    if NATIVE not in sys.modules:
+        package = ModuleType(NATIVE)
+        package.__path__ = [str(Path(__file__).parent)]
+        sys.modules[NATIVE] = package
+    kernel = getattr(import_module(f'{NATIVE}.{KERNELS[name]}'), name)
+    kernel.compile(tuple(map(_numba_type, kinds(kernel.py_func))))
+    kernel.disable_compile()
+    return kernel
+
+
+def _numba_type(kind: str) -> Any:
+    from numba import types
+
+    letter, dimensions = kind[0], int(kind[1])
+    scalars: dict[str, Any] = {'i': types.int64, 'u': types.uint64, 'b': types.boolean}
+    scalar = scalars.get(letter, types.float64)
+    layout: Any = 'A' if letter == 'a' else 'C'
+    return types.Array(scalar, dimensions, layout, readonly=letter == 'r') if dimensions else scalar
+
+
+def _log_file() -> Path:
+    return cache.root() / 'compiling.log'
+
+
+def _builder(names: Sequence[str]) -> subprocess.Popen[bytes] | None:
+    """Start the process that fills the cache; None where another one is at work.
+
+    It inherits the lock, which is released when it ends, however it ends. A session of its own keeps a
+    Ctrl-C from it: it goes on by itself, at low priority, so that the next start finds the cache filled.
+    """
+    with cache.lock_file().open('w') as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        above = str(Path(__file__).parents[2])
+        path = os.pathsep.join(filter(None, (above, os.environ.get('PYTHONPATH'))))
+        with _log_file().open('wb') as log:
+            return subprocess.Popen(
+                [sys.executable, '-m', 'ik_node.kernels.build', '--locked-by', str(lock.fileno()), *names],
+                env={**os.environ, 'PYTHONPATH': path, 'NUMBA_CACHE_DIR': str(cache.root())},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=(lock.fileno(),),
+                start_new_session=True,
+            )
+
+
+def _last_line(code: int) -> str:
+    """Say why the process that compiles has ended."""
+    try:
+        lines = _log_file().read_text(errors='replace').split('\n')
+    except OSError:
+        lines = []
+    last = next((line for line in reversed(lines) if line.strip()), 'no output')
+    return f'the process that compiles ended with exit code {code}: {last.strip()} (see {_log_file()})'
+
+
+_loader = _Loader()

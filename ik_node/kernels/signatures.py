@@ -1,0 +1,82 @@
+"""The kernels that Python calls, and the types of their arguments.
+
+Each is compiled for these types and no others, before it is called: numba takes read-only arrays and other
+layouts for other types, for which it would compile everything once more.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+# name and module, in the order in which they are compiled: what the next goal needs comes first
+SERVING = {
+    'forward': 'chain',
+    'jacobian': 'chain',
+    'goal_errors': 'chain',
+    'tabulate_poses': 'known_poses',
+    'out_of_reach': 'reachability',
+    'nearest_solution': 'closed_form.candidates',
+    'anneal': 'restarts',
+    'serve_lateral': 'roll',
+    'advance': 'tracking',
+    'formula_solutions': 'closed_form.candidates',
+    'best_row': 'closest.general',
+    'keep_unused_joints': 'closest.general',
+    'closest_parallel': 'closest.parallel',
+    'least_possible': 'closest.position',
+    'nearest_places': 'closest.position',
+    'closest_out_of_reach': 'closest.position',
+    'multistart': 'closest.general',
+    'wrap_rows_into_limits': 'closest.general',
+    'follow': 'tracking',
+    'explore': 'all_solutions',
+    'solve_many': 'restarts',
+    'largest_move': 'distance',
+    'is_smooth': 'tracking',
+    'advance_path': 'tracking',
+    'formula_path': 'path',
+    'best_branch': 'path',
+}
+# compiled when they are asked for by name
+ON_DEMAND = {
+    'approach': 'restarts',
+    'reached_directions': 'reachability',
+}
+KERNELS = SERVING | ON_DEMAND
+
+# What an argument of this name is. f: float64, r: float64 and read-only (a writable array will do),
+# a: float64 in any layout (all others are C-contiguous), i: int64, u: uint64, b: bool; then the number of
+# dimensions, 0 for a scalar.
+ARGUMENTS = {
+    'f0': 'bound cosine least temperature tolerance weight',
+    'f1': 'a arrived b before distances goal ladder narrow near options q seed start values weights wide',
+    'f2': 'costs errors found frames given goals known path samples seeds table work',
+    'f3': 'marks',
+    'a2': 'out',
+    'r1': 'period place tool',
+    'r2': 'directions form joints limits opened shells',
+    'i0': 'count descents first last most random_seed roll starts',
+    'i1': 'choice counts order progress',
+    'i2': 'came_from',
+    'u1': 'state',
+    'b0': 'redundant trusted',
+    'b1': 'reached solved',
+}
+# where an argument is not what its name stands for elsewhere
+EXCEPTIONS = {
+    ('best_branch', 'found'): 'f3',
+    ('closest_parallel', 'found'): 'f1',
+    ('formula_path', 'found'): 'f3',
+    ('solve_many', 'q'): 'f2',
+}
+_KINDS = {name: kind for kind, names in ARGUMENTS.items() for name in names.split()}
+
+
+def kinds(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the types of the arguments of a kernel as in ARGUMENTS. Raises KeyError for an unknown name."""
+    kernel = function.__name__
+    return tuple(
+        EXCEPTIONS.get((kernel, name)) or _KINDS[name] for name in inspect.signature(function).parameters
+    )

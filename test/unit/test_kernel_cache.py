@@ -1,0 +1,212 @@
+"""The cache of compiled kernels: what makes them stale, who fills it, and where it is kept."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ROOT / 'ik_node' / 'kernels'
+MACHINERY = {'__init__', 'build', 'cache', 'compiled', 'loading', 'parts', 'signatures'}
+MODULES = [path for path in sorted(KERNELS.rglob('*.py')) if path.stem not in MACHINERY]
+
+# Two kernels that compile fast: the first calls kernels of other modules, the second none.
+CALLER, ALONE = 'serve_lateral', 'largest_move'
+
+TURNED = """
+import numpy as np
+from ik_node import kernels
+kernels.prepare(['serve_lateral'], wait=True)
+joints = np.array([[0, 0, 1, 0, 0, 0, 0, 0, 1, 0.0]])
+tool = np.array([0, 0, 1, 0, 0, 1, 1, 0, 0.0])
+goal = np.array([0, 0, 1, 0, 0, 1, 0, 1, 0.0])
+print(kernels.serve_lateral(joints, tool, np.array([[-1.0], [1.0]]), goal, -1, np.zeros(1), np.zeros(1)))
+"""
+COLD = f"""
+import numpy as np, sys
+from ik_node import kernels
+kernels.prepare(['{ALONE}'])
+a, b = np.zeros(3), np.ones(3)
+print(kernels.state().stage.value, kernels.largest_move(a, a, b), 'numba' in sys.modules, flush=True)
+kernels.prepare(['{ALONE}'], wait=True)
+print(kernels.state(), kernels.largest_move(a, a, b), type(kernels.largest_move).__name__, flush=True)
+"""
+
+
+def environment(folder: Path, cache: Path | None) -> dict[str, str]:
+    """The environment of a process that uses the package in folder."""
+    there = {key: value for key, value in os.environ.items() if key != 'NUMBA_CACHE_DIR'}
+    there['PYTHONPATH'] = str(folder)
+    return there if cache is None else {**there, 'NUMBA_CACHE_DIR': str(cache)}
+
+
+def build(folder: Path, cache: Path, *kernels: str) -> str:
+    """Return what the program prints that compiles these kernels of the package in folder."""
+    command = [sys.executable, '-m', 'ik_node.kernels.build', *kernels]
+    return subprocess.run(
+        command, cwd='/', env=environment(folder, cache), capture_output=True, text=True, check=True
+    ).stdout
+
+
+def run(program: str, folder: Path, cache: Path | None, *before: str) -> subprocess.CompletedProcess[str]:
+    """Run a Python program with the package in folder; before: a command that runs it."""
+    return subprocess.run(
+        [*before, sys.executable, '-c', program],
+        cwd='/',
+        env=environment(folder, cache),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A folder with a copy of the package."""
+    folder = tmp_path / 'copy'
+    shutil.copytree(ROOT / 'ik_node', folder / 'ik_node', ignore=shutil.ignore_patterns('__pycache__'))
+    return folder
+
+
+def test_a_changed_callee_is_compiled_anew_in_its_callers_and_nothing_else_is(
+    package: Path, tmp_path: Path
+) -> None:
+    cache = tmp_path / 'cache'
+    assert build(package, cache, CALLER, ALONE).splitlines()[-1].startswith('2 of 2 kernels compiled')
+    before = float(run(TURNED, package, cache).stdout)
+    assert before == pytest.approx(1.5707963)
+    module = package / 'ik_node' / 'kernels' / 'chain.py'
+    text = module.read_text()
+    assert text.count('    return 2.0 * atan2(') == 1
+    module.write_text(text.replace('    return 2.0 * atan2(', '    return 1.0 + 2.0 * atan2('))
+    lines = build(package, cache, CALLER, ALONE).splitlines()
+    assert [line.split()[3] for line in lines[:-1]] == [CALLER], lines
+    assert float(run(TURNED, package, cache).stdout) == pytest.approx(before + 1.0)
+    assert build(package, cache, CALLER, ALONE).startswith('0 of 2 kernels compiled')
+
+
+@pytest.mark.parametrize('path', MODULES, ids=lambda path: str(path.relative_to(KERNELS)))
+def test_kernels_are_compiled_by_the_one_decorator_and_import_one_another_relatively(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [str(node.module)]
+        for name in names:  # an absolute import would mix the plain modules with the compiled ones
+            assert name.split('.')[0] not in ('ik_node', 'numba'), f'{path.name} imports {name}'
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    for function in functions:
+        decorators = [ast.unparse(decorator) for decorator in function.decorator_list]
+        assert decorators == ['compiled'], f'{path.name}: {function.name} has {decorators}'
+
+
+def test_every_kernel_that_python_calls_has_known_types() -> None:
+    from ik_node import kernels
+    from ik_node.kernels.signatures import KERNELS as NAMES
+    from ik_node.kernels.signatures import kinds
+
+    for name in NAMES:
+        assert kinds(getattr(kernels, name)), name
+
+
+def test_plain_kernels_serve_until_the_compiled_ones_take_over(package: Path, tmp_path: Path) -> None:
+    first, later = run(COLD, package, tmp_path / 'cache').stdout.splitlines()
+    assert first == 'compiling 1.0 False'
+    assert later.startswith('fast kernels ready after ')
+    assert later.endswith(' 1.0 CPUDispatcher')
+    first, later = run(COLD, package, tmp_path / 'cache').stdout.splitlines()
+    assert first == 'ready 1.0 True'
+    assert later.startswith('fast kernels loaded after ')
+
+
+def test_of_two_processes_one_compiles(package: Path, tmp_path: Path) -> None:
+    cache = tmp_path / 'cache'
+    processes = [
+        subprocess.Popen(
+            [sys.executable, '-c', COLD], cwd='/', env=environment(package, cache), stdout=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+    for process in processes:
+        assert b'CPUDispatcher' in process.communicate()[0]
+    assert '1 of 1 kernels compiled' in (cache / 'compiling.log').read_text()
+
+
+def test_a_builder_that_is_killed_locks_nobody_out(package: Path, tmp_path: Path) -> None:
+    cache = tmp_path / 'cache'
+    command = [sys.executable, '-m', 'ik_node.kernels.build', CALLER]
+    builder = subprocess.Popen(command, cwd='/', env=environment(package, cache), stdout=subprocess.PIPE)
+    while not list(cache.glob('compiling-*.lock')):
+        assert builder.poll() is None
+        time.sleep(0.01)
+    builder.kill()
+    builder.wait()
+    assert 'waiting' not in build(package, cache, ALONE)
+
+
+def test_a_ctrl_c_leaves_the_builder_to_finish(package: Path, tmp_path: Path) -> None:
+    cache = tmp_path / 'cache'
+    program = subprocess.Popen(
+        [sys.executable, '-c', COLD],
+        cwd='/',
+        env=environment(package, cache),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert program.stdout is not None
+    assert program.stdout.readline().startswith(b'compiling')
+    os.killpg(program.pid, signal.SIGINT)
+    assert program.wait() != 0
+    limit = time.monotonic() + 300
+    while not list(cache.glob(f'*/{ALONE}-*.ready')):
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def test_folders_that_nobody_has_used_for_a_month_are_removed(package: Path, tmp_path: Path) -> None:
+    cache = tmp_path / 'cache'
+    for name, days in (('0123456789abcdef', 40), ('fedcba9876543210', 20), ('something-else', 40)):
+        (cache / name).mkdir(parents=True)
+        os.utime(cache / name, times=(time.time() - 86400 * days,) * 2)
+    build(package, cache, ALONE)
+    assert not (cache / '0123456789abcdef').exists()
+    assert (cache / 'fedcba9876543210').exists()
+    assert (cache / 'something-else').exists()
+    (used,) = [path for path in cache.iterdir() if list(path.glob(f'{ALONE}-*.ready'))]
+    os.utime(used, times=(time.time() - 86400 * 40,) * 2)
+    build(package, cache, 'out_of_reach')
+    assert used.exists(), 'old, but of the present kernels'
+
+
+def test_another_user_without_a_place_to_write_is_served(package: Path, tmp_path: Path) -> None:
+    """As a service user: neither the package nor a home can be written, the temporary folder can."""
+    setpriv = shutil.which('setpriv')
+    if os.getuid() != 0 or setpriv is None:
+        pytest.skip('needs root and setpriv, to become another user')
+    may_read = '-all,+dac_read_search'  # the interpreter may lie in a home
+    become = [setpriv, '--reuid=65534', '--regid=65534', '--clear-groups', f'--inh-caps={may_read}']
+    become += [f'--ambient-caps={may_read}', f'--bounding-set={may_read}']
+    if subprocess.run([*become, 'true'], capture_output=True, check=False).returncode:
+        pytest.skip('setpriv may not become another user here')
+    temporary = tmp_path / 'temporary'
+    temporary.mkdir()
+    temporary.chmod(0o1777)
+    for path in (tmp_path, *tmp_path.parents[:2]):
+        path.chmod(path.stat().st_mode | 0o055)
+    become += ['env', 'HOME=/nonexistent', 'XDG_CACHE_HOME=', f'TMPDIR={temporary}']
+    done = run(COLD, package, None, *become)
+    assert done.stdout.splitlines()[-1].endswith('CPUDispatcher')
+    (line,) = done.stderr.splitlines()
+    assert 'NUMBA_CACHE_DIR' in line
+    assert str(temporary) in line
+    folder = temporary / 'ik_node-65534'
+    assert folder.stat().st_mode & 0o077 == 0, 'what it holds is code'
