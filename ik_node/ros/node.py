@@ -21,6 +21,7 @@ from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 
+from ik_node import kernels
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.controller import NO_MODEL, ArmController
 from ik_node.control.inbox import Inbox
@@ -65,6 +66,7 @@ class IkNode(ClosableNode):
         self._text = self._rejected = ''  # of the arm there is or is to be; what was refused without one
         self._refused = ''  # why the last description was
         self._last_report: Report | None = None  # on a goal
+        self._kernels = kernels.KernelState(kernels.Stage.PLAIN)
         self._state_due = 0.0  # when the next goal_state is (time.monotonic)
 
         self._status = self.create_publisher(DiagnosticStatus, '~/status', REPORTS)
@@ -291,13 +293,25 @@ class IkNode(ClosableNode):
             self._state_due = time.monotonic() + STATE_PERIOD
             self._goal_state.publish(goal_state(self._last_report, snapshot))
 
+    def _announce_kernels(self) -> None:
+        """Report when compiled kernels are being made, and when they serve."""
+        now = kernels.state()
+        before, self._kernels = self._kernels, now
+        if now.stage is before.stage or not (now.compiled or now.reason):
+            return
+        level = Level.WARN if now.reason else Level.OK
+        state = self._controller.state
+        self._publish_report(Report(level, str(now), state.value, state.value, state))
+
     def _diagnose(self) -> None:
+        self._announce_kernels()
         level, message = self._condition()
         late = time.monotonic() > self._started + PATIENCE
         if level is not Level.OK and late:
             self.get_logger().info(message, throttle_duration_sec=10.0)
         values = self._statistics.summary(1.0 / self._settings.publish_rate)
         values['state'] = self._controller.state.value
+        values['kernels'] = str(self._kernels)
         status = diagnostic(level, self.get_fully_qualified_name(), message, values)
         array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()
