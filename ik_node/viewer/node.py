@@ -84,6 +84,7 @@ class ViewerNode(ClosableNode):
         self._buttons = {
             'Home': self.create_client(Trigger, 'ik_node/home'),
             'Stop': self.create_client(Trigger, 'ik_node/stop'),
+            'Resume': self.create_client(Trigger, 'ik_node/resume'),
         }
         self._goals = GoalsClient(self, 'ik_goals', self.get_logger().warning)
         clock = Clock(clock_type=ClockType.STEADY_TIME)  # a browser does not stand still with the simulation

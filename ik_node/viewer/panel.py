@@ -65,7 +65,7 @@ class Panel:
         self._card_content = self._node_message = ''
         self._sentences: set[str] = set()  # that the card shows
         self._track = self._gui.add_dropdown('Target track', tuple(LABELS.values()), disabled=True)
-        self._buttons = self._gui.add_button_group('Arm', ('Home', 'Stop'))
+        self._buttons = self._gui.add_button_group('Arm', ('Home', 'Stop', 'Resume'))
         self._track.on_update(self._track_chosen)
         self._buttons.on_click(self._button_pressed)
 
@@ -91,7 +91,7 @@ class Panel:
         return chosen
 
     def take_button(self) -> str | None:
-        """Return the button, Home or Stop, that a user pressed since the last call."""
+        """Return the button, Home, Stop or Resume, that a user pressed since the last call."""
         pressed, self._pressed = self._pressed, None
         return pressed
 

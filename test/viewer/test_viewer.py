@@ -314,7 +314,7 @@ def test_buttons_call_the_services(robot: RobotSide, page: Page) -> None:
     called: list[str] = []
     solver = Node('ik_node', context=robot.context)
     try:
-        for name in ('home', 'stop'):
+        for name in ('home', 'stop', 'resume'):
 
             def answer(_: Trigger.Request, response: Trigger.Response, name: str = name) -> Trigger.Response:
                 called.append(name)
@@ -322,7 +322,7 @@ def test_buttons_call_the_services(robot: RobotSide, page: Page) -> None:
 
             solver.create_service(Trigger, f'~/{name}', answer)
         robot.add(solver)
-        for name in ('Home', 'Stop'):
+        for name in ('Home', 'Stop', 'Resume'):
 
             def pressed(name: str = name) -> bool:
                 page.choose('Arm', name)
