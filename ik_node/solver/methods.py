@@ -113,12 +113,12 @@ METHODS = {
     'autodiff': Method(
         'L-BFGS-B of SciPy, a quasi-Newton method with bounds, on a gradient by automatic differentiation: '
         'the forward kinematics written plainly, on dual numbers (Byrd, Lu, Nocedal and Zhu 1995).',
-        200,
+        100,
         0.0,
-        (200, 0.0),
-        # Tens of milliseconds a descent: as scipy.
-        Promise(6, corners=0.6, restarts=10, best=(1e-3, 3.2), arms=FOUR_ARMS),
-        starts=(3, 3),
+        (100, 0.0),
+        # Ten milliseconds a descent: few goals, few restarts, few arms.
+        Promise(4, corners=0.6, restarts=10, best=(1e-2, 3.2), arms=('seed_arm', 'prismatic_arm')),
+        starts=(1, 2),
         module='ik_node.solver.autodiff_method',
         needs='scipy',
         compared=12,

@@ -14,13 +14,14 @@ from ik_node.checks import Vector
 from ik_node.kernels.layout import DIRECTION
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import is_redundant
-from ik_node.solver.closed_form import ClosedForm, Family
+from ik_node.solver.closed_form import NO_FORM, ClosedForm, Family
 from ik_node.solver.closest import BestEffort, Effort
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
 from ik_node.solver.infeasible import NearMiss, Refusal
 from ik_node.solver.restarts import RandomRestarts, SearchResult
 
 LIMIT_DOUBT = 1e-3  # rad: a solution beyond its limits by less casts doubt on the formula
+SOLVED = Status.SOLVED  # the enumeration takes longer to look it up
 FEW_RESTARTS = 8  # before the formula is asked whether a position can be reached
 
 
@@ -64,29 +65,21 @@ class ByFormula:
         self.trusted = form is not None and form.doubt < math.inf
         # Whether the formula can tell which positions, without a direction, are within reach.
         self.tells_positions = self.trusted and form is not None and form.family is Family.PARALLEL_ROLL
-        self._arm, self._options = arm, options
+        constants = NO_FORM if form is None else form.constants
+        self._arrays, self._options, self._n = (arm.joints, arm.tool, arm.limits, constants), options, arm.n
         self._redundant = arm.n > arm.effective_dof
 
-    def __call__(self, packed: Vector, seed: Vector) -> tuple[Solution | None, bool]:
-        """Return (the solution or None, whether the formula shows that there is none)."""
-        arm, form = self._arm, self.form
-        if form is None or math.isnan(packed[DIRECTION]):
-            return None, False
+    def nearest(self, packed: Vector, seed: Vector) -> Solution | bool:
+        """Return the solution of goal (9,) nearest to seed (n,), or whether it is shown that none is."""
+        if self.form is None or math.isnan(packed[DIRECTION]):
+            return False
+        answer = np.empty(self._n)
         solved, position_error, direction_error, regular = kernels.nearest_solution(
-            arm.joints,
-            arm.tool,
-            arm.limits,
-            form.constants,
-            packed,
-            self._options,
-            seed,
-            answer := np.empty(arm.n),
+            *self._arrays, packed, self._options, seed, answer
         )
-        if not solved:
-            return None, regular and self.trusted
-        return Solution(
-            Status.SOLVED, answer, position_error, direction_error, self_motion=self._redundant
-        ), False
+        if solved:
+            return Solution(SOLVED, answer, position_error, direction_error, None, 0, self._redundant)
+        return regular and self.trusted
 
     def tells(self, goal: Goal) -> bool:
         """Whether the closest configuration by formula shows if goal, a position alone, is within reach."""
@@ -189,12 +182,12 @@ class GivenUp:
 
 
 class Pipeline:
-    """All stages in their order; answers every goal."""
+    """The stages after the formula in their order; answers every goal."""
 
     def __init__(
         self, formula: ByFormula, search: RandomRestarts, closest: BestEffort, refusal: Refusal
     ) -> None:
-        self._formula, self._refusal = formula, refusal
+        self._refusal = refusal
         self.stages: tuple[Stage, ...] = (
             OutsideWorkspace(refusal, closest, search),
             Restarts(search, formula),
@@ -204,12 +197,9 @@ class Pipeline:
             GivenUp(search),
         )
 
-    def __call__(self, goal: Goal, seed: Vector) -> Solution:
-        """Answer goal from seed (n,)."""
+    def __call__(self, goal: Goal, seed: Vector, excluded: bool) -> Solution:
+        """Answer goal from seed (n,). excluded: the formula shows no solution, see ByFormula.nearest."""
         start = time.perf_counter()
-        solution, excluded = self._formula(goal.packed, seed)
-        if solution is not None:
-            return solution
         near_miss = self._refusal.near_miss(goal, seed) if excluded else None
         q = seed.copy() if near_miss is None else near_miss.q
         nothing = SearchResult(False, math.inf, math.inf, 0)

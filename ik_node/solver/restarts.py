@@ -40,7 +40,7 @@ class Schedule(NamedTuple):
     acceptance: float
 
 
-SCHEDULES = {'greedy': Schedule(2, 0.5, 0.0), 'metropolis': Schedule(6, 0.6, 0.5)}
+SCHEDULES = {'greedy': Schedule(2, 0.5, 0.0), 'metropolis': Schedule(3, 0.5, 0.2)}
 
 
 class SearchResult(NamedTuple):

@@ -146,7 +146,9 @@ class IkSolver:
             packed = goal.packed
         except AttributeError:
             raise no_goal(goal) from None
-        solution = self._pipeline(goal, q)
+        solution = self._formula.nearest(packed, q)
+        if solution is True or solution is False:
+            solution = self._pipeline(goal, q, excluded=solution)
         if math.isnan(packed[LATERAL]):
             return solution
         return self._with_lateral(goal, q, solution)
