@@ -41,7 +41,7 @@ check: venv-test  ## Lint, formatting, types and who may import whom
 bench: venv-test  ## Measure the solver beside its peers; BENCH='success --scale 0.1' for a part of it
 	@$(RUN) -m benchmarks.bench $(BENCH)
 
-compare: venv-test  ## Measure the methods of descent side by side, and rewrite docs/methods.md and its plots
+compare: venv-test  ## Measure the local methods side by side, and rewrite docs/methods.md and its plots
 	@$(RUN) -m benchmarks.compare $(COMPARE)
 
 clean:  ## Remove .venv and everything that was built

@@ -1,4 +1,4 @@
-"""make compare: the methods of descent side by side on every arm; writes docs/methods.md and its plots."""
+"""make compare: the local methods side by side on every arm; writes docs/methods.md and its plots."""
 
 from __future__ import annotations
 
@@ -15,25 +15,16 @@ from benchmarks.arms import ROOT, TOLERANCE, Task, chosen
 from benchmarks.bench import processor
 from benchmarks.chain import Array
 from benchmarks.compare_report import write
+from benchmarks.goals import KINDS, Goals
+from benchmarks.variants import schedule_rows, switch_rows
 from ik_node import Goal, IkSolver, Status
-from ik_node.solver.solver import METHODS
+from ik_node.solver.methods import METHODS
 
 DEFAULT = 'default'  # IkSolver as it comes: the closed form where there is one, then lm
 COARSE = 1e-3  # m and rad: what many would call there
 RESTARTS = 100
-GOALS = {'transpose': 60, 'ccd': 60, 'scipy': 12}  # per arm: the first ones of those of the others
 MOST_GOALS = 200
 SPECIAL_SHARE = 0.1  # of that many goals at singular poses, at limits, out of reach and tied
-BEYOND = 1.05  # times the largest reach there can be
-
-
-@dataclass
-class Goals:
-    """Goals (N, 3) m, (N, 3) unit, and the seeds (N, n) to start from."""
-
-    positions: Array
-    directions: Array
-    seeds: Array
 
 
 @dataclass
@@ -61,96 +52,16 @@ class Result:
     answers: dict[str, Answers] = field(default_factory=dict)
 
 
-def reachable(task: Task, rng: np.random.Generator, count: int) -> Goals:
-    """Goals that random joints within the limits reach, seed mid-range."""
-    q = task.arm.sample(rng, count)
-    return Goals(*task.chain.fk(q), np.tile(task.arm.middle, (count, 1)))
-
-
-def at_limits(task: Task, rng: np.random.Generator, count: int) -> Goals:
-    """As reachable, with each joint at one of its limits every other time."""
-    arm = task.arm
-    q = arm.sample(rng, count)
-    ends = np.where(rng.random(q.shape) < 0.5, arm.lower, arm.upper)
-    q = np.where((rng.random(q.shape) < 0.5) & ~arm.continuous, ends, q)
-    return Goals(*task.chain.fk(q), np.tile(arm.middle, (count, 1)))
-
-
-def singular(task: Task, rng: np.random.Generator, count: int) -> Goals:
-    """Goals at poses where the task Jacobian loses rank as far as single joints can make it."""
-    q = np.array([most_singular(task, start) for start in task.arm.sample(rng, count)])
-    return Goals(*task.chain.fk(q), np.tile(task.arm.middle, (count, 1)))
-
-
-def from_singular(task: Task, rng: np.random.Generator, count: int) -> Goals:
-    """Reachable goals, started from such a pose."""
-    goals = reachable(task, rng, count)
-    goals.seeds = np.array([most_singular(task, start) for start in task.arm.sample(rng, count)])
-    return goals
-
-
-def most_singular(task: Task, q: Array) -> Array:
-    """Turn one joint after another to where the last singular value of the scaled Jacobian is least."""
-    arm = task.arm
-    scale = np.where(np.arange(6) < 3, 1 / arm.reach, 1.0)[:, None]
-    lower, upper = np.where(arm.continuous, -np.pi, arm.lower), np.where(arm.continuous, np.pi, arm.upper)
-
-    def sharpness(q: Array) -> float:
-        values = np.linalg.svd(arm.jacobian(q) * scale, compute_uv=False)
-        return float(values[min(arm.effective_dof, arm.n) - 1] / values[0])
-
-    width = upper - lower
-    for share in (1.0, 0.05, 0.0025):
-        for j in middle_first(arm.n):
-            tries = np.tile(q, (21, 1))
-            tries[:, j] = np.clip(q[j] + np.linspace(-0.5, 0.5, 21) * share * width[j], lower[j], upper[j])
-            q = min(tries, key=sharpness)
-    return q
-
-
-def middle_first(n: int) -> list[int]:
-    """Return the joints from the middle outwards: elbows make more singular poses than bases."""
-    return sorted(range(n), key=lambda j: abs(j - n // 2))
-
-
-def out_of_reach(task: Task, rng: np.random.Generator, count: int) -> Goals:
-    """Goals a little further than the sum of all lengths, in any direction."""
-    away, directions = (v / np.linalg.norm(v, axis=1)[:, None] for v in rng.normal(size=(2, count, 3)))
-    positions = task.arm.joints[0, 3:6] + BEYOND * task.arm.reach * away
-    return Goals(positions, directions, np.tile(task.arm.middle, (count, 1)))
-
-
-def tied(task: Task, rng: np.random.Generator, count: int) -> Goals:
-    """Reachable positions with random directions: out of reach where the position ties the direction."""
-    goals = reachable(task, rng, count)
-    goals.directions = rng.normal(size=(count, 3))
-    goals.directions /= np.linalg.norm(goals.directions, axis=1)[:, None]
-    return goals
-
-
-KINDS = {
-    'reachable': reachable,
-    'coarse': reachable,
-    'limits': at_limits,
-    'singular': singular,
-    'from singular': from_singular,
-    'out of reach': out_of_reach,
-    'tied': tied,
-}
-
-
 def solver_for(task: Task, method: str, tolerance: float) -> IkSolver:
     """Return the solver of a method; all but DEFAULT without closed form."""
-    solver = IkSolver(
+    return IkSolver(
         task.arm,
         method='lm' if method == DEFAULT else method,
+        closed_form=method == DEFAULT,
         position_tolerance=tolerance,
         direction_tolerance=tolerance,
         restarts=RESTARTS,
     )
-    if method != DEFAULT:
-        solver.closed_form = None
-    return solver
 
 
 def measure(task: Task, solver: IkSolver, goals: Goals) -> Answers:
@@ -176,9 +87,10 @@ def compare(task: Task, method: str, scale: float) -> Result:
             continue
         plain = kind in ('reachable', 'coarse')
         most = scale * MOST_GOALS * (1.0 if plain else SPECIAL_SHARE)
-        share = GOALS.get(method, MOST_GOALS) / MOST_GOALS
+        share = 1.0 if method == DEFAULT else METHODS[method].compared / MOST_GOALS
         goals = make(task, np.random.default_rng(100 if plain else 101 + number), max(4, round(most)))
-        count = max(2, round(share * most) if plain or method == 'scipy' else round(most))
+        few = plain or (method != DEFAULT and METHODS[method].module)
+        count = max(2, round(share * most) if few else round(most))
         goals = Goals(goals.positions[:count], goals.directions[:count], goals.seeds[:count])
         solver = solver_for(task, method, COARSE if kind == 'coarse' else TOLERANCE)
         result.answers[kind] = measure(task, solver, goals)
@@ -204,7 +116,8 @@ def main() -> None:
             results.append(compare(task, method, options.scale))
     machine = f'Python {platform.python_version()}, numpy {np.__version__}, {processor()}'
     options.out.mkdir(parents=True, exist_ok=True)
-    write(options.out, results, machine)
+    schedules, switches = schedule_rows(tasks, options.scale), switch_rows(tasks, options.scale)
+    write(options.out, results, machine, schedules, switches)
     print(f'written: {options.out / "methods.md"}')
 
 

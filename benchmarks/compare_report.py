@@ -11,6 +11,8 @@ import matplotlib as mpl
 import numpy as np
 
 from benchmarks.chain import Array
+from ik_node.solver.methods import METHODS
+from ik_node.solver.restarts import SCHEDULES
 
 mpl.use('agg')
 from matplotlib import pyplot
@@ -19,27 +21,20 @@ if TYPE_CHECKING:
     from benchmarks.compare import Answers, Result
 
 FINE, COARSE = 1e-6, 1e-3  # m and rad
-COLOURS = ('#555555', '#1b7837', '#5aae61', '#f1a340', '#d7191c', '#2b83ba')
+COLOURS = (
+    *('#555555', '#1b7837', '#5aae61', '#f1a340', '#d7191c'),
+    *('#7b3294', '#2b83ba', '#80cdc1', '#a6611a'),
+)
+SCHEDULES_HEADER = ['goals', 'schedule', 'number', 'solved %', 'median', 'mean', 'p99', 'restarts', 'most']
 
 INTRO = """
-# The methods of descent side by side
+# The local methods side by side
 
 Written by `make compare`, which measures everything below in one run; the same command rewrites it.
 
 - `default` is `IkSolver` as it comes: the closed form where the arm has one, else `lm`. The others are
-  descents alone.
-- `lm`: Levenberg-Marquardt. The damping is proportional to the squared error and raised where a step is
-  refused; joints that the gradient pushes over their limit are frozen (Levenberg 1944, Marquardt 1963,
-  Sugihara 2011).
-- `dls`: damped least squares, or damped pseudo-inverse. The same damping, but every step is taken
-  (Nakamura and Hanafusa 1986, Wampler 1986, Chan and Lawrence 1988).
-- `transpose`: along the Jacobian's transpose, with the step that is best for the linear model (Buss 2004);
-  each step length is used twice, which ends the zigzag near the target (Raydan and Svaiter 2002).
-- `ccd`: cyclic coordinate descent with quaternions, from tip to base, projected onto hinges and slides and
-  held within limits. For thirty sweeps the last joints turn the axis and the first bring the point, then
-  every joint serves both (Wang and Chen 1991).
-- `scipy`: `scipy.optimize.least_squares`, method trf, with bounds and the exact Jacobian: the reference
-  (Branch, Coleman and Li 1999).
+  local methods alone.
+{methods}
 
 All run under the same random-restart annealing, from the same starts with the same random numbers, at most
 {restarts} restarts. No polish by another method follows. Answers are judged by the benchmark's own forward
@@ -66,6 +61,30 @@ beyond the sum of the arm's lengths; how much farther than the best known the to
 reach, median and worst. *Tied*: reachable positions with random directions on arms with 4
 effective DoF; position missed in metres (median, worst) and direction beyond the best known in rad
 (median, worst), among those that keep the position to 1 mm.
+"""
+
+SCHEDULES_TEXT = """
+## Schedules of the random restarts
+
+Arms without a closed form, method `lm`, up to 1000 restarts, the same goals and random numbers for all. A
+schedule has a number of temperatures, each a factor colder than the one before, before it is heated to 1
+again: {schedules}. Offsets are uniform, up to the temperature times each joint's range. `greedy` adds them to
+the best configuration so far (monotonic basin hopping, Wales and Doye 1997); `metropolis` adds them to where
+the descent before ended, unless that was worse and the rule of Metropolis et al. (1953) refuses it: the
+probability is exp(-rise / (temperature * acceptance)), in the weighted error. All first try the seed and the
+eight known configurations nearest to the goal. *At limits*: every other joint at a limit. *Any direction*:
+reachable positions with random directions, of which many cannot be met; the share solved says which finds
+more, and the time is mostly that of the search for the closest configuration. Times in microseconds of
+processor time; restarts are those of solved goals.
+"""
+
+SWITCHES_TEXT = """
+## Switches
+
+`method_options` turn parts of a method off. `hinges` and `limits` of `ccd` then hold only between sweeps: in
+a sweep the joints turn as ball joints, or freely beyond their limits; without `direction` no joint serves
+the tool axis, so that a direction is met by luck alone. Reachable goals, up to 100 restarts; means over
+the arms with the worst arm in brackets.
 """
 
 PER_ARM = """
@@ -255,13 +274,28 @@ def kept_direction(answers: Answers) -> Array:
     return np.where(answers.position <= COARSE, answers.direction, np.inf)
 
 
-def write(folder: Path, results: list[Result], machine: str) -> None:
+def write(
+    folder: Path,
+    results: list[Result],
+    machine: str,
+    schedules: list[list[str]],
+    switches: list[list[str]],
+) -> None:
     """Write methods.md, methods_success.png and methods_time.png into folder."""
     from benchmarks.compare import RESTARTS
 
     report = Report(results)
     names = ', '.join(f'`{arm}`' for arm in report.arms)
-    intro = INTRO.format(restarts=RESTARTS, machine=machine, arms=len(report.arms), names=names)
+    methods = '\n'.join(
+        textwrap.fill(f'- `{name}`: {method.text}', 110, subsequent_indent='  ')
+        for name, method in METHODS.items()
+    )
+    schedule_names = ', '.join(
+        f'`{name}` {each.temperatures} by {each.cooling:g}' for name, each in SCHEDULES.items()
+    )
+    intro = INTRO.format(
+        methods=methods, restarts=RESTARTS, machine=machine, arms=len(report.arms), names=names
+    )
     parts = [
         wrapped(intro),
         wrapped(MAIN),
@@ -271,6 +305,10 @@ def write(folder: Path, results: list[Result], machine: str) -> None:
         wrapped(SPECIAL),
         report.special_table(),
         READING.strip(),
+        wrapped(SCHEDULES_TEXT.format(schedules=schedule_names)),
+        table(SCHEDULES_HEADER, schedules),
+        wrapped(SWITCHES_TEXT),
+        table(['method', 'switches', 'solved to 1e-6 %', 'solved to 1 mm, 1 mrad %'], switches),
         wrapped(PER_ARM),
         report.arm_table(),
     ]

@@ -1,7 +1,7 @@
-"""One suite of checks for every way of solving: the pipeline and each descent, on every arm.
+"""One suite of checks for every way of solving: the pipeline and each local method, on every arm.
 
 A check is a function of a Subject; test_conformance.py runs all of CHECKS for all subjects. What a
-method may do worse is stated in EFFORTS, with the reason.
+method may do worse is stated in its row of the registry, ik_node/solver/methods.py, with the reason.
 """
 
 from __future__ import annotations
@@ -15,50 +15,14 @@ import pytest
 from cases import Case
 
 from ik_node import Arm, Goal, IkSolver, InputError, Solution, Status
-from ik_node.solver.goal import Block
+from ik_node.solver.goal import Cause
+from ik_node.solver.methods import METHODS, Promise
 
 TRUTH = 1e-12  # m and rad: reported errors against another FK at the returned q
 
 
-@dataclass(frozen=True)
-class Effort:
-    """What is asked of a method.
-
-    goals: per arm. success: share of reachable goals that must be solved. corners: the same for goals
-    at joint limits and singular poses. restarts: allowed. tolerance: m and rad. best: how much
-    further from the position than the nearest known a best effort may stay, as a share of the reach,
-    and [rad] how much worse its direction may be. arms: labels; all if empty.
-    """
-
-    goals: int
-    success: float = 1.0
-    corners: float = 1.0
-    restarts: int = 1000
-    tolerance: float = 1e-6
-    best: tuple[float, float] = (1e-5, 1e-4)
-    arms: tuple[str, ...] = ()
-
-
-EFFORTS = {
-    'pipeline': Effort(60),
-    # With all joints at a limit, one random start in hundreds lies in the solution's basin.
-    'lm': Effort(60, corners=0.9),
-    # No step is refused, so that it rests less surely where nothing is met exactly.
-    'dls': Effort(30, corners=0.9, restarts=300, best=(1e-5, np.pi)),
-    # Both converge linearly, at a rate that the condition number sets; tool points a few millimetres
-    # off the roll axis make it hundreds. They get to a millimetre and a milliradian, not always
-    # further, and trade position for direction only roughly.
-    'transpose': Effort(12, success=0.9, corners=0.7, restarts=200, tolerance=1e-3, best=(1e-2, np.pi)),
-    'ccd': Effort(12, success=0.8, corners=0.6, restarts=100, tolerance=1e-3, best=(3e-2, np.pi)),
-    # Ten milliseconds a descent: few goals, few restarts, few arms, one of each kind.
-    'scipy': Effort(
-        6,
-        corners=0.7,
-        restarts=10,
-        best=(1e-4, np.pi),
-        arms=('seed_arm', 'xarm5_like', 'prismatic_arm', 'magician'),
-    ),
-}
+# The pipeline as a user gets it, and every method of the registry alone, with what its row promises.
+PROMISES = {'pipeline': Promise(), **{name: method.promise for name, method in METHODS.items()}}
 
 
 @dataclass(frozen=True)
@@ -69,23 +33,21 @@ class Subject:
     case: Case
 
     @property
-    def effort(self) -> Effort:
-        return EFFORTS[self.method]
+    def promise(self) -> Promise:
+        return PROMISES[self.method]
 
     @property
     def arm(self) -> Arm:
         return self.case.arm()
 
     def new_solver(self, **options) -> IkSolver:
-        """The pipeline is IkSolver as a user makes it; a descent is the same without its closed form."""
-        options = {'restarts': self.effort.restarts, **options}
-        tolerance = self.effort.tolerance
+        """The pipeline is IkSolver as it comes; a method is the same without a closed form."""
+        options = {'restarts': self.promise.restarts, **options}
+        tolerance = self.promise.tolerance
         tolerances = {'position_tolerance': tolerance, 'direction_tolerance': tolerance}
         if self.method == 'pipeline':
             return IkSolver(self.arm, **tolerances, **options)
-        solver = IkSolver(self.arm, method=self.method, **tolerances, **options)
-        solver.closed_form = None
-        return solver
+        return IkSolver(self.arm, method=self.method, closed_form=False, **tolerances, **options)
 
     @cached_property
     def solver(self) -> IkSolver:
@@ -96,14 +58,14 @@ class Subject:
         return [Goal(*self.arm.fk(q)) for q in points]
 
     def reachable(self, stream: int, count: int | None = None) -> list[Goal]:
-        points = self.arm.sample(np.random.default_rng(stream), count or self.effort.goals)
+        points = self.arm.sample(np.random.default_rng(stream), count or self.promise.goals)
         return self.goals_at(points)
 
     def beyond_reach(self) -> list[Goal]:
         """Goals 1 mm, 10 % and a hundred times out of reach, in any direction."""
         rng, arm = np.random.default_rng(11), self.arm
         goals = []
-        nearest = arm.reach + self.effort.tolerance + 1e-3
+        nearest = arm.reach + self.promise.tolerance + 1e-3
         for distance in (nearest, 1.1 * nearest, 100.0 * nearest):
             away, direction = rng.normal(size=(2, 3))
             position = arm.joints[0, 3:6] + distance * away / np.linalg.norm(away)
@@ -120,6 +82,16 @@ class Subject:
             goals.append(Goal(goal.position, direction / np.linalg.norm(direction)))
         return goals
 
+    def hardly_reachable(self) -> list[Goal]:
+        """Positions where the arm is stretched most, with the direction that it has there turned round.
+
+        Only a formula can show that they cannot be met; the search ends without an answer.
+        """
+        points = self.arm.sample(np.random.default_rng(17), 200)
+        distances = [np.linalg.norm(self.arm.fk(q)[0] - self.arm.joints[0, 3:6]) for q in points]
+        stretched = self.goals_at(points[np.argsort(distances)[-4:]])
+        return [Goal(goal.position, -goal.direction) for goal in stretched]
+
     def assert_true(self, goal: Goal, solution: Solution) -> None:
         """What holds for every answer, whatever its status."""
         arm, q = self.arm, solution.q
@@ -132,10 +104,10 @@ class Subject:
         scale = max(1.0, position_error)
         assert abs(solution.position_error - position_error) <= TRUTH * scale
         assert abs(solution.direction_error - direction_error) <= TRUTH
-        met = max(solution.position_error, solution.direction_error) <= self.effort.tolerance
+        met = max(solution.position_error, solution.direction_error) <= self.promise.tolerance
         assert met == (solution.status is Status.SOLVED)
         assert (solution.reason is None) == (solution.status is Status.SOLVED)
-        assert 0 <= solution.restarts <= self.effort.restarts
+        assert 0 <= solution.restarts <= self.promise.restarts
 
     def errors(self, goal: Goal, q) -> tuple[float, float]:
         """Both errors at q by test/plain.py."""
@@ -156,13 +128,13 @@ def reachable_goals_are_solved(subject: Subject) -> None:
         subject.assert_true(goal, solution)
         assert solution.status is not Status.UNREACHABLE
         solved += solution.solved
-    assert solved >= subject.effort.success * subject.effort.goals
+    assert solved >= subject.promise.success * subject.promise.goals
 
 
 def reachable_goals_are_solved_from_any_seed(subject: Subject) -> None:
     """Random seeds, and seeds outside the limits by half a radian: the answer is inside all the same."""
     arm = subject.arm
-    goals = subject.reachable(2, subject.effort.goals // 3 + 1)
+    goals = subject.reachable(2, subject.promise.goals // 3 + 1)
     seeds = arm.sample(np.random.default_rng(3), len(goals))
     seeds[::2] = np.where(arm.continuous, 4.0, arm.upper + 0.5)
     solved = 0
@@ -170,7 +142,7 @@ def reachable_goals_are_solved_from_any_seed(subject: Subject) -> None:
         solution = subject.solver.solve(goal, seed)
         subject.assert_true(goal, solution)
         solved += solution.solved
-    assert solved >= subject.effort.success * len(goals)
+    assert solved >= subject.promise.success * len(goals)
 
 
 def a_seed_that_meets_the_goal_is_the_answer(subject: Subject) -> None:
@@ -183,14 +155,14 @@ def a_seed_that_meets_the_goal_is_the_answer(subject: Subject) -> None:
 
 
 def positions_alone_are_solved(subject: Subject) -> None:
-    goals = [Goal(goal.position) for goal in subject.reachable(5, subject.effort.goals // 3 + 1)]
+    goals = [Goal(goal.position) for goal in subject.reachable(5, subject.promise.goals // 3 + 1)]
     solved = 0
     for goal in goals:
         solution = subject.solver.solve(goal)
         subject.assert_true(goal, solution)
         assert solution.direction_error == 0.0
         solved += solution.solved
-    assert solved >= subject.effort.success * len(goals)
+    assert solved >= subject.promise.success * len(goals)
 
 
 def goals_at_limits_and_singular_poses_give_finite_true_answers(subject: Subject) -> None:
@@ -200,7 +172,9 @@ def goals_at_limits_and_singular_poses_give_finite_true_answers(subject: Subject
     upper = np.where(arm.continuous, np.pi, arm.upper)
     zero = np.clip(np.zeros(arm.n), lower, upper)
     rng = np.random.default_rng(6)
-    corners = [np.where(rng.random(arm.n) < 0.5, lower, upper) for _ in range(subject.effort.goals // 10 + 1)]
+    corners = [
+        np.where(rng.random(arm.n) < 0.5, lower, upper) for _ in range(subject.promise.goals // 10 + 1)
+    ]
     solved = []
     for q in [zero, arm.middle, lower, upper, *corners]:
         goal = Goal(*arm.fk(q))
@@ -208,7 +182,7 @@ def goals_at_limits_and_singular_poses_give_finite_true_answers(subject: Subject
             solution = subject.solver.solve(goal, seed)
             subject.assert_true(goal, solution)
             solved.append(solution.solved)
-    assert np.mean(solved) >= subject.effort.corners
+    assert np.mean(solved) >= subject.promise.corners
 
 
 def goals_on_the_first_axis_give_finite_true_answers(subject: Subject) -> None:
@@ -237,20 +211,20 @@ def goals_out_of_reach_are_said_to_be_and_reached_for(subject: Subject) -> None:
         solution = subject.solver.solve(goal)
         subject.assert_true(goal, solution)
         assert solution.status is Status.UNREACHABLE
-        assert solution.reason.block is Block.TOO_FAR
+        assert solution.reason.cause is Cause.TOO_FAR
         nearest = min(np.linalg.norm(arm.fk(q)[0] - goal.position) for q in [*points, arm.middle])
-        assert solution.position_error <= nearest + subject.effort.best[0] * arm.reach
+        assert solution.position_error <= nearest + subject.promise.best[0] * arm.reach
 
 
 def tied_directions_keep_the_position(subject: Subject) -> None:
     """Position first, and then a direction no worse than one known to be possible there."""
-    goals = subject.tied(subject.effort.goals // 6 + 1)
+    goals = subject.tied(subject.promise.goals // 6 + 1)
     for made, goal in zip(subject.reachable(13, len(goals)), goals, strict=True):
         solution = subject.solver.solve(goal)
         subject.assert_true(goal, solution)
-        assert solution.position_error <= subject.effort.best[0] * max(1.0, subject.arm.reach)
+        assert solution.position_error <= subject.promise.best[0] * max(1.0, subject.arm.reach)
         known = float(np.arccos(np.clip(made.direction @ goal.direction, -1, 1)))
-        assert solution.direction_error <= known + subject.effort.best[1]
+        assert solution.direction_error <= known + subject.promise.best[1]
 
 
 def huge_and_tiny_goals_give_finite_true_answers(subject: Subject) -> None:
@@ -319,26 +293,57 @@ def threads_get_the_same_answers(subject: Subject) -> None:
 
 
 def the_restart_budget_is_kept(subject: Subject) -> None:
+    used_up = 0
     for restarts in (0, 1, 3):
         solver = subject.new_solver(restarts=restarts)
-        for goal in subject.tied(4):
+        for goal in subject.hardly_reachable():
             solution = solver.solve(goal)
             assert 0 <= solution.restarts <= restarts
-            met = max(subject.errors(goal, solution.q)) <= subject.effort.tolerance
+            met = max(subject.errors(goal, solution.q)) <= subject.promise.tolerance
             assert met == solution.solved
             if solution.status is Status.NOT_FOUND:
-                assert solution.reason.block is Block.SEARCH_ENDED
+                used_up += 1
+                assert solution.reason.cause is Cause.SEARCH_ENDED
                 assert solution.reason.amount == solution.restarts == restarts
+    assert used_up > 0 or solver.closed_form is not None, 'no goal has used the restarts up'
 
 
 def the_time_budget_is_kept(subject: Subject) -> None:
     """No clock here: with no time at all, what is not settled at once is given up with that reason."""
     solver = subject.new_solver(time_budget=1e-9, restarts=20000)
-    for goal in subject.tied(3):
+    used_up = 0
+    for goal in subject.hardly_reachable():
         solution = solver.solve(goal)
         if solution.status is Status.NOT_FOUND:
-            assert solution.reason.block is Block.TIME
+            used_up += 1
+            assert solution.reason.cause is Cause.TIME
             assert solution.reason.amount == 1e-9
+    assert used_up > 0 or solver.closed_form is not None, 'no goal has used the time up'
+
+
+def steps_lead_to_what_the_descent_returns(subject: Subject) -> None:
+    """Steps begin at the seed, stay within the limits and end at the answer of a solve without restarts."""
+    arm, rng = subject.arm, np.random.default_rng(16)
+    solver = (
+        subject.new_solver(restarts=0, closed_form=False)
+        if subject.method == 'pipeline'
+        else (subject.new_solver(restarts=0))
+    )
+    ended = 0
+    for q in arm.sample(rng, 4):
+        goal = Goal(*arm.fk(q))
+        seed = np.clip(q + rng.uniform(-0.2, 0.2, arm.n), arm.lower, arm.upper)
+        rows = np.array(list(solver.steps(goal, seed)))
+        assert rows.shape[1:] == (arm.n,)
+        assert np.isfinite(rows).all()
+        assert (rows >= arm.lower).all()
+        assert (rows <= arm.upper).all()
+        np.testing.assert_array_equal(rows[0], seed)
+        solution = solver.solve(goal, seed)
+        if solution.solved and max(subject.errors(goal, rows[-1])) <= subject.promise.tolerance:
+            ended += 1
+            assert rows[-1].tobytes() == solution.q.tobytes()
+    assert ended > 0, 'no descent has met its goal'
 
 
 def bad_seeds_are_refused(subject: Subject) -> None:
@@ -369,5 +374,6 @@ CHECKS = [
     threads_get_the_same_answers,
     the_restart_budget_is_kept,
     the_time_budget_is_kept,
+    steps_lead_to_what_the_descent_returns,
     bad_seeds_are_refused,
 ]

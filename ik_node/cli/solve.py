@@ -78,7 +78,7 @@ def _as_data(arm: Arm, solution: Solution, every: Sequence[Solution]) -> dict[st
         'status': solution.status.value,
         'reason': reason
         and {
-            'block': reason.block.value,
+            'cause': reason.cause.value,
             'amount': reason.amount,
             'joint': reason.joint,
             'sentence': str(reason),

@@ -9,7 +9,8 @@ from typing import Any
 from ik_node.checks import unit_vector
 from ik_node.errors import InputError
 from ik_node.settings import check, parameter
-from ik_node.solver.solver import METHODS
+from ik_node.solver.methods import METHODS
+from ik_node.solver.restarts import SCHEDULES
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class ArmSettings:
         (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3
     )
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
-    solver: str = parameter('lm', 'method of descent', choices=METHODS)
+    solver: str = parameter('lm', 'local method', choices=tuple(METHODS))
+    schedule: str = parameter('greedy', 'how random restarts are annealed', choices=tuple(SCHEDULES))
     position_tolerance: float = parameter(
         1e-4, 'position error at which a goal is solved [m]', low=1e-12, high=1.0
     )
@@ -100,7 +102,9 @@ class ArmSettings:
         check(self)
         unit_vector('parameter tool_axis', self.tool_axis)
         if self.compromise and self.solver != 'lm':
-            raise InputError(f'parameter compromise must be 0 for solver {self.solver}: only lm knows one')
+            raise InputError(
+                f'parameter compromise must be 0 for solver {self.solver}: it is supported by lm only'
+            )
         if not self.home:
             raise InputError('parameter home must be one number, or one per joint, got none')
 
@@ -117,6 +121,7 @@ class ArmSettings:
         """Return the arguments of IkSolver besides the arm."""
         return {
             'method': self.solver,
+            'schedule': self.schedule,
             'position_tolerance': self.position_tolerance,
             'direction_tolerance': self.direction_tolerance,
             'restarts': self.restarts,

@@ -2,6 +2,7 @@
 
 Call them through this package, as kernels.forward(...): they are plain Python at first, and are replaced by
 their compiled versions, which give the same results, as soon as those are there (see loading.py).
+local_lm and search_lm are those of methods/lm.py, and so on for every local method.
 """
 
 from importlib import import_module
@@ -11,19 +12,18 @@ import numpy as np
 
 from ik_node.kernels.signatures import KERNELS
 
-# constants, and what only kernels and tests use: never compiled for Python
+# constants, templates, and what only kernels and tests use: never compiled for Python
 _OTHERS = {
     'chain': 'angle_between clip squared_errors',
     'closed_form.candidates': 'MOST_CANDIDATES PARALLEL WRIST',
     'closest.newton': 'curved_equations',
     'distance': 'DISTINCT',
     'loading': 'KernelState Stage prepare state',
-    'methods.select': 'CCD DLS LM TRANSPOSE descend',
-    'methods.stall': 'PATIENCE',
+    'methods.driver': 'PATIENCE',
     'quartic': 'quartic_roots',
     'random': 'next_random perturb',
     'reachability': 'ATTEMPTS',
-    'restarts': 'INFORMED next_start',
+    'restarts': 'INFORMED accepted anneal next_start',
     'rotation': 'FAR_TURNED ROOT_SLACK align_about_axis best_turn clamp_turn rotate_quaternion',
     'tracking': 'BEND LARGE_MOVE',
 }

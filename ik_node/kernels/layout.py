@@ -13,8 +13,10 @@ period (n,)     2 pi where a whole turn of the joint changes nothing but the joi
 goal (9,)       position, direction, lateral in the base frame; NaN where not asked for.
 frames          (2 m + 3, 3): the m axes, the m joint points, tool point, tool axis, lateral axis,
                 all in the base frame.
-options (8,)    position tolerance [m], direction tolerance [chord], weight [m/rad], iterations per
-                descent, stall ratio, temperatures per cycle, cooling factor, local method.
+options (9 + s,)  position tolerance [m], direction tolerance [chord], weight [m/rad], iterations per
+                descent, stall ratio, temperatures per cycle, cooling factor, weighted error [m] that is
+                accepted e times less often at temperature 1 (0: never), 1 if a descent ends at the last
+                configuration rather than the best, and s switches of the local method (1 on, 0 off).
 form (14, 3)    geometry of an arm with a closed form, at its zero pose in the base frame: see the rows below.
 """
 
@@ -26,7 +28,9 @@ AXIS, OFFSET = slice(0, 3), slice(3, 6)
 DIRECTION, LATERAL = 3, 6
 
 # options
-POSITION_TOLERANCE, CHORD_TOLERANCE, WEIGHT, ITERATIONS, STALL, CYCLE, COOLING, METHOD = range(8)
+POSITION_TOLERANCE, CHORD_TOLERANCE, WEIGHT, ITERATIONS, STALL = range(5)
+CYCLE, COOLING, ACCEPTANCE, END_AT_LAST = range(5, 9)
+SWITCHES = 9  # and further: those of the local method, in the order of its row in the registry
 
 # rows of form
 W1, C1 = 0, 1  # axis 1 and a point on it

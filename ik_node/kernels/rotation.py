@@ -50,6 +50,18 @@ def rotate_quaternion(w, s, ax, ay, az, x, y, z):
 
 
 @compiled
+def shortest_turn(x, y, z, u, v, w):
+    """Return the unit quaternion (scalar first) that turns x, y, z onto u, v, w; none between opposites."""
+    lengths = sqrt((x * x + y * y + z * z) * (u * u + v * v + w * w))
+    scalar = lengths + x * u + y * v + z * w
+    i, j, k = y * w - z * v, z * u - x * w, x * v - y * u
+    size = sqrt(scalar * scalar + i * i + j * j + k * k)
+    if not scalar > 1e-12 * lengths:
+        return 1.0, 0.0, 0.0, 0.0
+    return scalar / size, i / size, j / size, k / size
+
+
+@compiled
 def clamp_turn(value, low, high):
     """Return the angle nearest to value, whole turns being nothing, that is within the limits."""
     if low <= value <= high:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 # name and module, in the order in which they are compiled: what the next goal needs comes first
@@ -18,7 +19,7 @@ SERVING = {
     'tabulate_poses': 'known_poses',
     'out_of_reach': 'reachability',
     'nearest_solution': 'closed_form.candidates',
-    'anneal': 'restarts',
+    'search_lm': 'methods.lm',
     'serve_lateral': 'roll',
     'advance': 'tracking',
     'formula_solutions': 'closed_form.candidates',
@@ -32,17 +33,19 @@ SERVING = {
     'wrap_rows_into_limits': 'closest.general',
     'follow': 'tracking',
     'explore': 'all_solutions',
-    'solve_many': 'restarts',
+    'solve_many': 'batch',
     'largest_move': 'distance',
     'is_smooth': 'tracking',
     'advance_path': 'tracking',
     'formula_path': 'path',
     'best_branch': 'path',
 }
-# compiled when they are asked for by name
+# compiled when they are asked for by name; a local method is a file of its own
+SHARED = ('__init__', 'driver')
+METHODS = sorted(path.stem for path in Path(__file__).parent.glob('methods/*.py') if path.stem not in SHARED)
 ON_DEMAND = {
-    'approach': 'restarts',
     'reached_directions': 'reachability',
+    **{f'{kind}_{method}': f'methods.{method}' for method in METHODS for kind in ('local', 'search')},
 }
 KERNELS = SERVING | ON_DEMAND
 
@@ -51,7 +54,7 @@ KERNELS = SERVING | ON_DEMAND
 # dimensions, 0 for a scalar.
 ARGUMENTS = {
     'f0': 'bound cosine least temperature tolerance weight',
-    'f1': 'a arrived b before distances goal ladder narrow near options q seed start values weights wide',
+    'f1': 'a arrived b before distances goal ladder narrow near now options q seed start values weights wide',
     'f2': 'costs errors found frames given goals known path samples seeds table work',
     'f3': 'marks',
     'a2': 'out',

@@ -13,7 +13,7 @@ from ik_node.checks import Vector
 from ik_node.model.arm import frozen
 from ik_node.solver.closed_form import ClosedForm, Family
 from ik_node.solver.goal import Goal
-from ik_node.solver.restarts import Annealing
+from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.workspace_bounds import reach_shells
 
 WIDE = (0.3, 0.03, 3e-3, 1e-4, 1e-5)  # falling weights, times the reach: the direction leads at first
@@ -51,7 +51,7 @@ class BestEffort:
     compromise [m/rad]: minimise position_error^2 + (compromise * direction_error)^2 instead.
     """
 
-    def __init__(self, search: Annealing, form: ClosedForm | None, compromise: float | None) -> None:
+    def __init__(self, search: RandomRestarts, form: ClosedForm | None, compromise: float | None) -> None:
         """search: what it knows about arm and task is used here too."""
         arm = search.arm
         self.arm = arm
@@ -211,7 +211,7 @@ class BestEffort:
 class OwnBestEffort(BestEffort):
     """What a method of descent reaches by itself, where methods are compared."""
 
-    def __init__(self, search: Annealing) -> None:
+    def __init__(self, search: RandomRestarts) -> None:
         """search: of the method."""
         super().__init__(search, None, None)
 

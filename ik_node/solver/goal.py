@@ -22,7 +22,7 @@ class Status(enum.Enum):
     NOT_FOUND = 'not found'  # the search or its time ran out; nothing is proven
 
 
-class Block(enum.Enum):
+class Cause(enum.Enum):
     """What stands between the arm and the goal."""
 
     TOO_FAR = 'too far'
@@ -43,7 +43,7 @@ class Reason:
     SEARCH_ENDED and seconds for TIME.
     """
 
-    block: Block
+    cause: Cause
     amount: float
     sentence: str
     joint: str | None = None

@@ -12,10 +12,10 @@ from ik_node.checks import Vector
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.closest import BestEffort, Effort
-from ik_node.solver.goal import Block, Goal, Reason
+from ik_node.solver.goal import Cause, Goal, Reason
 from ik_node.solver.workspace_bounds import reach_shells
 
-OUT_OF_REACH = {0: None, 1: Block.TOO_FAR, -1: Block.TOO_NEAR}  # what kernels.out_of_reach says
+OUT_OF_REACH = {0: None, 1: Cause.TOO_FAR, -1: Cause.TOO_NEAR}  # what kernels.out_of_reach says
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Refusal:
             else (f': with {arm.effective_dof} effective DoF the position ties the direction')
         )
 
-    def by_reach(self, goal: Goal) -> Block | None:
+    def by_reach(self, goal: Goal) -> Cause | None:
         """Return what puts the position out of reach of any joint values, None if nothing is shown to."""
         return OUT_OF_REACH[kernels.out_of_reach(self.shells, goal.packed, self._tolerance)]
 
@@ -78,22 +78,22 @@ class Refusal:
         if effort.position_error <= self._options[0]:
             amount = effort.direction_error
             sentence = f'at this position the nearest possible direction is {amount:.4g} rad away{self._tied}'
-            return Reason(Block.DIRECTION_TIED, amount, sentence)
+            return Reason(Cause.DIRECTION_TIED, amount, sentence)
         free = self._best_effort.find(goal, seed, effort.q, endless=True)
         if free.position_error <= self._options[0]:
             return self._beyond_a_limit(near_miss(self.arm, free.q))
         reached = self.arm.fk(free.q)[0]
         outward = (goal.position - reached) @ (reached - self.shells[-1, :3]) > 0.0
-        return _out_of_reach(Block.TOO_FAR if outward else Block.TOO_NEAR, effort.position_error)
+        return _out_of_reach(Cause.TOO_FAR if outward else Cause.TOO_NEAR, effort.position_error)
 
     def _beyond_a_limit(self, miss: NearMiss) -> Reason:
         name = self.arm.joint_names[miss.joint]
         sentence = f'joint {name} would have to go {miss.excess:.4g} rad beyond its limit'
-        return Reason(Block.JOINT_LIMIT, miss.excess, sentence, name)
+        return Reason(Cause.JOINT_LIMIT, miss.excess, sentence, name)
 
 
-def _out_of_reach(block: Block, amount: float) -> Reason:
-    side = 'far' if block is Block.TOO_FAR else 'near'
+def _out_of_reach(block: Cause, amount: float) -> Reason:
+    side = 'far' if block is Cause.TOO_FAR else 'near'
     return Reason(block, amount, f'out of reach: the position is too {side} by {amount:.4g} m')
 
 

@@ -1,10 +1,11 @@
-"""The random-restart search: descents from the seed and from ever new random offsets."""
+"""Random restarts of a local method: from the seed, from known poses near the goal, from random offsets."""
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -12,43 +13,38 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Vector
+from ik_node.errors import InputError
+from ik_node.extras import require
+from ik_node.kernels.layout import END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
+from ik_node.kernels.signatures import SERVING
+from ik_node.kernels.specialised import filled
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
+from ik_node.solver.methods import METHODS
 
 ITERATIONS_PER_CHECK = 1920  # at most, between two looks at the clock: about half a millisecond
-CYCLE = 2  # temperatures before re-heating
-COOLING = 0.5  # from one temperature to the next
 WEIGHT_PER_REACH = 0.2  # one radian weighs as much as this share of the reach
 KNOWN_POSES = 1024  # configurations whose tool poses are known beforehand, to restart near the goal
-BEST_EFFORT_STARTS = 12
-BEST_EFFORT_MOST_STARTS = 100  # while the position is not met and not shown to be out of reach
-BEST_EFFORT_WEIGHTS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)  # times the usual weight
+CLOSEST_WEIGHTS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)  # times the usual weight
 
 
-@dataclass(frozen=True)
-class Descent:
-    """A method of descent: its code in the kernels, and when one descent gives up.
+class Schedule(NamedTuple):
+    """How the temperature of the random offsets falls before it is raised to 1 again.
 
-    iterations: what has not converged by then rarely does. stall_ratio: share of the squared error
-    that must be gained, by lm in each of three steps, by the others in kernels.PATIENCE iterations.
-    thorough: the same two for best effort, where there is no zero to end at.
+    temperatures: in a cycle. cooling: factor from one to the next. acceptance: weighted error, as a share
+    of that of one radian, by which a descent may end worse than the one before to be gone on from with
+    probability 1/e at temperature 1 (Metropolis' rule); 0: only better ones are.
     """
 
-    code: int
-    iterations: int
-    stall_ratio: float
-    thorough: tuple[int, float]
+    temperatures: int
+    cooling: float
+    acceptance: float
 
 
-DESCENTS = {
-    'lm': Descent(kernels.LM, 30, 0.1, (100, 1e-9)),
-    'dls': Descent(kernels.DLS, 60, 0.5, (200, 1e-6)),
-    'transpose': Descent(kernels.TRANSPOSE, 1000, 0.05, (1000, 1e-3)),
-    'ccd': Descent(kernels.CCD, 1000, 0.1, (1000, 1e-3)),
-}
+SCHEDULES = {'greedy': Schedule(2, 0.5, 0.0), 'metropolis': Schedule(3, 0.5, 0.2)}
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """Where a search ended: errors in m and rad at q, descents after the first, and why it ended."""
 
     solved: bool
@@ -58,8 +54,13 @@ class Found(NamedTuple):
     out_of_time: bool = False
 
 
-class Annealing:
-    """Random-restart annealing for one arm; the search sees arrays and the clock only."""
+def kernels_of(method: str) -> tuple[str, ...]:
+    """Return the names of the kernels that a solver with this method needs."""
+    return (*SERVING, *(() if METHODS[method].module else (f'search_{method}',)))
+
+
+class RandomRestarts:
+    """The random-restart search for one arm; it sees arrays and the clock only."""
 
     def __init__(
         self,
@@ -70,33 +71,37 @@ class Annealing:
         restarts: int,
         time_budget: float,
         random_seed: int,
+        schedule: str = 'greedy',
+        method_options: Mapping[str, bool] | None = None,
     ) -> None:
-        """Tolerances in m and rad, time_budget in s (inf: none)."""
-        self.descent = DESCENTS.get(method, DESCENTS['lm'])
+        """Tolerances in m and rad, time_budget in s (inf: none). Raises InputError and MissingError."""
+        if schedule not in SCHEDULES:
+            raise InputError(f'schedule must be one of {", ".join(SCHEDULES)}, got {schedule!r}')
+        self.method = METHODS[method]
+        if self.method.needs:
+            require(self.method.needs, f'method {method}')
         self.arm = arm
         self.direction_tolerance = direction_tolerance
         self.restarts = restarts
         self.time_budget = time_budget
         self.random_seed = random_seed
+        self._name = method
         self._first_state = np.array([random_seed], dtype=np.uint64)
         # Descents compare chords; a hair less, so that the angle itself is within its tolerance.
         chord = 2.0 * math.sin(min(direction_tolerance, math.pi) / 2.0) * (1.0 - 1e-9)
         self.weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
+        temperatures, cooling, acceptance = SCHEDULES[schedule]
         self.options = np.array(
             [
-                position_tolerance,
-                chord,
-                self.weight,
-                self.descent.iterations,
-                self.descent.stall_ratio,
-                CYCLE,
-                COOLING,
-                self.descent.code,
+                *(position_tolerance, chord, self.weight, self.method.iterations, self.method.stall),
+                *(temperatures, cooling, acceptance * self.weight, 0.0),
+                *_switches(method, method_options or {}),
             ]
         )
-
-        # The restarts from known poses stay in one part: they share one look at it.
-        self._part = max(kernels.INFORMED + 1, ITERATIONS_PER_CHECK // self.descent.iterations)
+        self._model = arm.joints, arm.tool, arm.limits
+        # The restarts from known poses stay in one part: they share one look at the table.
+        per_check = ITERATIONS_PER_CHECK // self.method.iterations
+        self._part = 1 if self.method.module else max(kernels.INFORMED + 1, per_check)
         # A stream of its own: whoever draws goals by default_rng(random_seed) must not find them known.
         samples = arm.sample(np.random.default_rng((random_seed, KNOWN_POSES)), KNOWN_POSES)
         self.table = np.empty((arm.n + 6, KNOWN_POSES))
@@ -105,40 +110,41 @@ class Annealing:
     def _random_state(self) -> NDArray[np.uint64]:
         return self._first_state.copy()
 
+    def _search(self) -> Callable[..., tuple[int, float, float, bool]]:
+        """The search of the method: a kernel, or for a method in Python the same source uncompiled."""
+        if not self.method.module:
+            return getattr(kernels, f'search_{self._name}')
+        return filled(kernels.anneal, f'search_{self._name}', descend=self._descend())
+
+    def _descend(self) -> Callable[..., int]:
+        if not self.method.module:
+            return getattr(kernels, f'local_{self._name}')
+        return import_module(self.method.module).descend
+
     def met(self, position_error: float, direction_error: float) -> bool:
         """Whether errors in m and rad are within the tolerances."""
-        return bool(position_error <= self.options[0] and direction_error <= self.direction_tolerance)
+        return bool(
+            position_error <= self.options[POSITION_TOLERANCE] and direction_error <= self.direction_tolerance
+        )
 
-    def search(self, goal: Goal, q: Vector, start: float, most: int | None = None) -> Found:
+    def search(self, goal: Goal, q: Vector, start: float, most: int | None = None) -> SearchResult:
         """Search from q (n,), in place; start: time.perf_counter() when the budget began.
 
         most: restarts, if fewer than the budget allows.
         """
         restarts_allowed = self.restarts if most is None else min(most, self.restarts)
-        state = self._random_state()
+        search, state = self._search(), self._random_state()
+        now, distances = np.empty(len(q)), np.empty(KNOWN_POSES)
         first = 0
         while True:
             last = min(first + self._part, restarts_allowed + 1)
-            restarts, position_error, direction_error, solved = kernels.anneal(
-                self.arm.joints,
-                self.arm.tool,
-                self.arm.limits,
-                goal.packed,
-                self.options,
-                self.table,
-                first,
-                last,
-                state,
-                q,
+            restarts, position_error, direction_error, solved = search(
+                *self._model, goal.packed, self.options, self.table, distances, first, last, state, now, q
             )
             out_of_time = time.perf_counter() - start > self.time_budget
             if solved or out_of_time or last > restarts_allowed:
-                return Found(
-                    solved,
-                    position_error,
-                    direction_error,
-                    restarts,
-                    out_of_time and not solved,
+                return SearchResult(
+                    solved, position_error, direction_error, restarts, out_of_time and not solved
                 )
             first = last
 
@@ -154,15 +160,16 @@ class Annealing:
         errors: Vector,
         solved: NDArray[np.bool_],
     ) -> None:
-        """Solve those of goals (N, 9) that are solved soon: as kernels.solve_many.
+        """Solve those of goals (N, 9) that lm solves soon: as kernels.solve_many; none by other methods.
 
         Where search solves a goal before it first looks at the clock, this gives the same bits.
         """
+        if self._name != 'lm':
+            solved[:] = False
+            return
         restarts_allowed = self.restarts if most is None else min(most, self.restarts)
         kernels.solve_many(
-            self.arm.joints,
-            self.arm.tool,
-            self.arm.limits,
+            *self._model,
             form,
             trusted,
             goals,
@@ -178,20 +185,75 @@ class Annealing:
         )
 
     def approach(self, goal: Goal, q: Vector, out_of_reach: bool = False) -> tuple[float, float]:
-        """Best effort from q (n,), in place: position first, then direction. Returns both errors."""
-        options = self.options.copy()
-        options[3:5] = self.descent.thorough
-        weights = self.weight * np.array(BEST_EFFORT_WEIGHTS)
-        position_error, direction_error = kernels.approach(
-            self.arm.joints,
-            self.arm.tool,
-            self.arm.limits,
-            goal.packed,
-            options,
-            weights,
-            BEST_EFFORT_STARTS,
-            BEST_EFFORT_STARTS if out_of_reach else BEST_EFFORT_MOST_STARTS,
-            self._random_state(),
-            q,
+        """The closest configuration that the method finds from q (n,), in place. Returns both errors.
+
+        Position first, then direction: from q and from random configurations, one descent after another with
+        a falling weight of the direction, the penalty form of the lexicographic problem. While the position
+        is not met, and not known to be out of reach, there are more starts.
+        """
+        options, state, search = self.options.copy(), self._random_state(), self._search()
+        options[[ITERATIONS, STALL]] = self.method.thorough
+        now, distances = np.empty(len(q)), np.empty(KNOWN_POSES)
+        starts, most = self.method.starts
+        enough, tolerance = starts, options[POSITION_TOLERANCE]
+        kernels.clip(q, self.arm.limits)
+        trial = q.copy()
+        best, least = (math.inf, math.inf), math.inf
+        for start in range(starts if out_of_reach else most):
+            if start >= enough and least <= tolerance:
+                break
+            if start == starts:
+                enough = 3 * starts
+            if start > 0:
+                kernels.perturb(q, self.arm.limits, 1.0, state, trial)
+            for weight in CLOSEST_WEIGHTS:
+                # Late starts go for the position alone, then turn the axis as far as that allows.
+                serves = start < starts or weight == CLOSEST_WEIGHTS[-1]
+                options[WEIGHT] = self.weight * weight if serves else 0.0
+                _, *errors, _ = search(
+                    *self._model, goal.packed, options, self.table, distances, 0, 1, state, now, trial
+                )
+            nearer = errors[0] < least - tolerance
+            if nearer or (errors[0] < least + tolerance and errors[1] < best[1]):
+                best = errors[0], errors[1]
+                q[:] = trial
+            least = min(least, errors[0])
+        return best
+
+    def steps(self, goal: Goal, q: Vector) -> Iterator[Vector]:
+        """Yield the joints (n,) of one descent from q (n,): at its start, after each iteration, at its end.
+
+        Each is the descent anew with one iteration more: the same arithmetic as in a search, unobserved.
+        """
+        options, descend, n = self.options.copy(), self._descend(), len(q)
+        frames = np.empty((2 * len(self.arm.joints) + 3, 3))
+        work = np.empty((3 * n + 4, max(n, 6)))
+        options[END_AT_LAST] = 1.0
+        joints = q.copy()
+        kernels.clip(joints, self.arm.limits)
+        yield joints
+        for count in range(1, self.method.iterations + 1):
+            options[ITERATIONS], joints = count, q.copy()
+            done = descend(*self._model, goal.packed, options, joints, frames, work)
+            if done < count:
+                break
+            yield joints
+        options[END_AT_LAST], best = 0.0, q.copy()
+        descend(*self._model, goal.packed, options, best, frames, work)
+        if not np.array_equal(best, joints):
+            yield best
+
+
+def _switches(method: str, given: Mapping[str, bool]) -> list[float]:
+    """The switches of a method in the order of its row, as numbers. Raises InputError for others."""
+    known = METHODS[method].switches
+    allowed = f'{", ".join(known)} (True or False)' if known else 'none'
+    try:
+        wrong = [name for name, value in given.items() if name not in known or not isinstance(value, bool)]
+    except AttributeError:
+        raise InputError(f'method_options must be a dictionary, got {given!r}') from None
+    if wrong:
+        raise InputError(
+            f'method_options of {method} may be {allowed}, got {wrong[0]!r}: {given[wrong[0]]!r}'
         )
-        return position_error, direction_error
+    return [float(given.get(name, True)) for name in known]

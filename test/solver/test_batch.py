@@ -14,7 +14,7 @@ import pytest
 from cases import AXES, Case, shared_cases, shipped_cases
 
 from ik_node import Arm, Goal, IkSolver, InputError, Status
-from ik_node.solver.solver import BATCH_PART
+from ik_node.solver.batch import BATCH_PART
 
 TOLERANCE = 1e-6  # m and rad
 BY_NAME = {case.label: case for case in [*shipped_cases(), *shared_cases()]}

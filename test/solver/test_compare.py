@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ik_node.solver.solver import METHODS
+from ik_node.solver.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ from cases import shared_cases, shipped_cases
 from made_arms import make_arm, random_unit
 
 from ik_node import Arm, Goal, IkSolver, Status, kernels
-from ik_node.solver.goal import Block
+from ik_node.solver.goal import Cause
 from ik_node.solver.workspace_bounds import reach_shells
 
 SHIPPED = {case.label: case for case in shipped_cases()}
@@ -66,7 +66,7 @@ def test_far_goals_are_refused_at_once_as_too_far(case):
             solution = solver.solve(goal)
             assert solution.status is Status.UNREACHABLE
             assert solution.restarts == 0
-            assert solution.reason.block is Block.TOO_FAR
+            assert solution.reason.cause is Cause.TOO_FAR
             assert solution.reason.amount == solution.position_error > 0.0
             assert f'too far by {solution.position_error:.4g} m' in solution.reason.sentence
             assert solution.reason.joint is None
@@ -77,7 +77,7 @@ def test_a_goal_nearer_than_an_arm_can_fold_is_too_near():
     solution = IkSolver(arm).solve(Goal((0.05, 0.0, 0.0)))
     assert solution.status is Status.UNREACHABLE
     assert solution.restarts == 0
-    assert solution.reason.block is Block.TOO_NEAR
+    assert solution.reason.cause is Cause.TOO_NEAR
     assert solution.reason.amount == pytest.approx(solution.position_error)
     assert 'too near by' in solution.reason.sentence
 
@@ -91,13 +91,13 @@ def test_a_direction_that_the_position_ties_is_named_with_the_angle_left(name):
         solution = solver.solve(Goal(arm.fk(q)[0], random_unit(rng)))
         assert solution.status is Status.UNREACHABLE
         assert solution.restarts == 0
-        blocks.append(solution.reason.block)
-        if blocks[-1] is Block.DIRECTION_TIED:
+        blocks.append(solution.reason.cause)
+        if blocks[-1] is Cause.DIRECTION_TIED:
             assert solution.position_error <= 1e-6
             assert solution.reason.amount == solution.direction_error
             assert f'{solution.direction_error:.4g} rad away' in solution.reason.sentence
             assert '4 effective DoF' in solution.reason.sentence
-    assert blocks.count(Block.DIRECTION_TIED) > 10
+    assert blocks.count(Cause.DIRECTION_TIED) > 10
 
 
 @pytest.mark.parametrize('name', FORMULA)
@@ -109,7 +109,7 @@ def test_a_joint_that_is_said_to_need_more_makes_the_goal_possible_with_it(name)
     for q in arm.sample(rng, 60):
         goal = Goal(*arm.fk(q))
         solution = solver.solve(goal)
-        if solution.status is not Status.UNREACHABLE or solution.reason.block is not Block.JOINT_LIMIT:
+        if solution.status is not Status.UNREACHABLE or solution.reason.cause is not Cause.JOINT_LIMIT:
             continue
         named += 1
         assert solution.reason.joint in arm.joint_names

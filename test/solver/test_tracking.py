@@ -15,7 +15,7 @@ from tool_paths import (
 )
 
 from ik_node import Goal, InputError, Status
-from ik_node.solver.goal import Block
+from ik_node.solver.goal import Cause
 
 TRACKED = [
     *['seed_arm', 'so101_like', 'xarm5_like', 'moveo_like', 'prismatic_arm', 'ball_joint_arm'],
@@ -69,7 +69,7 @@ def test_tracking_with_freedom_to_spare_never_jumps_unannounced(name, directed):
             assert max(solver.errors(goal, solution.q)) <= TOLERANCE
             before, now = now, solution.q
         else:
-            assert solution.reason.block is Block.BRANCH_ENDS
+            assert solution.reason.cause is Cause.BRANCH_ENDS
             before, now = None, solution.other_branch
     assert solved >= 380
 
@@ -100,10 +100,10 @@ def test_a_branch_that_ends_at_a_limit_is_announced(seed):
     assert abs(q[joint] - stop) <= 2 * step  # and not after it
     if solution.other_branch is None:
         assert solver.solve_all(goal) == []
-        assert solution.reason.block is not Block.BRANCH_ENDS
+        assert solution.reason.cause is not Cause.BRANCH_ENDS
         return
     assert solution.status is Status.NOT_FOUND
-    assert solution.reason.block is Block.BRANCH_ENDS
+    assert solution.reason.cause is Cause.BRANCH_ENDS
     assert solution.reason.joint == f'joint{joint + 1}'
     assert f'at the limit of joint joint{joint + 1}' in str(solution.reason)
     assert np.abs(solution.q - now).max() <= 1.5 * step  # still where the branch ended
@@ -139,7 +139,7 @@ def folds(count: int):
 
 def test_a_branch_that_ends_at_a_singularity_is_announced():
     for solver, goal, now, solution in folds(5):
-        assert solution.reason.block is Block.BRANCH_ENDS
+        assert solution.reason.cause is Cause.BRANCH_ENDS
         assert solution.reason.joint is None
         assert 'at a singularity' in str(solution.reason)
         values = np.linalg.svd(solver.arm.jacobian(solution.q), compute_uv=False)

@@ -115,7 +115,7 @@ def test_an_unreachable_goal_ends_with_1_and_says_why(capsys: Capture) -> None:
     data = json.loads(capsys.readouterr().out)
     assert data['status'] == 'unreachable'
     assert data['solutions'] == []
-    assert data['reason']['block'] == 'too far'
+    assert data['reason']['cause'] == 'too far'
     assert data['reason']['amount'] == pytest.approx(data['position_error'], rel=0.2)
     assert len(data['q']) == 5
 

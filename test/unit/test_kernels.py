@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from ik_node import kernels
+from ik_node.solver.methods import METHODS
 
 
 def random_unit(rng):
@@ -273,7 +274,7 @@ def test_hinge_within_is_the_nearest_allowed_angle(value, low, width):
     assert kernels.clamp_turn(value, -math.inf, math.inf) == value
 
 
-@pytest.mark.parametrize('method', [kernels.LM, kernels.DLS, kernels.TRANSPOSE, kernels.CCD])
+@pytest.mark.parametrize('method', [name for name, method in METHODS.items() if not method.module])
 @given(st.integers(0, 10**6), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_every_descent_keeps_its_promises(method, seed, position_only):
@@ -286,12 +287,14 @@ def test_every_descent_keeps_its_promises(method, seed, position_only):
     goal = np.concatenate([frames[-3], frames[-2], np.full(3, np.nan)])
     if position_only:
         goal[3:6] = np.nan
-    options = np.array([1e-6, 1e-6, 0.3, 50, 1e-2, 2, 0.5, method])
+    options = np.array(
+        [1e-6, 1e-6, 0.3, 50, 1e-2, 2, 0.5, 0.0, 0.0, *(1.0 for _ in METHODS[method].switches)]
+    )
     q = rng.uniform(*limits)
     kernels.forward(joints, tool, q, frames)
     before = np.dot(kernels.squared_errors(joints, frames, goal), [1, 0.09])
     work = np.full((3 * n + 4, max(n, 6)), np.nan)
-    iterations = kernels.descend(joints, tool, limits, goal, options, q, frames, work)
+    iterations = getattr(kernels, f'local_{method}')(joints, tool, limits, goal, options, q, frames, work)
     assert 0 <= iterations <= 50
     assert (q >= limits[0]).all()
     assert (q <= limits[1]).all()

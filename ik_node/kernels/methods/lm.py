@@ -4,7 +4,9 @@ from ..chain import clip, forward, squared_errors
 from ..compiled import compiled
 from ..layout import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
 from ..linear import LEAST_DAMPING, damped_step, normal_equations
-from .stall import AIM
+from ..restarts import anneal
+from ..specialised import specialised
+from .driver import AIM
 
 FIRST_DAMPING = 0.1  # 1/rad^2, of a descent that starts far away
 
@@ -72,3 +74,12 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
         if stalled == 3:
             return iteration + 1
     return most
+
+
+@compiled
+def local_lm(joints, tool, limits, goal, options, q, frames, work):
+    """Levenberg-Marquardt from a start q (n,) that may be far away."""
+    return descend_lm(joints, tool, limits, goal, options, FIRST_DAMPING, q, frames, work)
+
+
+search_lm = specialised(anneal, 'search_lm', __file__, descend=local_lm)

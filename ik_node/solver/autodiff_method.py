@@ -1,0 +1,139 @@
+"""L-BFGS-B on a gradient by automatic differentiation: inverse kinematics as a differentiable program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ik_node import kernels
+from ik_node.checks import Vector
+from ik_node.kernels.layout import (
+    AXIS,
+    DIRECTION,
+    ITERATIONS,
+    OFFSET,
+    PRISMATIC,
+    RATIO,
+    SHIFT,
+    VARIABLE,
+    WEIGHT,
+)
+
+PRECISION = 1e-14  # of the gradient of the squared error at which a descent ends
+MEMORY = 20  # steps that the approximation of the Hessian rests on
+FARTHEST = 1e50  # m; the square of more overflows
+
+
+@dataclass(frozen=True)
+class Dual:
+    """An array and its derivatives by n variables, carried through every operation (forward mode).
+
+    value: (...). slope: (n, ...).
+    """
+
+    value: Vector
+    slope: Vector
+
+    def __add__(self, other: Dual | Vector) -> Dual:
+        if isinstance(other, Dual):
+            return Dual(self.value + other.value, self.slope + other.slope)
+        return Dual(self.value + other, self.slope)
+
+    def __mul__(self, factor: Dual | float) -> Dual:
+        if isinstance(factor, Dual):  # a single number
+            slope = self.slope * factor.value + np.multiply.outer(factor.slope, self.value)
+            return Dual(self.value * factor.value, slope)
+        return Dual(self.value * factor, self.slope * factor)
+
+    def __matmul__(self, other: Dual | Vector) -> Dual:
+        if isinstance(other, Dual):  # a matrix
+            return Dual(self.value @ other.value, self.slope @ other.value + self.value @ other.slope)
+        return Dual(self.value @ other, self.slope @ other)
+
+    def __getitem__(self, i: int) -> Dual:
+        return Dual(self.value[i], self.slope[:, i])
+
+    def sin(self) -> Dual:
+        return Dual(np.sin(self.value), np.cos(self.value) * self.slope)
+
+    def cos(self) -> Dual:
+        return Dual(np.cos(self.value), -np.sin(self.value) * self.slope)
+
+    def times(self, matrix: Vector) -> Dual:
+        """This number times a constant array."""
+        return Dual(self.value * matrix, np.multiply.outer(self.slope, matrix))
+
+    def squared(self) -> Dual:
+        """The squared length of this vector."""
+        return Dual(self.value @ self.value, 2.0 * (self.slope @ self.value))
+
+
+def variables(q: Vector) -> Dual:
+    """The variables q (n,) themselves."""
+    return Dual(q, np.eye(len(q)))
+
+
+def tool_pose(joints: Vector, tool: Vector, q: Dual) -> tuple[Dual, Dual]:
+    """Tool point and tool axis (3,) at the variables q: forward kinematics as a product of exponentials."""
+    n = len(q.value)
+    rotation = Dual(np.eye(3), np.zeros((n, 3, 3)))
+    point = Dual(np.zeros(3), np.zeros((n, 3)))
+    for row in joints:
+        axis, value = row[AXIS], q[int(row[VARIABLE])] * row[RATIO] + row[SHIFT]
+        point = point + rotation @ row[OFFSET]
+        if row[PRISMATIC]:
+            point = point + (rotation @ axis) * value
+        else:
+            cross = np.cross(np.eye(3), axis)  # Rodrigues' formula: I + sin K + (1 - cos) K K
+            turn = value.sin().times(cross) + value.cos().times(-cross @ cross) + (np.eye(3) + cross @ cross)
+            rotation = rotation @ turn
+    return point + rotation @ tool[:3], rotation @ tool[3:6]
+
+
+def squared_error(joints: Vector, tool: Vector, goal: Vector, weight: float, q: Vector) -> Dual:
+    """|position error|^2 + weight^2 |direction chord|^2 at q (n,), with its gradient as slope (n,)."""
+    point, axis = tool_pose(joints, tool, variables(q))
+    error = (point + -goal[:3]).squared()
+    if np.isnan(goal[DIRECTION]):
+        return error
+    return error + (axis + -goal[3:6]).squared() * weight**2
+
+
+def descend(
+    joints: Vector,
+    tool: Vector,
+    limits: Vector,
+    goal: Vector,
+    options: Vector,
+    q: Vector,
+    frames: Vector,
+    _: Vector,
+) -> int:
+    """One descent by L-BFGS-B from q (n,), in place.
+
+    As kernels.local_lm: within the limits, frames at the returned q. Returns the number of iterations.
+    """
+    kernels.clip(q, limits)
+    weight, scale = float(options[WEIGHT]), 1.0
+
+    def cost(values: Vector) -> tuple[float, Vector]:
+        error = squared_error(joints, tool, goal, weight, values)
+        return float(error.value) / scale, error.slope / scale
+
+    iterations = 0
+    if np.abs(goal[:3]).max() < FARTHEST:
+        scale = max(cost(q)[0], 1e-12)  # L-BFGS-B takes a first step of length one
+        result = minimize(
+            cost,
+            q,
+            jac=True,
+            method='L-BFGS-B',
+            bounds=limits.T,
+            options={'maxiter': int(options[ITERATIONS]), 'ftol': 0.0, 'gtol': PRECISION, 'maxcor': MEMORY},
+        )
+        q[:], iterations = result.x, result.nit
+        kernels.clip(q, limits)
+    kernels.forward(joints, tool, q, frames)
+    return int(iterations)

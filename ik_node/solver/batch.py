@@ -1,0 +1,64 @@
+"""Many goals at once, on all cores."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from ik_node.checks import Vector
+from ik_node.solver.closed_form import NO_FORM
+from ik_node.solver.goal import BatchSolution, Goal, Solution, Status
+from ik_node.solver.pipeline import FEW_RESTARTS, ByFormula
+from ik_node.solver.restarts import RandomRestarts
+
+BATCH_PART = 1024  # goals that one thread takes at a time
+
+
+def solve_goals(
+    formula: ByFormula,
+    search: RandomRestarts,
+    shells: Vector,
+    solve: Callable[[Goal, Vector], Solution],
+    goals: Vector,
+    starts: Vector,
+    workers: int,
+) -> BatchSolution:
+    """Solve goals (N, 9) from starts (N, n) or (1, n); see IkSolver.solve_batch.
+
+    shells: as in kernels.out_of_reach. solve: (goal, seed) -> Solution, asked where a few descents do not do.
+    """
+    q, errors = np.empty((len(goals), search.arm.n)), np.empty((len(goals), 2))
+    solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
+    form = NO_FORM if formula.form is None else formula.form.constants
+    most = FEW_RESTARTS if len(goals) and formula.tells(Goal.unpacked(goals[0])) else None
+
+    stopped = threading.Event()
+
+    def solve_part(part: slice) -> None:
+        seeds = starts if len(starts) == 1 else starts[part]
+        search.search_many(
+            form, formula.trusted, goals[part], shells, most, seeds, q[part], errors[part], solved[part]
+        )
+        for k in part.start + np.flatnonzero(~solved[part]):
+            if stopped.is_set():
+                return
+            one = solve(Goal.unpacked(goals[k]), starts[min(k, len(starts) - 1)])
+            status[k], solved[k], q[k] = one.status, one.solved, one.q
+            errors[k] = one.position_error, one.direction_error
+
+    parts = [slice(k, k + BATCH_PART) for k in range(0, len(goals), BATCH_PART)]
+    threads = min(workers, len(parts))
+    if threads <= 1:  # a pool costs as much as a hundred solves
+        for part in parts:
+            solve_part(part)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                list(pool.map(solve_part, parts))
+            except BaseException:  # Ctrl-C: each thread ends with the goal that it is at
+                stopped.set()
+                raise
+    return BatchSolution(status, solved, q, errors[:, 0], errors[:, 1])

@@ -1,0 +1,67 @@
+"""Following one branch of solutions along a moving goal, and why a branch ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ik_node import kernels
+from ik_node.checks import Vector
+from ik_node.model.arm import Arm
+from ik_node.solver.closed_form import NO_FORM, ClosedForm
+from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
+
+AT_LIMIT = 1e-4  # rad or m: a branch that ends no farther from a limit ends there
+
+
+class Tracker:
+    """Goes from one configuration to the next goal without changing branch."""
+
+    def __init__(
+        self,
+        arm: Arm,
+        form: ClosedForm | None,
+        options: Vector,
+        solve: Callable[[Goal, Vector], Solution],
+    ) -> None:
+        """options: of the search. solve: (goal, seed) -> Solution, asked where the branch ends."""
+        self._arm, self._options, self._solve = arm, options, solve
+        self._form = NO_FORM if form is None else form.constants
+        self._work = (3 * arm.n + 8, max(arm.n, 9))  # scratch of kernels.advance
+
+    def advance(self, goal: Goal, q: Vector, before: Vector) -> Solution:
+        """Move q (n,) on to goal, in place; before (n,): the configuration before q. See IkSolver.track."""
+        arm, work = self._arm, np.empty(self._work)
+        solved, position_error, direction_error = kernels.advance(
+            arm.joints, arm.tool, arm.limits, self._form, goal.packed, self._options, q, before, work
+        )
+        if solved:
+            return Solution(Status.SOLVED, q, position_error, direction_error)
+        other = self._solve(goal, q)
+        if not other.solved:
+            return other
+        move = float(np.abs(other.q - q).max())
+        joint = self._joint_in_the_way(goal, q)
+        cause = 'at a singularity' if joint is None else f'at the limit of joint "{joint}"'
+        sentence = (
+            f'the current solution branch ends {cause}; continuing needs a joint motion of {move:.3g} '
+            'to another branch'
+        )
+        reason = Reason(Cause.BRANCH_ENDS, move, sentence, joint)
+        return Solution(Status.NOT_FOUND, q, position_error, direction_error, reason, other_branch=other.q)
+
+    def _joint_in_the_way(self, goal: Goal, q: Vector) -> str | None:
+        """Name the joint whose limit ends the branch at q (n,): without it the way to goal is free."""
+        arm = self._arm
+        limits = np.where(
+            [q - arm.lower < AT_LIMIT, arm.upper - q < AT_LIMIT], [[-math.inf], [math.inf]], arm.limits
+        )
+        limits.flags.writeable = False  # as those that the kernel is compiled for
+        arrived, work = q.copy(), np.empty(self._work)
+        model = arm.joints, arm.tool, limits
+        if not kernels.follow(*model, goal.packed, self._options, arrived, work)[0]:
+            return None
+        beyond = np.maximum(arm.lower - arrived, arrived - arm.upper)
+        return arm.joint_names[int(beyond.argmax())] if beyond.max() > 0.0 else None
