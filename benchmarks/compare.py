@@ -15,7 +15,7 @@ from benchmarks.arms import ROOT, TOLERANCE, Task, chosen
 from benchmarks.bench import processor
 from benchmarks.chain import Array
 from benchmarks.compare_report import write
-from ik_node import Goal, IkSolver, Status
+from ik_node import Goal, IkSolver, Status, kernels
 from ik_node.solver.solver import METHODS
 
 DEFAULT = 'default'  # IkSolver as it comes: the closed form where there is one, then lm
@@ -192,6 +192,7 @@ def main() -> None:
     parser.add_argument('--scale', type=float, default=1.0, help='times the number of goals')
     parser.add_argument('--out', type=Path, default=ROOT / 'docs', help='folder to write to')
     options = parser.parse_args()
+    kernels.prepare(wait=True)
     try:
         tasks = chosen(options.arms)
     except KeyError as error:

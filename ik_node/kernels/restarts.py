@@ -4,6 +4,7 @@ from math import inf, isnan
 
 import numpy as np
 
+from .arrays import copy, copy_column
 from .chain import clip, forward, goal_errors, met, squared_errors
 from .closed_form.candidates import nearest_solution
 from .compiled import compiled
@@ -25,13 +26,13 @@ def next_start(restart, limits, goal, options, table, distances, state, best, q)
     is re-heated. distances (K,) is kept from one call to the next.
     """
     if restart == 0:
-        q[:] = best
+        copy(best, q)
     elif restart <= INFORMED:
         if restart == 1:
             squared_distances(table, goal, options[WEIGHT], distances)
         nearest = distances.argmin()
         distances[nearest] = inf
-        q[:] = table[: q.shape[0], nearest]
+        copy_column(table, nearest, q)
     else:
         temperature = options[COOLING] ** ((restart - INFORMED - 1) % int(options[CYCLE]))
         perturb(best, limits, temperature, state, q)
@@ -62,7 +63,7 @@ def anneal(joints, tool, limits, goal, options, table, first, last, state, q):
         cost = position + options[WEIGHT] * options[WEIGHT] * direction
         if cost < best or solved:
             best = cost
-            q[:] = trial
+            copy(trial, q)
         if solved:
             position_error, direction_error = goal_errors(joints, frames, goal)
             return restart, position_error, direction_error, True
@@ -95,7 +96,7 @@ def solve_many(
             )
         if not solved[k] and not (trusted and regular):
             state[0] = random_seed
-            q[k] = seed
+            copy(seed, q[k])
             _, errors[k, 0], errors[k, 1], solved[k] = anneal(
                 joints, tool, limits, goals[k], options, table, 0, descents, state, q[k]
             )
@@ -132,6 +133,6 @@ def approach(joints, tool, limits, goal, options, weights, starts, most, state, 
         nearer = position < least - options[POSITION_TOLERANCE]
         if nearer or (position < least + options[POSITION_TOLERANCE] and direction < best_direction):
             best_position, best_direction = position, direction
-            q[:] = trial
+            copy(trial, q)
         least = min(least, position)
     return best_position, best_direction
