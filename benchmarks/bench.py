@@ -11,6 +11,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.arms import chosen, real_arms
+from ik_node import kernels
 
 SECTIONS = (
     'success',
@@ -24,6 +25,7 @@ SECTIONS = (
     'tracking',
     'determinism',
     'node',
+    'start',
 )
 
 
@@ -49,6 +51,8 @@ def main() -> None:
     print(f'Python {platform.python_version()}, numpy {np.__version__}, {processor()}')
     if not real_arms():
         print('The arms of ../shared/arms are absent: shipped arms only.')
+    if options.sections != ['start']:
+        kernels.prepare(wait=True)
     for section in options.sections or SECTIONS:
         start = perf_counter()
         importlib.import_module(f'benchmarks.{section}').run(tasks, options.scale)

@@ -17,7 +17,7 @@ from benchmarks.chain import Array
 from benchmarks.compare_report import write
 from benchmarks.goals import KINDS, Goals
 from benchmarks.variants import schedule_rows, switch_rows
-from ik_node import Goal, IkSolver, Status
+from ik_node import Goal, IkSolver, Status, kernels
 from ik_node.solver.methods import METHODS
 
 DEFAULT = 'default'  # IkSolver as it comes: the closed form where there is one, then lm
@@ -104,6 +104,7 @@ def main() -> None:
     parser.add_argument('--scale', type=float, default=1.0, help='times the number of goals')
     parser.add_argument('--out', type=Path, default=ROOT / 'docs', help='folder to write to')
     options = parser.parse_args()
+    kernels.prepare(wait=True)
     try:
         tasks = chosen(options.arms)
     except KeyError as error:

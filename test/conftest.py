@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from ik_node.kernels.cache import is_there
+from ik_node.kernels.signatures import SERVING
 
 settings.register_profile('ik_node', deadline=None)  # a busy machine is no failure
 settings.load_profile('ik_node')
@@ -18,6 +23,12 @@ os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # of this process and
 NODES = ('test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
 
 SHARED = Path(os.environ.get('IK_NODE_SHARED') or Path(__file__).resolve().parents[2] / 'shared')
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile before anything is tested: uncompiled kernels would be tested for a minute, and slow."""
+    if not hasattr(session.config, 'workerinput') and not all(map(is_there, SERVING)):
+        subprocess.run([sys.executable, '-m', 'ik_node.kernels.build'], check=True)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -4,6 +4,7 @@ from math import isnan
 
 import numpy as np
 
+from .arrays import copy
 from .closed_form.candidates import nearest_solution
 from .compiled import compiled
 from .layout import DIRECTION, FAMILY, KIND, POSITION_TOLERANCE
@@ -36,7 +37,7 @@ def solve_many(
             )
         if not solved[k] and not (trusted and regular):
             state[0] = random_seed
-            q[k] = seed
+            copy(seed, q[k])
             _, errors[k, 0], errors[k, 1], solved[k] = search_lm(
                 joints, tool, limits, goals[k], options, table, distances, 0, descents, state, now, q[k]
             )

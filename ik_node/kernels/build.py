@@ -23,6 +23,9 @@ def main(given: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f'no kernel is called {unknown[0]!r}; there are {", ".join(KERNELS)}')
     names = arguments.kernels or list(SERVING)
+    if reason := loading.obstacle():
+        print(f'no kernels compiled: {reason}')
+        return 0
     start = time.perf_counter()
     if arguments.locked_by is None:
         with cache.lock_file().open('w') as file:

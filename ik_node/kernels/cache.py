@@ -38,7 +38,7 @@ def root() -> Path:
     """
     wanted = os.environ.get('NUMBA_CACHE_DIR')
     home = os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache')  # noqa: PTH111 - without a home it stays
-    usual = [Path(wanted)] if wanted else [HERE / '__pycache__', Path(home, 'ik_node')]
+    usual = [Path(wanted).absolute()] if wanted else [HERE / '__pycache__', Path(home, 'ik_node')]
     for folder in usual:
         if folder.is_absolute() and _is_writable(folder):
             return folder

@@ -31,19 +31,27 @@ def _njit(function: Callable[..., Any]) -> Any:
     from ik_node.kernels.signatures import KERNELS
 
     njit: Any = numba.njit
-    options = {'error_model': 'numpy', 'nogil': True, 'no_cfunc_wrapper': True}
+    unliteral: Any = vars(numba.types)['unliteral']
+    options: dict[str, Any] = {'error_model': 'numpy', 'nogil': True, 'no_cfunc_wrapper': True}
     if function.__name__ not in KERNELS:
-        kernel = njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(function)
-        typed = kernel.get_call_template
-        # For a literal 0 numba would compile everything once more than for an int.
-        kernel.get_call_template = lambda types, named: typed(tuple(map(numba.types.unliteral, types)), named)
-        return kernel
+        return _of_plain_types(
+            njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(function)
+        )
     # numba keys its cache by the text of one file and misses a change of a callee in another: the folder
     # does not. numba picks the folder when it decorates, so it need not be set for longer.
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache.folder(Path(function.__code__.co_filename)))
     try:
-        return njit(cache=True, **options)(function)
+        return _of_plain_types(njit(cache=True, **options)(function))
     finally:
         config.CACHE_DIR = before
+
+
+def _of_plain_types(kernel: Any) -> Any:
+    """Keep numba from compiling a kernel that is called with a literal 0 once more than for an int."""
+    from numba.types import unliteral
+
+    typed = kernel.get_call_template
+    kernel.get_call_template = lambda types, named: typed(tuple(map(unliteral, types)), named)
+    return kernel

@@ -2,6 +2,7 @@
 
 from math import floor
 
+from .arrays import copy
 from .compiled import compiled
 
 DISTINCT = 1e-3  # rad or m: solutions that differ by less in every joint are one
@@ -25,7 +26,7 @@ def add_distinct(period, found, count, q):
         if same:
             return count
     if count < found.shape[0]:
-        found[count] = q
+        copy(q, found[count])
         count += 1
     return count
 

@@ -22,7 +22,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ik_node.errors import KernelError
 from ik_node.kernels import cache
 from ik_node.kernels.signatures import KERNELS, SERVING, kinds
 
@@ -84,10 +83,8 @@ class _Loader:
                 return
             if self.stage is not Stage.COMPILING:
                 self.since = time.monotonic()
-            if os.environ.get('NUMBA_DISABLE_JIT', '0') != '0':
-                return self._end(Stage.FAILED, 'NUMBA_DISABLE_JIT is set')
-            if find_spec('numba') is None:
-                return self._end(Stage.FAILED, 'numba is not installed')
+            if reason := obstacle():
+                return self._end(Stage.FAILED, reason)
             if all(map(cache.is_there, new)):
                 for name in new:
                     self.take_over(name)
@@ -146,21 +143,27 @@ class _Loader:
             self.stopping.wait(INTERVAL)
 
 
-def prepare(names: Sequence[str] = tuple(SERVING), wait: bool = False) -> None:
+def prepare(names: Sequence[str] = tuple(SERVING), wait: bool = False) -> KernelState:
     """Ask for compiled kernels: loaded before this returns where the cache has them, else as they come.
 
-    wait: return only when they serve; raises KernelError if they cannot.
+    wait: return only when they serve, or have failed.
     """
     _loader.prepare(names)
-    while wait and (now := state()).stage is not Stage.READY:
-        if now.stage is Stage.FAILED:
-            raise KernelError(str(now))
+    while wait and state().stage is Stage.COMPILING:
         time.sleep(INTERVAL)
+    return state()
 
 
 def state() -> KernelState:
     """Return which kernels serve. Cheap: ask in every cycle and report it when stage has changed."""
     return _loader.state()
+
+
+def obstacle() -> str:
+    """Return what makes compiling impossible, '' if nothing does."""
+    if os.environ.get('NUMBA_DISABLE_JIT', '0') != '0':
+        return 'NUMBA_DISABLE_JIT is set'
+    return '' if find_spec('numba') else 'numba is not installed'
 
 
 def native(name: str) -> Any:

@@ -4,6 +4,7 @@ from math import inf
 
 import numpy as np
 
+from .arrays import copy
 from .chain import met, squared_errors
 from .closed_form.candidates import formula_solutions
 from .compiled import compiled
@@ -33,7 +34,7 @@ def formula_path(joints, tool, limits, period, form, goals, options, seed, found
                 nearest = min(nearest, largest_move(period, found[k - 1, j], found[k, i]))
             if nearest <= NEAR_BY:
                 continue
-            q[:] = found[k - 1, j]
+            copy(found[k - 1, j], q)
             descend_lm(joints, tool, limits, goals[k], options, 1e-8, q, frames, work)
             position, direction = squared_errors(joints, frames, goals[k])
             if met(position, direction, options):

@@ -4,6 +4,7 @@ from math import isfinite, nan, sqrt
 
 import numpy as np
 
+from .arrays import copy
 from .chain import squared_errors
 from .compiled import compiled
 from .layout import DIRECTION, LATERAL, POSITION_TOLERANCE
@@ -89,7 +90,7 @@ def reached_directions(
         if isfinite(limits[1, i] - limits[0, i]):
             middle[i] = 0.5 * (limits[0, i] + limits[1, i])
     reached[:] = False
-    goal[:DIRECTION] = place
+    copy(place, goal[:DIRECTION])
     count = 0
     for start in range(LATER_STARTS * starts):
         if count > 0 and start >= starts:
@@ -97,7 +98,8 @@ def reached_directions(
         perturb(middle, limits, 1.0, state, q)
         descend_lm(joints, tool, limits, goal, options, FIRST_DAMPING, q, frames, work)
         if squared_errors(joints, frames, goal)[0] <= least:
-            table[count, :n], table[count, n:] = q, axis
+            copy(q, table[count, :n])
+            copy(axis, table[count, n:])
             mark_reached(axis, directions, cosine, reached)
             count += 1
     for attempt in range(ATTEMPTS):
@@ -108,14 +110,15 @@ def reached_directions(
             tried[k, attempt] = max(row, 0)
             if row < 0:
                 continue
-            q[:] = table[row, :n]
-            goal[DIRECTION:LATERAL] = directions[k]
+            copy(table[row], q)
+            copy(directions[k], goal[DIRECTION:LATERAL])
             descend_lm(joints, tool, limits, goal, options, FIRST_DAMPING, q, frames, work)
             goal[DIRECTION:LATERAL] = nan
             descend_lm(joints, tool, limits, goal, options, FIRST_DAMPING, q, frames, work)
             dot = axis[0] * directions[k, 0] + axis[1] * directions[k, 1] + axis[2] * directions[k, 2]
             if squared_errors(joints, frames, goal)[0] <= least and dot > nearest:
-                table[count, :n], table[count, n:] = q, axis
+                copy(q, table[count, :n])
+                copy(axis, table[count, n:])
                 mark_reached(axis, directions, cosine, reached)
                 count += 1
     return count > 0

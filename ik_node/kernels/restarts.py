@@ -4,6 +4,7 @@ from math import exp, inf, sqrt
 
 import numpy as np
 
+from .arrays import copy, copy_column
 from .chain import forward, goal_errors, met, squared_errors
 from .compiled import compiled
 from .known_poses import squared_distances
@@ -22,14 +23,14 @@ def next_start(restart, limits, goal, options, table, distances, state, now, q):
     is re-heated. distances (K,) is kept from one call to the next.
     """
     if restart == 0:
-        q[:] = now
+        copy(now, q)
         return 1.0
     if restart <= INFORMED:
         if restart == 1:
             squared_distances(table, goal, options[WEIGHT], distances)
         nearest = distances.argmin()
         distances[nearest] = inf
-        q[:] = table[: q.shape[0], nearest]
+        copy_column(table, nearest, q)
         return 1.0
     temperature = options[COOLING] ** ((restart - INFORMED - 1) % int(options[CYCLE]))
     perturb(now, limits, temperature, state, q)
@@ -73,7 +74,7 @@ def anneal(joints, tool, limits, goal, options, table, distances, first, last, s
     trial = np.empty(n)
     best, present = inf, inf
     if first == 0:
-        now[:] = q
+        copy(q, now)
     else:
         best = cost_at(joints, tool, goal, options, q, frames)
         present = cost_at(joints, tool, goal, options, now, frames)
@@ -85,13 +86,13 @@ def anneal(joints, tool, limits, goal, options, table, distances, first, last, s
         cost = position + options[WEIGHT] * options[WEIGHT] * direction
         if cost < best or solved:
             best = cost
-            q[:] = trial
+            copy(trial, q)
         if solved:
             position_error, direction_error = goal_errors(joints, frames, goal)
             return restart, position_error, direction_error, True
         if accepted(cost, present, temperature, options, state):
             present = cost
-            now[:] = trial
+            copy(trial, now)
     forward(joints, tool, q, frames)
     position_error, direction_error = goal_errors(joints, frames, goal)
     return last - 1, position_error, direction_error, False

@@ -4,11 +4,12 @@ from math import isnan, sqrt
 
 import numpy as np
 
+from .arrays import copy
 from .chain import clip, forward, goal_errors, met, squared_errors
 from .closed_form.candidates import nearest_solution
 from .compiled import compiled
 from .distance import DISTINCT
-from .layout import DIRECTION, EXACT_GEOMETRY, SIGNS, WEIGHT
+from .layout import DIRECTION, EXACT_GEOMETRY, LATERAL, SIGNS, WEIGHT
 from .linear import damped_step, normal_equations
 from .methods.lm import descend_lm
 
@@ -21,7 +22,7 @@ LARGE_MOVE = 0.2  # rad or m: larger ones are looked at piece by piece
 @compiled
 def interpolate_goal(goal, start, share, out):
     """Write out (9,): the goal that lies share of the way from start (9,) to goal (9,)."""
-    out[:] = goal
+    copy(goal, out)
     for i in range(3):
         out[i] = start[i] + share * (goal[i] - start[i])
     if not isnan(goal[DIRECTION]):
@@ -71,17 +72,17 @@ def follow(joints, tool, limits, goal, options, q, work):
     step, trial, start, target = work[base, :n], work[base + 1, :n], work[base + 2, :9], work[base + 3, :9]
     clip(q, limits)
     forward(joints, tool, q, frames)
-    start[:] = goal
-    start[:3] = frames[2 * m]
+    copy(goal, start)
+    copy(frames[2 * m], start[:DIRECTION])
     if not isnan(goal[DIRECTION]):
-        start[3:6] = frames[2 * m + 1]
+        copy(frames[2 * m + 1], start[DIRECTION:LATERAL])
     done, share = 0.0, 1.0
     while done < 1.0:
         share = min(share, 1.0 - done)
         last = done + share >= 1.0
         interpolate_goal(goal, start, 1.0 if last else done + share, target)
         before, predicted = predict(joints, tool, limits, target, options, q, frames, work, step)
-        trial[:] = q
+        copy(q, trial)
         descend_lm(joints, tool, limits, target, options, 1e-8, trial, frames, work)
         position, direction = squared_errors(joints, frames, target)
         near = met(position, direction, options)
@@ -91,7 +92,7 @@ def follow(joints, tool, limits, goal, options, q, work):
         for i in range(n):
             missed = max(missed, abs(trial[i] - q[i] - step[i]))
         if near and missed <= BEND * predicted + 1e-6:
-            q[:] = trial
+            copy(trial, q)
             done += share
             share *= 2.0
             continue
@@ -147,7 +148,7 @@ def advance(joints, tool, limits, form, goal, options, q, before, work):
             joints, tool, limits, form, goal, options, ahead, trial
         )
     else:
-        trial[:] = ahead
+        copy(ahead, trial)
         descend_lm(joints, tool, limits, goal, options, 1e-8, trial, frames, work)
         position, direction = squared_errors(joints, frames, goal)
         solved = met(position, direction, options)
@@ -162,7 +163,7 @@ def advance(joints, tool, limits, form, goal, options, q, before, work):
             _, predicted = predict(joints, tool, limits, goal, options, q, frames, work, step)
             smooth = move <= min(DEMANDED * predicted + 1e-6, LARGE_MOVE)
         if smooth:
-            q[:] = trial
+            copy(trial, q)
             return True, position_error, direction_error
     return follow(joints, tool, limits, goal, options, q, work)
 
@@ -177,9 +178,9 @@ def advance_path(joints, tool, limits, form, goals, options, order, q, path):
     work = np.empty((3 * n + 8, max(n, 9)))
     before, now = q.copy(), q.copy()
     for k in range(order.shape[0]):
-        now[:] = q
+        copy(q, now)
         if not advance(joints, tool, limits, form, goals[order[k]], options, q, before, work)[0]:
             return k
-        path[order[k]] = q
-        before[:] = now
+        copy(q, path[order[k]])
+        copy(now, before)
     return order.shape[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from ik_node import kernels
 from ik_node.checks import Vector
 from ik_node.model.arm import Arm
+from ik_node.solver.cores import usable_cores
 
 PART = 16  # places that one thread takes at a time
 STARTS = 100  # random configurations per place to start from
@@ -38,6 +38,7 @@ def reachable_directions(
     the place, to 1e-6 m, and the tool axis no more than within [rad] off the direction. Each part has
     arrays (rows,) and (rows, K) bool; the answers do not depend on the number of cores.
     """
+    kernels.prepare(('reached_directions',), wait=True)  # millions of descents: nobody waits for plain ones
     weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
     cosine = math.cos(within)
 
@@ -65,7 +66,7 @@ def reachable_directions(
             )
         return rows, there, reached
 
-    pool = ThreadPoolExecutor(os.cpu_count())
+    pool = ThreadPoolExecutor(usable_cores())
     try:
         yield from pool.map(part, range(0, len(places), PART))
     finally:  # whoever stops half-way waits for no more than the parts at work

@@ -114,7 +114,8 @@ class RandomRestarts:
         """The search of the method: a kernel, or for a method in Python the same source uncompiled."""
         if not self.method.module:
             return getattr(kernels, f'search_{self._name}')
-        return filled(kernels.anneal, f'search_{self._name}', descend=self._descend())
+        search = filled(kernels.anneal, f'search_{self._name}', descend=self._descend())
+        return np.errstate(all='ignore')(search)  # as compiled code, it does not warn of an overflow
 
     def _descend(self) -> Callable[..., int]:
         if not self.method.module:

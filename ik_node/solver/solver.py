@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -13,13 +12,14 @@ from numpy.typing import ArrayLike
 
 from ik_node import kernels
 from ik_node.checks import Vector, positive, real_array, whole
-from ik_node.errors import InputError
+from ik_node.errors import InputError, KernelError
 from ik_node.kernels.layout import LATERAL
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import every_configuration, is_redundant
 from ik_node.solver.batch import solve_goals
 from ik_node.solver.closed_form import recognise
 from ik_node.solver.closest import BestEffort, OwnBestEffort
+from ik_node.solver.cores import usable_cores
 from ik_node.solver.goal import BatchSolution, Goal, PathSolution, Solution, Status, no_goal, pack_goals
 from ik_node.solver.infeasible import Refusal
 from ik_node.solver.methods import METHODS
@@ -86,7 +86,9 @@ class IkSolver:
                 raise InputError(
                     f'compromise is supported by method lm only, got {method!r} with {compromise!r}'
                 )
-        kernels.prepare(kernels_of(method), wait=compile == 'wait')
+        served = kernels.prepare(kernels_of(method), wait=compile == 'wait')
+        if compile == 'wait' and served.stage is not kernels.Stage.READY:
+            raise KernelError(str(served))
         self.arm = arm
         self.method = method
         self.closed_form = recognise(arm) if method == 'lm' and closed_form else None
@@ -209,14 +211,14 @@ class IkSolver:
     ) -> BatchSolution:
         """Solve many goals at once, on all cores: positions (N, 3) [m], directions (N, 3) unit or None.
 
-        seeds: (N, n), or (n,) for all, default mid-range. workers: threads, default one per core.
-        The answers are those of solve, whatever workers is; goals that are not solved at once take as
-        long as there. Raises InputError for wrong shapes or values.
+        seeds: (N, n), or (n,) for all, default mid-range. workers: threads, default one per core that the
+        process may use. The answers are those of solve, whatever workers is; goals that are not solved at
+        once take as long as there. Raises InputError for wrong shapes or values.
         """
         arm = self.arm
         goals = pack_goals(positions, directions)
         starts = arm.middle[None].copy() if seeds is None else self._starts(seeds, len(goals))
-        workers = (os.cpu_count() or 1) if workers is None else whole('workers', workers, 1)
+        workers = usable_cores() if workers is None else whole('workers', workers, 1)
         return solve_goals(
             self._formula, self._search, self._refusal.shells, self.solve, goals, starts, workers
         )

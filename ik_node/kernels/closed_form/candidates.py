@@ -4,6 +4,7 @@ from math import inf, isnan
 
 import numpy as np
 
+from ..arrays import copy
 from ..chain import forward, goal_errors, met, squared_errors
 from ..compiled import compiled
 from ..distance import add_distinct
@@ -69,7 +70,7 @@ def polish_and_check(joints, tool, limits, goal, options, q, frames):
     if position > EXACT * EXACT or direction > EXACT * EXACT:
         work = np.empty((3 * q.shape[0] + 4, max(q.shape[0], 6)))
         polish = np.empty(options.shape[0])
-        polish[:] = options
+        copy(options, polish)
         polish[POSITION_TOLERANCE], polish[CHORD_TOLERANCE], polish[ITERATIONS] = (
             min(options[POSITION_TOLERANCE], EXACT),
             min(options[CHORD_TOLERANCE], EXACT),
@@ -105,14 +106,14 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
                     move = max(move, abs(found[k, i] - seed[i]))
                 if move < least:
                     best, least = k, move
-            q[:] = found[best]
+            copy(found[best], q)
             solved, position_error, direction_error = polish_and_check(
                 joints, tool, limits, goal, options, q, frames
             )
             if solved:
                 return True, position_error, direction_error, True
             count -= 1
-            found[best] = found[count]
+            copy(found[count], found[best])
     return False, inf, inf, count >= 0
 
 

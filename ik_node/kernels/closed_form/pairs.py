@@ -2,6 +2,7 @@
 
 from math import atan2, isnan, sqrt
 
+from ..arrays import copy
 from ..compiled import compiled
 from ..rotation import ROOT_SLACK, rotate_axis_angle, wrap_into_limits
 
@@ -20,7 +21,7 @@ def add_pair(limits, seed, c1, s1, q5, c5, s5, pairs, count):
     move = max(abs(q1 - seed[0]), abs(q5 - seed[4]))
     k = count
     while k > 0 and pairs[k - 1, 0] > move:
-        pairs[k] = pairs[k - 1]
+        copy(pairs[k - 1], pairs[k])
         k -= 1
     row = pairs[k]
     row[0], row[1], row[2], row[3], row[4], row[5], row[6] = move, q1, c1, s1, q5, c5, s5

@@ -4,6 +4,7 @@ from math import inf, isnan, pi
 
 import numpy as np
 
+from ..arrays import copy
 from ..chain import forward, goal_errors
 from ..compiled import compiled
 from ..distance import largest_difference
@@ -56,8 +57,8 @@ def refine_together(joints, tool, limits, goal, ladder, table, errors, count, fr
             for i in range(kept):
                 seen = seen or largest_difference(table[i], table[row]) < SAME_BASIN
             if not seen:
-                table[kept] = table[row]
-                errors[kept] = errors[row]
+                copy(table[row], table[kept])
+                copy(errors[row], errors[kept])
                 kept += 1
         count = kept
     return count
@@ -128,7 +129,7 @@ def multistart(
     frames = np.empty((2 * m + 3, 3))
     work = np.empty((2 * n + 6 + m, max(n, 13)))
     if first == 0:  # what is best already stays as it is
-        table[count] = given[0]
+        copy(given[0], table[count])
         errors[count, 0], errors[count, 1] = refine(
             joints, tool, limits, goal, narrow, narrow.shape[0] - 1, table[count], frames, work
         )
@@ -138,7 +139,7 @@ def multistart(
         side = start % 2
         q = table[count]
         if start < 2 * given.shape[0]:
-            q[:] = given[start // 2]
+            copy(given[start // 2], q)
         else:
             perturb(given[0], limits, 1.0, state, q)
         ladder = wide if side == 0 else narrow

@@ -2,6 +2,7 @@
 
 from math import cos, inf, isnan, sin, sqrt
 
+from ..arrays import copy
 from ..chain import angle_between, clip, forward, goal_errors
 from ..compiled import compiled
 from ..layout import DIRECTION, LATERAL, PRISMATIC, RATIO, VARIABLE
@@ -184,7 +185,7 @@ def descend_newton(joints, tool, limits, goal, weight, share, q, frames, work):
             damping = max(3.0 * damping, 1e-13)
         if not new < cost:
             break
-        q[:] = trial
+        copy(trial, q)
         ratio = (cost - new) / gain
         if ratio > 0.5:
             damping = 0.02 * damping if damping > 1e-13 else 0.0

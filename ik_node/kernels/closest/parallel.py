@@ -4,6 +4,7 @@ from math import inf, isnan, pi, sin, sqrt
 
 import numpy as np
 
+from ..arrays import copy
 from ..chain import clip, forward, goal_errors
 from ..closed_form.candidates import EXACT
 from ..compiled import compiled
@@ -129,7 +130,7 @@ def least_distances(
     q, best, count = seed.copy(), inf, 0
     for start in range(2):
         if start == 1:
-            q[:] = found
+            copy(found, q)
         position, direction = descend_position(joints, tool, opened, goal, q, frames, work)
         count = keep_nearest(table, errors, count, q, position, direction)
         best = min(best, position)
@@ -138,7 +139,7 @@ def least_distances(
     for k in range(kept):
         if places[k, 0] - margin > best:
             break
-        q[:] = places[k, 2:]
+        copy(places[k, 2:], q)
         position, direction = descend_position(joints, tool, opened, goal, q, frames, work)
         count = keep_nearest(table, errors, count, q, position, direction)
         best = min(best, position)
@@ -190,7 +191,7 @@ def closest_parallel(joints, tool, limits, opened, period, form, goal, narrow, s
         for k in range(count):
             least = min(least, errors[k, 0])
     if not settled:
-        table[count] = near  # what is best already stays as it is: no weights that would move it
+        copy(near, table[count])  # what is best already stays as it is: no weights that would move it
         errors[count, 0], errors[count, 1] = refine(
             joints, tool, opened, goal, narrow, narrow.shape[0] - 1, table[count], frames, work
         )

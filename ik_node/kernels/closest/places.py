@@ -4,6 +4,7 @@ from math import ceil, inf, pi, sqrt
 
 import numpy as np
 
+from ..arrays import copy
 from ..compiled import compiled
 from ..layout import (
     C1,
@@ -74,7 +75,7 @@ def add_place(places, count, value, arc, q):
             if places[k, 0] <= value:
                 return count
             for i in range(k, count - 1):
-                places[i] = places[i + 1]
+                copy(places[i + 1], places[i])
             count -= 1
             break
     if count == places.shape[0]:
@@ -83,7 +84,7 @@ def add_place(places, count, value, arc, q):
         count -= 1
     k = count
     while k > 0 and places[k - 1, 0] > value:
-        places[k] = places[k - 1]
+        copy(places[k - 1], places[k])
         k -= 1
     places[k, 0], places[k, 1] = value, arc
     for i in range(5):

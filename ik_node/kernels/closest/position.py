@@ -4,6 +4,7 @@ from math import inf, isnan, sqrt
 
 import numpy as np
 
+from ..arrays import copy, copy_column
 from ..compiled import compiled
 from ..distance import largest_difference
 from ..known_poses import squared_distances
@@ -46,15 +47,16 @@ def keep_nearest(table, errors, count, q, position, direction):
     for k in range(count):
         if errors[k, 0] > position + EQUAL:
             continue
-        table[kept], errors[kept] = table[k], errors[k]
+        copy(table[k], table[kept])
+        copy(errors[k], errors[kept])
         if largest_difference(table[kept], q) < SAME_BASIN:
             new = False
             if position < errors[kept, 0]:
-                table[kept] = q
+                copy(q, table[kept])
                 errors[kept, 0], errors[kept, 1] = position, direction
         kept += 1
     if new and kept < table.shape[0]:
-        table[kept] = q
+        copy(q, table[kept])
         errors[kept, 0], errors[kept, 1] = position, direction
         kept += 1
     return kept
@@ -86,15 +88,15 @@ def nearest_places(
     for number in range(first, first + descents):
         at = number - given.shape[0]
         if at < 0:
-            q[:] = given[number]
+            copy(given[number], q)
         elif at < NEAREST:
             nearest = 0
             for _ in range(EVERY):
                 nearest = distances.argmin()
                 distances[nearest] = inf
-            q[:] = known[:n, nearest]
+            copy_column(known, nearest, q)
         elif at - NEAREST < known.shape[1]:
-            q[:] = known[:n, at - NEAREST]
+            copy_column(known, at - NEAREST, q)
         else:
             return True
         position, direction = descend_position(joints, tool, limits, goal, q, frames, work)
@@ -124,7 +126,7 @@ def turn_in_place(joints, tool, limits, goal, ladder, table, errors, count, fram
     least = inf
     for k in range(count):
         least = min(least, errors[k, 0])
-        table[count + k] = table[k]
+        copy(table[k], table[count + k])
     total = count + refine_together(
         joints, tool, limits, goal, ladder, table[count:], errors[count:], count, frames, work
     )
@@ -143,11 +145,12 @@ def closest_out_of_reach(joints, tool, limits, goal, ladder, near, table, errors
     work = np.empty((2 * n + 6 + m, max(n, 13)))
     if not isnan(goal[DIRECTION]):
         count = turn_in_place(joints, tool, limits, goal, ladder, table, errors, count, frames, work)
-    table[count] = near  # what is best already stays as it is
+    copy(near, table[count])  # what is best already stays as it is
     errors[count, 0], errors[count, 1] = refine(
         joints, tool, limits, goal, ladder, ladder.shape[0] - 1, table[count], frames, work
     )
-    settle(
-        joints, tool, limits, goal, errors[:count, 0].min(), table[count:], errors[count:], 1, frames, work
-    )
+    least = inf
+    for k in range(count):
+        least = min(least, errors[k, 0])
+    settle(joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work)
     return count + 1
