@@ -105,6 +105,38 @@ def follow(joints, tool, limits, goal, options, q, work):
 
 
 @compiled
+def has_spare_joints(n, goal):
+    """Whether n joints are more than any goal of this kind needs."""
+    return n > (3 if isnan(goal[DIRECTION]) else 5)
+
+
+@compiled
+def passes_between(joints, tool, limits, goal, options, q, arrived, move, frames, work):
+    """Whether half-way from q (n,) to arrived (n,) the tool is half-way to goal, but for a share of the move.
+
+    So a step with some motion in the null space is told from a jump. frames are those at q.
+    """
+    n, m = q.shape[0], joints.shape[0]
+    base = 3 * n + 5
+    middle, start, target = work[base, :n], work[base + 1, :9], work[base + 2, :9]
+    start[:] = goal
+    start[:3] = frames[2 * m]
+    if not isnan(goal[DIRECTION]):
+        start[3:6] = frames[2 * m + 1]
+    interpolate_goal(goal, start, 0.5, target)
+    for i in range(n):
+        middle[i] = 0.5 * (q[i] + arrived[i])
+    descend_lm(joints, tool, limits, target, options, 1e-8, middle, frames, work)
+    position, direction = squared_errors(joints, frames, target)
+    if not met(position, direction, options):
+        return False
+    missed = 0.0
+    for i in range(n):
+        missed = max(missed, abs(middle[i] - 0.5 * (q[i] + arrived[i])))
+    return missed <= BEND * move
+
+
+@compiled
 def is_smooth(joints, tool, limits, goal, options, q, arrived, work):
     """Whether arrived (n,), a solution of goal, continues the branch of q (n,)."""
     n = q.shape[0]
@@ -116,6 +148,8 @@ def is_smooth(joints, tool, limits, goal, options, q, arrived, work):
         move = max(move, abs(arrived[i] - q[i]))
     if move <= min(DEMANDED * predicted + 1e-6, LARGE_MOVE):
         return True
+    if move <= LARGE_MOVE and has_spare_joints(n, goal):
+        return passes_between(joints, tool, limits, goal, options, q, arrived, move, frames, work)
     followed = q.copy()
     if not follow(joints, tool, limits, goal, options, followed, work)[0]:
         return False
@@ -123,6 +157,24 @@ def is_smooth(joints, tool, limits, goal, options, q, arrived, work):
     for i in range(n):
         gap = max(gap, abs(followed[i] - arrived[i]))
     return gap <= DISTINCT
+
+
+@compiled
+def leave_null_space(joints, tool, goal, options, q, step, frames, work):
+    """Take from step (n,), a joint move at q (n,), what moves neither tool point nor tool axis, in place.
+
+    Such a motion serves no goal, and carried on it would never end.
+    """
+    n = q.shape[0]
+    hessian, factor, jac = work[:n, :n], work[n : 2 * n, :n], work[2 * n : 3 * n, :6]
+    gradient, free = work[3 * n, :n], work[3 * n + 1, :n]
+    forward(joints, tool, q, frames)
+    normal_equations(joints, frames, goal, options[WEIGHT], jac, hessian, gradient)
+    for i in range(n):
+        free[i], gradient[i] = 1.0, 0.0
+        for j in range(n):
+            gradient[i] += hessian[max(i, j), min(i, j)] * step[j]
+    damped_step(hessian, gradient, free, 1e-8 * options[WEIGHT] * options[WEIGHT], factor, step)
 
 
 @compiled
@@ -139,8 +191,12 @@ def advance(joints, tool, limits, form, goal, options, q, before, work):
     step, trial, ahead = work[3 * n + 4, :n], work[3 * n + 5, :n], work[3 * n + 6, :n]
     carried = 0.0
     for i in range(n):
-        ahead[i] = 2.0 * q[i] - before[i]
-        carried = max(carried, abs(q[i] - before[i]))
+        step[i] = q[i] - before[i]
+    if has_spare_joints(n, goal):
+        leave_null_space(joints, tool, goal, options, q, step, frames, work)
+    for i in range(n):
+        ahead[i] = q[i] + step[i]
+        carried = max(carried, abs(step[i]))
     clip(q, limits)
     clip(ahead, limits)
     if form[SIGNS, EXACT_GEOMETRY] != 0.0 and not isnan(goal[DIRECTION]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from made_arms import make_arm, random_unit
 from tool_paths import (
     TOLERANCE,
     arm_of,
@@ -72,6 +73,41 @@ def test_tracking_with_freedom_to_spare_never_jumps_unannounced(name, directed):
             assert solution.reason.cause is Cause.BRANCH_ENDS
             before, now = None, solution.other_branch
     assert solved >= 380
+
+
+def hinges(seed: int, count: int):
+    """An arm of so many hinges, none parallel."""
+    rng = np.random.default_rng(seed)
+    axes, offsets = [random_unit(rng) for _ in range(count)], 0.15 * rng.normal(size=(count, 3))
+    return make_arm(axes, offsets, [(-2.5, 2.5)] * count, tool_axis=random_unit(rng), tool_point=(0.1, 0, 0))
+
+
+@pytest.mark.parametrize('seed', range(4))
+@pytest.mark.parametrize('count', [7, 8])
+def test_joints_to_spare_move_only_as_the_goal_demands(count, seed):
+    """Back and forth by 1 cm per step: no joint moves much more than in the least-squares motion."""
+    arm = hinges(seed, count)
+    solver, rng = new_solver(arm), np.random.default_rng(seed)
+    now, before = 0.5 * arm.sample(rng, 1)[0], None
+    position, direction = arm.fk(now)
+    way = random_unit(rng)
+    weight = np.diag(np.repeat([1.0, 0.2 * arm.reach], 3))
+    solved = 0
+    for turn in np.arange(120) * 2 * np.pi / 100:
+        goal = Goal(position + 0.16 * np.sin(turn) * way, direction)
+        solution = solver.track(goal, now, before)
+        if not solution.solved:
+            if solution.other_branch is not None:
+                now = solution.other_branch
+            before = None
+            continue
+        at, along = arm.fk(now)
+        gap = weight @ np.concatenate([goal.position - at, goal.direction - along])
+        demanded = np.linalg.pinv(weight @ arm.jacobian(now), rcond=1e-3) @ gap
+        assert np.abs(solution.q - now).max() <= 3.0 * np.abs(demanded).max() + 1e-3
+        before, now = now, solution.q
+        solved += 1
+    assert solved >= 80
 
 
 @pytest.mark.parametrize('seed', range(12))
