@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,23 @@ NODES = ('test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests sta
 SHARED = Path(os.environ.get('IK_NODE_SHARED') or Path(__file__).resolve().parents[2] / 'shared')
 
 
+@cache
+def shared_labels() -> frozenset[str]:
+    """The names by which tests know the arms from ../shared."""
+    from cases import shared_cases  # which needs this module
+
+    return frozenset(case.label for case in shared_cases())
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that start nodes."""
+    """Mark the tests that start nodes, and those of the solver on arms from ../shared, which are slow."""
     if item.nodeid.startswith(NODES):
         item.add_marker('ros')
+    callspec = getattr(item, 'callspec', None)
+    if callspec and item.nodeid.startswith('test/solver/'):
+        values = [getattr(value, 'label', value) for value in callspec.params.values()]
+        if any(isinstance(value, str) and value in shared_labels() for value in values):
+            item.add_marker('slow')
 
 
 @pytest.hookimpl(optionalhook=True)
