@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,23 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         subprocess.run([sys.executable, '-m', 'ik_node.kernels.build'], check=True)
 
 
+@cache
+def shared_labels() -> frozenset[str]:
+    """The names by which tests know the arms from ../shared."""
+    from cases import shared_cases  # which needs this module
+
+    return frozenset(case.label for case in shared_cases())
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that start nodes."""
+    """Mark the tests that start nodes, and those of the solver on arms from ../shared, which are slow."""
     if item.nodeid.startswith(NODES):
         item.add_marker('ros')
+    callspec = getattr(item, 'callspec', None)
+    if callspec and item.nodeid.startswith('test/solver/'):
+        values = [getattr(value, 'label', value) for value in callspec.params.values()]
+        if any(isinstance(value, str) and value in shared_labels() for value in values):
+            item.add_marker('slow')
 
 
 @pytest.hookimpl(optionalhook=True)
