@@ -102,14 +102,14 @@ class Panel:
 
     def show_message(self, title: str, sentence: str = '', colour: str = GREY) -> None:
         """Say something that is not about a goal."""
-        self._sentences = {sentence}
+        self._sentences = {_capital(sentence)}
         self._card_content = _pills((title, colour)) + _paragraph(sentence)
         self._show()
 
     def show_report(self, report: Report, about_arm: str) -> None:
         """Show status, both errors and the reason."""
         words = dict.fromkeys(word for word in (report.status, report.state) if word)
-        self._sentences = {report.sentence, about_arm}
+        self._sentences = {_capital(report.sentence), _capital(about_arm)}
         self._card_content = (
             _pills(*((_capital(word), COLOURS.get(word, GREY)) for word in words))
             + _row('Position error', _length, report.position_error)

@@ -228,8 +228,7 @@ def test_endless_and_sliding_joints(robot: RobotSide, page: Page) -> None:
     assert goal == pytest.approx({'turn': 6 * math.pi - math.radians(170.0), 'slide': 0.1})
 
 
-@pytest.mark.usefixtures('seed')
-def test_status_is_said_in_words(robot: RobotSide, page: Page) -> None:
+def test_status_is_said_in_words(robot: RobotSide, page: Page, seed: Arm) -> None:
     robot.report(
         'unreachable: out of reach by <0.3> m; the arm goes as near as it can',
         status='unreachable',
@@ -240,6 +239,11 @@ def test_status_is_said_in_words(robot: RobotSide, page: Page) -> None:
     page.wait(lambda: 'Unreachable' in page.text(), 'the status')
     for words in ('12.3 mm', '12.0°', 'Out of reach by &lt;0.3&gt; m; the arm goes', '5 effective DoF'):
         assert words in page.text()
+    robot.diagnose('another')
+    page.wait(lambda: 'Another' in page.text(), 'what the node says of itself')
+    robot.diagnose(seed.describe())  # which the card says already
+    page.wait(lambda: 'Another' not in page.text(), 'the newest alone')
+    assert page.text().count('effective DoF') == 1
     robot.report('arrived: fine', status='solved', state='arrived')
     page.wait(lambda: 'Solved</span>' in page.text() and 'Arrived</span>' in page.text(), 'both in words')
     robot.report('waiting for measured joints: elbow, wrist', state='waiting')
