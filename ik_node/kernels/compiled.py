@@ -31,7 +31,6 @@ def _njit(function: Callable[..., Any]) -> Any:
     from ik_node.kernels.signatures import KERNELS
 
     njit: Any = numba.njit
-    unliteral: Any = vars(numba.types)['unliteral']
     options: dict[str, Any] = {'error_model': 'numpy', 'nogil': True, 'no_cfunc_wrapper': True}
     if function.__name__ not in KERNELS:
         return _of_plain_types(
@@ -50,8 +49,9 @@ def _njit(function: Callable[..., Any]) -> Any:
 
 def _of_plain_types(kernel: Any) -> Any:
     """Keep numba from compiling a kernel that is called with a literal 0 once more than for an int."""
-    from numba.types import unliteral
+    from numba import types as numba_types
 
+    unliteral: Any = vars(numba_types)['unliteral']
     typed = kernel.get_call_template
     kernel.get_call_template = lambda types, named: typed(tuple(map(unliteral, types)), named)
     return kernel
