@@ -20,6 +20,7 @@ _OTHERS = {
     'distance': 'DISTINCT',
     'loading': 'KernelState Stage prepare state',
     'methods.driver': 'PATIENCE',
+    'methods.lm': 'local_lm',
     'quartic': 'quartic_roots',
     'random': 'next_random perturb',
     'reachability': 'ATTEMPTS',

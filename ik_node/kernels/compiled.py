@@ -49,9 +49,9 @@ def _njit(function: Callable[..., Any]) -> Any:
 
 def _of_plain_types(kernel: Any) -> Any:
     """Keep numba from compiling a kernel that is called with a literal 0 once more than for an int."""
-    from numba import types
+    from numba import types as numba_types
 
-    unliteral: Any = vars(types)['unliteral']
+    unliteral: Any = vars(numba_types)['unliteral']
     typed = kernel.get_call_template
     kernel.get_call_template = lambda types, named: typed(tuple(map(unliteral, types)), named)
     return kernel

@@ -47,6 +47,8 @@ ON_DEMAND = {
     'reached_directions': 'reachability',
     **{f'{kind}_{method}': f'methods.{method}' for method in METHODS for kind in ('local', 'search')},
 }
+# A part of many others; alone it serves the few steps of IkSolver.steps, for which plain Python will do.
+del ON_DEMAND['local_lm']
 KERNELS = SERVING | ON_DEMAND
 
 # What an argument of this name is. f: float64, r: float64 and read-only (a writable array will do),

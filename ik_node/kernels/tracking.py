@@ -119,10 +119,10 @@ def passes_between(joints, tool, limits, goal, options, q, arrived, move, frames
     n, m = q.shape[0], joints.shape[0]
     base = 3 * n + 5
     middle, start, target = work[base, :n], work[base + 1, :9], work[base + 2, :9]
-    start[:] = goal
-    start[:3] = frames[2 * m]
+    copy(goal, start)
+    copy(frames[2 * m], start[:DIRECTION])
     if not isnan(goal[DIRECTION]):
-        start[3:6] = frames[2 * m + 1]
+        copy(frames[2 * m + 1], start[DIRECTION:LATERAL])
     interpolate_goal(goal, start, 0.5, target)
     for i in range(n):
         middle[i] = 0.5 * (q[i] + arrived[i])

@@ -119,6 +119,8 @@ class RandomRestarts:
 
     def _descend(self) -> Callable[..., int]:
         if not self.method.module:
+            if self._name != 'lm':  # whose few iterations plain Python does in time
+                kernels.prepare((f'local_{self._name}',))
             return getattr(kernels, f'local_{self._name}')
         return import_module(self.method.module).descend
 
