@@ -76,6 +76,7 @@ assert ArmSettings(solver='toy').search()['method'] == 'toy'
 """
 
 
+@pytest.mark.slow
 def test_a_method_is_one_file_and_one_row(tmp_path: Path) -> None:
     """A toy method, added to a copy of the package, is chosen, stepped and tested as any other."""
     for folder in ('ik_node', 'test', 'benchmarks', 'urdf'):

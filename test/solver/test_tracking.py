@@ -141,7 +141,7 @@ def test_a_branch_that_ends_at_a_limit_is_announced(seed):
     assert solution.status is Status.NOT_FOUND
     assert solution.reason.cause is Cause.BRANCH_ENDS
     assert solution.reason.joint == f'joint{joint + 1}'
-    assert f'at the limit of joint joint{joint + 1}' in str(solution.reason)
+    assert f'at the limit of joint "joint{joint + 1}"' in str(solution.reason)
     assert np.abs(solution.q - now).max() <= 1.5 * step  # still where the branch ended
     assert abs(solution.q[joint] - stop) < 1e-3
     assert max(solver.errors(goal, solution.other_branch)) <= TOLERANCE
