@@ -115,7 +115,8 @@ def main() -> None:
         for task, method in bar:
             bar.set_description(f'{task.name} {method}')
             results.append(compare(task, method, options.scale))
-    machine = f'Python {platform.python_version()}, numpy {np.__version__}, {processor()}'
+    few = '' if options.scale == 1.0 else f'A small run: {options.scale:g} times the usual number of goals. '
+    machine = f'{few}Python {platform.python_version()}, numpy {np.__version__}, {processor()}'
     options.out.mkdir(parents=True, exist_ok=True)
     schedules, switches = schedule_rows(tasks, options.scale), switch_rows(tasks, options.scale)
     write(options.out, results, machine, schedules, switches)

@@ -68,7 +68,8 @@ SCHEDULES_TEXT = """
 
 Arms without a closed form, method `lm`, up to 1000 restarts, the same goals and random numbers for all. A
 schedule has a number of temperatures, each a factor colder than the one before, before it is heated to 1
-again: {schedules}. Offsets are uniform, up to the temperature times each joint's range. `greedy` adds them to
+again: {schedules}.
+Offsets are uniform, up to the temperature times each joint's range. `greedy` adds them to
 the best configuration so far (monotonic basin hopping, Wales and Doye 1997); `metropolis` adds them to where
 the descent before ended, unless that was worse and the rule of Metropolis et al. (1953) refuses it: the
 probability is exp(-rise / (temperature * acceptance)), in the weighted error. All first try the seed and the
@@ -109,6 +110,13 @@ READING = """
 - `ccd` loses for the point what it gains for the axis. It is at home where a wrist turns the axis nearly by
   itself (UR5e, the seed arm), least where the same joints must meet both (xArm 5, px150, WidowX). Singular
   goals are where it is worst of all: the last digits take for ever.
+- `fabrik` moves points; a direction is only laid under the last link and weighed against the points in each
+  hinge. To a millimetre and a milliradian it solves nearly as much as `ccd`, least where the tool point lies
+  beside the roll axis (SO-101). Its strength is long chains of ball joints, not five hinges. Where a goal
+  cannot be met it ends centimetres away from the closest position.
+- `autodiff` finds what `scipy` finds. Its gradient is exact, but a gradient says less than the Jacobian:
+  thirty iterations where `lm` takes six, each of 0.2 ms in Python, and several times that where the threads
+  of BLAS compete with other programs.
 - `scipy` finds what there is to find, at hundreds of times the price, nearly all of it spent in Python. Its
   trust region keeps strictly inside the bounds, which costs it goals that lie at limits.
 - Singular goals cost the second-order methods nothing: joints get less exact, the tool does not. Singular

@@ -22,7 +22,6 @@ from ik_node.kernels.layout import (
 )
 
 PRECISION = 1e-14  # of the gradient of the squared error at which a descent ends
-MEMORY = 20  # steps that the approximation of the Hessian rests on
 FARTHEST = 1e50  # m; the square of more overflows
 
 
@@ -131,7 +130,7 @@ def descend(
             jac=True,
             method='L-BFGS-B',
             bounds=limits.T,
-            options={'maxiter': int(options[ITERATIONS]), 'ftol': 0.0, 'gtol': PRECISION, 'maxcor': MEMORY},
+            options={'maxiter': int(options[ITERATIONS]), 'ftol': 0.0, 'gtol': PRECISION},
         )
         q[:], iterations = result.x, result.nit
         kernels.clip(q, limits)

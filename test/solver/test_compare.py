@@ -29,7 +29,9 @@ def test_every_method_has_its_rows_and_the_default_solves_all(folder: Path):
     lines = (folder / 'methods.md').read_text().splitlines()
     for method in ('default', *METHODS):
         rows = [line for line in lines if line.startswith(f'| `{method}` |')]
-        assert len(rows) == 2  # success and time; singular poses, limits, out of reach
+        # success and time; singular poses, limits, out of reach; one for each switch and one with all on
+        switches = METHODS[method].switches if method in METHODS else ()
+        assert len(rows) == 2 + (len(switches) + 1 if switches else 0)
         assert 'nan' not in ''.join(rows)
     assert any(line.startswith('| `default` | 100.0 (100) | 100.0 (100) |') for line in lines)
     assert any(line.startswith('| xarm5_like | 4 | 100 / 100, ') for line in lines)
