@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / 'ik_node' / 'kernels'
 MACHINERY = {'__init__', 'build', 'cache', 'compiled', 'loading', 'parts', 'signatures'}

@@ -139,6 +139,7 @@ def run_without(extras: set[str], program: str) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.slow
 def test_solver_and_commands_need_no_extra() -> None:
     program = """
 from ik_node import Arm, Goal, IkError, IkSolver
@@ -156,6 +157,7 @@ import ik_node.cli.inspect, ik_node.cli.solve, ik_node.cli.reach, ik_node.contro
     assert done.stdout.endswith('-m pip install scipy\n')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('program', 'arguments', 'extra'),
     [

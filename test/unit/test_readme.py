@@ -35,6 +35,7 @@ def table(title: str) -> list[list[str]]:
     return rows
 
 
+@pytest.mark.slow
 def test_the_python_example_does_what_its_comments_say() -> None:
     (program,) = blocks('python')
     checks = """
