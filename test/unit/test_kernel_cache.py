@@ -95,6 +95,13 @@ def test_a_changed_callee_is_compiled_anew_in_its_callers_and_nothing_else_is(
     assert build(package, cache, CALLER, ALONE).startswith('0 of 2 kernels compiled')
 
 
+def test_a_kernel_may_be_named_twice(tmp_path: Path) -> None:
+    """With an empty cache and with a full one: a kernel that is loaded refuses to be compiled again."""
+    program = f"from ik_node import kernels; print(kernels.prepare(['{ALONE}'] * 2, wait=True).stage.value)"
+    for _ in range(2):
+        assert run(program, ROOT, tmp_path).stdout == 'ready\n'
+
+
 @pytest.mark.parametrize('path', MODULES, ids=lambda path: str(path.relative_to(KERNELS)))
 def test_kernels_are_compiled_by_the_one_decorator_and_import_one_another_relatively(path: Path) -> None:
     tree = ast.parse(path.read_text())
