@@ -10,7 +10,7 @@ from typing import Any
 from ik_node.errors import MissingError
 
 EXTRAS = {
-    'viewer': ('trimesh', 'viser', 'yourdfpy'),
+    'viewer': ('trimesh', 'viser', 'websockets', 'yourdfpy'),
     'pictures': ('matplotlib', 'tqdm'),
     'scipy': ('scipy',),
 }

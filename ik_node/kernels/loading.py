@@ -78,7 +78,7 @@ class _Loader:
 
     def prepare(self, names: Sequence[str]) -> None:
         with self.lock:
-            new = [name for name in names if name not in self.loaded and name not in self.wanted]
+            new = [name for name in dict.fromkeys(names) if name not in {*self.loaded, *self.wanted}]
             if not new or self.stage is Stage.FAILED:
                 return
             if self.stage is not Stage.COMPILING:

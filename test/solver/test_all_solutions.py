@@ -97,6 +97,7 @@ def test_formula_equals_the_search(name):
             assert np.abs(by_formula - row).max(axis=1).min() < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'moveo_like', 'so101', 'prismatic_arm'])
 def test_solutions_equal_those_of_a_plain_least_squares_search(name):
     """Brute force by another solver on another FK: 250 bounded least-squares restarts of one goal."""

@@ -196,6 +196,7 @@ print('finished')
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('workers', [1, 2])
 def test_ctrl_c_stops_a_batch(workers):
     """Half a million goals that cannot be met would take many minutes."""

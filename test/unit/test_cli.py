@@ -214,6 +214,7 @@ def test_inspect_takes_no_small_offset_for_freedom(capsys: Capture) -> None:
     assert 'varied independently' not in text
 
 
+@pytest.mark.slow
 def test_inspect_notes_what_is_suspicious(capsys: Capture) -> None:
     assert run_inspect(shared_path('arms', 'panda.urdf'), '--tip-link', 'panda_hand_tcp') == 0
     text = capsys.readouterr().out
@@ -245,6 +246,7 @@ def piped(command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_output_goes_into_a_pipe_and_the_exit_code_to_the_shell() -> None:
     done = piped(f'RUN ik_solve seed_arm.urdf.xacro 0.4 0 0.2 --json | {sys.executable} -m json.tool')
     assert done.returncode == 0, done.stderr
@@ -256,12 +258,14 @@ def test_output_goes_into_a_pipe_and_the_exit_code_to_the_shell() -> None:
     assert (done.returncode, done.stdout) == (2, '')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('reader', ['head -n 1', 'true'])
 def test_a_reader_that_leaves_early_is_no_error(reader: str) -> None:
     done = piped(f'RUN ik_inspect seed_arm.urdf.xacro | {reader}')
     assert (done.returncode, done.stderr) == (0, '')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('goal', ['9 0 0 --json', '9 0 0', 'nan 0 0 2>&1'])
 def test_a_reader_that_leaves_early_changes_no_exit_code(goal: str) -> None:
     done = piped(f'RUN ik_solve seed_arm.urdf.xacro {goal} | true; echo ${{PIPESTATUS[0]}}')

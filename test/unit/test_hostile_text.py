@@ -28,6 +28,7 @@ except UrdfError as error:
 SMALL = '\'<robot name="small"><link name="a"/>%s</robot>\''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('text', 'outcome'),
     [

@@ -28,6 +28,7 @@ def test_the_contracts_hold() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('module', 'line'),
     [

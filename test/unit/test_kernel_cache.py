@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / 'ik_node' / 'kernels'
 MACHINERY = {'__init__', 'build', 'cache', 'compiled', 'loading', 'parts', 'signatures'}
@@ -91,6 +93,13 @@ def test_a_changed_callee_is_compiled_anew_in_its_callers_and_nothing_else_is(
     assert [line.split()[3] for line in lines[:-1]] == [CALLER], lines
     assert float(run(TURNED, package, cache).stdout) == pytest.approx(before + 1.0)
     assert build(package, cache, CALLER, ALONE).startswith('0 of 2 kernels compiled')
+
+
+def test_a_kernel_may_be_named_twice(tmp_path: Path) -> None:
+    """With an empty cache and with a full one: a kernel that is loaded refuses to be compiled again."""
+    program = f"from ik_node import kernels; print(kernels.prepare(['{ALONE}'] * 2, wait=True).stage.value)"
+    for _ in range(2):
+        assert run(program, ROOT, tmp_path).stdout == 'ready\n'
 
 
 @pytest.mark.parametrize('path', MODULES, ids=lambda path: str(path.relative_to(KERNELS)))
