@@ -62,7 +62,7 @@ def test_every_parameter_says_what_it_is_and_what_is_allowed(kind):
 
 
 def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
-    in_python_only = {'closed_form', 'method_options'}  # to compare methods
+    in_python_only = {'closed_form', 'compile', 'method_options'}
     options = set(inspect.signature(IkSolver).parameters) - {'arm', *in_python_only}
     assert set(ArmSettings().search()) == options
     tool = set(inspect.signature(Arm).parameters) - {'robot'}
