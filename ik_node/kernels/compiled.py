@@ -6,6 +6,7 @@ nothing; as ik_node.kernels.native, see loading.py, it is numba's njit with a ca
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,10 +49,21 @@ def _njit(function: Callable[..., Any]) -> Any:
 
 
 def _of_plain_types(kernel: Any) -> Any:
-    """Keep numba from compiling a kernel that is called with a literal 0 once more than for an int."""
-    from numba import types as numba_types
+    """Keep numba from compiling a kernel once more for types that need no code of their own.
 
-    unliteral: Any = vars(numba_types)['unliteral']
+    An int serves for a literal 0, and a read-only array for a writable one where all others are read-only.
+    """
+    from numba import types
+
+    from ik_node.kernels.signatures import kind_of
+
+    unliteral: Any = vars(types)['unliteral']
+    constant = [kind_of(name).startswith('r') for name in inspect.signature(kernel.py_func).parameters]
+
+    def plain(given: Any, fixed: bool) -> Any:
+        given = unliteral(given)
+        return given.copy(readonly=True) if fixed and isinstance(given, types.Array) else given
+
     typed = kernel.get_call_template
-    kernel.get_call_template = lambda types, named: typed(tuple(map(unliteral, types)), named)
+    kernel.get_call_template = lambda given, named: typed(tuple(map(plain, given, constant)), named)
     return kernel

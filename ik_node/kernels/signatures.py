@@ -36,7 +36,6 @@ SERVING = {
     'solve_many': 'batch',
     'largest_move': 'distance',
     'is_smooth': 'tracking',
-    'advance_path': 'tracking',
     'formula_path': 'path',
     'best_branch': 'path',
 }
@@ -57,13 +56,13 @@ KERNELS = SERVING | ON_DEMAND
 ARGUMENTS = {
     'f0': 'bound cosine least temperature tolerance weight',
     'f1': 'a arrived b before distances goal ladder narrow near now options q seed start values weights wide',
-    'f2': 'costs errors found frames given goals known path samples seeds table work',
+    'f2': 'costs errors found frames given goals known samples seeds table work',
     'f3': 'marks',
     'a2': 'out',
     'r1': 'period place tool',
     'r2': 'directions form joints limits opened shells',
     'i0': 'count descents first last most random_seed roll starts',
-    'i1': 'choice counts order progress',
+    'i1': 'choice counts progress',
     'i2': 'came_from',
     'u1': 'state',
     'b0': 'redundant trusted',
@@ -77,6 +76,11 @@ EXCEPTIONS = {
     ('solve_many', 'q'): 'f2',
 }
 _KINDS = {name: kind for kind, names in ARGUMENTS.items() for name in names.split()}
+
+
+def kind_of(name: str) -> str:
+    """Return the type of an argument of this name as in ARGUMENTS, '' where it has none."""
+    return _KINDS.get(name, '')
 
 
 def kinds(function: Callable[..., Any]) -> tuple[str, ...]:

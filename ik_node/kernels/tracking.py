@@ -222,21 +222,3 @@ def advance(joints, tool, limits, form, goal, options, q, before, work):
             copy(trial, q)
             return True, position_error, direction_error
     return follow(joints, tool, limits, goal, options, q, work)
-
-
-@compiled
-def advance_path(joints, tool, limits, form, goals, options, order, q, path):
-    """Advance along goals (N, 9) in the given order of row numbers from q (n,), writing path (N, n).
-
-    Returns how many goals were met before the branch ended.
-    """
-    n = q.shape[0]
-    work = np.empty((3 * n + 8, max(n, 9)))
-    before, now = q.copy(), q.copy()
-    for k in range(order.shape[0]):
-        copy(q, now)
-        if not advance(joints, tool, limits, form, goals[order[k]], options, q, before, work)[0]:
-            return k
-        copy(q, path[order[k]])
-        copy(now, before)
-    return order.shape[0]

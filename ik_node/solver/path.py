@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,9 +116,7 @@ def _by_following(
                 continue
             track = np.full((len(goals), arm.n), np.nan)
             for order in (np.arange(station, last + 1), np.arange(station, -1, -1)):
-                kernels.advance_path(
-                    arm.joints, arm.tool, arm.limits, constants, goals, options, order, q.copy(), track
-                )
+                _follow(arm, constants, goals, options, order, q, track)
             tracks.append(track)
             seen |= ~np.isnan(track[:, 0])
     if not tracks:
@@ -126,6 +124,21 @@ def _by_following(
     found = np.stack(tracks, axis=1)
     found, there = _compact(found, ~np.isnan(found[:, :, 0]))
     return found, there.sum(axis=1)
+
+
+def _follow(
+    arm: Arm, constants: Vector, goals: Vector, options: Vector, order: Iterable[int], start: Vector, track: Vector
+) -> None:
+    """Write track (N, n) along goals (N, 9) in the given order from start (n,), until the branch ends."""
+    work = np.empty((3 * arm.n + 8, max(arm.n, 9)))
+    before, now = start.copy(), start.copy()
+    for k in order:
+        q = now.copy()
+        model = arm.joints, arm.tool, arm.limits
+        if not kernels.advance(*model, constants, goals[k], options, q, before, work)[0]:
+            return
+        track[k] = q
+        before, now = now, q
 
 
 def _unrolled(period: Vector, path: Vector, seed: Vector) -> Vector:

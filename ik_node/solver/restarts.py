@@ -56,7 +56,7 @@ class SearchResult(NamedTuple):
 
 def kernels_of(method: str) -> tuple[str, ...]:
     """Return the names of the kernels that a solver with this method needs."""
-    return (*SERVING, *(() if METHODS[method].module else (f'search_{method}',)))
+    return tuple(SERVING) if METHODS[method].module else (*SERVING, f'search_{method}')
 
 
 class RandomRestarts:

@@ -144,7 +144,7 @@ def multistart(
             perturb(given[0], limits, 1.0, state, q)
         ladder = wide if side == 0 else narrow
         descend_newton(joints, tool, limits, goal, ladder[0], 1e-5, q, frames, work)
-        marks[side, start // 2] = q
+        copy(q, marks[side, start // 2])
         seen = False
         for k in range(start // 2):
             seen = seen or largest_difference(marks[side, k], q) < SAME_BASIN

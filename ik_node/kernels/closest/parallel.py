@@ -171,9 +171,9 @@ def closest_parallel(joints, tool, limits, opened, period, form, goal, narrow, s
         forward(joints, tool, table[k], frames)
         errors[k, 0], errors[k, 1] = goal_errors(joints, frames, goal)
         settled = settled and errors[k, 0] < EXACT
-        table[kept + k] = table[k]
+        copy(table[k], table[kept + k])
     if in_place and not settled:
-        table[2 * kept] = found
+        copy(found, table[2 * kept])
         count = kept + refine_together(
             joints, tool, opened, goal, narrow, table[kept:], errors[kept:], kept + 1, frames, work
         )
