@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from ik_node.kernels import cache, loading
+from ik_node.kernels.lean import load_numba
 from ik_node.kernels.signatures import KERNELS, SERVING
 
 
@@ -44,6 +45,7 @@ def build(names: Sequence[str]) -> int:
     missing = [name for name in names if not cache.is_there(name)]
     if missing:
         cache.clean()
+        load_numba(lambda: True)
     for number, name in enumerate(missing, 1):
         start = time.perf_counter()
         loading.native(name)

@@ -68,7 +68,8 @@ def mark(kernel: str) -> None:
 
 
 def _mark(kernel: str) -> Path:
-    key = sha256(f'{surroundings()}\n{TYPES}'.encode()).hexdigest()[:DIGITS]
+    # numba has a folder of its own for each place that a module lies at.
+    key = sha256(f'{surroundings()}\n{TYPES}\n{HERE}'.encode()).hexdigest()[:DIGITS]
     module = HERE.joinpath(*KERNELS[kernel].split('.')).with_suffix('.py')
     return folder(module) / f'{kernel}-{key}.ready'
 

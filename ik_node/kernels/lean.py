@@ -1,4 +1,4 @@
-"""numba, loaded without what kernels do not need and in small steps."""
+"""numba, loaded without what kernels do not need."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from typing import Any
 
-# Modules that take their time, each of them between two looks at whether the program has ended.
-STEPS = ('numpy.ctypeslib', 'yaml', 'llvmlite.binding', 'numba.core.types', 'numba.core.typing', 'numba')
+STEPS = ('llvmlite.binding', 'numba')  # each takes its time; between them the program may end
 
 
 def load_numba(go_on: Callable[[], bool]) -> None:
-    """Load numba; stop early if go_on says so. The import of numba itself is part of it."""
+    """Load numba; stop early if go_on says so."""
     for name in STEPS:
         if not go_on():
             return
@@ -28,10 +28,11 @@ def _leave_out_blas() -> None:
     for a tenth of it. Kernels multiply no matrices.
     """
     with suppress(AttributeError, ImportError):  # another numba may do it otherwise
-        linalg = import_module('numba.np.linalg')
+        linalg: Any = import_module('numba.np.linalg')
         ask = linalg.ensure_blas
         linalg.ensure_blas = lambda: None
         try:
-            import_module('numba.np.arraymath').ensure_blas = ask
+            arraymath: Any = import_module('numba.np.arraymath')
+            arraymath.ensure_blas = ask
         finally:
             linalg.ensure_blas = ask

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import enum
 import fcntl
+import gc
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from ik_node.kernels import cache
+from ik_node.kernels.lean import load_numba
 from ik_node.kernels.signatures import KERNELS, SERVING, kinds
 
 NATIVE = 'ik_node.kernels.native'  # the name under which the sources are loaded once more, to be compiled
@@ -86,6 +88,7 @@ class _Loader:
             if reason := obstacle():
                 return self._end(Stage.FAILED, reason)
             if all(map(cache.is_there, new)):
+                load_numba(lambda: True)
                 for name in new:
                     self.take_over(name)
                 if not self.wanted:
@@ -117,21 +120,34 @@ class _Loader:
         thread.join(LAST_WORDS)
 
     def _run(self) -> None:
+        collects = gc.isenabled()
         try:
             self._fill_and_take_over()
         except Exception as error:  # whatever it is, the plain kernels go on
             self._end(Stage.FAILED, f'{type(error).__name__}: {error}')
+        finally:
+            if collects:
+                gc.enable()
+
+    def _goes_on(self) -> bool:
+        """Whether the program does; other threads come first."""
+        return not self.stopping.wait(0.01)
 
     def _fill_and_take_over(self) -> None:
         builder: subprocess.Popen[bytes] | None = None
         built: list[str] = []
         while not self.stopping.is_set():
-            while self.wanted and not self.stopping.is_set() and cache.is_there(self.wanted[0]):
-                self.take_over(self.wanted[0])
-                del self.wanted[0]
-                self.stopping.wait(0.01)  # whoever else is at work comes first
+            while self.wanted and self._goes_on() and cache.is_there(self.wanted[0]):
+                # To look through all that numba loads stops every thread for a tenth of a second, so that is
+                # done neither now nor later.
+                gc.disable()
+                load_numba(self._goes_on)
+                if self._goes_on():
+                    self.take_over(self.wanted[0])
+                    del self.wanted[0]
             with self.lock:
                 if not self.wanted:
+                    gc.freeze()
                     return self._end(Stage.READY)
                 wanted = self.wanted.copy()
             if builder is None:

@@ -127,7 +127,13 @@ def _by_following(
 
 
 def _follow(
-    arm: Arm, constants: Vector, goals: Vector, options: Vector, order: Iterable[int], start: Vector, track: Vector
+    arm: Arm,
+    constants: Vector,
+    goals: Vector,
+    options: Vector,
+    order: Iterable[int],
+    start: Vector,
+    track: Vector,
 ) -> None:
     """Write track (N, n) along goals (N, 9) in the given order from start (n,), until the branch ends."""
     work = np.empty((3 * arm.n + 8, max(arm.n, 9)))

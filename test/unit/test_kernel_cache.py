@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / 'ik_node' / 'kernels'
-MACHINERY = {'__init__', 'build', 'cache', 'compiled', 'loading', 'parts', 'signatures'}
+MACHINERY = {'__init__', 'build', 'cache', 'compiled', 'lean', 'loading', 'parts', 'signatures'}
 MODULES = [path for path in sorted(KERNELS.rglob('*.py')) if path.stem not in MACHINERY]
 
 # Two kernels that compile fast: the first calls kernels of other modules, the second none.
