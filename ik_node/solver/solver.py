@@ -126,7 +126,7 @@ class IkSolver:
         """Return seeds of a batch as an array (1, n), for all goals, or (count, n)."""
         n = self.arm.n
         try:
-            starts = np.atleast_2d(real_array(seeds))
+            starts = np.atleast_2d(np.ascontiguousarray(real_array(seeds)))
         except (TypeError, ValueError, OverflowError):
             raise InputError(
                 f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {seeds!r}'

@@ -76,8 +76,8 @@ def by_formula(solver: IkSolver, goal: Goal, seed) -> np.ndarray:
     """Every solution that the formula alone finds, (k, n)."""
     found = np.empty((kernels.MOST_CANDIDATES, solver.arm.n))
     model = solver.arm.joints, solver.arm.tool, solver.arm.limits, solver.arm.period
-    constants = solver.closed_form.constants
-    count = kernels.formula_solutions(*model, constants, goal.packed, solver._search.options, seed, found)
+    constants, near = solver.closed_form.constants, np.array(seed)
+    count = kernels.formula_solutions(*model, constants, goal.packed, solver._search.options, near, found)
     return found[:count]
 
 

@@ -75,7 +75,7 @@ def test_a_goal_is_the_same_and_read_only(way: str) -> None:
     goal = Goal((0.1, 0.2, 0.3), (0.6, 0.0, 0.8003), (0.0, 1.0, 0.0))
     other = COPIES[way](goal)
     assert other.packed.tobytes() == goal.packed.tobytes()
-    assert not other.packed.flags.writeable
+    assert not other.position.flags.writeable
 
 
 OPTIONS = {'position_tolerance': 1e-5, 'restarts': 20, 'random_seed': 7}

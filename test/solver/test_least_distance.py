@@ -8,7 +8,7 @@ from cases import Case
 from conftest import shared_path
 
 from ik_node import Arm, Goal, IkSolver, Status
-from ik_node.solver.goal import Block
+from ik_node.solver.goal import Cause
 
 pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
 
@@ -62,5 +62,5 @@ def test_what_a_position_is_too_far_by_does_not_depend_on_the_seed() -> None:
         solution = solver.solve(goal, seed)
         assert solution.position_error == pytest.approx(0.4159257, abs=SAME)
         if solution.status is Status.UNREACHABLE:
-            assert solution.reason.block is Block.TOO_FAR
+            assert solution.reason.cause is Cause.TOO_FAR
             assert solution.reason.amount == solution.position_error

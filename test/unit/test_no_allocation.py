@@ -27,7 +27,7 @@ HINGES = [
 COUNT = """
 import json, sys
 import numpy as np
-from numba.core.runtime import rtsys
+from numba.core.runtime import _nrt_python, rtsys
 from ik_node import Arm, Goal, IkSolver
 
 arm = Arm.from_urdf(sys.stdin.read(), tool_point=(0.1, 0.05, 0.1), tool_axis=(0.6, 0.0, 0.8))
@@ -37,7 +37,8 @@ def allocated(solver, goal):
     restarts = solver.solve(goal).restarts
     return rtsys.get_allocation_stats().alloc - before, restarts
 
-solver = IkSolver(arm)
+_nrt_python.memsys_enable_stats()
+solver = IkSolver(arm, compile='wait')
 goals = [Goal(*arm.fk(q)) for q in arm.sample(np.random.default_rng(0), 3000)]
 solved = [allocated(solver, goal) for goal in goals]
 inside = Goal((0.0, 0.0, 0.15), (0.0, 0.0, 1.0))
@@ -55,7 +56,7 @@ def counts() -> tuple[list[list[int]], list[list[int]]]:
     done = subprocess.run(
         [sys.executable, '-c', COUNT],
         input=ARM.format(joints=joints),
-        env={**os.environ, 'NUMBA_NRT_STATS': '1', 'PYTHONPATH': str(Path(__file__).resolve().parents[2])},
+        env={**os.environ, 'PYTHONPATH': str(Path(__file__).resolve().parents[2])},
         capture_output=True,
         text=True,
         check=True,
