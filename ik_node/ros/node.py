@@ -33,8 +33,8 @@ from ik_node.control.statistics import Statistics
 from ik_node.errors import IkError, InputError
 from ik_node.model.description import load_description, read_from
 from ik_node.ros.conversions import measured_values
-from ik_node.ros.display import Display
 from ik_node.ros.frames import Frames
+from ik_node.ros.goal_markers import GoalMarkers
 from ik_node.ros.goal_requests import GOALS, GoalContext, GoalRequest
 from ik_node.ros.measured_watch import MeasuredWatch
 from ik_node.ros.node_time import NodeTime
@@ -72,7 +72,7 @@ class IkNode(ClosableNode):
         self._status = self.create_publisher(DiagnosticStatus, '~/status', REPORTS)
         self._goal_state = self.create_publisher(Float64MultiArray, '~/goal_state', STREAM)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
-        self._display = Display(self.create_publisher(MarkerArray, '~/markers', LATCHED).publish)
+        self._goal_markers = GoalMarkers(self.create_publisher(MarkerArray, '~/markers', LATCHED).publish)
         self._controller = ArmController(
             self._publish_report, [make_output(self._settings.output, self, self._time)]
         )
@@ -223,21 +223,21 @@ class IkNode(ClosableNode):
         if replaced:
             self._goals.replaced = time.perf_counter()
         self._goals.joints = None
-        self._display.clear()
+        self._goal_markers.clear()
         for warning in model.arm.warnings:
             self.get_logger().warning(warning)
 
     # Goals, in a thread of their own
 
     def _serve_loop(self) -> None:
-        while (taken := self._inbox.take(self._display.wait)) is not None:
+        while (taken := self._inbox.take(self._goal_markers.wait)) is not None:
             description, changed, requests = taken
             try:
                 if description is not None or changed:
                     self._prepare(description)
                 self._statistics.count('superseded', max(0, len(requests) - 1))
                 self._controller.submit(*requests)
-                self._display.draw(self._controller.snapshot())
+                self._goal_markers.draw(self._controller.snapshot())
             except Exception:
                 if self._closing.is_set() or not self.context.ok():
                     return
@@ -271,9 +271,9 @@ class IkNode(ClosableNode):
             self._statistics.count('taken')
             self._statistics.solved_in(report.solve_time)
             if report.goal is None or report.solution is None:
-                self._display.clear()
+                self._goal_markers.clear()
             else:
-                self._display.set(report.goal, report.solution.status)
+                self._goal_markers.set(report.goal, report.solution.status)
             self._loop.hurry()
         elif report.status == 'refused':
             self._statistics.count('refused')

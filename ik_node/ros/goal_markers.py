@@ -1,4 +1,4 @@
-"""Display: keeps the markers of the newest goal up to date, at a rate that eyes can follow."""
+"""GoalMarkers: keeps the markers of the newest goal up to date at 20 Hz."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PERIOD = 0.05  # seconds from one drawing to the next
 TRAIL = 200  # points: ten seconds of motion
 
 
-class Display:
+class GoalMarkers:
     """To be used by one thread: set() says what is to be seen, draw() draws it when it is time."""
 
     def __init__(self, publish: Callable[[MarkerArray], None]) -> None:
