@@ -30,7 +30,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for, not before: numba takes a second, see start.py for why that matters."""
+    """Import a name on first use: numba takes a second to load, see start.py for why that matters."""
     if name not in __all__:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     value = getattr(import_module(f'ik_node.{_MODULES.get(name, "errors")}'), name)

@@ -1,4 +1,4 @@
-"""Single arguments that callers give: numbers and vectors of three, checked and refused in the same words."""
+"""Checks of single arguments, numbers and vectors of three, with uniform error messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Vector = NDArray[np.float64]
 
 FLOATS = np.dtype(np.float64)
 NOT_VECTORS = (str, bytes, bytearray, Set, Mapping)  # iterable, but text or without an order
-# The axes that have a name wherever a person writes one.
+# Names of axes, for parameters and command lines.
 AXES: dict[str, tuple[float, float, float]] = {
     'x': (1.0, 0.0, 0.0),
     '-x': (-1.0, 0.0, 0.0),
@@ -25,7 +25,7 @@ AXES: dict[str, tuple[float, float, float]] = {
     'z': (0.0, 0.0, 1.0),
     '-z': (0.0, 0.0, -1.0),
 }
-UNIT_TOLERANCE = 1e-3  # a direction may miss unit length by this much and is then normalised
+UNIT_TOLERANCE = 1e-3  # a direction may deviate from unit length by this much and is then normalised
 
 
 def positive(name: str, value: Any, *, finite: bool = True) -> float:
@@ -83,7 +83,7 @@ def unit_vector(name: str, value: ArrayLike) -> Vector:
 
 
 def read_axis(name: str, text: str) -> tuple[float, float, float]:
-    """Return the unit axis that a person wrote: a name of AXES, or numbers such as 0,0.6,0.8 or '0 0.6 0.8'.
+    """Return the unit axis given as text: a name of AXES, or numbers such as 0,0.6,0.8 or '0 0.6 0.8'.
 
     Raises InputError.
     """
@@ -93,7 +93,7 @@ def read_axis(name: str, text: str) -> tuple[float, float, float]:
         x, y, z = map(float, text.strip('[]()').replace(',', ' ').split())
     except ValueError:
         raise InputError(
-            f'{name} must be {", ".join(AXES)} or three numbers such as 0,0.6,0.8, got {text!r}'
+            f'{name} must be one of {", ".join(AXES)} or three numbers such as 0,0.6,0.8, got {text!r}'
         ) from None
     return unit_floats(name, (x, y, z))
 
@@ -130,7 +130,7 @@ def _not_three(name: str, value: Any) -> InputError:
         shape = real_array(value).shape
     except (TypeError, ValueError, OverflowError):
         return InputError(f'{name} must be three numbers, got {value!r}')
-    if shape == (3,):  # one of them is none for itself
+    if shape == (3,):  # one of them alone is not a number
         return InputError(f'{name} must be three numbers, got {value!r}')
     return InputError(f'{name} must have shape (3,), got shape {shape}: {value!r}')
 

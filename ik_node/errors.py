@@ -1,4 +1,4 @@
-"""Every exception that ik_node raises on purpose."""
+"""The exceptions of ik_node, and formatting for messages."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from itertools import islice
 
 LARGEST = 1e9  # [m or rad] larger values are assumed to be mistakes, and would overflow further on
-LISTED_NAMES = 50  # a message names at most this many of what exists
-SHOWN_CHARACTERS = 80  # and quotes at most this much of a text that was given
-ALIKE = 0.75  # and asks whether one was meant that is at least so like what was given (1: the same)
-COMPARED = 1000  # names that are compared for that, each of at most SHOWN_CHARACTERS: it takes quadratic time
+LISTED_NAMES = 50  # names that a message lists at most
+SHOWN_CHARACTERS = 80  # characters that a message quotes at most
+ALIKE = 0.75  # similarity from which a message suggests a name (1: equal)
+COMPARED = 1000  # names compared for that, each of at most SHOWN_CHARACTERS: it takes quadratic time
 
 
 class IkError(Exception):
@@ -18,47 +18,47 @@ class IkError(Exception):
 
 
 class InputError(IkError, ValueError):
-    """A call with invalid arguments: says what was given and what is allowed."""
+    """Invalid arguments; the message states what was given and what is allowed."""
 
 
 class MissingError(IkError):
-    """A package that is not installed: names the command that installs it."""
+    """A package is not installed; the message states the command that installs it."""
 
 
 class KernelError(IkError):
-    """Compiled kernels were waited for and cannot be had."""
+    """compile='wait' was given and the kernels cannot be compiled."""
 
 
 class UrdfError(IkError):
-    """A robot description that cannot be read as an arm: names element, attribute and line."""
+    """A robot description cannot be read as an arm; the message states element, attribute and line."""
 
 
 class FileError(UrdfError):
-    """A description file that cannot be opened or is not text."""
+    """A description file cannot be opened or is not text."""
 
 
 class XmlError(UrdfError):
-    """Text that is not well-formed XML, XML with a document type, or too much of it."""
+    """The text is not well-formed XML, has a document type, or is too long."""
 
 
 class XacroError(UrdfError):
-    """Xacro that was not expanded or cannot be."""
+    """Xacro was not expanded or cannot be expanded."""
 
 
 class ElementError(UrdfError):
-    """An element or attribute that is missing, doubled or wrong."""
+    """An element or attribute is missing, duplicated or wrong."""
 
 
 class TreeError(UrdfError):
-    """Links and joints that do not form a single tree."""
+    """Links and joints do not form a single tree."""
 
 
 class ChainError(UrdfError):
-    """A base and tip link without an arm between them, or a joint there that an arm cannot have."""
+    """Base and tip link have no arm between them, or a joint there is not supported."""
 
 
 def shown(text: str, most: int = SHOWN_CHARACTERS) -> str:
-    """Return text for a message: on one line, control characters escaped, at most so many of them."""
+    """Return text for a message: on one line, control characters escaped, at most `most` characters."""
     cut = text if len(text) <= most else f'{text[:most]}... ({len(text)} characters)'
     if cut.isprintable():
         return cut
@@ -71,7 +71,7 @@ def quoted(text: str) -> str:
 
 
 def alike(names: Iterable[str], wanted: str) -> str | None:
-    """Return the one of names that was probably meant by wanted, if any is similar."""
+    """Return the name most similar to wanted, None if none is similar."""
     short = [name for name in islice(names, COMPARED) if len(name) <= SHOWN_CHARACTERS]
     if len(wanted) > SHOWN_CHARACTERS:
         return None

@@ -17,7 +17,7 @@ EXTRAS = {
 
 
 def missing(package: str, user: str) -> MissingError:
-    """Return the error that says which package is missing, for whom, and the command that installs it."""
+    """Return the error that names the missing package, its user, and the command that installs it."""
     packages = next((names for names in EXTRAS.values() if package in names), (package,))
     return MissingError(
         f'{user} needs the package {package}, which is not installed. Install it: '

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ik_node.errors import InputError
 
-BIG = 1e9  # a range needs two ends; this one means: no end
+BIG = 1e9  # upper end of a range without an upper limit
 
 
 def parameter(
@@ -22,7 +22,7 @@ def parameter(
     size: int | None = None,
     read_only: bool = False,
 ) -> Any:
-    """Return a dataclass field with what a node tells about a parameter and checks in it.
+    """Return a dataclass field with the description, range and choices of a parameter.
 
     low, high: the allowed range, both ends included. size: how many numbers an array has, None for any.
     """
@@ -42,7 +42,7 @@ Settings = TypeVar('Settings', bound=Any)
 
 
 def check(settings: Any) -> None:
-    """Bring the fields of a settings dataclass to their types; raise InputError for what a field forbids."""
+    """Convert the fields of a settings dataclass to their types. Raises InputError for values not allowed."""
     for field in dataclasses.fields(settings):
         value = _checked(field, getattr(settings, field.name))
         object.__setattr__(settings, field.name, value)
@@ -58,9 +58,9 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
         return float(value)
     if isinstance(field.default, str):
         if isinstance(value, bool) and {'true', 'false'} <= set(about['choices']):
-            value = str(value).lower()  # YAML reads true and false as truth values
+            value = str(value).lower()  # YAML reads true and false as booleans
         if not isinstance(value, str):
-            raise _refusal(field, 'a text', value)
+            raise _refusal(field, 'a string', value)
         if about['choices'] and value not in about['choices']:
             raise _refusal(field, f'one of {", ".join(about["choices"])}', value)
         return value

@@ -1,8 +1,8 @@
-"""Where the programs start and end: a Ctrl-C ends them quietly from the first moment to the last.
+"""Entry points of the programs; Ctrl-C ends them quietly at any time.
 
 Their modules take a second or two to load, and some libraries swallow a KeyboardInterrupt meanwhile. The
-teardown of the interpreter takes as long again, and some libraries complain if a signal disturbs it: what has
-to be closed is closed by main, so the process just ends after it.
+teardown of the interpreter takes as long again, and some libraries print errors if a signal interrupts it.
+main closes everything that has to be closed, so the process exits right after it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from ik_node.extras import EXTRAS, missing
 
-STOPPED = 0  # exit code of a node that was asked to end
+STOPPED = 0  # exit code of a node after a requested shutdown
 INTERRUPTED = 130  # exit code of a command that did not finish
 FAILED = 2  # exit code of a program that cannot start
 
@@ -46,7 +46,7 @@ def _run(module: str, interrupted: int, *, node: bool = False) -> NoReturn:
 
 
 def _explain(error: ModuleNotFoundError) -> int:
-    """Print how to install a package that only some programs need; raise the error for any other."""
+    """Print how to install a missing optional package; raise the error for any other package."""
     package = (error.name or '').partition('.')[0]
     if not any(package in names for names in EXTRAS.values()):
         raise error
@@ -56,31 +56,31 @@ def _explain(error: ModuleNotFoundError) -> int:
 
 
 def _end(code: int) -> NoReturn:
-    """End the process at once, with all that was printed."""
+    """Flush all output and end the process at once."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+        with contextlib.suppress(OSError, ValueError):  # the reader is gone
             stream.flush()
     ctypes.CDLL(None).fflush(None)  # the log of ROS is written in C
     os._exit(code)
 
 
 def ik_node() -> NoReturn:
-    """Run the node that solves."""
+    """Run the solver node."""
     _run('ik_node.ros.node', STOPPED, node=True)
 
 
 def ik_viewer() -> NoReturn:
-    """Run the node that shows the arm in a browser."""
+    """Run the browser viewer."""
     _run('ik_node.viewer.node', STOPPED, node=True)
 
 
 def ik_goals() -> NoReturn:
-    """Run the node that sends goals along a track."""
+    """Run the node that publishes goals along a track."""
     _run('ik_node.ros.goals', STOPPED, node=True)
 
 
 def ik_demo() -> NoReturn:
-    """Run the three together."""
+    """Run all three nodes."""
     _run('ik_node.ros.demo', STOPPED)
 
 
@@ -90,7 +90,7 @@ def ik_inspect() -> NoReturn:
 
 
 def ik_reach() -> NoReturn:
-    """Draw where an arm reaches."""
+    """Draw the workspace of an arm."""
     _run('ik_node.cli.reach', INTERRUPTED)
 
 
@@ -99,6 +99,6 @@ def ik_solve() -> NoReturn:
     _run('ik_node.cli.solve', INTERRUPTED)
 
 
-if __name__ == '__main__':  # python -m ik_node.start NAME: what has no console scripts at hand
+if __name__ == '__main__':  # python -m ik_node.start NAME: without the console scripts
     sys.argv[0] = sys.argv.pop(1)
     globals()[sys.argv[0]]()

@@ -1,7 +1,7 @@
-"""Show an arm in RViz and have it go where goal_pose says: ros2 launch ik_node arm.launch.py
+"""Show an arm in RViz that moves to goal_pose: ros2 launch ik_node arm.launch.py
 
 Any arm: description_file:=my_arm.urdf tip_link:=gripper. All arguments: ros2 launch -s ik_node arm.launch.py
-What they mean stands in ik_node/ros/arm_launch.py.
+They are defined in ik_node/ros/arm_launch.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ik_node.ros.arm_launch import ARGUMENTS, Start, check_installed, plan
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Return the arguments, and what starts the nodes once these have their values."""
+    """Return the arguments, and the action that starts the nodes once they have values."""
     arguments = [
         DeclareLaunchArgument(name, default_value=default, description=text, choices=choices)
         for name, (default, text, choices) in ARGUMENTS.items()
@@ -30,7 +30,7 @@ def generate_launch_description() -> LaunchDescription:
 
 
 def start(context: LaunchContext) -> list[Any]:
-    """Return what the arguments ask for. Raises IkError, which ros2 launch prints and ends."""
+    """Return the actions for the arguments. Raises IkError, which ros2 launch prints before it ends."""
     planned = plan(context.launch_configurations)
     check_installed(planned.starts)
     actions: list[Any] = []
@@ -48,13 +48,13 @@ def start(context: LaunchContext) -> list[Any]:
 
 def node(one: Start, namespace: str, arguments: list[str]) -> Node:
     """Return the action that starts a node."""
-    # A string stays one even where YAML would read a number or a truth value.
+    # A string stays a string even if YAML would read it as a number or a boolean.
     parameters = {
         name: ParameterValue(value, value_type=str) if isinstance(value, str) else value
         for name, value in one.parameters.items()
     }
     options: dict[str, Any] = {}
-    if one.files:  # with its name given, a node takes the parameters here before those of any section there
+    if one.files:  # with its name given, parameters set here override those of any section in the files
         options['name'] = one.executable
     if one.ends_all:
         options['on_exit'] = end
@@ -71,7 +71,7 @@ def node(one: Start, namespace: str, arguments: list[str]) -> Node:
 
 
 def end(event: ProcessExited, context: LaunchContext) -> Shutdown:
-    """End everything with a node. Raises RuntimeError, with which ros2 launch returns 1, if that failed."""
+    """Shut down when a node ends. Raises RuntimeError, so that ros2 launch returns 1, if it failed."""
     if event.returncode and not context.is_shutdown:
         raise RuntimeError(f'{event.process_name} ended with exit code {event.returncode}')
     return Shutdown(reason=f'{event.process_name} ended')

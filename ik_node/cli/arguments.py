@@ -1,4 +1,4 @@
-"""What the console scripts share: an arm from the command line, and errors without a traceback."""
+"""Shared by the console scripts: an arm from the command line, and errors without a traceback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ik_node.model.urdf import read_file
 
 
 def tool_axis(text: str) -> tuple[float, float, float]:
-    """Read an axis as argparse has it."""
+    """Read an axis, as an argparse type."""
     try:
         return read_axis('tool_axis', text)
     except InputError as error:
@@ -24,7 +24,7 @@ def tool_axis(text: str) -> tuple[float, float, float]:
 
 
 def arm_parser(description: str) -> argparse.ArgumentParser:
-    """Return a parser that knows the arguments of an arm."""
+    """Return a parser with the arguments of an arm."""
     parser = argparse.ArgumentParser(description=description)
     # Before Python 3.14 argparse takes -1e-3 for an option.
     parser._negative_number_matcher = re.compile(r'-(\d|\.\d|inf|nan)')
@@ -66,16 +66,18 @@ def read_arm(arguments: argparse.Namespace) -> Arm:
 
 
 def say(text: str, to: TextIO | None = None) -> None:
-    """Print text at once (default: to stdout); a reader who has seen enough, as "| head", is no error."""
+    """Print text at once (default: to stdout); a closed pipe, as by "| head", is not an error."""
     stream = sys.stdout if to is None else to
     try:
         print(text, file=stream, flush=True)
-    except BrokenPipeError:  # the script goes on, so that its files and its exit code are as without a pipe
+    except (
+        BrokenPipeError
+    ):  # the script continues, so that its files and exit code are the same as without a pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def warn(arm: Arm) -> None:
-    """Print what was assumed of the arm, away from the results."""
+    """Print the warnings of the arm to stderr."""
     for warning in arm.warnings:
         say(f'note: {warning}', sys.stderr)
 

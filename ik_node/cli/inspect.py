@@ -1,4 +1,4 @@
-"""ik_inspect: what an arm is and what can be asked of it."""
+"""ik_inspect: describe an arm and the goals that it can meet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ GOALS_BY_FORMULA, GOALS_BY_SEARCH = 500, 20  # goals whose solutions are counted
 
 def main(given: Sequence[str] | None = None) -> int:
     """Print joints, limits, reach, effective DoF per tool axis, family and number of solutions."""
-    return run(_inspect, arm_parser('Tell what an arm is and what can be asked of it.').parse_args(given))
+    return run(
+        _inspect,
+        arm_parser(
+            'Describe an arm: joints, limits, workspace, degrees of freedom and number of solutions.'
+        ).parse_args(given),
+    )
 
 
 def _inspect(arguments: argparse.Namespace) -> int:
@@ -59,7 +64,7 @@ def _remarks(arm: Arm) -> list[str]:
         elif turns and math.isfinite(high - low) and high - low > 2 * math.pi + 1e-6:
             remarks.append(
                 f'joint "{name}" has a range of {math.degrees(high - low):.0f} deg: '
-                'more than a turn, or a placeholder that the real joint does not have'
+                'more than a turn, or a placeholder for the limits of the real joint'
             )
         if not low <= 0.0 <= high:
             remarks.append(f'joint "{name}": zero is outside its limits')
@@ -73,7 +78,7 @@ def _reach(arm: Arm) -> list[str]:
     return [
         '',
         f'reach: {distances.min():.3f} to {distances.max():.3f} m from the first joint '
-        f'({POSES} random configurations; none can pass {arm.reach:.3f} m)',
+        f'({POSES} random configurations; upper bound {arm.reach:.3f} m)',
         f'height: {points[:, 2].min():.3f} to {points[:, 2].max():.3f} m in {arm.base_link}',
     ]
 
@@ -86,7 +91,7 @@ def _tool_axes(arm: Arm) -> list[str]:
         remark = f' (in practice 4: condition number {tool.condition:.0f})' if slim else ''
         lines.append(f'  {name}  {tool.effective_dof}{remark}')
     if arm.practical_dof < 5:
-        lines.append('ask for positions, and take the direction that they allow (on_unreachable: closest)')
+        lines.append('use position goals, or accept the closest direction (on_unreachable: closest)')
         free = [name for name, tool in tools.items() if tool.practical_dof >= 5]
         if free:
             lines.append(f'tool axes with 5 effective DoF: {", ".join(free)}')

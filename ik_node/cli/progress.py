@@ -1,4 +1,4 @@
-"""How far a long command has come: a bar in a terminal, a line every few seconds in a log."""
+"""Progress of a long command: a bar in a terminal, a line every few seconds in a log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Progress:
         self._start = self._next = time.monotonic()
 
     def add(self, count: int) -> None:
-        """Count what has been done since the last call."""
+        """Add to the count."""
         self._bar.update(count)
         self._done += count
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""ik_reach: where an arm reaches, and in how many directions."""
+"""ik_reach: the workspace of an arm, and the share of directions at each position."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ik_node.model.arm import Arm
 from ik_node.solver.reachability import fibonacci_sphere, reachable_directions
 
 POSES = 20_000  # configurations sampled for the extent of the pictures
-PLACES_ACROSS = 70  # of the larger side, unless the resolution says otherwise
+PLACES_ACROSS = 70  # positions along the larger side, unless a resolution is given
 MARGIN = 0.03  # of the extent, left free around it
 MOST_DIRECTIONS = 100_000
-MOST_ANSWERS = 1e9  # places times directions, a byte each: more are a slip of the resolution
+MOST_ANSWERS = 1e9  # positions times directions, one byte each: more are assumed to be a mistake
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A grid of places in a plane: the axes across and up (0 x, 1 y, 2 z), where the plane cuts the third."""
+    """A grid of positions in a plane: its axes across and up (0 x, 1 y, 2 z), its level on the third."""
 
     across: int
     up: int
@@ -40,12 +40,12 @@ class Slice:
 
     @property
     def third(self) -> int:
-        """The axis that the plane cuts."""
+        """The axis normal to the plane."""
         return 3 - self.across - self.up
 
     @property
     def places(self) -> Vector:
-        """The places (b a, 3) [m], row by row from below."""
+        """The positions (b a, 3) [m], row by row from below."""
         grid = np.full((len(self.up_values), len(self.across_values), 3), self.level)
         grid[:, :, self.across] = self.across_values
         grid[:, :, self.up] = self.up_values[:, None]
@@ -53,29 +53,35 @@ class Slice:
 
     @property
     def name(self) -> str:
-        """The plane in words."""
+        """The plane as text."""
         return f'{"xyz"[self.across]}{"xyz"[self.up]} plane at {"xyz"[self.third]} = {self.level:g} m'
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Write the picture and the data; return 0, 2 for a file or a call that is wrong, 130 after Ctrl-C."""
-    parser = arm_parser('Draw where an arm reaches and what share of all directions it can take there.')
+    """Write the picture and the data; return 0, 2 for an invalid file or argument, 130 after Ctrl-C."""
+    parser = arm_parser(
+        'Draw the workspace of an arm and the share of all directions that it can take at each position.'
+    )
     parser.add_argument(
         '--within',
         type=float,
         default=5.0,
         metavar='DEG',
-        help='a direction counts if the tool axis comes so near to it, the tool point being exactly at the '
-        'place (default: 5; on an arm with 4 effective DoF hardly any direction can be met exactly)',
+        help='a direction counts if the tool axis is within this angle of it, with the tool point exactly at '
+        'the position (default: 5; an arm with 4 effective DoF can meet few directions exactly)',
     )
     parser.add_argument(
-        '--directions', type=int, default=500, metavar='N', help='directions tried at a place (default: 500)'
+        '--directions',
+        type=int,
+        default=500,
+        metavar='N',
+        help='directions tried at each position (default: 500)',
     )
     parser.add_argument(
         '--resolution',
         type=float,
         metavar='M',
-        help=f'distance between places [m] (default: {PLACES_ACROSS} places across the reach)',
+        help=f'distance between positions [m] (default: {PLACES_ACROSS} positions across the workspace)',
     )
     parser.add_argument(
         '--height', type=float, metavar='Z', help='height of the xy plane [m] (default: that of joint 2)'
@@ -107,7 +113,7 @@ def _reach(arguments: argparse.Namespace) -> int:
     say(arm.describe())
     there = np.empty(len(places), dtype=np.bool_)
     reached = np.empty((len(places), len(directions)), dtype=np.bool_)
-    with Progress(len(places), 'places') as progress:
+    with Progress(len(places), 'positions') as progress:
         for rows, *part in reachable_directions(arm, places, directions, within):
             there[rows], reached[rows] = part
             progress.add(len(part[0]))
@@ -132,7 +138,7 @@ def _output(name: str) -> str:
 
 
 def _slices(arm: Arm, resolution: float | None, height: float | None, directions: int) -> list[Slice]:
-    """The upright plane through joint 1 that the arm faces and a level one, as large as the arm reaches."""
+    """Return the vertical plane through joint 1 that the arm faces and a horizontal one, over the reach."""
     points = np.array([arm.fk(q)[0] for q in arm.sample(np.random.default_rng(0), POSES)])
     low, high = points.min(axis=0), points.max(axis=0)
     margin = MARGIN * (high - low).max()
@@ -146,8 +152,8 @@ def _slices(arm: Arm, resolution: float | None, height: float | None, directions
     answers = sides[forward] * (sides[1 - forward] + sides[2]) * directions
     if answers > MOST_ANSWERS:
         raise InputError(
-            f'--resolution {step:g} m with {directions} directions makes {answers:.1g} answers, '
-            f'{MOST_ANSWERS:.1g} are allowed'
+            f'--resolution {step:g} m with {directions} directions makes {answers:.1g} pairs of position and '
+            f'direction, {MOST_ANSWERS:.1g} are allowed'
         )
     x, y, z = (_values(start, end, step) for start, end in zip(low, high, strict=True))
     return [
@@ -169,11 +175,11 @@ def _values(start: float, end: float, step: float) -> Vector:
 def _summary(plane: Slice, shares: Vector) -> str:
     there = shares[~np.isnan(shares)]
     if len(there) == 0:
-        return f'{plane.name}: no place reached'
+        return f'{plane.name}: no position reached'
     best = int(np.nanargmax(shares))
     place = ', '.join(f'{value:.3f}' for value in plane.places[best])
     return (
-        f'{plane.name}: {len(there)} of {len(shares)} places, {100 * there.mean():.1f} % of all '
+        f'{plane.name}: {len(there)} of {len(shares)} positions, {100 * there.mean():.1f} % of all '
         f'directions on average, {100 * shares[best]:.1f} % at ({place}) m'
     )
 
@@ -210,7 +216,7 @@ def _save(
 
 
 def _write(name: str, content: Callable[[IO[bytes]], None]) -> None:
-    """Write a file that is there complete or not at all."""
+    """Write a file completely or not at all."""
     part = Path(f'{name}.part')
     try:
         with part.open('wb') as file:

@@ -17,12 +17,12 @@ from ik_node.model.arm import Arm
 if TYPE_CHECKING:
     from ik_node.cli.reach import Slice
 
-NOTHING = '#eeeeee'  # where the tool point cannot be
+NOTHING = '#eeeeee'  # out of reach
 ARM = '#d62728'
 
 
 def draw(arm: Arm, slices: Sequence[Slice], shares: Vector, within: float) -> Figure:
-    """Draw slices side by side; shares (N,) of directions at all their places in order, NaN out of reach."""
+    """Draw slices side by side; shares (N,) of directions at all their positions, NaN out of reach."""
     widths = [len(plane.across_values) for plane in slices]
     figure = Figure(figsize=(13, 6.8), layout='constrained')
     axes = figure.subplots(1, len(slices), gridspec_kw={'width_ratios': widths})
@@ -32,7 +32,7 @@ def draw(arm: Arm, slices: Sequence[Slice], shares: Vector, within: float) -> Fi
         fontweight='bold',
     )
     reached = shares[~np.isnan(shares)]
-    # On the line of joint 1 an arm may take all directions, elsewhere few: single places set no scale.
+    # On the axis of joint 1 an arm may take all directions, elsewhere few: single positions set no scale.
     most = max(min(reached.max(), 2 * np.percentile(reached, 90)), 0.01) if len(reached) else 1.0
     at = 0
     for plane, panel in zip(slices, axes, strict=True):

@@ -19,19 +19,22 @@ from ik_node.solver.solver import IkSolver
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Return 0 if the goal was solved, 1 if not, 2 for a file or a call that is wrong."""
+    """Return 0 if the goal was solved, 1 if not, 2 for an invalid file or argument."""
     parser = arm_parser('Solve position-plus-direction IK for one goal.')
     for axis in 'xyz':
-        parser.add_argument(axis, type=float, help='place of the tool point [m], base frame')
+        parser.add_argument(axis, type=float, help='position of the tool point [m], base frame')
     parser.add_argument(
         '--direction',
         type=float,
         nargs=3,
         metavar=('DX', 'DY', 'DZ'),
-        help='where the tool axis points, any length (default: anywhere)',
+        help='direction of the tool axis, any length (default: free)',
     )
     parser.add_argument(
-        '--seed', type=float, nargs='+', help='joint values to stay near to [rad or m] (default: mid-range)'
+        '--seed',
+        type=float,
+        nargs='+',
+        help='joint positions to stay close to [rad or m] (default: mid-range)',
     )
     parser.add_argument('--json', action='store_true', help='print JSON')
     return run(_solve, parser.parse_args(given))
@@ -58,7 +61,7 @@ def _unit(direction: Sequence[float]) -> Vector:
     if largest == 0.0 or not all(map(math.isfinite, direction)):
         given = ' '.join(f'{value:g}' for value in direction)
         raise InputError(f'--direction must be three finite numbers that are not all zero, got {given}')
-    scaled = np.array(direction) / largest  # the squares of what was given might overflow or vanish
+    scaled = np.array(direction) / largest  # the squares of the given numbers might overflow or vanish
     return scaled / math.sqrt(scaled @ scaled)
 
 
@@ -99,14 +102,16 @@ def _as_text(arm: Arm, solution: Solution, every: Sequence[Solution]) -> list[st
         *_table(arm, solution if not every else None, every),
     ]
     if any(answer.self_motion for answer in every):
-        lines.append('A solution here is one of a family: the arm can move without moving the tool.')
+        lines.append(
+            'Each solution belongs to a continuous family: the arm can move without moving the tool.'
+        )
     return lines
 
 
 def _table(arm: Arm, best: Solution | None, every: Sequence[Solution]) -> list[str]:
-    """Return a column of joint values per solution: rad with degrees in brackets, m for prismatic joints."""
+    """Return a column of joint positions per solution: rad with degrees, m for prismatic joints."""
     shown = [best] if best is not None else list(every[:8])
-    heads = ['nearest' if best is not None else f'solution {k + 1}' for k in range(len(shown))]
+    heads = ['closest' if best is not None else f'solution {k + 1}' for k in range(len(shown))]
     rows = [['joint', *heads]]
     for i, name in enumerate(arm.joint_names):
         values = [answer.q[i] for answer in shown]

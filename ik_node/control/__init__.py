@@ -1,1 +1,1 @@
-"""From requests to motion within limits. No ROS, no wall clock."""
+"""From requests to motion within limits, without ROS and without a wall clock."""

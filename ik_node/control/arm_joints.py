@@ -1,4 +1,4 @@
-"""ArmJoints: the joints of a robot as commands see them: those of the arm, and others that were asked for."""
+"""ArmJoints: the commanded joints of a robot: those of the arm, and others that goals have named."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ik_node.control.outputs import Plan, Sample
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError, listed
 
-HAND_GUIDING_SHARE = 0.25  # of the joint velocities
+HAND_GUIDING_SHARE = 0.25  # of the velocity limits
 
 
 class ArmJoints:
-    """The arm moves as one group; a joint beside it stays where it is until a goal names it.
+    """The arm moves as one group; other joints stay where they are until a goal names them.
 
-    arm: the group of the arm. unplaced: its joints whose place is not known.
+    arm: the group of the arm. unplaced: its joints whose position is not known.
     """
 
     def __init__(self, model: ArmModel, settings: ArmSettings, places: Mapping[str, float]) -> None:
-        """places: where joints are, by name; the others are at home, those beside the arm at rest."""
+        """places: positions by joint name; other joints of the arm are at home, the rest at their rest."""
         self._model, self._settings = model, settings
         names = model.arm.joint_names
         home = dict(zip(names, model.home.tolist(), strict=True))
@@ -35,13 +35,13 @@ class ArmJoints:
             names, model.limits_of_motion(model.arm_index, settings), np.array([known[n] for n in names])
         )
         self.unplaced: tuple[str, ...] = names
-        self._others: dict[str, JointGroup] = {}  # by variable: joints beside the arm that were asked for
+        self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
         self._resting = {name: known[name] for name in model.joints.variables if name not in names}
         self._following = Following(model.arm.continuous)
         self._plan = self.arm.motion.plan  # the last one that was reported
 
     def take(self, model: ArmModel, settings: ArmSettings) -> None:
-        """Take another model of the same joints, and its limits."""
+        """Change to another model of the same joints, and its limits."""
         self._model, self._settings = model, settings
         for group in self._groups:
             group.limit(self._model.limits_of_motion(model.joints.indices(group.names), settings))
@@ -52,7 +52,7 @@ class ArmJoints:
 
     @property
     def moving(self) -> bool:
-        """Whether any joint is on its way."""
+        """Whether any joint is moving."""
         return any(group.motion.moving for group in self._groups)
 
     def values(self, feedback: Feedback) -> tuple[Vector, Vector]:
@@ -68,32 +68,32 @@ class ArmJoints:
         values = np.array(list(places.values())).reshape(-1, 2)
         return values[:, 0], values[:, 1]
 
-    # Where they are
+    # Positions
 
     def place(self, positions: Mapping[str, float]) -> None:
-        """Be at rest where the arm is measured; joints that are not named have no place."""
+        """Set the arm at rest at measured positions; joints that are not named become unplaced."""
         known = {name: positions[name] for name in self.arm.names if name in positions}
         if known:
             self.arm.place(known)
         self.unplaced = tuple(name for name in self.arm.names if name not in known)
 
     def place_all(self) -> None:
-        """Believe that every joint is where it was sent, or at home."""
+        """Assume every joint at its last command, or at home."""
         self.unplaced = ()
 
     def unplace(self) -> None:
-        """Forget where the joints are."""
+        """Forget the positions of the joints."""
         self.unplaced = self.arm.names
         self.arm.place({})
         self._others.clear()
         self._following.restart()
 
-    # Where they go
+    # Motion
 
     def go_to(self, targets: Mapping[str, float], feedback: Feedback, measured: bool) -> None:
-        """Head for targets by name. Joints beside the arm start where they were measured, else at rest.
+        """Move to targets by name. Joints off the arm start at their measured position, else at rest.
 
-        Raises InputError for a joint that has to be measured and was not.
+        Raises InputError for a joint that has to be measured first.
         """
         new = [name for name in targets if name in self._resting and name not in self._others]
         missing = [name for name in new if measured and feedback.position(name) is None]
@@ -109,23 +109,23 @@ class ArmJoints:
                 group.go_to(targets)
 
     def brake(self) -> None:
-        """Come to rest as soon as the limits allow."""
+        """Stop as soon as the limits allow."""
         for group in self._groups:
             group.motion.stop()
 
     def guide(self) -> None:
-        """Move slowly from now on."""
+        """Use the velocity limits of hand guiding."""
         limits = self._model.limits_of_motion(self._model.arm_index, self._settings)
         self.arm.limit(limits, HAND_GUIDING_SHARE)
 
     def follow(self, positions: Mapping[str, float]) -> None:
-        """Head for where the arm is measured."""
+        """Move to measured positions."""
         self.arm.go_to({name: value for name, value in positions.items() if name in self.arm.names})
 
     def step(self, time: float, dt: float, feedback: Feedback, whole: bool) -> tuple[Sample, str | None]:
-        """Move for dt [s] up to time [s]; return the sample, and why it must not go out, else None.
+        """Advance by dt [s] to time [s]; return the sample, and why it must not be published, else None.
 
-        whole: the sample shows all joints of the robot, else only those that were ever commanded.
+        whole: the sample has all joints of the robot, else only those that were ever commanded.
         """
         refusal: str | None = None
         for group in self._groups:
@@ -138,7 +138,7 @@ class ArmJoints:
         return Sample(time, names, positions[rows], velocities[rows]), refusal
 
     def new_plan(self) -> Plan | None:
-        """Return the plan of the arm if it is another one than at the last call."""
+        """Return the plan of the arm if it has changed since the last call."""
         plan = self.arm.motion.plan
         if plan is self._plan:
             return None
@@ -149,7 +149,7 @@ class ArmJoints:
         return self._model.driven_by([*self.arm.names, *self._others])
 
     def following_error(self, feedback: Feedback) -> str | None:
-        """Return which joint of the arm is too far from its command, None if all follow."""
+        """Return which joint of the arm exceeds its following error, None if all follow."""
         held = self.arm.motion.position
         measured = [feedback.position(name) for name in self.arm.names]
         known = np.array([held[i] if place is None else place for i, place in enumerate(measured)])

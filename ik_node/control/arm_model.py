@@ -1,4 +1,4 @@
-"""ArmModel: one description and the settings, made ready to serve goals."""
+"""ArmModel: arm and solver built from one description and the settings."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ik_node.model.urdf import Robot, read_urdf
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 
-SLACK = 1e-4  # a joint goal may be beyond a limit by this much [rad or m] and is then clipped
+SLACK = 1e-4  # a joint goal may exceed a limit by this much [rad or m] and is then clipped
 
 
 @dataclass(frozen=True, eq=False)
 class ArmModel:
-    """What one description and the settings give.
+    """Robot, arm and solver for one description and settings.
 
-    joints: all joints of the robot, n variables among them. home: (arm.n,). arm_index: (arm.n,) where the
-    joints of the arm are in joints.variables.
+    joints: all joints of the robot, with n variables. home: (arm.n,). arm_index: (arm.n,) indices of the
+    joints of the arm in joints.variables.
     """
 
     text: str
@@ -38,7 +38,7 @@ class ArmModel:
 
     @classmethod
     def build(cls, text: str, settings: ArmSettings, before: ArmModel | None = None) -> ArmModel:
-        """Read text and prepare arm and solver; what before has of the same text is kept. Raises IkError."""
+        """Read text, build arm and solver; for the same text reuse the robot of before. Raises IkError."""
         robot, joints, arm, home = _read(text, settings, before)
         solver = IkSolver(arm, **settings.search())
         return cls(text, robot, joints, arm, solver, home, joints.indices(arm.joint_names))
@@ -49,7 +49,7 @@ class ArmModel:
         _read(text, settings, before)
 
     def moves_as(self, other: ArmModel) -> bool:
-        """Whether the arm has the joints of the other's, of the same robot."""
+        """Whether both arms have the same joints of the same robot."""
         return self.robot is other.robot and self.arm.joint_names == other.arm.joint_names
 
     def limits_of_motion(self, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings) -> Limits:
@@ -64,11 +64,11 @@ class ArmModel:
         )
 
     def following_tolerance(self, settings: ArmSettings) -> Vector:
-        """Return how far each joint of the arm (arm.n,) may be from its command."""
+        """Return the largest following error of each joint of the arm (arm.n,)."""
         return np.where(self.arm.prismatic, settings.max_linear_following_error, settings.max_following_error)
 
     def driven_by(self, variables: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which joints (m,) move with these variables: they and those that mimic them."""
+        """Return which joints (m,) move with these variables: the variables and their mimic joints."""
         alone = np.isin(self.joints.variables, variables).astype(np.float64)
         return self.joints.expand(np.zeros(self.joints.n), alone)[1] != 0.0
 
@@ -79,13 +79,13 @@ class ArmModel:
         return np.linalg.inv(T_root_base) @ self.robot.link_pose(link, named)
 
     def pose_goal(self, T_base_tip: Vector) -> Goal:
-        """Return the goal of the tool when the tip frame is to be at T_base_tip (4, 4), roll free."""
+        """Return the goal that puts the tip frame at T_base_tip (4, 4), roll free."""
         R = T_base_tip[:3, :3]
         position = R @ self.arm.tool_point + T_base_tip[:3, 3]
         return Goal(position, R @ self.arm.tool_axis, R @ self.arm.tool_lateral)
 
     def joint_targets(self, named: Mapping[str, float]) -> dict[str, float]:
-        """Return the named positions of variables, clipped into their limits; mimic joints are passed over.
+        """Return the named positions of variables, clipped to their limits; mimic joints are ignored.
 
         Raises InputError for a position beyond the limits of its joint.
         """
@@ -97,12 +97,12 @@ class ArmModel:
             low, high = self.joints.lower[i], self.joints.upper[i]
             if not low - SLACK <= value <= high + SLACK:
                 raise InputError(
-                    f'joint "{name}" cannot go to {value:.6g}, its limits are {low:.6g} to {high:.6g}'
+                    f'joint "{name}" cannot move to {value:.6g}, its limits are {low:.6g} to {high:.6g}'
                 )
             targets[name] = min(max(value, low), high)
         if not targets:
             raise InputError(
-                f'none of {listed(named)} can be commanded; joints are {listed(self.joints.variables)}'
+                f'none of {listed(named)} can be commanded; joints: {listed(self.joints.variables)}'
             )
         return targets
 

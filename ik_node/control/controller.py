@@ -1,7 +1,7 @@
-"""ArmController: what an arm may be commanded at the moment. It knows neither ROS nor a clock.
+"""ArmController: decides what an arm may be commanded at any time. It uses neither ROS nor a clock.
 
-Every change of state is a row of states.TRANSITIONS. Measured positions move a commanded one only while
-the arm waits to be placed and while it is guided by hand. Every sample passes gate.py before it goes out.
+Every change of state is a row of states.TRANSITIONS. Measured positions change commanded ones only while
+the arm waits for measurements and while it is hand-guided. gate.py checks every sample.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ik_node.control.states import COMMANDING, READY, TRANSITIONS, Event, State
 from ik_node.control.targets import Targets
 from ik_node.errors import InputError
 
-MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm goes on, it does not catch up by a jump
-RESUME = 'call ~/resume to go on'
-ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # when they begin
+MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm continues, it does not jump to catch up
+RESUME = 'call ~/resume to continue'
+ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported when they begin
 NO_MODEL = 'no robot model yet: waiting for robot_description'
 
 
@@ -34,24 +34,24 @@ class ArmController:
     """One arm, from requests to samples; safe to call from several threads.
 
     report is called with every Report and outputs with every sample, by the thread that caused it.
-    Times are seconds of one clock, whichever the caller has; it may jump.
+    Times are seconds of one clock of the caller; it may jump.
     """
 
     def __init__(self, report: Callable[[Report], None], outputs: Sequence[Output] = ()) -> None:
         self._lock = threading.RLock()
         self._report, self._outputs = report, outputs
         self._reports: list[Report] = []  # to be delivered when the lock is free
-        self._waiting_for = ''  # what was last said to be waited for
+        self._waiting_for = ''  # what the last report waited for
         self._state = State.UNCONFIGURED
         self._active = False  # commands are allowed
         self._expects_measured = False
-        self._alone = True  # nobody else publishes joints of this robot
+        self._alone = True  # no other node publishes joints of this robot
         self._feedback = Feedback()
         self._model: ArmModel | None = None
         self._joints: ArmJoints  # of the model
         self._targets: Targets
         self._settings: ArmSettings
-        self._epoch = 0  # an answer to a request of another epoch is void
+        self._epoch = 0  # a solution for a request of another epoch is void
         self._number = 0  # of requests
         self._pursued: Report | None = None  # when the arm arrives
         self._arrival: float | None = None  # of a request whose first sample is still to come
@@ -60,7 +60,7 @@ class ArmController:
         self._ticked = -math.inf  # time of the last tick
         self._guided_until = 0.0
 
-    # How the arm is
+    # State
 
     @property
     def state(self) -> State:
@@ -68,7 +68,7 @@ class ArmController:
         return self._state
 
     def snapshot(self) -> Snapshot | None:
-        """Return the arm at this moment; None as long as there is none."""
+        """Return the present state of the arm; None before the first one."""
         with self._lock:
             if self._model is None:
                 return None
@@ -77,7 +77,7 @@ class ArmController:
             return Snapshot(self._model, self._state, values, motion.target.copy(), motion.remaining)
 
     def condition(self) -> tuple[Level, str]:
-        """Return how the arm is, in one sentence: what it waits for, or why it stands still."""
+        """Return the condition of the arm in one sentence: what it waits for, or why it does not move."""
         with self._lock:
             if self._model is None:
                 return Level.WARN, NO_MODEL
@@ -89,19 +89,19 @@ class ArmController:
                 case State.STOPPING | State.STOPPED:
                     return Level.WARN, f'{self._state.value}; {RESUME}'
                 case State.INACTIVE:
-                    return Level.WARN, 'inactive: commands are off'
+                    return Level.WARN, 'inactive: commands are disabled'
                 case State.HAND_GUIDED:
                     return Level.WARN, 'hand-guided: the commands follow the measured joints'
                 case _:
                     return Level.OK, self._model.arm.describe()
 
-    # Leave to command
+    # Configuration
 
     def configure(self, model: ArmModel, settings: ArmSettings) -> bool:
-        """Become the arm of model with settings; False while the arm before still brakes: call again.
+        """Switch to the arm of model with settings; False while the previous arm still brakes: call again.
 
-        Joints of the same name keep their places. Where measurements are expected, another arm has to be
-        measured anew.
+        Joints of the same name keep their positions. If measurements are expected, another arm has to be
+        measured again.
         """
         with self._change():
             before = self._model
@@ -126,7 +126,7 @@ class ArmController:
             return True
 
     def limit(self, settings: ArmSettings) -> None:
-        """Take the limits of motion from settings, from the next sample on."""
+        """Use the motion limits of settings, from the next sample on."""
         with self._lock:
             self._settings = settings
             if self._model is not None:
@@ -142,7 +142,7 @@ class ArmController:
             self._place_known()
 
     def deactivate(self) -> None:
-        """Come to rest within the limits, then command nothing."""
+        """Stop within the limits, then command nothing."""
         with self._change():
             self._active = False
             if self._model is not None:
@@ -150,9 +150,9 @@ class ArmController:
                 self._on(Event.DEACTIVATE)
 
     def expect_measured(self, expected: bool, alone: bool = True) -> None:
-        """Say whether the joints are measured, and whether nobody else publishes joints of this robot.
+        """Set whether the joints are measured, and whether no other node publishes joints of this robot.
 
-        From then on nothing is commanded before every joint of the arm has been measured.
+        Once expected, nothing is commanded before every joint of the arm has been measured.
         """
         with self._change():
             if (expected, alone) == (self._expects_measured, self._alone):
@@ -171,7 +171,7 @@ class ArmController:
     # Requests
 
     def submit(self, *requests: Request) -> None:
-        """Answer requests, oldest first: bad ones are refused, the newest of the others is pursued."""
+        """Process requests, oldest first: invalid ones are refused, the newest valid one is pursued."""
         newest: tuple[Request, Wanted] | None = None
         for request in requests:
             snapshot = self.snapshot()
@@ -197,7 +197,7 @@ class ArmController:
         answer = targets.find(wanted, request.arrival, snapshot.position, settings)
         with self._change():
             if epoch != self._epoch or self._state not in READY:
-                raise InputError(f'overtaken by an event: {self.condition()[1]}')
+                raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
             if answer.joints is not None:
                 self._joints.go_to(answer.joints, self._feedback, self._expects_measured)
                 self._arrival = request.arrival
@@ -218,14 +218,14 @@ class ArmController:
             )
 
     def stop(self) -> None:
-        """Come to rest within the limits and stay there: goals are refused until resume."""
+        """Stop within the limits and stay there: goals are refused until resume."""
         with self._change():
             if self._model is not None:
                 self._brake()
                 self._on(Event.STOP)
 
     def resume(self) -> None:
-        """Take goals again after a stop or a fault. After a fault the arm is where it is measured then."""
+        """Accept goals again after a stop or a fault. After a fault the arm has to be measured again."""
         with self._change():
             if self._model is None or self._joints.moving:
                 raise InputError(f'cannot resume: {self.condition()[1]}')
@@ -235,16 +235,16 @@ class ArmController:
             self._place_known()
 
     def guide(self, begin: bool, time: float) -> None:
-        """Begin or end hand guiding: commands then follow what is measured, slowly.
+        """Begin or end hand guiding: commands then follow the measured positions, slowly.
 
-        It ends after hand_guiding_timeout [s] at the latest. Raises InputError where it cannot begin.
+        It ends after hand_guiding_timeout [s] at the latest. Raises InputError if it cannot begin.
         """
         with self._change():
             if not begin:
                 self._release()
                 return
             if self._state is not State.HOLDING or not self._expects_measured:
-                raise InputError(f'only a measured arm at rest can be guided; state: {self._state.value}')
+                raise InputError(f'hand guiding needs a measured arm at rest; state: {self._state.value}')
             self._epoch += 1
             self._guided_until = time + self._settings.hand_guiding_timeout
             self._joints.guide()
@@ -253,7 +253,7 @@ class ArmController:
     # Time
 
     def on_measured(self, positions: Mapping[str, float], time: float) -> None:
-        """Take finite measured positions by joint name, received at time [s]: any joints, in any order."""
+        """Store finite measured positions by joint name, received at time [s]: any joints, in any order."""
         with self._change():
             self._feedback.take(positions, time)
             self._now = max(self._now, time)
@@ -269,7 +269,7 @@ class ArmController:
                     self._fault(error)
 
     def tick(self, time: float) -> Sample | None:
-        """Move up to time [s]; return what goes out then, None where nothing may."""
+        """Advance to time [s]; return the sample to publish, None if nothing may be published."""
         with self._change():
             last, self._ticked = self._ticked, time
             if time < self._now:
@@ -290,7 +290,7 @@ class ArmController:
             sample, refusal = self._joints.step(time, dt, self._feedback, self._published)
             if refusal is not None:
                 self._forget_places()
-                self._fault(f'a sample was held back: {refusal}')
+                self._fault(f'a sample was not published: {refusal}')
                 return None
             sample, self._arrival = replace(sample, arrival=self._arrival), None
             if not self._joints.moving:
@@ -304,7 +304,7 @@ class ArmController:
 
     @property
     def _published(self) -> bool:
-        """Whether joints go out that were never commanded: in a picture of the whole robot."""
+        """Whether samples include joints that were never commanded, to display the whole robot."""
         return self._alone and not self._expects_measured
 
     def _rest(self) -> None:
@@ -319,7 +319,7 @@ class ArmController:
                 self._pursued = None
 
     def _guard(self, time: float) -> None:
-        """End what time ends: hand guiding, and commands without measurements."""
+        """Check the timeouts of hand guiding and of measurements."""
         if self._state is State.HAND_GUIDED and time >= self._guided_until:
             self._release()
         timeout = self._settings.measured_timeout
@@ -331,18 +331,18 @@ class ArmController:
     # Changes of state
 
     def _place_known(self) -> None:
-        """Leave WAITING as far as what is known of the joints allows."""
+        """Leave WAITING once all joint positions are known."""
         if self._state is not State.WAITING:
             return
         if not self._expects_measured:
             self._joints.place_all()
-        elif self._joints.unplaced:  # else the arm was only stopped, and what it is sent does not change
+        elif self._joints.unplaced:  # else the arm was only stopped, and its command does not change
             self._joints.place(self._feedback.fresh(self._now, self._settings.measured_timeout))
         if not self._joints.unplaced:
             self._on(Event.PLACED)
 
     def _forget_places(self) -> None:
-        """Know nothing of where the joints are: only what is measured from now on counts."""
+        """Forget the positions of the joints: only later measurements count."""
         self._epoch += 1
         self._pursued = self._arrival = None
         self._joints.unplace()
@@ -367,7 +367,7 @@ class ArmController:
         self._on(Event.FAULT)
 
     def _on(self, event: Event) -> None:
-        """Follow the table; say how the arm is where its users should know."""
+        """Change the state by the table, and report changes that matter to users."""
         before = self._state
         self._state = TRANSITIONS[before].get(event, before)
         begins = before is State.WAITING and self._state is State.HOLDING
@@ -382,7 +382,7 @@ class ArmController:
 
     @contextmanager
     def _change(self) -> Iterator[None]:
-        """Hold the lock; deliver the reports as soon as it is free again."""
+        """Hold the lock; deliver the reports after its release."""
         try:
             with self._lock:
                 yield

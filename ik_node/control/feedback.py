@@ -1,18 +1,18 @@
-"""Feedback: where joints were measured, and when."""
+"""Feedback: measured joint positions and their times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-MOST_JOINTS = 1000  # that are remembered: measurements may name the joints of other robots too
+MOST_JOINTS = 1000  # stored at most: measurements may also name joints of other robots
 
 
 @dataclass
 class Measured:
     """The newest position of a joint [rad or m], and when it was received [s].
 
-    streamed: it was not the first one. forgotten: something has happened since that may have moved the joint.
+    streamed: it was not the first one. forgotten: the joint may have moved since.
     """
 
     position: float
@@ -22,13 +22,13 @@ class Measured:
 
 
 class Feedback:
-    """The newest measurement of each joint, whoever publishes it and in whatever order."""
+    """The newest measurement of each joint, from any publisher and in any order."""
 
     def __init__(self) -> None:
         self._joints: dict[str, Measured] = {}
 
     def take(self, positions: Mapping[str, float], time: float) -> None:
-        """Remember finite positions by joint name, received at time [s]."""
+        """Store finite positions by joint name, received at time [s]."""
         for name, position in positions.items():
             before = self._joints.get(name)
             if before is None and len(self._joints) >= MOST_JOINTS:
@@ -49,7 +49,7 @@ class Feedback:
         }
 
     def forget(self) -> None:
-        """Let all that was received before now count as old."""
+        """Mark everything received so far as outdated."""
         for joint in self._joints.values():
             joint.forgotten = True
 
@@ -65,6 +65,6 @@ class Feedback:
         return None
 
     def restart(self, time: float) -> None:
-        """Let everything be as old as at time [s]: the clock was set back."""
+        """Limit all times to time [s]: the clock was set back."""
         for joint in self._joints.values():
             joint.time = min(joint.time, time)

@@ -1,4 +1,4 @@
-"""Following: how far the measured joints are from what they were commanded."""
+"""Following: the following error, measured against commanded joint positions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from ik_node.checks import Vector
 
-DELAY = 0.3  # [s] that measurements may lag behind the command that they answer
+DELAY = 0.3  # [s] by which measurements may lag behind their command
 TURN = 2.0 * np.pi
 
 
 class Following:
-    """Compares measured joints with the commands of the last DELAY seconds, so that a lag is no error."""
+    """Compares measured joints with the commands of the last DELAY seconds, so that a lag does not count."""
 
     def __init__(self, continuous: Vector) -> None:
         """continuous: (n,) bool, joints that are measured up to whole turns."""
@@ -21,14 +21,14 @@ class Following:
         self._commands: deque[tuple[float, Vector]] = deque()
 
     def commanded(self, time: float, position: Vector) -> None:
-        """Note that position (n,) went out at time [s]."""
+        """Store that position (n,) was published at time [s]."""
         self._commands.append((time, position.copy()))
-        # One that is older stays: it held when the window began.
+        # One older command stays: it was valid when the window began.
         while len(self._commands) > 1 and not time - DELAY <= self._commands[1][0] <= time:
             self._commands.popleft()
 
     def errors(self, measured: Vector) -> Vector:
-        """Return how far measured (n,) is from all commands of the window, 0 where nothing went out yet."""
+        """Return the distance of measured (n,) from all commands of the window, 0 before the first one."""
         if not self._commands:
             return np.zeros(measured.shape)
         commands = np.array([position for _, position in self._commands])

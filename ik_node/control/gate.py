@@ -1,4 +1,4 @@
-"""Gate: the last check that every sample passes before it goes out, whatever made it."""
+"""Gate: the last check of every sample before it is published."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from ik_node.checks import Vector
 
-ROUNDING = 1e-6  # [rad, m, and per second] by which a sample may leave a limit
+ROUNDING = 1e-6  # [rad, m, and per second] by which a sample may exceed a limit
 
 
 class Gate:
-    """Compares each sample with the limits and with the one before.
+    """Compares each sample with the limits and with the previous sample.
 
-    lower, upper (n,) [rad or m]: a joint that is outside may stay or come back, not go farther out.
+    lower, upper (n,) [rad or m]: a joint outside may stay or come back, but not move farther out.
     """
 
     def __init__(self, names: tuple[str, ...], lower: Vector, upper: Vector) -> None:
@@ -23,7 +23,7 @@ class Gate:
         self._last: tuple[Vector, Vector] | None = None
 
     def set_limits(self, velocity: Vector, acceleration: Vector) -> None:
-        """Set the limits (n,) per second. Lower ones hold from the next rest on: until then joints brake."""
+        """Set the limits (n,) per second. Lower ones apply from the next rest: until then joints brake."""
         self._velocity, self._acceleration = velocity, acceleration
         self._bounds = np.maximum(self._bounds[0], velocity), np.maximum(self._bounds[1], acceleration)
         if self._last is None or not self._last[1].any():
@@ -35,7 +35,7 @@ class Gate:
         self._bounds = self._velocity, self._acceleration
 
     def refuse(self, position: Vector, velocity: Vector, dt: float) -> str | None:
-        """Return why a sample (n,), (n,), dt [s] after the last one, must not go out, else None."""
+        """Return why a sample (n,), (n,), dt [s] after the last one, must not be published, else None."""
         if not (np.isfinite(position).all() and np.isfinite(velocity).all()):
             return f'positions {position.tolist()} or velocities {velocity.tolist()} are not finite'
         before, speed = (position, velocity) if self._last is None else self._last

@@ -1,4 +1,4 @@
-"""Inbox: what callbacks store and one worker takes. It never grows, and the newest is never lost."""
+"""Inbox: callbacks store requests, one worker takes them. Bounded; the newest is never lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 
 from ik_node.control.requests import Request
 
-KEPT = 16  # requests that may wait: enough to answer every bad one among them, few enough for a flood
+KEPT = 16  # requests that may wait: enough to report every invalid one, few enough for a flood
 
 
 class Inbox:
@@ -21,7 +21,7 @@ class Inbox:
         self._closed = False
 
     def put(self, request: Request) -> int:
-        """Add a request; return how many were pushed out to make room for it, the oldest first."""
+        """Add a request; return how many older ones were dropped to make room."""
         with self._changed:
             pushed = int(len(self._requests) == KEPT)
             self._requests.append(request)
@@ -35,20 +35,20 @@ class Inbox:
             self._changed.notify()
 
     def put_change(self) -> None:
-        """Note that settings have changed that the requests after this one count on."""
+        """Note a change of settings that must be applied before later requests."""
         with self._changed:
             self._changed_settings = True
             self._changed.notify()
 
     def clear(self) -> None:
-        """Forget the requests that nobody has taken."""
+        """Drop all waiting requests."""
         with self._changed:
             self._requests.clear()
 
     def take(self, timeout: float | None) -> tuple[str | None, bool, list[Request]] | None:
-        """Wait for something, timeout [s] at most; return it and forget it. Returns None once closed.
+        """Wait for input, timeout [s] at most, and take it. Returns None once closed.
 
-        It is the new description or None, whether settings have changed, and the requests, oldest first.
+        Returns (new description or None, whether settings have changed, requests, oldest first).
         """
         with self._changed:
             self._changed.wait_for(self._has_something, timeout)

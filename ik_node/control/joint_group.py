@@ -1,4 +1,4 @@
-"""JointGroup: the joints that are commanded together, each sample behind the gate."""
+"""JointGroup: joints that are commanded together; the gate checks each sample."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ik_node.control.motion import JointMotion
 
 
 class JointGroup:
-    """Variables called names that move together: the arm, or a single other joint such as a finger."""
+    """Variables that move together: the arm, or a single other joint such as a finger."""
 
     def __init__(self, names: tuple[str, ...], limits: Limits, positions: Vector) -> None:
         self.names = names
@@ -22,21 +22,21 @@ class JointGroup:
         self.limit(limits)
 
     def limit(self, limits: Limits, share: float = 1.0) -> None:
-        """Move within limits from now on, at a share of their velocity."""
+        """Use these limits from now on, with a share of their velocity."""
         self.motion.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
         self._gate.set_limits(share * limits.velocity, limits.acceleration)
 
     def place(self, positions: Mapping[str, float]) -> None:
-        """Be at rest at these positions by name; joints that are not named stay."""
+        """Set the joints at rest at these positions by name; others keep theirs."""
         self.motion.reset(self._filled(self.motion.position, positions))
         self._gate.restart()
 
     def go_to(self, targets: Mapping[str, float]) -> None:
-        """Head for these targets by name; joints that are not named keep theirs."""
+        """Move to these targets by name; joints that are not named keep theirs."""
         self.motion.go_to(self._filled(self.motion.target, targets))
 
     def step(self, dt: float) -> str | None:
-        """Move for dt [s]; return why the new sample must not go out, else None."""
+        """Advance by dt [s]; return why the new sample must not be published, else None."""
         position, velocity = self.motion.step(dt)
         return self._gate.refuse(position, velocity, dt)
 

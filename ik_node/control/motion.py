@@ -1,4 +1,4 @@
-"""JointMotion: from joint targets to samples that no limit forbids, one per publish period."""
+"""JointMotion: from joint targets to samples within all limits, one per publish period."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ik_node.errors import InputError
 
 Vector = NDArray[np.float64]
 
-RETURN_SPEED = 0.1  # share of the joint speed at which a joint comes back from outside its limits
-# Where a distance is just the one at which a plan changes its shape, rounding can leave Ruckig without any
-# plan. Round numbers (0.1 rad at 5 rad/s^2 and 50 rad/s^3) hit such places, uneven ones do not.
+RETURN_SPEED = 0.1  # share of the velocity limit at which a joint returns from outside its limits
+# At distances where a plan changes its shape, rounding can leave Ruckig without a plan. Round numbers
+# (0.1 rad at 5 rad/s^2 and 50 rad/s^3) hit such distances, uneven ones do not.
 UNEVEN = 1.0 - 1e-6 * np.pi
-ROUNDING = 1e-9  # what a plan may leave the limits by before it counts as leaving them
+ROUNDING = 1e-9  # a plan may exceed the limits by this much
 
 
 def _finite(name: str, value: ArrayLike, size: int) -> Vector:
@@ -38,13 +38,13 @@ def _finite(name: str, value: ArrayLike, size: int) -> Vector:
 class JointMotion:
     """Moves n joints towards the newest target within position, velocity, acceleration and jerk limits.
 
-    Time-optimal, jerk-limited plans come from Ruckig, which knows no position limits. They are kept
-    by one invariant: the plan being followed was checked to stay inside them until it rests. A new
-    target changes the plan only if a plan for it passes the same check: all joints together, else
-    each as fast as it can, else a stop. Where none passes, the old plan goes on for one more sample,
-    so that in the end every target is reached from rest at the latest.
+    Time-optimal, jerk-limited plans come from Ruckig, which does not support position limits. One
+    invariant keeps them: the plan being followed was checked to stay inside them until it rests. A new
+    target changes the plan only if a plan for it passes the same check: all joints synchronised, else
+    each as fast as it can, else a stop. If none passes, the old plan continues for one more sample, so
+    that every target is reached at the latest from rest.
 
-    A joint that starts outside its limits first comes back to the nearer one, alone, at RETURN_SPEED.
+    A joint that starts outside its limits first returns to the nearer one, alone, at RETURN_SPEED.
     lower, upper: (n,) [rad or m], -inf and inf for joints without limits. position: (n,), at rest.
     """
 
@@ -63,13 +63,13 @@ class JointMotion:
         self.reset(position)
 
     def set_limits(self, velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike) -> None:
-        """Set the limits, each (n,) > 0, in rad or m and seconds. A joint that is faster is slowed down."""
+        """Set the limits, each (n,) > 0, in rad or m and seconds. A joint that is faster slows down."""
         limits = tuple(
             _finite(name, value, self.n)
             for name, value in (('velocity', velocity), ('acceleration', acceleration), ('jerk', jerk))
         )
         if any((limit <= 0.0).any() for limit in limits):
-            raise InputError(f'velocity, acceleration and jerk limits must be above 0, got {limits}')
+            raise InputError(f'velocity, acceleration and jerk limits must be greater than 0, got {limits}')
         self._limits = (limits[0], limits[1], UNEVEN * limits[2])
         self._settled = self._resting
 
@@ -87,7 +87,7 @@ class JointMotion:
         self._elapsed = 0.0
 
     def go_to(self, target: ArrayLike) -> None:
-        """Head for target (n,), clipped into the limits; joints without limits take the short way round."""
+        """Move to target (n,), clipped to the limits; joints without limits take the shorter way."""
         wanted = _finite('target', target, self.n)
         endless = np.isinf(self.lower) & np.isinf(self.upper)
         turn = wanted - self.position
@@ -97,13 +97,13 @@ class JointMotion:
         self._resting = False
 
     def stop(self) -> None:
-        """Come to rest as soon as the limits allow, and forget the target."""
+        """Stop as soon as the limits allow, and drop the target."""
         self._target = None
         self._settled = self._resting
 
     @property
     def target(self) -> Vector:
-        """Where the joints (n,) are heading; where they are if they have no target."""
+        """Target of the joints (n,); their position if they have none."""
         return self.position if self._target is None else self._target
 
     @property
@@ -129,8 +129,8 @@ class JointMotion:
     def step(self, dt: float) -> tuple[Vector, Vector]:
         """Advance by dt [s] and return position and velocity, each (n,).
 
-        A target given since the last sample takes effect from that sample on, so that the first
-        sample after it moves already.
+        A target given since the last sample takes effect from that sample, so that the next sample
+        already moves.
         """
         if self._resting or dt <= 0.0:
             return self.position, self.velocity
@@ -140,7 +140,7 @@ class JointMotion:
             return self.position, self.velocity
         self._elapsed += dt
         position, velocity, acceleration = (np.array(x) for x in self._plan.at_time(self._elapsed)[:3])
-        # Rounding only: the plan was checked, and a joint outside may not be thrown onto its limit.
+        # Against rounding only: the plan was checked, and a joint outside must not jump to its limit.
         low, high = self._allowed()
         self.position = np.clip(position, low, high)
         self.velocity = velocity
@@ -162,7 +162,7 @@ class JointMotion:
         return np.minimum(self.lower, self.position), np.maximum(self.upper, self.position)
 
     def _replan(self) -> None:
-        """Take the first plan that keeps the position limits; without one the old plan stays."""
+        """Use the first plan that keeps the position limits; without one keep the old plan."""
         outside = self.outside
         returning = bool(outside.any()) and self._target is not None
         candidates: list[tuple[Vector | None, Synchronization]] = [(None, Synchronization.No)]

@@ -1,4 +1,4 @@
-"""What takes the commands of an arm: every output is one of these."""
+"""Output: the interface of everything that receives the commands of an arm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ik_node.checks import Vector
 class Sample:
     """Positions and velocities (m,) [rad or m, per second] of the joints called names at time [s].
 
-    arrival: when the goal came that this is the first sample of (time.perf_counter), else None.
+    arrival: if this is the first sample for a goal, when that was received (time.perf_counter), else None.
     """
 
     time: float
@@ -25,7 +25,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A motion of the joints called names to rest.
+    """A motion of the named joints to rest.
 
     at(t) gives position and velocity, n numbers each, for t from 0 to duration [s].
     """
@@ -36,10 +36,10 @@ class Plan:
 
 
 class Output(Protocol):
-    """Takes plans, samples, or both; what it has no use for it ignores."""
+    """Receives plans and samples; may ignore either."""
 
     def planned(self, plan: Plan) -> None:
-        """Take a new plan: it replaces the one before."""
+        """Receive a new plan: it replaces the previous one."""
 
     def sampled(self, sample: Sample) -> None:
-        """Take the next sample of the motion."""
+        """Receive the next sample of the motion."""

@@ -1,4 +1,4 @@
-"""Report: what became of a request, or how an arm is."""
+"""Report: the result of a request, or the state of an arm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ik_node.solver.goal import Goal, Solution
 
 
 class Level(enum.Enum):
-    """How bad it is."""
+    """Severity of a report."""
 
     OK = 0
     WARN = 1
@@ -22,8 +22,8 @@ class Level(enum.Enum):
 class Report:
     """One sentence and the same as data.
 
-    status: 'solved', 'unreachable', 'not found' or 'refused' for a request, else the word of the state.
-    phase: 'moving', 'arrived' or 'held' for a request that was solved or not, else the word of the state.
+    status: 'solved', 'unreachable', 'not found' or 'refused' for a request, else the name of the state.
+    phase: 'moving', 'arrived' or 'held' for a request that was not refused, else as status.
     number: counts the requests, 0 without one. goal and solution: None for joint targets. solve_time in s.
     """
 

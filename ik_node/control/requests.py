@@ -1,4 +1,4 @@
-"""What can be asked of an arm."""
+"""Requests to an arm."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Wanted = Goal | Mapping[str, float] | None
 
 
 class Request(Protocol):
-    """Something that was asked for.
+    """A request.
 
-    source: topic or service that it came by. arrival: when (time.perf_counter). stamp and frame: of its
+    source: its topic or service. arrival: when it was received (time.perf_counter). stamp and frame: of its
     header, empty where it has none.
     """
 
@@ -33,12 +33,12 @@ class Request(Protocol):
     def frame(self) -> str: ...
 
     def wanted(self, arm: Snapshot) -> Wanted:
-        """Return what is asked of arm. Raises InputError, with the reason, for what cannot be asked."""
+        """Return the goal for arm. Raises InputError for an invalid request."""
 
 
 @dataclass(frozen=True, eq=False)
 class HomeRequest:
-    """The joints of the arm are to go home."""
+    """Move the joints of the arm to their home position."""
 
     source: str = '~/home'
     arrival: float = field(default_factory=time.perf_counter)

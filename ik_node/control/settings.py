@@ -1,4 +1,4 @@
-"""The parameters of the node ik_node: how an arm is read, solved and moved."""
+"""The parameters of ik_node: arm, solver, goals and motion."""
 
 from __future__ import annotations
 
@@ -131,5 +131,5 @@ class ArmSettings:
         }
 
     def same_model(self, other: ArmSettings) -> bool:
-        """Whether an ArmModel built with these settings is one of the other settings too."""
+        """Whether both settings build the same ArmModel."""
         return (self.tool(), self.search(), self.home) == (other.tool(), other.search(), other.home)

@@ -1,4 +1,4 @@
-"""What an arm may do at the moment: its states and every way from one to another."""
+"""The states of an arm and the transitions between them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import enum
 
 
 class State(enum.Enum):
-    """A state of an arm. Its value is the word for people, code the number for programs."""
+    """A state of an arm; value for people, code for programs."""
 
-    UNCONFIGURED = 'unconfigured'  # no arm: nothing goes out
-    INACTIVE = 'inactive'  # an arm, but no leave to command it: nothing goes out
-    WAITING = 'waiting'  # some joint of the arm has not been measured yet: nothing goes out
-    HOLDING = 'holding'  # at rest where it was sent: the same command again and again
-    MOVING = 'moving'  # on the way, within all limits
+    UNCONFIGURED = 'unconfigured'  # no arm: nothing is published
+    INACTIVE = 'inactive'  # commands are disabled: nothing is published
+    WAITING = 'waiting'  # a joint of the arm has not been measured yet: nothing is published
+    HOLDING = 'holding'  # at rest: the same command is repeated
+    MOVING = 'moving'  # moving within all limits
     STOPPING = 'stopping'  # braking, within all limits
     STOPPED = 'stopped'  # at rest, goals are refused until resume
-    HAND_GUIDED = 'hand-guided'  # commands follow what is measured, slowly
-    FAULTED = 'faulted'  # brakes, then nothing goes out; goals are refused until resume
+    HAND_GUIDED = 'hand-guided'  # commands follow the measured positions, slowly
+    FAULTED = 'faulted'  # brakes, then nothing is published; goals are refused until resume
 
     @property
     def code(self) -> int:
-        """The place of the state in this list."""
+        """The index of the state in this list."""
         return list(State).index(self)
 
 
 class Event(enum.Enum):
-    """What may happen to an arm."""
+    """Events that may change the state of an arm."""
 
     CONFIGURE = 'configure'
     ACTIVATE = 'activate'
@@ -42,7 +42,7 @@ class Event(enum.Enum):
     FAULT = 'fault'
 
 
-# Whoever is not mentioned stays where it is: a stop of an arm at rest that is stopped already, for example.
+# Events that are not listed do not change the state: for example stopping an arm that is stopped already.
 TRANSITIONS: dict[State, dict[Event, State]] = {
     State.UNCONFIGURED: {Event.CONFIGURE: State.INACTIVE},
     State.INACTIVE: {Event.ACTIVATE: State.WAITING},
@@ -93,7 +93,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
 }
 
-# States in which commands go out. A faulted arm brakes before it falls silent.
+# States in which commands are published. A faulted arm brakes first.
 COMMANDING = frozenset({State.HOLDING, State.MOVING, State.STOPPING, State.STOPPED, State.HAND_GUIDED})
-# States in which a goal is taken.
+# States in which goals are accepted.
 READY = frozenset({State.HOLDING, State.MOVING})

@@ -1,4 +1,4 @@
-"""Statistics: what the node counts between two diagnostics."""
+"""Statistics: counters and times for /diagnostics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Statistics:
         self._latencies: list[float] = []
 
     def count(self, what: str, number: int = 1) -> None:
-        """Count something for good: taken, refused, superseded, or the word of a status."""
+        """Add to a total: taken, refused or superseded."""
         with self._lock:
             self._totals[what] += number
 
@@ -36,12 +36,12 @@ class Statistics:
             self._solve_times.append(seconds)
 
     def moved_after(self, seconds: float) -> None:
-        """Note how long after a goal came the first sample that moves to it was published."""
+        """Note the latency from the arrival of a goal to the first sample that moves to it."""
         with self._lock:
             self._latencies.append(seconds)
 
     def summary(self, period: float) -> dict[str, str]:
-        """Return all in words, and forget the times. period [s] is the one that samples should have."""
+        """Return all values as text, and reset the times. period [s]: the nominal one of samples."""
         with self._lock:
             totals = dict(self._totals)
             ticks, self._ticks = np.array(self._ticks), self._ticks[-1:]

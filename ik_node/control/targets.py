@@ -1,4 +1,4 @@
-"""Targets: from what is wanted to where the joints go. Streams of goals are tracked on one branch."""
+"""Targets: from goals to joint targets. Streams of goals are tracked on one branch."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
 from ik_node.solver.goal import Goal, Solution, Status
 
-STREAM_GAP = 0.5  # [s] between goals: those that come faster are one moving goal
+STREAM_GAP = 0.5  # [s] between goals: a shorter gap makes them one moving goal
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Where the joints go for a request: joints by name, None if the arm is held back.
+    """The joint targets for a request, by name; joints is None if the arm holds its position.
 
-    goal and solution: None for joint targets. arrived: what there is to say at the end of the motion.
+    goal and solution: None for joint targets. arrived: the message at the end of the motion.
     """
 
     joints: dict[str, float] | None
@@ -33,7 +33,7 @@ class Answer:
     solve_time: float = 0.0
 
     def report(self, state: State, request: Request, number: int) -> Report:
-        """Return the report that the request was answered, with the arm in state now."""
+        """Return the report on the request, with the arm in state."""
         status = 'solved' if self.solution is None else self.solution.status.value
         phase = 'held' if self.joints is None else 'moving'
         return Report(
@@ -57,7 +57,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class _Followed:
-    """The goal that was answered last: its solution, the configuration before it, and when it came."""
+    """The last goal: its solution, the configuration before it, and when it was received."""
 
     solution: Solution
     before: Vector | None
@@ -65,7 +65,7 @@ class _Followed:
 
 
 class Targets:
-    """Answers goals with joint targets. A goal soon after another continues from that one's solution."""
+    """Turns goals into joint targets. A goal soon after another continues from the solution of that one."""
 
     def __init__(self, model: ArmModel) -> None:
         self.model = model
@@ -78,7 +78,7 @@ class Targets:
     def find(
         self, wanted: Goal | Mapping[str, float], arrival: float, position: Vector, settings: ArmSettings
     ) -> Answer:
-        """Return where the joints go for what came at arrival, with the arm at position (arm.n,).
+        """Return the targets for a goal received at arrival, with the arm at position (arm.n,).
 
         Raises InputError for joint targets beyond the limits.
         """
@@ -103,7 +103,7 @@ class Targets:
         return Answer(joints, Level.WARN, said, arrived, wanted, solution, solve_time)
 
     def accept(self, answer: Answer, arrival: float) -> None:
-        """Note that an answer is pursued: a goal that follows soon continues from it."""
+        """Note that an answer is pursued: a goal soon after it continues from its solution."""
         if answer.solution is None or answer.joints is None:
             self._last = None
             return
@@ -117,7 +117,7 @@ class Targets:
     def _solve(
         self, goal: Goal, arrival: float, position: Vector, settings: ArmSettings
     ) -> tuple[Solution, str]:
-        """Return the solution, and what there is to say of a change of branch, else nothing."""
+        """Return the solution, and a sentence on a change of branch, else ''."""
         solver, last = self.model.solver, self._last
         if last is None or not self._streams(arrival):
             return solver.solve(goal, position), ''

@@ -1,8 +1,8 @@
 """The mathematics: plain functions of arrays; layout.py describes the arrays that they share.
 
 Call them through this package, as kernels.forward(...): they are plain Python at first, and are replaced by
-their compiled versions, which give the same results, as soon as those are there (see loading.py).
-local_lm and search_lm are those of methods/lm.py, and so on for every local method.
+their compiled versions, which give the same results, as soon as these are available (see loading.py).
+local_lm and search_lm are in methods/lm.py, and likewise for every local method.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, and which of them are there.
+"""The cache of compiled kernels.
 
 numba keys its cache by the text of one file and misses a change of a callee in another. Here the folder
 of a module's kernels is named by the contents of the module and of every kernel module that it imports.
@@ -75,7 +75,7 @@ def _mark(kernel: str) -> Path:
 
 
 def lock_file() -> Path:
-    """Return the file that whoever compiles holds a lock on."""
+    """Return the file that the compiling process locks."""
     return root() / f'compiling-{sha256(surroundings().encode()).hexdigest()[:DIGITS]}.lock'
 
 
@@ -110,7 +110,7 @@ def _imports(path: Path, source: bytes) -> Iterator[Path]:
 
 @cache
 def surroundings() -> str:
-    """Say what compiled code depends on besides its source: processor, Python, numba and its settings."""
+    """Return what compiled code depends on besides its source: processor, Python, numba and its settings."""
     versions = []
     for name in ('numba', 'llvmlite'):
         spec = find_spec(name)  # loads nothing
@@ -141,7 +141,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _temporary() -> Path:
-    """Return a folder that nobody else can write to: what it holds is code."""
+    """Return a folder that no other user can write to: its contents are executed."""
     place = Path(tempfile.gettempdir(), f'ik_node-{os.getuid()}')
     with suppress(OSError):
         place.mkdir(mode=0o700, exist_ok=True)

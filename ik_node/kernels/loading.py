@@ -1,7 +1,7 @@
-"""From plain Python kernels to compiled ones, while everything goes on.
+"""Replace plain Python kernels by compiled ones at run time.
 
-Where the cache has the compiled kernels they are loaded at once. Elsewhere one process of low priority fills
-the cache, one for each machine and version, and a thread here takes over every kernel as it comes.
+Compiled kernels in the cache are loaded at once. Otherwise one low-priority process for each machine and
+version fills the cache, and a thread here takes over every kernel as soon as it is compiled.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from ik_node.kernels import cache
 from ik_node.kernels.lean import load_numba
 from ik_node.kernels.signatures import KERNELS, SERVING, kinds
 
-NATIVE = 'ik_node.kernels.native'  # the name under which the sources are loaded once more, to be compiled
-INTERVAL = 0.1  # s, between two looks for what has been compiled
-LAST_WORDS = 2.0  # s, that the end of the program waits for the thread
+NATIVE = 'ik_node.kernels.native'  # the name under which the sources are loaded again to be compiled
+INTERVAL = 0.1  # s, between two checks for compiled kernels
+LAST_WORDS = 2.0  # s, for which the end of the program waits for the thread
 
 
 class Stage(enum.Enum):
-    """Which kernels serve."""
+    """Which kernels are in use."""
 
-    PLAIN = 'plain'  # nothing else has been asked for
-    COMPILING = 'compiling'  # plain Python serves until each kernel is compiled
-    READY = 'ready'  # all that was asked for is compiled
-    FAILED = 'failed'  # plain Python goes on serving
+    PLAIN = 'plain'  # compiled kernels have not been requested
+    COMPILING = 'compiling'  # plain Python is used until each kernel is compiled
+    READY = 'ready'  # all requested kernels are compiled
+    FAILED = 'failed'  # plain Python stays in use
 
 
 @dataclass(frozen=True)
 class KernelState:
-    """Which kernels serve, since when and why.
+    """Which kernels are in use, since when and why.
 
-    seconds: from the first request for compiled kernels until they served, or until now. compiled: whether
-    they had to be compiled, rather than loaded. reason: what failed.
+    seconds: from the first request for compiled kernels until they were in use, or until now. compiled:
+    whether they had to be compiled, not only loaded. reason: what failed.
     """
 
     stage: Stage
@@ -58,14 +58,14 @@ class KernelState:
         if self.stage is Stage.READY:
             return f'fast kernels {"ready" if self.compiled else "loaded"} after {self.seconds:.1f} s'
         if self.stage is Stage.COMPILING:
-            return f'compiling fast kernels for {self.seconds:.0f} s; slower ones serve meanwhile'
+            return f'compiling fast kernels for {self.seconds:.0f} s; slower ones are used meanwhile'
         if self.stage is Stage.FAILED:
-            return f'no fast kernels, slower ones serve: {self.reason}'
+            return f'fast kernels are not available, slower ones are used: {self.reason}'
         return 'plain kernels'
 
 
 class _Loader:
-    """What has been asked for, and how far it is."""
+    """The requested kernels and how far they are."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -106,7 +106,7 @@ class _Loader:
         return KernelState(self.stage, seconds, self.compiled, self.reason)
 
     def take_over(self, name: str) -> None:
-        """Load a compiled kernel and let it serve from the next call on."""
+        """Load a compiled kernel and use it from the next call on."""
         setattr(sys.modules['ik_node.kernels'], name, native(name))
         self.loaded.add(name)
 
@@ -123,14 +123,14 @@ class _Loader:
         collects = gc.isenabled()
         try:
             self._fill_and_take_over()
-        except Exception as error:  # whatever it is, the plain kernels go on
+        except Exception as error:  # any error: the plain kernels stay in use
             self._end(Stage.FAILED, f'{type(error).__name__}: {error}')
         finally:
             if collects:
                 gc.enable()
 
     def _goes_on(self) -> bool:
-        """Whether the program does; other threads come first."""
+        """Whether the program is not ending; yields to other threads."""
         return not self.stopping.wait(0.01)
 
     def _fill_and_take_over(self) -> None:
@@ -138,8 +138,8 @@ class _Loader:
         built: list[str] = []
         while not self.stopping.is_set():
             while self.wanted and self._goes_on() and cache.is_there(self.wanted[0]):
-                # To look through all that numba loads stops every thread for a tenth of a second, so that is
-                # done neither now nor later.
+                # A garbage collection over all that numba loads would stop every thread for a tenth of a
+                # second, so it is disabled now and the objects are frozen later.
                 gc.disable()
                 load_numba(self._goes_on)
                 if self._goes_on():
@@ -160,9 +160,9 @@ class _Loader:
 
 
 def prepare(names: Sequence[str] = tuple(SERVING), wait: bool = False) -> KernelState:
-    """Ask for compiled kernels: loaded before this returns where the cache has them, else as they come.
+    """Request compiled kernels: those in the cache are loaded before this returns, the others later.
 
-    wait: return only when they serve, or have failed.
+    wait: return only when they are in use, or have failed.
     """
     _loader.prepare(names)
     while wait and state().stage is Stage.COMPILING:
@@ -171,19 +171,19 @@ def prepare(names: Sequence[str] = tuple(SERVING), wait: bool = False) -> Kernel
 
 
 def state() -> KernelState:
-    """Return which kernels serve. Cheap: ask in every cycle and report it when stage has changed."""
+    """Return which kernels are in use. Cheap: poll it in every cycle and report a change of stage."""
     return _loader.state()
 
 
 def obstacle() -> str:
-    """Return what makes compiling impossible, '' if nothing does."""
+    """Return why compiling is impossible, '' if it is possible."""
     if os.environ.get('NUMBA_DISABLE_JIT', '0') != '0':
         return 'NUMBA_DISABLE_JIT is set'
     return '' if find_spec('numba') else 'numba is not installed'
 
 
 def native(name: str) -> Any:
-    """Return a kernel compiled for the types that signatures.py gives, from the cache where that has it."""
+    """Return a kernel compiled for the types in signatures.py, from the cache if it is there."""
     if NATIVE not in sys.modules:
         package = ModuleType(NATIVE)
         package.__path__ = [str(Path(__file__).parent)]
@@ -209,10 +209,10 @@ def _log_file() -> Path:
 
 
 def _builder(names: Sequence[str]) -> subprocess.Popen[bytes] | None:
-    """Start the process that fills the cache; None where another one is at work.
+    """Start the process that fills the cache; None if another one is running.
 
-    It inherits the lock, which is released when it ends, however it ends. A session of its own keeps a
-    Ctrl-C from it: it goes on by itself, at low priority, so that the next start finds the cache filled.
+    It inherits the lock, which is released when it ends in any way. It has its own session, so that Ctrl-C
+    does not reach it: it continues at low priority, and the next start finds the cache filled.
     """
     with cache.lock_file().open('w') as lock:
         try:
@@ -234,13 +234,13 @@ def _builder(names: Sequence[str]) -> subprocess.Popen[bytes] | None:
 
 
 def _last_line(code: int) -> str:
-    """Say why the process that compiles has ended."""
+    """Return why the compiling process has ended."""
     try:
         lines = _log_file().read_text(errors='replace').split('\n')
     except OSError:
         lines = []
     last = next((line for line in reversed(lines) if line.strip()), 'no output')
-    return f'the process that compiles ended with exit code {code}: {last.strip()} (see {_log_file()})'
+    return f'the compiling process ended with exit code {code}: {last.strip()} (see {_log_file()})'
 
 
 _loader = _Loader()

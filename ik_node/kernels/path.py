@@ -20,8 +20,8 @@ NEAR_BY = 0.05  # rad or m: solutions of neighbouring goals that differ by less 
 def formula_path(joints, tool, limits, period, form, goals, options, seed, found, counts):
     """formula_solutions of every goal (N, 9) into found (N, 16, n) and counts (N,).
 
-    Where none is near one of the goal before, a descent from that one looks for what the formula does
-    not tell: the value of an angle that is free at just this goal.
+    If none is near a solution of the goal before, a descent from that one finds what the formula leaves
+    open: the value of an angle that is free at exactly this goal.
     """
     n = limits.shape[1]
     q, work = np.empty(n), np.empty((3 * n + 4, max(n, 6)))

@@ -1,4 +1,4 @@
-"""Which directions a tool can take at a place; bounds on the workspace."""
+"""Which directions a tool can take at a position; bounds on the workspace."""
 
 from math import isfinite, nan, sqrt
 
@@ -20,7 +20,7 @@ ANOTHER = 0.5  # rad or m: of those that differ by so much from the ones tried b
 def out_of_reach(shells, goal, tolerance):
     """1 if the position of goal is too far for a shell by more than tolerance [m], -1 if too near, else 0.
 
-    shells (k, 5): center (3), least and most distance of the tool point from it.
+    shells (k, 5): centre (3), least and largest distance of the tool point from it.
     """
     for k in range(shells.shape[0]):
         x, y, z = (

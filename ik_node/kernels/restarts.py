@@ -39,7 +39,7 @@ def next_start(restart, limits, goal, options, table, distances, state, now, q):
 
 @compiled
 def accepted(cost, present, temperature, options, state):
-    """Whether the search goes on from a configuration of cost rather than from that of cost present.
+    """Whether the search continues from a configuration of cost rather than from that of cost present.
 
     Metropolis et al. 1953: always if it is better, else with probability exp(-(rise of the weighted
     error) / (temperature * acceptance)). Acceptance 0: only if it is better.

@@ -6,14 +6,14 @@ from .compiled import compiled
 
 ROOT_SLACK = 1e-6  # a root missed by this much still becomes a candidate; FK decides in the end
 FULL_TURN = 2.0 * pi
-FAR_TURNED = 1e9  # rad: where a joint has turned so far, its digits no longer tell where it stands
+FAR_TURNED = 1e9  # rad: beyond this, a double no longer resolves the angle within a turn
 
 
 @compiled
 def align_about_axis(ax, ay, az, x, y, z, u, v, w):
-    """Return (sine, cosine) of the turn about the hinge (ax, ay, az) that brings x, y, z nearest to u, v, w.
+    """Return (sine, cosine) of the turn about the axis (ax, ay, az) that brings x, y, z nearest to u, v, w.
 
-    Both are projected onto the plane of the hinge; sine and cosine are times the product of the two
+    Both are projected onto the plane normal to the axis; sine and cosine are times the product of the two
     lengths there, so that several pairs can be weighed and added (Wang and Chen 1991).
     """
     sine = ax * (y * w - z * v) + ay * (z * u - x * w) + az * (x * v - y * u)
@@ -26,7 +26,7 @@ def best_turn(sine, cosine, least):
     """Return (w, s): the unit quaternion (w, s axis) of the turn with this sine and cosine, w >= 0.
 
     sine and cosine may be times any length above least; below it there is no turn. Half-angle
-    formulas that are exact for opposite vectors too, where the cross product says nothing.
+    formulas that are exact for opposite vectors too, where the cross product vanishes.
     """
     length = sqrt(sine * sine + cosine * cosine)
     if not length > least:

@@ -1,1 +1,1 @@
-"""What a robot is: description (URDF, xacro) -> Robot -> Arm. No solving."""
+"""Robot models: description (URDF, xacro) -> Robot -> Arm. No solving."""

@@ -22,7 +22,7 @@ from ik_node.model.urdf import read_file, read_urdf
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
 CONDITION_SAMPLES = 200  # configurations
-MOST_CONDITION = 100.0  # real arms with their fifth DoF by a small offset have 170 to 1000, others up to 56
+MOST_CONDITION = 100.0  # real arms with a fifth DoF from a small offset have 170 to 1000, others up to 56
 CONTINUOUS_SPAN = np.pi  # a continuous joint is sampled from -pi to pi
 
 
@@ -32,8 +32,8 @@ class Arm:
     joint_names (n names), lower, upper (n,) [rad or m], infinite for continuous joints,
     velocity (n,) [rad/s or m/s], continuous and prismatic (n,) bool,
     tool_axis, tool_point, tool_lateral (3,) in the tip link's frame; tool_lateral is a unit axis
-    perpendicular to tool_axis. A joint that only mimics another is no variable of the arm.
-    warnings: those of the robot, and what tip_link was taken among where it was not given.
+    perpendicular to tool_axis. A joint that mimics another is not a variable of the arm.
+    warnings: those of the robot, and the candidates for tip_link if it was not given.
     joints, tool, limits, period: the arrays that kernels/layout.py describes. All arrays are read-only.
     """
 
@@ -47,8 +47,8 @@ class Arm:
     ) -> None:
         """Build from a robot read by read_urdf.
 
-        tip_link: default as of default_tip. base_link: default the root. Raises UrdfError for links or joints
-        that cannot make an arm, or more than MOST_JOINTS of them, InputError for another type of argument, a
+        tip_link: default as in default_tip. base_link: default the root. Raises UrdfError for links or joints
+        that do not form an arm, or more than MOST_JOINTS joints, InputError for arguments of a wrong type, a
         tool_axis that is not of unit length and a tool_point that is not finite or beyond LARGEST.
         """
         if not isinstance(robot, Robot):
@@ -65,8 +65,8 @@ class Arm:
         drivers = {joint.name: robot.driver(joint.name) for joint in chain if joint.type != 'fixed'}
         if len(drivers) > MOST_JOINTS:
             raise ChainError(
-                f'{len(drivers)} movable joints lie between base_link {quoted(self.base_link)} and tip_link '
-                f'{quoted(self.tip_link)}, an arm has at most {MOST_JOINTS}; choose closer links'
+                f'{len(drivers)} movable joints are between base_link {quoted(self.base_link)} and tip_link '
+                f'{quoted(self.tip_link)}, an arm may have at most {MOST_JOINTS}; choose closer links'
             )
         self.joint_names = tuple(dict.fromkeys(driver for driver, _, _ in drivers.values()))
         variables = [robot.joints[name] for name in self.joint_names]
@@ -94,7 +94,7 @@ class Arm:
         return cls(read_file(path), tip_link, **tool)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over a copied or unpickled state: numpy forgets that arrays are read-only."""
+        """Restore a copied or unpickled state: numpy does not keep the read-only flag."""
         self.__dict__.update(state)
         for value in state.values():
             if isinstance(value, np.ndarray):
@@ -131,12 +131,12 @@ class Arm:
 
     @cached_property
     def _finite(self) -> Vector:
-        """Limits (2, n) with one turn in place of the infinite ones."""
+        """Limits (2, n) with one turn instead of infinite ones."""
         return np.where(self.continuous, [[-CONTINUOUS_SPAN], [CONTINUOUS_SPAN]], self.limits)
 
     @cached_property
     def reach(self) -> float:
-        """Upper bound [m] of the distance from the first joint to the tool point, any joint values."""
+        """Upper bound [m] of the distance from the first joint to the tool point, for all joint positions."""
         offsets = np.linalg.norm(self.joints[1:, layout.OFFSET], axis=1).sum() + np.linalg.norm(self.tool[:3])
         row = self.joints[self.joints[:, layout.PRISMATIC] != 0]
         driver = row[:, layout.VARIABLE].astype(int)
@@ -176,7 +176,7 @@ class Arm:
         return frames[-3], frames[-2]
 
     def skeleton(self, q: ArrayLike) -> Vector:
-        """Return the places (m + 1, 3) [m] of the chain's joints and of the tool point in the base frame."""
+        """Return the positions (m + 1, 3) [m] of the chain's joints and the tool point in the base frame."""
         count = len(self.joints)
         return self.frames(q)[count : 2 * count + 1]
 
@@ -188,17 +188,17 @@ class Arm:
 
     @cached_property
     def effective_dof(self) -> int:
-        """Generic rank of the Jacobian of (tool point, tool axis): 5 is all that the task can ask."""
+        """Generic rank of the Jacobian of (tool point, tool axis): at most 5."""
         return self._generic_rank(6)
 
     @cached_property
     def position_dof(self) -> int:
-        """Generic rank of the Jacobian of the tool point alone: 3 is all that a place can ask."""
+        """Generic rank of the Jacobian of the tool point alone: at most 3."""
         return self._generic_rank(3)
 
     @cached_property
     def idle(self) -> NDArray[np.bool_]:
-        """Which joints (n,) move neither tool point nor tool axis, wherever the arm is."""
+        """Which joints (n,) move neither tool point nor tool axis, in any configuration."""
         columns = np.abs(self._random_jacobians()).max(axis=(0, 1))
         return frozen(columns <= RANK_TOLERANCE)
 
@@ -234,21 +234,21 @@ class Arm:
 
     @property
     def practical_dof(self) -> int:
-        """The effective DoF, but 4 where only a small offset of the tool makes five of them."""
+        """The effective DoF, but 4 if the fifth comes from a small offset of the tool only."""
         return 4 if self.effective_dof >= 5 and self.condition > MOST_CONDITION else self.effective_dof
 
     @property
     def freedom(self) -> str:
-        """Effective DoF in words, with what they mean for goals."""
+        """Effective DoF as text, with their meaning for goals."""
         count = f'{self.effective_dof} effective DoF'
         if self.effective_dof < 4:
-            return f'{count}: few goals with a direction can be met; position-only goals suit this arm'
+            return f'{count}: few goals with a direction can be met; use position-only goals with this arm'
         if self.practical_dof < self.effective_dof:
             count = f'{count}, in practice 4 (condition number {self.condition:.0f})'
         if self.practical_dof == 4:
             return (
-                f'{count}: the position ties the direction of the tool axis, '
-                'so most directions can only be met as nearly as the position allows'
+                f'{count}: the position constrains the direction of the tool axis, '
+                'so most directions can only be approximated'
             )
         return (
             f'{count}: position and direction of the tool axis can be varied independently, '
@@ -256,7 +256,7 @@ class Arm:
         )
 
     def describe(self) -> str:
-        """Say in one plain sentence what this arm can do with this tool."""
+        """Return one sentence on what this arm can do with this tool."""
         return f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link} with {self.freedom}'
 
 

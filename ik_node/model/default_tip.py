@@ -1,4 +1,4 @@
-"""The tip link of an arm where none is given."""
+"""The default tip link of an arm."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from ik_node.errors import ChainError, quoted
 from ik_node.model.robot import Joint, Robot
 
 TOOL_FRAME = 'tool0'  # the tip of an arm by the convention of ROS-Industrial
-MOST_FINGERS = 50  # ends of longest chains that are looked at
+MOST_FINGERS = 50  # ends of longest chains that are considered
 SHOWN_TIPS = 5  # other links that the note names
 _FINGER = re.compile('grip|jaw|finger|claw', re.IGNORECASE)
 
 
 class DefaultTip(NamedTuple):
-    """The link, and a sentence on what else could have been meant, None where nothing could."""
+    """The link, and a sentence that lists the alternatives, None if there are none."""
 
     link: str
     note: str | None
 
 
 def default_tip(robot: Robot) -> DefaultTip:
-    """Return the first of these that the robot has; mimic joints count as joints.
+    """Return the first of these that exists; mimic joints count as joints.
 
     1. tool0, if a joint moves it.
     2. The frame between the fingers: every longest chain ends in a link that its last joint moves, and has
-       one independent joint more than the only leaf that is fixed to the link they all hang off. That leaf.
+       one independent joint more than the only leaf that is fixed to the link where they branch. That leaf.
     3. The end of the longest chain.
-    4. If there are several: the link that all of them hang off, by joints of their own, if more joints lead
-       to it than from it to their ends (it carries the fingers of a gripper, not the arms of a torso).
-    Raises ChainError that lists the candidates if none of these holds, or nothing can move.
+    4. If there are several: the link where they branch into separate joints, if more joints lead to it than
+       from it to their ends (it carries the fingers of a gripper, not the arms of a torso).
+    Raises ChainError that lists the candidates if none of these exists, or no joint can move.
     """
     if TOOL_FRAME in robot.links and any(joint.movable for joint in robot.path(TOOL_FRAME)):
         return DefaultTip(TOOL_FRAME, None)
@@ -72,7 +72,7 @@ def _hand(robot: Robot, paths: Sequence[Sequence[Joint]]) -> str:
 def _frame_between(
     robot: Robot, paths: Sequence[Sequence[Joint]], hand: str, leaves: Mapping[str, int]
 ) -> str | None:
-    """Return the frame between the fingers at the ends of paths, as default_tip has it."""
+    """Return the frame between the fingers at the ends of paths, as in default_tip."""
     if not all(path[-1].movable for path in paths):
         return None
     body = {robot.root: robot.root}  # by link, the first of the links that are fixed to each other
@@ -86,7 +86,7 @@ def _frame_between(
 
 
 def _carries_fingers(robot: Robot, hand: str, paths: Sequence[Sequence[Joint]]) -> bool:
-    """Whether each path leaves hand by joints of its own, fewer than those that lead to hand."""
+    """Whether each path leaves hand by separate joints, fewer than those that lead to hand."""
     first = len(robot.path(hand))
     own = _independent(robot, robot.path(hand))
     beyond = [_independent(robot, path[first:]) for path in paths]
@@ -98,7 +98,7 @@ def _independent(robot: Robot, path: Sequence[Joint]) -> int:
 
 
 def _note(robot: Robot, tip: str, leaves: Mapping[str, int]) -> str | None:
-    """Say what tip was chosen among, the links with the most joints first."""
+    """Return the alternatives to tip as a sentence, the links with the most joints first."""
     others = sorted(
         (leaf for leaf, count in leaves.items() if count and leaf != tip), key=lambda x: -leaves[x]
     )
@@ -117,6 +117,6 @@ def _note(robot: Robot, tip: str, leaves: Mapping[str, int]) -> str | None:
         return None
     count = robot.movable_above()[tip]
     return (
-        f'tip_link is not given, {quoted(tip)} ({count} movable joints) is used; {"; ".join(parts)}; '
+        f'tip_link is not set, using {quoted(tip)} ({count} movable joints); {"; ".join(parts)}; '
         'set tip_link to choose another'
     )

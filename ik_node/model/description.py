@@ -1,4 +1,4 @@
-"""Files -> URDF text: .urdf as it is, .xacro expanded, meshes named by their whole place."""
+"""Files -> URDF text: .urdf unchanged, .xacro expanded, relative mesh names made absolute."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)
 def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] | None = None) -> str:
     """Return the URDF text of a .urdf or .xacro file, xacro expanded with mappings for its xacro:arg.
 
-    Meshes that it names relative to its own place, and that are there, get their whole name, as file://.
-    Errors of read_urdf then count the lines of the expanded text.
+    Existing meshes named relative to the file get absolute names, as file://. Errors of read_urdf then count
+    the lines of the expanded text.
     Raises FileError for a file that cannot be read, XmlError and XacroError for xacro that cannot be
-    expanded and files of more than MOST_CHARACTERS, InputError for a path that is not one and for mappings
-    where nothing is expanded.
+    expanded and files of more than MOST_CHARACTERS, InputError for a path of the wrong type and for
+    mappings without xacro.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f'the path of a description must be a str or os.PathLike, got {path!r}')
@@ -42,14 +42,14 @@ def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] |
         return _with_mesh_places(_expanded(file, mappings or {}), file)
     if mappings:
         raise InputError(
-            f'{path_text(file)} is not a .xacro file, so it takes no arguments; got {listed(mappings)}'
+            f'{path_text(file)} is not a .xacro file, so it takes no xacro arguments, got {listed(mappings)}'
         )
     return _with_mesh_places(text, file)
 
 
 @contextmanager
 def read_from(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the file's name before what a UrdfError says of its text; an empty path stands for no file."""
+    """Put the file name before the message of a UrdfError; an empty path means no file."""
     try:
         yield
     except UrdfError as error:
@@ -65,7 +65,7 @@ def path_text(path: str | os.PathLike[str]) -> str:
 
 
 def _with_mesh_places(text: str, file: Path) -> str:
-    """Name meshes by where they are: the text goes to others, such as RViz, that know nothing of the file."""
+    """Make mesh names absolute: the text is passed on to others, such as RViz, that do not know the file."""
 
     def placed(match: re.Match[str]) -> str:
         before, quote, name = match.groups()
@@ -84,7 +84,7 @@ def _beside(file: Path) -> str:
         names = sorted(p.name for p in file.parent.iterdir() if p.suffix.lower() in ('.urdf', '.xacro'))
     except (OSError, ValueError):
         return ''
-    return f'; descriptions there: {listed(names, file.name)}'
+    return f'; descriptions in this folder: {listed(names, file.name)}'
 
 
 def _decoded(file: Path, data: bytes) -> str:
@@ -97,17 +97,17 @@ def _decoded(file: Path, data: bytes) -> str:
         return data.decode(encoding).removeprefix('\ufeff')
     except (LookupError, UnicodeError) as error:
         raise FileError(
-            f'{path_text(file)}: not readable as {encoding} text ({error}); save it as UTF-8'
+            f'{path_text(file)}: cannot be decoded as {encoding} ({error}); save it as UTF-8'
         ) from None
 
 
 def _expanded(file: Path, mappings: Mapping[str, str]) -> str:
-    import xacro  # with yaml a tenth of a second, and most descriptions are no xacro
+    import xacro  # takes a tenth of a second with yaml, and most descriptions are not xacro
 
     from ik_node.model.xacro_errors import explain
 
     try:
         document = xacro.process_file(str(file), mappings=dict(mappings))
         return str(document.toprettyxml(indent='  '))
-    except Exception as error:  # xacro runs the file's own expressions: they may raise anything
+    except Exception as error:  # xacro evaluates the expressions of the file: they may raise anything
         raise XacroError(explain(file, error)) from None

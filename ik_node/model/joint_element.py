@@ -1,4 +1,4 @@
-"""JointElement: one <joint> of a URDF as it is written, its numbers parsed."""
+"""JointElement: one <joint> of a URDF as written, with its numbers parsed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ Three = tuple[float, float, float]
 
 @dataclass(frozen=True, eq=False)
 class JointElement:
-    """What a <joint> says, with URDF's defaults for origin and axis; nothing else is assumed or corrected.
+    """The contents of a <joint>, with URDF's defaults for origin and axis; nothing is corrected.
 
     xyz [m], rpy [rad]: origin in the parent link, finite. axis: finite, of any length. lower, upper
-    [rad or m], velocity [rad/s or m/s]: None where they are absent or the type has no use for them, else any
-    float.
+    [rad or m], velocity [rad/s or m/s]: None if they are absent or not used by the type, else any float.
     """
 
     name: str
@@ -44,27 +43,27 @@ class JointElement:
     source: Element
 
     def place(self, tag: str | None = None, attribute: str | None = None) -> str:
-        """Return where the joint, or the first <tag> in it, stands, for a message."""
+        """Return the location of the joint, or of the first <tag> in it, for a message."""
         found = None if tag is None else self.source.find(tag)
         return place(self.source if found is None else found, attribute)
 
 
 def read_joint(source: Element, links: Collection[str], reading: Reading) -> JointElement:
-    """Return what a <joint> says.
+    """Return the contents of a <joint>.
 
-    Raises ElementError unless type, parent and child are there and known, and for text that is not a number
-    and origins, axes and mimics that are not finite. What the type has no use for is not looked at.
+    Raises ElementError unless type, parent and child exist and are known, and for text that is not a number
+    and origins, axes and mimics that are not finite. What the type does not use is ignored.
     """
     kind = attribute_of(source, 'type')
     if kind not in JOINT_TYPES:
         raise ElementError(
-            f'{place(source, "type")}, joint {quoted(source.get("name"))}: there is no such type; '
+            f'{place(source, "type")}, joint {quoted(source.get("name"))}: unknown joint type; '
             f'types: {listed(JOINT_TYPES, kind.strip().lower())}'
         )
     parent, child = (_link(source, tag, links, reading) for tag in ('parent', 'child'))
     if parent == child:
         raise ElementError(
-            f'{place(source)} joins link {quoted(parent)} to itself; parent and child must be two links'
+            f'{place(source)} joins link {quoted(parent)} to itself; parent and child must be different links'
         )
     origin = _only(source, 'origin', reading)
     axis = limit = mimic = None
@@ -93,15 +92,15 @@ def _link(joint: Element, tag: str, links: Collection[str], reading: Reading) ->
         raise ElementError(f'{place(joint)} needs <{tag} link="...">')
     link = attribute_of(end, 'link')
     if link not in links:
-        raise ElementError(f'{place(end, "link")}: there is no such link; links: {listed(links, link)}')
+        raise ElementError(f'{place(end, "link")}: unknown link; links: {listed(links, link)}')
     return link
 
 
 def _only(joint: Element, tag: str, reading: Reading) -> Element | None:
-    """Return the first <tag> in a joint or None; more of them are noted."""
+    """Return the first <tag> in a joint or None; duplicates are noted."""
     children = joint.findall(tag)
     if len(children) > 1:
-        reading.note(f'<{tag}> is given more than once and the first counts', place(joint))
+        reading.note(f'<{tag}> is given more than once, the first is used', place(joint))
     return children[0] if children else None
 
 

@@ -13,11 +13,10 @@ Vector = NDArray[np.float64]
 
 
 class JointSet:
-    """The m joints of a robot that have a value, driven by n <= m independent ones.
+    """The m movable joints of a robot, driven by n <= m independent ones.
 
-    names (m): all of them, mimic joints too. variables (n): the independent ones; prismatic (n,) bool
-    says which of them slide; lower, upper, velocity (n,) are their limits, the velocity such that no
-    joint that mimics one is too fast.
+    names (m): all of them, including mimic joints. variables (n): the independent ones; prismatic (n,)
+    bool; lower, upper, velocity (n,): their limits, the velocity such that mimic joints also keep theirs.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -57,7 +56,7 @@ class JointSet:
         return dict(zip(self.variables, values.tolist(), strict=True))
 
     def filled(self, values: Mapping[str, float]) -> Vector:
-        """Return (n,): the values that are given, and those of Joint.rest for the others."""
+        """Return (n,): the given values, and Joint.rest for the others."""
         return np.array(
             [values.get(name, rest) for name, rest in zip(self.variables, self.rest, strict=True)]
         )

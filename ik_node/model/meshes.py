@@ -1,7 +1,7 @@
-"""Which file a mesh of a URDF is, if a description may name it.
+"""Find the mesh files of a URDF, within the folders that a description may access.
 
-A description from a topic comes from anybody: a file that it names is read only if it lies in the share
-folder of an installed ROS package or in one folder that the user chose.
+A description from a topic is untrusted: a file that it names is read only if it is in the share folder of an
+installed ROS package or in one folder chosen by the user.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FILENAME = re.compile(r'<mesh\b[^<>]*?\bfilename\s*=\s*(["\'])([^"\'<>]*)\1')
 
 
 class MeshError(IkError, FileNotFoundError):
-    """A mesh that is not there, or that a description may not name."""
+    """A mesh that does not exist, or that a description may not access."""
 
 
 def find_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Path:
@@ -34,7 +34,7 @@ def find_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Path:
     folder = Path(mesh_path).resolve() if os.fspath(mesh_path) else None
     outside = False
     for candidate in _candidates(name, folder):
-        # Without .. before anything is looked up: a link before it would lead elsewhere than it reads.
+        # Remove .. before any lookup: after a symbolic link it would lead elsewhere.
         path = Path(os.path.normpath(candidate))
         try:
             if not path.is_file():
@@ -48,14 +48,14 @@ def find_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Path:
             return real
         outside = True
     if outside:
-        raise MeshError(f'mesh "{name}" lies neither in mesh_path nor in an installed ROS package')
+        raise MeshError(f'mesh "{name}" is neither in mesh_path nor in an installed ROS package')
     raise MeshError(f'mesh "{name}" not found')
 
 
 def mesh_folder(description: str | os.PathLike[str], text: str) -> Path | None:
-    """Return the mesh_path for a description that the user chose, None if it finds no mesh that way.
+    """Return the mesh_path for a description chosen by the user, None if no mesh is found.
 
-    text: the URDF text that the file became. Of the file's own folder and the PARENTS above it, this is the
+    text: the URDF text of the file. Of the file's own folder and the PARENTS above it, this is the
     nearest from which most of its meshes are found; the home folder and those above it are left out.
     """
     own = Path(description).resolve().parent
@@ -88,7 +88,7 @@ def _candidates(name: str, folder: Path | None) -> Iterator[Path]:
 
 
 def _shares(package: str) -> Iterator[Path]:
-    """Yield where an installed package has its files."""
+    """Yield the share folders of an installed package."""
     if PACKAGE.fullmatch(package):
         for prefix in filter(None, os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)):
             if Path(prefix, INDEX, package).exists():

@@ -1,4 +1,4 @@
-"""Mimic joints: which joint drives each in the end, and what range the followers leave to it."""
+"""Mimic joints: the joint that finally drives each one, and the range that they leave to it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ik_node.model.robot import Driver, Joint
 
 WHOLE_TURN = 2 * math.pi - 1e-2  # [rad] limits this far apart, 2 pi rounded, exclude no angle
 ROUNDING = 1e-9  # [rad or m] limits that miss each other by this meet
-SURPRISE = 0.01  # share of a joint's range that may be lost without a warning
+SURPRISE = 0.01  # share of the range of a joint that may be lost without a warning
 
 
 def drivers_of(elements: Mapping[str, JointElement], reading: Reading) -> dict[str, Driver]:
-    """Return for every joint the one that drives it in the end, with ratio and shift.
+    """Return for every joint the one that finally drives it, with ratio and shift.
 
     elements: by joint name. A joint whose mimic cannot be followed (of an unknown joint, of itself, of a
     planar or floating joint, in a circle, overflowing) drives itself and has a fault; one that follows a
@@ -54,7 +54,7 @@ def _follow(
     drivers: dict[str, Driver],
     reading: Reading,
 ) -> None:
-    """Enter into drivers what drives element, from what drives the joint that it mimics."""
+    """Set the driver of element, from the driver of the joint that it mimics."""
     name, mimic = element.name, element.mimic
     assert mimic is not None
     joint, ratio, shift = drivers[mimic.joint]
@@ -68,8 +68,8 @@ def _follow(
         return
     drivers[name] = Driver(joint, ratio, shift)
     if elements[joint].type == 'fixed':
-        reading.note('a joint that follows a fixed one is held at its offset', element.place())
-        reading.faults[name] = f'{where} follows a fixed joint; make it fixed too, or name another'
+        reading.note('a joint that mimics a fixed joint is held at its offset', element.place())
+        reading.faults[name] = f'{where} mimics a fixed joint; make it fixed too, or name another joint'
 
 
 def _refuse(
@@ -88,20 +88,22 @@ def _refuse(
 
 
 def _wrong_master(elements: Mapping[str, JointElement], name: str, master: str) -> str | None:
-    """Say why no joint can follow master, None if one can."""
+    """Return why no joint can follow master, None if one can."""
     if master == name:
-        return 'a joint cannot follow itself; name another joint'
+        return 'a joint cannot mimic itself; name another joint'
     if master not in elements:
-        return f'there is no such joint; joints: {listed(elements, master)}'
+        return f'unknown joint; joints: {listed(elements, master)}'
     kind = elements[master].type
     if kind in ('planar', 'floating'):
-        return f'a {kind} joint has no single value to follow; name a revolute, continuous or prismatic joint'
+        return (
+            f'a {kind} joint has no single position to follow; name a revolute, continuous or prismatic joint'
+        )
     return None
 
 
 def _circle(members: list[JointElement]) -> str:
     places = ', '.join(each.place('mimic', 'joint') for each in members[:20])
-    return f'the mimics form a circle: {places}; one of these joints must follow none'
+    return f'the mimics form a circle: {places}; one of these joints must not mimic another'
 
 
 def narrowed(
@@ -110,10 +112,10 @@ def narrowed(
     elements: Mapping[str, JointElement],
     reading: Reading,
 ) -> dict[str, Joint]:
-    """Return joints by name, drivers only as far as every joint that follows them may go.
+    """Return joints by name, with the limits of drivers narrowed to those of their mimic joints.
 
     Only limits as written count, and none of a whole turn. A continuous driver with limits becomes
-    revolute. Where no value serves a driver and its followers, its own limits stay and it has a fault.
+    revolute. If no position is within the limits of all, a driver keeps its own limits and has a fault.
     """
     found = dict(joints)
     for name, (driver, ratio, shift) in drivers.items():
@@ -125,17 +127,17 @@ def narrowed(
         if lower > upper + ROUNDING:
             where = f'{elements[driver].place()} and {elements[name].place()}'
             reading.faults[driver] = (
-                f'{where} share no value: following it, {quoted(name)} keeps its limits only while '
+                f'the limits of {where} contradict each other: {quoted(name)} keeps its limits only while '
                 f'{quoted(driver)} is between {low:.6g} and {high:.6g}, but its own are {own.lower:.6g} and '
                 f'{own.upper:.6g}; correct one of the limits, or the multiplier or offset of the mimic'
             )
-            reading.note('no value is within the limits of both (an error on the arm)', where)
+            reading.note('no position is within the limits of both (an error on the arm)', where)
             found[driver] = joints[driver]
         elif lower > own.lower or upper < own.upper:
             upper = max(lower, upper)
             if upper - lower < (1.0 - SURPRISE) * (own.upper - own.lower):
                 reading.note(
-                    'a joint that follows another narrows its limits',
+                    'a mimic joint narrows the limits of its driver',
                     f'{elements[name].place()} leaves {quoted(driver)} {lower:.6g} to {upper:.6g}',
                 )
             kind = 'revolute' if own.type == 'continuous' else own.type
@@ -144,7 +146,7 @@ def narrowed(
 
 
 def _written(joint: Joint, element: JointElement) -> tuple[float, float]:
-    """Return the limits [rad or m] that stand in the file; infinite where they were assumed or corrected."""
+    """Return the limits [rad or m] as written in the file; infinite if they were assumed or corrected."""
     if element.lower is None and element.upper is None:
         return -math.inf, math.inf
     if joint.type != 'prismatic' and joint.upper - joint.lower >= WHOLE_TURN:

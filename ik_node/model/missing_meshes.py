@@ -1,4 +1,4 @@
-"""The mesh files that a URDF names: which of them are not there."""
+"""Which mesh files of a URDF are missing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from ik_node.model.urdf_xml import Element
 def missing_meshes(links: Mapping[str, Element]) -> Iterator[str]:
     """Yield where meshes are missing on this machine, once for each package and once for all other files.
 
-    links: <link> elements by name. A relative name is missing: load_description has made whole names of
-    those that it found beside the file, and nobody else knows what they are relative to. Files are looked
-    for, never opened.
+    links: <link> elements by name. A relative name counts as missing: load_description has made names
+    absolute if it found the file, and others cannot resolve them. Files are never opened.
     """
     missing: dict[str, list[str]] = {}
     for name, link in links.items():
@@ -36,7 +35,7 @@ def _is_missing(filename: str) -> bool:
         climbs = '..' in PurePosixPath(rest).parts
         return climbs or not any(_exists(share / inside.lstrip('/')) for share in _shares(package))
     if separator and scheme != 'file':
-        return False  # http://, model://: for others to find
+        return False  # http://, model://: resolved by others
     name = unquote(rest) if separator else filename
     return bool(name) and not (name.startswith('/') and _exists(Path(name)))
 
@@ -49,7 +48,7 @@ def _exists(path: Path) -> bool:
 
 
 def _shares(package: str) -> list[Path]:
-    """Return where the environment (ament and catkin) would have a package's files."""
+    """Return the possible share folders of a package in the environment (ament and catkin)."""
     prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
     roots = os.environ.get('ROS_PACKAGE_PATH', '').split(os.pathsep)
     return [Path(prefix, 'share', package) for prefix in prefixes if prefix] + [

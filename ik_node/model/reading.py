@@ -1,14 +1,14 @@
-"""Reading: what is found out about a description while it is read, beside its joints."""
+"""Reading: faults and warnings collected while a description is read."""
 
 from __future__ import annotations
 
-PLACES = 20  # of one matter that a warning names; the rest is counted
+PLACES = 20  # locations that a warning lists; the rest is counted
 
 
 class Reading:
-    """The remarks on one description.
+    """The faults and warnings of one description.
 
-    faults: by joint name, a sentence on why no arm can have this joint.
+    faults: by joint name, a sentence on why no arm can contain this joint.
     """
 
     def __init__(self) -> None:
@@ -16,11 +16,11 @@ class Reading:
         self._places: dict[str, list[str]] = {}
 
     def note(self, matter: str, place: str) -> None:
-        """Note one place, such as 'joint "a" (line 3)', of an untidy matter that is read all the same."""
+        """Note one location, such as 'joint "a" (line 3)', of an issue that does not prevent reading."""
         self._places.setdefault(matter, []).append(place)
 
     def warnings(self) -> tuple[str, ...]:
-        """Return one sentence for each matter that was noted, with at most PLACES of its places."""
+        """Return one sentence for each issue, with at most PLACES of its locations."""
         return tuple(
             f'{matter}: {", ".join(places[:PLACES])}'
             + (f' and {len(places) - PLACES} more' if len(places) > PLACES else '')

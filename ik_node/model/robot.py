@@ -1,4 +1,4 @@
-"""Robot: a validated tree of links and joints, and what can be asked of it."""
+"""Robot: a validated tree of links and joints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ik_node.errors import LISTED_NAMES, ChainError, InputError, listed, quoted
 
-MOVABLE = ('revolute', 'continuous', 'prismatic')  # the joint types with one value
+MOVABLE = ('revolute', 'continuous', 'prismatic')  # the joint types with one degree of freedom
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,17 @@ class Joint:
             array.flags.writeable = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and unpickle by the constructor: numpy forgets that arrays are read-only."""
+        """Copy and unpickle by the constructor: numpy does not keep the read-only flag."""
         return Joint, tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def movable(self) -> bool:
-        """Whether the joint has a value: neither fixed nor planar nor floating."""
+        """Whether the joint has one degree of freedom: neither fixed nor planar nor floating."""
         return self.type in MOVABLE
 
     @property
     def rest(self) -> float:
-        """Value [rad or m] where nothing is known: zero, or mid-range where zero is outside the limits."""
+        """Default position [rad or m]: zero, or mid-range if zero is outside the limits."""
         return 0.0 if self.lower <= 0.0 <= self.upper else (self.lower + self.upper) / 2
 
     def pose(self, value: float) -> NDArray[np.float64]:
@@ -107,7 +107,7 @@ class Robot:
         warnings: tuple[str, ...] = (),
         faults: Mapping[str, str] | None = None,
     ) -> None:
-        """Take what read_urdf has checked: one tree, parents before children, mimics without circles."""
+        """Arguments as checked by read_urdf: one tree, parents before children, no circular mimics."""
         self.name = name
         self.root = root
         self.links = links
@@ -125,7 +125,7 @@ class Robot:
 
     @property
     def movable(self) -> tuple[Joint, ...]:
-        """All joints that have a value (revolute, continuous, prismatic), mimic joints included."""
+        """All movable joints (revolute, continuous, prismatic), including mimic joints."""
         return tuple(joint for joint in self.joints.values() if joint.movable)
 
     def driver(self, name: str) -> Driver:
@@ -152,12 +152,12 @@ class Robot:
         if base not in above:
             raise ChainError(
                 f'base_link {quoted(base)} is not between the root and tip_link {quoted(tip_link)}; '
-                f'the links there: {listed(above)}'
+                f'links between them: {listed(above)}'
             )
         chain = tuple(path[above.index(base) :])
         if not any(joint.movable or joint.name in self.faults for joint in chain):
             raise ChainError(
-                f'there is no movable joint between base_link {quoted(base)} and tip_link '
+                f'no movable joint is between base_link {quoted(base)} and tip_link '
                 f'{quoted(tip_link)}; movable joints by leaf: {self.leaves_text()}'
             )
         for joint in chain:
@@ -172,7 +172,7 @@ class Robot:
     def joint_values(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return the value [rad or m] of every movable joint, in the order of movable.
 
-        values: by joint name. A mimic joint follows its driver whatever values says of it; a joint
+        values: by joint name. A mimic joint follows its driver even if it is in values; a joint
         without a value is at its rest. Raises InputError for an unknown joint or a value not finite.
         """
         self._check_values(values)
@@ -242,7 +242,7 @@ class Robot:
     def _check_joint(self, name: str) -> None:
         if name not in self.joints:
             known = f'joints: {listed(self.joints, str(name))}'
-            raise InputError(f'there is no joint {quoted(str(name))}; {known}')
+            raise InputError(f'unknown joint {quoted(str(name))}; {known}')
 
     def _check_values(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():

@@ -23,20 +23,20 @@ __all__ = ['Joint', 'Mimic', 'Robot', 'load_description', 'read_file', 'read_urd
 DEFAULT_LIMIT = {'revolute': math.pi, 'prismatic': 1.0}  # [rad], [m] either side of zero, where none is given
 DEFAULT_VELOCITY = {'revolute': 1.0, 'continuous': 1.0, 'prismatic': 0.1}  # [rad/s], [m/s]
 UNIT = {'revolute': 'rad', 'continuous': 'rad', 'prismatic': 'm'}
-PLACEHOLDER = 1000.0  # a limit this large [rad, m, rad/s, m/s] was never meant as one
-ZERO_AXIS = 1e-6  # an axis shorter than this has no direction
-AXIS_TOLERANCE = 1e-3  # a length this near to 1 is rounding and not worth a warning
+PLACEHOLDER = 1000.0  # a limit this large [rad, m, rad/s, m/s] is a placeholder
+ZERO_AXIS = 1e-6  # an axis shorter than this counts as zero
+AXIS_TOLERANCE = 1e-3  # a length this close to 1 is rounding and causes no warning
 
 
 def read_urdf(text: str) -> Robot:
     """Parse and validate URDF text.
 
     Raises UrdfError (XmlError, XacroError, ElementError, TreeError) for what cannot be read, with element,
-    attribute and line, and InputError if text is not str. What is merely untidy is read, with one of
-    Robot.warnings for each matter: missing limits (DEFAULT_LIMIT, DEFAULT_VELOCITY), axes not of unit
-    length, ignored blocks, missing meshes. A joint that others mimic goes only as far as all of them may.
-    Limits that are NaN, crossed or exclude such followers, and mimics that cannot be followed, are read as
-    none, swapped or left as they are off the arm and are a fault on it: see Robot.chain.
+    attribute and line, and InputError if text is not str. Lesser issues become Robot.warnings: missing
+    limits (DEFAULT_LIMIT, DEFAULT_VELOCITY), axes not of unit length, ignored elements, missing meshes. The
+    limits of a joint that others mimic are narrowed to theirs. Limits that are NaN, crossed or contradict
+    those of mimic joints, and mimics that cannot be followed, are warnings off the arm and errors on it: see
+    Robot.chain.
     """
     reading = Reading()
     root = parse_xml(text, reading)
@@ -45,7 +45,7 @@ def read_urdf(text: str) -> Robot:
         reading.note('<robot> needs a name, "robot" is assumed', place(root))
     links = named(root, 'link')
     if not links:
-        raise ElementError(f'{place(root)} has no <link>: a robot has at least one')
+        raise ElementError(f'{place(root)} has no <link>: a robot needs at least one')
     elements = {key: read_joint(source, links, reading) for key, source in named(root, 'joint').items()}
     top, order = _tree(links, elements)
     elements = {key: elements[key] for key in order}
@@ -53,7 +53,7 @@ def read_urdf(text: str) -> Robot:
     joints = {key: _joint(element, drivers[key].joint != key, reading) for key, element in elements.items()}
     joints = narrowed(joints, drivers, elements, reading)
     for missing in missing_meshes(links):
-        reading.note('meshes are not found, kinematics does without', missing)
+        reading.note('meshes are not found; kinematics does not need them', missing)
     return Robot(name or 'robot', top, tuple(links), joints, drivers, reading.warnings(), reading.faults)
 
 
@@ -95,7 +95,7 @@ def _tree(links: Mapping[str, Element], joints: Mapping[str, JointElement]) -> t
 
 
 def _cycle(link: str, above: Mapping[str, JointElement]) -> str:
-    """Name the joints of the circle that is met upwards from link."""
+    """Describe the circle of joints that is found upwards from link."""
     passed: dict[str, None] = {}
     while link not in passed:
         passed[link] = None
@@ -109,19 +109,19 @@ def _cycle(link: str, above: Mapping[str, JointElement]) -> str:
 
 
 def _joint(element: JointElement, follows: bool, reading: Reading) -> Joint:
-    """Return the checked Joint of what is written; a joint that no arm can have gets its fault."""
+    """Return the checked Joint of an element; a joint that no arm can contain gets a fault."""
     kind = element.type
     lower, upper, velocity = -math.inf, math.inf, DEFAULT_VELOCITY['revolute']
     if kind in MOVABLE:
         velocity = _velocity(element, reading)
     else:
         if element.source.find('mimic') is not None:
-            reading.note('<mimic> on a joint without a value of its own is ignored', element.place())
+            reading.note('<mimic> on a joint without a position is ignored', element.place())
         if kind != 'fixed':
             reading.note(f'{kind} joints are held at their origin', element.place())
             reading.faults[element.name] = (
-                f'{place(element.source, "type")}: an arm can have only revolute, continuous, prismatic and '
-                'fixed joints'
+                f'{place(element.source, "type")}: an arm can contain only revolute, continuous, '
+                'prismatic and fixed joints'
             )
     if kind in LIMITED:
         lower, upper = _limits(element, reading)
@@ -159,7 +159,7 @@ def _rotation(roll: float, pitch: float, yaw: float) -> NDArray[np.float64]:
 
 
 def _axis(element: JointElement, reading: Reading) -> NDArray[np.float64]:
-    """Return the unit axis (3,); x for joints that have no use for one. Raises ElementError if it is zero."""
+    """Return the unit axis (3,); x for joints without an axis. Raises ElementError if it is zero."""
     length = math.hypot(*element.axis)
     if length < ZERO_AXIS:
         raise ElementError(
@@ -167,12 +167,12 @@ def _axis(element: JointElement, reading: Reading) -> NDArray[np.float64]:
             'give one such as xyz="0 0 1"'
         )
     if abs(length - 1.0) > AXIS_TOLERANCE:
-        reading.note('the axis is not of unit length, its direction counts', element.place())
+        reading.note('the axis is not of unit length, only its direction is used', element.place())
     return np.array([part / length for part in element.axis])
 
 
 def _velocity(element: JointElement, reading: Reading) -> float:
-    """Return the velocity limit [rad/s or m/s], the default where none is usable."""
+    """Return the velocity limit [rad/s or m/s], the default if none is usable."""
     if element.velocity is not None and 0.0 < element.velocity < PLACEHOLDER:
         return element.velocity
     default = DEFAULT_VELOCITY[element.type]
@@ -185,11 +185,13 @@ def _velocity(element: JointElement, reading: Reading) -> float:
 
 
 def _limits(element: JointElement, reading: Reading) -> tuple[float, float]:
-    """Return (lower, upper) [rad or m], finite and in order; what an arm must not have becomes a fault."""
+    """Return (lower, upper) [rad or m], finite and in order; values invalid for an arm become a fault."""
     span, unit = DEFAULT_LIMIT[element.type], UNIT[element.type]
     lower, upper = element.lower, element.upper
     if lower is None and upper is None:
-        reading.note(f'position limits are missing, {-span:g} to {span:g} {unit} is assumed', element.place())
+        reading.note(
+            f'position limits are missing, {-span:g} to {span:g} {unit} are assumed', element.place()
+        )
         return -span, span
     if lower is None or upper is None:
         reading.note('one position limit is missing, it is 0 by the URDF specification', element.place())

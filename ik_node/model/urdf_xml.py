@@ -13,9 +13,9 @@ from ik_node.model.reading import Reading
 
 Element = Any  # lxml's elements come without types
 
-MOST_CHARACTERS = 8_000_000  # of one description: ten times the largest robots, and below 1 GB of elements
-SHOWN_MESSAGE = 200  # characters of the parser's own words: they quote names of any length
-XACRO_HARMLESS = ('property', 'arg')  # definitions: nothing is missing where they were left over
+MOST_CHARACTERS = 8_000_000  # of one description: ten times the largest robots, and elements below 1 GB
+SHOWN_MESSAGE = 200  # characters of the parser's message: it quotes names of any length
+XACRO_HARMLESS = ('property', 'arg')  # left-over definitions: nothing is missing
 EXPAND = 'expand it first (xacro FILE.xacro > FILE.urdf), or give the .xacro file itself'
 
 _BLANKS = re.compile(r'[\s\ufeff]*')
@@ -43,14 +43,14 @@ _REMEDIES = {
     'ERR_INVALID_CHAR': 'XML allows no control characters: remove it',
 }
 _RESOURCES = (
-    'elements are nested more than 250 deep, or a text in it has more than ten million characters',
-    'a URDF nests fewer than ten: take out what is nested by mistake, and large data',
+    'elements are nested more than 250 deep, or a text has more than ten million characters',
+    'a URDF nests fewer than ten: remove elements that are nested by mistake, and large data',
 )
 
 
 def refuse_doctype(text: str) -> None:
-    """Raise XmlError if the text has a document type: entities are declared there, and bombs made of them."""
-    # A loop, not one regular expression: that would keep a state for every blank and comment.
+    """Raise XmlError if the text has a document type: it can declare entities that expand without bound."""
+    # A loop, not one regular expression, which would keep a state for every blank and comment.
     at = _end_of_blanks(text, 0)
     while mark := next((mark for mark in _SKIPPED if text.startswith(mark, at)), None):
         end = text.find(_SKIPPED[mark], at + len(mark))
@@ -68,8 +68,8 @@ def _end_of_blanks(text: str, at: int) -> int:
 
 def _doctype_error(line: int) -> XmlError:
     return XmlError(
-        f'<!DOCTYPE> (line {line}): a URDF has no document type and no entities; remove it and write '
-        'out what its entities stand for'
+        f'<!DOCTYPE> (line {line}): a URDF must not have a document type or entities; remove it and '
+        'replace entities by their text'
     )
 
 
@@ -105,7 +105,7 @@ def parse_xml(text: str, reading: Reading) -> Element:
     others = Counter(tag_of(child) for child in root if child.tag not in ('link', 'joint', 'material'))
     for tag, count in others.items():
         if not tag.startswith('xacro:'):
-            reading.note('ignored, because kinematics needs none of it', f'{count} <{tag}>')
+            reading.note('ignored, not needed for kinematics', f'{count} <{tag}>')
     return root
 
 
@@ -113,24 +113,24 @@ def check_size(size: int, what: str) -> None:
     """Raise XmlError for a description of more than MOST_CHARACTERS."""
     if size > MOST_CHARACTERS:
         raise XmlError(
-            f'{what} has {size:,} characters, at most {MOST_CHARACTERS:,} are read; '
-            'leave out what is not kinematics, such as <gazebo> and data'
+            f'{what} has {size:,} characters, at most {MOST_CHARACTERS:,} are allowed; '
+            'remove what kinematics does not need, such as <gazebo>'
         )
 
 
 def _without_declaration(text: str, reading: Reading) -> str:
-    """Drop <?xml ...?>: the text is decoded already, and ROS admits any encoding and version in it."""
+    """Drop <?xml ...?>: the text is decoded already, and ROS allows any encoding and version in it."""
     start = _DECLARATION.match(text)
     end = text.find('?>', start.end()) if start else -1
     if end < 0:
         return text
     if not _GOOD_DECLARATION.match(text):
-        reading.note('the XML declaration is misspelt, <?xml version="1.0"?> would be right', 'line 1')
+        reading.note('the XML declaration is misspelt, it should be <?xml version="1.0"?>', 'line 1')
     return '\n' * text.count('\n', 0, end) + text[end + 2 :]
 
 
 def _parse(text: str) -> Element:
-    """Parse without entities and network. Of all that is malformed only undeclared prefixes pass."""
+    """Parse without entities and network. Of malformed XML, only undeclared prefixes are accepted."""
     parser = etree.XMLParser(
         recover=True,
         encoding='utf-8',
@@ -153,18 +153,18 @@ def _parse(text: str) -> Element:
             raise XmlError(_malformed(entry, text))
     if root is None:
         raise XmlError('malformed XML: there is no element; a URDF starts with <robot name="...">')
-    if root.getroottree().docinfo.internalDTD is not None:  # whatever refuse_doctype may have passed over
+    if root.getroottree().docinfo.internalDTD is not None:  # in case refuse_doctype has missed it
         raise _doctype_error(1)
     return root
 
 
 def _malformed(entry: Any, text: str) -> str:
-    """Say what the parser found at which place, and what would be right."""
+    """Return what the parser found where, and a remedy."""
     source = _line(text, entry.line).strip()
     message, remedy = entry.message, _REMEDIES.get(entry.type_name)
     if source.startswith(('<<<<<<<', '=======', '>>>>>>>')):
-        remedy = 'a merge conflict was left in the file: settle it'
-    if entry.type_name == 'ERR_RESOURCE_LIMIT':  # in the parser's words an option of its own would help
+        remedy = 'the file contains a merge conflict: resolve it'
+    if entry.type_name == 'ERR_RESOURCE_LIMIT':  # the parser's message suggests one of its options
         message, remedy = _RESOURCES
     place = f'malformed XML at line {entry.line}, column {entry.column}, {quoted(source)}'
     return f'{place}: {shown(message.strip(), SHOWN_MESSAGE)}' + (f'; {remedy}' if remedy else '')
@@ -190,12 +190,12 @@ def tag_of(element: Element) -> str:
 def _root_remedy(root: Element) -> str:
     inner = next(root.iter('robot'), None)
     if inner is not None:
-        return f'take the <robot> of line {inner.sourceline} out of it'
+        return f'use the <robot> of line {inner.sourceline} as the root'
     return 'a URDF starts with <robot name="...">'
 
 
 def _check_xacro(root: Element, reading: Reading) -> None:
-    """Raise XacroError for xacro where kinematics may need it expanded; the name of a mesh is not needed."""
+    """Raise XacroError for unexpanded xacro that kinematics may need; mesh names are not needed."""
     for element in root.iter(etree.Element):
         uri, _, name = element.tag.rpartition('}')
         if name.startswith('xacro:') or 'xacro' in uri:
@@ -204,7 +204,7 @@ def _check_xacro(root: Element, reading: Reading) -> None:
                 raise XacroError(
                     f'<xacro:{shown(name)}> (line {element.sourceline}) is unexpanded xacro: {EXPAND}'
                 )
-            reading.note('xacro definitions were left over and are ignored', place(element))
+            reading.note('left-over xacro definitions are ignored', place(element))
     for child in (root, *root.iterchildren('link', 'joint', 'material')):
         for element in (child,) if child is root else child.iter(etree.Element):
             for attribute, value in element.attrib.items():
@@ -215,19 +215,19 @@ def _check_xacro(root: Element, reading: Reading) -> None:
 
 
 def is_unexpanded(value: str) -> bool:
-    """Whether the value of an attribute has an expression of xacro in it."""
+    """Whether the value of an attribute contains a xacro expression."""
     return '${' in value or '$(' in value
 
 
 def _old_xacro(root: Element) -> str:
-    """Name the first definition without the prefix xacro:, which only xacro before ROS Jade understood."""
+    """Describe the first definition without the prefix xacro:, which only xacro before ROS Jade accepted."""
     for element in root.iterchildren('property', 'macro', 'include'):
         return f', and {place(element)} lacks the prefix: write <xacro:{element.tag} ...>'
     return ''
 
 
 def place(element: Element, attribute: str | None = None) -> str:
-    """Return where something is: '<limit lower="x"> of joint "a" (line 12)', or 'joint "a" (line 11)'."""
+    """Return the location: '<limit lower="x"> of joint "a" (line 12)', or 'joint "a" (line 11)'."""
     line = f'(line {element.sourceline})'
     tag, parent = tag_of(element), element.getparent()
     name = element.get('name')
@@ -252,15 +252,15 @@ def named(root: Element, tag: str) -> dict[str, Element]:
         name = attribute_of(element, 'name')
         if name in found:
             raise ElementError(
-                f'<{tag} name={quoted(name)}> (line {element.sourceline}): the name is taken by the {tag} '
-                f'of line {found[name].sourceline}; every {tag} needs a name of its own'
+                f'<{tag} name={quoted(name)}> (line {element.sourceline}): the name is already used by the '
+                f'{tag} of line {found[name].sourceline}; every {tag} needs a unique name'
             )
         found[name] = element
     return found
 
 
 def attribute_of(element: Element, attribute: str) -> str:
-    """Return an attribute that must be there and not empty, else raise ElementError."""
+    """Return a required attribute. Raises ElementError if it is missing or empty."""
     value = element.get(attribute)
     if not value:
         raise ElementError(f'{place(element)} needs the attribute {attribute}="..."')

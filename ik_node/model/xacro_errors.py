@@ -1,4 +1,4 @@
-"""What xacro says of an error, in one line, with the file and a remedy."""
+"""Errors of xacro in one line, with the file and a remedy."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import xacro
 from ik_node.errors import shown
 from ik_node.model.description import path_text
 
-SHOWN_MESSAGE = 500  # characters of what xacro says
+SHOWN_MESSAGE = 500  # characters of the message of xacro
 FIND = (
     'source the ROS workspace that has the package of $(find PACKAGE), or write a path relative to the file'
 )
-# by what xacro says, what would be right
+# remedy by the message of xacro
 REMEDIES = {
     r"name '(\w+)' is not defined": (
         'define it above with <xacro:property name="{}" value="..."/>, or correct the name'
@@ -29,14 +29,14 @@ REMEDIES = {
 
 
 def explain(file: Path, error: BaseException) -> str:
-    """Return in one sentence what xacro could not expand, in which file, and what would be right.
+    """Return in one sentence what xacro could not expand, in which file, and a remedy.
 
     file: the one that was given. error: what xacro.process_file raised.
     """
     files = [str(name) for name in getattr(xacro, 'filestack', None) or () if name] or [str(file)]
     path = path_text(files[-1])
     if any(isinstance(cause, RecursionError) for cause in _causes(error)):
-        message = 'its includes or macros call themselves without end, or are nested too deep for xacro'
+        message = 'its includes or macros recurse without end, or are nested too deeply'
         return f'{path}: xacro cannot expand it: {message}'
     message = ' '.join(re.sub(r"<class '[^']*'>:", '', str(error)).split()) or type(error).__name__
     remedy = _old_definition(message, files) or _remedy(message)
@@ -62,7 +62,7 @@ def _remedy(message: str) -> str:
 
 
 def _old_definition(message: str, files: list[str]) -> str:
-    """Name the definition of what is missing if it only lacks the prefix, as in xacro before ROS Jade."""
+    """Describe the missing definition if it only lacks the prefix, as in xacro before ROS Jade."""
     match = re.search(r"name '(\w+)' is not defined|unknown macro name: xacro:(\S+)", message)
     if not match:
         return ''

@@ -1,1 +1,1 @@
-"""The ROS 2 side: messages to arrays and back, parameters, wiring."""
+"""The ROS 2 nodes: message conversion, parameters, topics and services."""

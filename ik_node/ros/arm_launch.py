@@ -1,4 +1,4 @@
-"""What the arguments of arm.launch.py mean: which nodes to start, and with what. Needs no launch packages."""
+"""The arguments of arm.launch.py and the nodes that they start. Does not import launch packages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RVIZ_FILE = SHARE / 'config' / 'ik_node.rviz'
 YES_OR_NO = ('true', 'false', 'True', 'False')
 FRAME_RATE = 60.0  # [Hz] of robot_state_publisher; its default of 20 looks jerky in RViz
 CAMERA_DISTANCE, CAMERA_HEIGHT = 1.6, 0.45  # of RViz, in reaches of the arm
-PLAIN_REACH = 0.85  # [m], where it is not known
+PLAIN_REACH = 0.85  # [m], if it is not known
 
 # name: (default, description, choices or None for any text)
 ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
@@ -62,26 +62,26 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
         'Parameters of the nodes of this package; launch arguments override it',
         None,
     ),
-    'namespace': ('', 'Namespace of every node and topic, tf too: one for each arm', None),
+    'namespace': ('', 'Namespace of every node and topic, including tf: one for each arm', None),
     'use_sim_time': ('false', 'Take the time from /clock', YES_OR_NO),
     'rviz': ('true', 'Start RViz', YES_OR_NO),
     'viewer': ('false', 'Start the browser viewer on http://127.0.0.1:8080', YES_OR_NO),
-    'gui': ('false', 'Start joint_state_publisher_gui: its sliders are targets for the joints', YES_OR_NO),
+    'gui': ('false', 'Start joint_state_publisher_gui; its sliders set joint goals', YES_OR_NO),
     'track': (
         NO_TRACK,
-        'Curve on which a goal travels; its speed and direction: as in params_file',
+        'Curve along which the goal moves; its speed and direction: as in params_file',
         (NO_TRACK, *TRACKS),
     ),
-    'track_centre': ('', "Middle of the curve in the base link [m], such as '0.2 0 0.04'", None),
+    'track_centre': ('', "Centre of the curve in the base link [m], such as '0.2 0 0.04'", None),
     'track_size': ('', 'Radius of the curve, or half the length of a line or an eight [m]', None),
 }
 
 
 @dataclass(frozen=True)
 class Start:
-    """A node to start. asked_by: the argument that asks for it; empty for those that always start.
+    """A node to start. asked_by: the argument that requests it; empty if it always starts.
 
-    parameters: by name; a str must stay one even where YAML would read a number. files: parameter files.
+    parameters: by name; a str stays a string even if YAML would read it as a number. files: parameter files.
     """
 
     package: str
@@ -103,7 +103,7 @@ class Plan:
 
 
 def plan(given: Mapping[str, str]) -> Plan:
-    """Return what the values of all ARGUMENTS ask for. Raises IkError for what no node could start with."""
+    """Return the nodes for the values of all ARGUMENTS. Raises IkError for values that no node accepts."""
     given = {name: given[name].strip() for name in ARGUMENTS}
     wanted = {name for name, value in given.items() if value.lower() == 'true'}
     path = description_path(given['description_file'])
@@ -118,7 +118,7 @@ def plan(given: Mapping[str, str]) -> Plan:
     if given['tool_point']:
         tool['tool_point'] = numbers('tool_point', given['tool_point'], 3)
     arm = checked_arm(robot, links, tool, known=Path(files[0]) == PARAMS_FILE)
-    # One tf tree for each namespace, so that arms of the same make can stand side by side.
+    # One tf tree for each namespace, so that several arms of the same model can run at once.
     tf = (('/tf', 'tf'), ('/tf_static', 'tf_static'))
     time = {'use_sim_time': 'use_sim_time' in wanted}
 
@@ -158,11 +158,11 @@ def plan(given: Mapping[str, str]) -> Plan:
 
 
 def checked_arm(robot: Robot, links: Mapping[str, str], tool: Mapping[str, Any], known: bool) -> Arm | None:
-    """Return the arm that the nodes will have, None if only they can know it. Raises IkError for none.
+    """Return the arm that the nodes will use, None if it depends on the parameter file. Raises IkError.
 
-    known: no parameter file of a user's own says more about it.
+    known: the parameter file is the shipped one, so it does not define the arm.
     """
-    # A tip link that only the file has may make an arm where none can be guessed.
+    # The parameter file may name a tip link where no default is unique.
     try:
         return Arm(robot, **links, **tool)
     except IkError:
@@ -192,7 +192,7 @@ def check_installed(starts: Iterable[Start]) -> None:
 
 
 def rviz_config(frame: str, reach: float) -> str:
-    """Return the text of RViz's configuration with its fixed frame and a camera that suits the reach [m]."""
+    """Return the RViz configuration with the fixed frame and a camera distance for the reach [m]."""
     config = yaml.safe_load(RVIZ_FILE.read_text(encoding='utf-8'))
     manager = config['Visualization Manager']
     manager['Global Options']['Fixed Frame'] = frame
@@ -213,10 +213,10 @@ def description_path(given: str) -> Path:
 
 
 def existing_file(name: str, given: str) -> Path:
-    """Return the absolute path of a file named from where ros2 launch was called. Raises InputError."""
+    """Return the absolute path of a file, relative to the folder of the caller. Raises InputError."""
     path = Path(given).expanduser().absolute()
     if not path.is_file():
-        raise InputError(f'{name}:={given}: there is no file {path}')
+        raise InputError(f'{name}:={given}: the file {path} does not exist')
     return path
 
 
@@ -224,7 +224,7 @@ def xacro_args(given: str) -> dict[str, str]:
     """Return the mappings of 'name:=value name:=value'. Raises InputError."""
     try:
         pairs = [item.split(':=', 1) for item in shlex.split(given)]
-    except ValueError:  # a quotation mark without its partner
+    except ValueError:  # an unbalanced quotation mark
         pairs = [[]]
     if any(len(pair) != 2 or not pair[0] for pair in pairs):
         raise InputError(f"xacro_args must be like 'prefix:=left_ gripper:=true', got '{given}'")

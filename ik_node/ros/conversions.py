@@ -1,4 +1,4 @@
-"""Messages to arrays and back. What a message must not hold is refused here, with the reason."""
+"""Conversion between messages and arrays. Invalid contents of a message raise InputError."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def seconds(stamp: Time) -> float:
 
 
 def check_stamp(stamp: Time, now: int, timeout: float) -> None:
-    """Refuse, by InputError, a stamp further than timeout [s] from now [ns]. A zero stamp means now."""
+    """Raise InputError for a stamp more than timeout [s] away from now [ns]. A zero stamp means now."""
     then = stamp.sec * NS_PER_S + stamp.nanosec
     age = (now - then) / NS_PER_S
     if then == 0 or abs(age) <= timeout:
         return
     where = f'{age:.3g} s old' if age > 0.0 else f'{-age:.3g} s in the future'
     clocks = '; is use_sim_time the same everywhere?' if abs(age) > 1e8 else ''
-    raise InputError(f'the stamp is {where}, and goal_timeout allows {timeout:g} s{clocks}')
+    raise InputError(f'the stamp is {where}, but goal_timeout allows {timeout:g} s{clocks}')
 
 
 def joint_values(message: JointState, known: Iterable[str]) -> dict[str, float]:
@@ -84,15 +84,15 @@ def joint_values(message: JointState, known: Iterable[str]) -> dict[str, float]:
     known = set(known)
     unknown = [name for name in values if name not in known]
     if unknown:
-        raise InputError(f'unknown joints: {listed(unknown)}; known are {listed(sorted(known), unknown[0])}')
+        raise InputError(f'unknown joints: {listed(unknown)}; joints: {listed(sorted(known), unknown[0])}')
     infinite = [name for name, value in values.items() if not math.isfinite(value)]
     if infinite:
-        raise InputError(f'positions that are not finite: {listed(infinite)}')
+        raise InputError(f'positions must be finite, but are not finite: {listed(infinite)}')
     return values
 
 
 def measured_values(message: JointState) -> dict[str, float]:
-    """Return measured position by joint name; those that are not finite were not measured.
+    """Return measured position by joint name, without those that are not finite.
 
     Raises InputError for a message that does not give one position for each name.
     """
@@ -102,10 +102,12 @@ def measured_values(message: JointState) -> dict[str, float]:
 def _by_name(message: JointState) -> dict[str, float]:
     names, positions = list(message.name), list(message.position)
     if not names or len(names) != len(positions):
-        raise InputError(f'one position for each name is needed, got {len(positions)} for {len(names)}')
+        raise InputError(
+            f'one position per name is needed, got {len(positions)} positions for {len(names)} names'
+        )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InputError(f'joints that are given twice: {listed(twice)}')
+        raise InputError(f'every joint may be given once, but given twice: {listed(twice)}')
     return dict(zip(names, positions, strict=True))
 
 

@@ -1,6 +1,6 @@
-"""ik_demo: starts ik_node, ik_viewer and ik_goals for one arm, says what they do, and stops them.
+"""ik_demo: start ik_node, ik_viewer and ik_goals for one arm, report what they do, and stop them.
 
-Everything stays on this machine: the nodes hear only those of the same host, the viewer listens on
+Everything stays on this machine: the nodes discover only nodes of the same host, the viewer listens on
 127.0.0.1.
 """
 
@@ -33,11 +33,11 @@ from ik_node.tracks.curves import TRACKS
 from ik_node.tracks.placement import place_circle
 from ik_node.tracks.settings import NO_TRACK
 
-ARM = ('urdf', 'seed_arm.urdf.xacro')  # the parameters of ik_goals have a circle for this one
+ARM = ('urdf', 'seed_arm.urdf.xacro')  # the default circle of ik_goals suits this arm
 HOST = '127.0.0.1'
-RESTARTS = 20  # enough to look for a place for a circle
-PATIENCE = 10.0  # seconds that the nodes have to end before they are killed
-HEARD_EVERY = 5.0  # seconds from one word on how it goes to the next
+RESTARTS = 20  # enough for placing a circle
+PATIENCE = 10.0  # seconds within which the nodes must shut down before they are killed
+HEARD_EVERY = 5.0  # seconds between two reports of the same status
 DOMAIN = 'ROS_DOMAIN_ID'
 
 
@@ -47,7 +47,7 @@ def say(message: str) -> None:
 
 
 class Child:
-    """A node in a process and a session of its own, so that a Ctrl-C reaches it from here alone, once."""
+    """A node in a separate process and session, so that it receives Ctrl-C only once, from here."""
 
     def __init__(self, name: str, parameters: dict[str, Any], folder: Path) -> None:
         self.name = name
@@ -64,16 +64,16 @@ class Child:
         return self._process.poll()
 
     def stop(self) -> None:
-        """Ask it to end."""
+        """Request its shutdown."""
         if self.exit_code is None:
             self._process.send_signal(signal.SIGINT)
 
     def wait(self, until: float) -> None:
-        """Wait for its end until a time (time.monotonic); then kill it, and all that it started."""
+        """Wait for it until a time (time.monotonic); then kill it and its children."""
         try:
             self._process.wait(timeout=max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
-            say(f'{self.name} does not end and is killed')
+            say(f'{self.name} did not shut down within {PATIENCE:g} s; killing it')
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
@@ -95,7 +95,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
 
 
 def plan(options: argparse.Namespace) -> list[tuple[str, dict[str, Any]]]:
-    """Return name and parameters of every node to start. Raises IkError if the arm is none."""
+    """Return name and parameters of every node to start. Raises IkError for an invalid arm."""
     tool_axis = read_axis('tool_axis', ' '.join(options.tool_axis))
     path = Path(options.description_file) if options.description_file else share_path(*ARM)
     tool = {
@@ -121,17 +121,17 @@ def plan(options: argparse.Namespace) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _placed(arm: Arm) -> dict[str, Any]:
-    """Return the parameters that put a track where the arm can follow it, or that turn it off."""
-    say('looking for a place for the track (the first time on a machine this compiles the solver: a minute)')
+    """Return parameters for a track that the arm can follow, or that turn the track off."""
+    say('placing the track in the workspace (slower on a first start, while the solver is being compiled)')
     circle = place_circle(IkSolver(arm, restarts=RESTARTS))
     if circle is None:
-        say('no place found where this arm can follow a circle with a fixed direction: the track is off')
+        say('this arm cannot follow any of the circles tried with a fixed direction: the track is off')
         return {'track': NO_TRACK}
     return {'centre': list(circle.centre), 'size': circle.size, 'direction': list(circle.direction)}
 
 
 def check_port(port: int) -> None:
-    """Raise InputError if nothing can listen on port."""
+    """Raise InputError if port is not available."""
     if not 0 < port < 65536:
         raise InputError(f'--port must be from 1 to 65535, got {port}')
     with socket.socket() as probe:
@@ -140,19 +140,19 @@ def check_port(port: int) -> None:
             probe.bind((HOST, port))
         except OSError as error:
             raise InputError(
-                f'port {port} cannot be had ({error.strerror}); choose another one: --port {port + 1}'
+                f'port {port} is not available ({error.strerror}); choose another one: --port {port + 1}'
             ) from None
 
 
 def answers(port: int) -> bool:
-    """Whether somebody listens on port."""
+    """Whether a server listens on port."""
     with socket.socket() as probe:
         probe.settimeout(0.5)
         return probe.connect_ex((HOST, port)) == 0
 
 
 class Listener:
-    """Says now and then, in words, what the node says of the goals."""
+    """Prints the status of the goals, at most every HEARD_EVERY seconds while it stays the same."""
 
     def __init__(self) -> None:
         import rclpy
@@ -198,7 +198,7 @@ class Listener:
 
 
 def watch(children: list[Child], stop: threading.Event, port: int | None) -> int:
-    """Say what goes on until a stop is asked for or a child ends; return the exit code."""
+    """Report the status until a stop is requested or a child ends; return the exit code."""
     listener = Listener()
     try:
         while not stop.is_set():
@@ -207,7 +207,7 @@ def watch(children: list[Child], stop: threading.Event, port: int | None) -> int
                     say(f'{child.name} ended with exit code {child.exit_code}; stopping the others')
                     return 1
             if port is not None and answers(port):
-                say(f'open http://{HOST}:{port} in a browser; Ctrl-C here ends all')
+                say(f'open http://{HOST}:{port} in a browser; Ctrl-C here stops everything')
                 port = None
             listener.listen(0.2)
         return 0
@@ -216,7 +216,7 @@ def watch(children: list[Child], stop: threading.Event, port: int | None) -> int
 
 
 def stop_all(children: list[Child]) -> bool:
-    """End the children, the last first; return whether all ended well."""
+    """Stop the children, the last first; return whether all ended without an error."""
     for child in reversed(children):
         child.stop()
     until = time.monotonic() + PATIENCE
@@ -226,7 +226,7 @@ def stop_all(children: list[Child]) -> bool:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Start everything, and stop it again when the end is asked for."""
+    """Start everything, and stop it again on request."""
     stop = threading.Event()
     if not options.no_viewer:
         for package in EXTRAS['viewer']:
@@ -236,7 +236,7 @@ def run(options: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    if os.environ.get('ROS_DISTRO') == 'humble':  # knows only the older word for it
+    if os.environ.get('ROS_DISTRO') == 'humble':  # knows only the older variable
         os.environ['ROS_LOCALHOST_ONLY'] = '1'
     say(f'ROS domain {os.environ.get(DOMAIN, "0")}, this machine only')
     children: list[Child] = []
@@ -251,7 +251,7 @@ def run(options: argparse.Namespace) -> int:
             well = stop_all(children)
     if code == 0 and not well:
         codes = ', '.join(f'{child.name} {child.exit_code}' for child in children)
-        say(f'not all ended well, exit codes: {codes}')
+        say(f'some nodes exited with an error, exit codes: {codes}')
         return 1
     say('stopped')
     return code

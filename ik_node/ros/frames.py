@@ -1,4 +1,4 @@
-"""Frames: where the frame of a goal is, by the arm's own links or else by tf2."""
+"""Frames: the pose of a goal's frame, from the links of the robot or else from tf2."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ik_node.ros.conversions import pose_matrix
 
 Vector = NDArray[np.float64]
 
-STAMP_WAIT = 0.1  # seconds that the frame of a fresh stamp may be late; a zero stamp takes the newest
-FIRST_WAIT = 1.0  # seconds that tf2 may take for its first answer: it has to hear of the frames first
+STAMP_WAIT = 0.1  # seconds to wait for the transform of a recent stamp; a zero stamp takes the newest
+FIRST_WAIT = 1.0  # seconds to wait at the first lookup: tf2 has to receive the frames first
 
 
 class Frames:
-    """Looks frames up. tf2 is imported, and listened to, when a goal first names a frame off the arm."""
+    """Looks up frames. tf2 is imported and subscribed to when a goal first names a frame off the robot."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -32,13 +32,15 @@ class Frames:
         self._listener: Any = None
 
     def in_base(self, header: Header, model: ArmModel, values: Vector) -> Vector:
-        """Return T_base_frame (4, 4) for header, with the joints at values (n,); the stamp counts in tf2.
+        """Return T_base_frame (4, 4) for header, with the joints at values (n,); only tf2 uses the stamp.
 
         Raises InputError, with the reason, for an empty or unknown frame.
         """
         frame = header.frame_id
         if not frame:
-            raise InputError(f'header.frame_id is empty; use {model.arm.base_link}, the base link')
+            raise InputError(
+                f'header.frame_id is empty; use the base link "{model.arm.base_link}" or another frame'
+            )
         if frame == model.arm.base_link:
             return np.eye(4)
         if frame in model.robot.links:
@@ -55,7 +57,7 @@ class Frames:
             try:
                 import tf2_ros
             except ImportError:
-                raise InputError(f'{unknown}; and tf2 is not installed') from None
+                raise InputError(f'{unknown}; tf2 is not installed') from None
             self._tf2 = tf2_ros
             self._buffer = tf2_ros.Buffer()
             self._listener = tf2_ros.TransformListener(self._buffer, self._node)
@@ -65,6 +67,6 @@ class Frames:
                 model.arm.base_link, frame, Time.from_msg(header.stamp), timeout=Duration(seconds=wait)
             ).transform
         except self._tf2.TransformException as error:
-            raise InputError(f'{unknown}; and tf2 says: {error}') from None
+            raise InputError(f'{unknown}; tf2: {error}') from None
         place = found.translation
         return pose_matrix(Pose(position=Point(x=place.x, y=place.y, z=place.z), orientation=found.rotation))

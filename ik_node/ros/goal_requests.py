@@ -1,4 +1,4 @@
-"""Goals as messages: for each kind one class, from the message to what is wanted of the arm."""
+"""Goal messages: one class per kind turns a message into a goal."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ik_node.ros.conversions import check_stamp, joint_values, point_array, pose
 from ik_node.ros.frames import Frames
 from ik_node.solver.goal import Goal
 
-REPEAT = 1.5  # [s] within which the same joint goal again is one of a stream, not a new wish
+REPEAT = 1.5  # [s] within which the same joint goal again belongs to a stream and is not a new goal
 
 
 @dataclass
 class GoalContext:
     """What goals need besides their message.
 
-    now: the node's clock [ns]. timeout: how old a goal may be [s]. replaced: when another robot took the
-    place of the one before (time.perf_counter). joints: the last joint goal, and when it came.
+    now: the node's clock [ns]. timeout: how old a goal may be [s]. replaced: when another robot replaced the
+    previous one (time.perf_counter). joints: the last joint goal, and when it was received.
     """
 
     frames: Frames
@@ -38,7 +38,7 @@ class GoalContext:
 
 @dataclass(eq=False)
 class GoalRequest:
-    """A goal message from a topic, and when it came."""
+    """A goal message from a topic, and when it was received."""
 
     source: str
     message: Any
@@ -57,13 +57,13 @@ class GoalRequest:
         return str(self.message.header.frame_id)
 
     def wanted(self, arm: Snapshot) -> Wanted:
-        """Return what the message asks of arm. Raises InputError, with the reason, if it is not served."""
+        """Return the goal of the message for arm. Raises InputError if the message is rejected."""
         timeout = self.context.timeout()
         if self.arrival < self.context.replaced:
             raise InputError('received before this robot_description')
         waited = time.perf_counter() - self.arrival
         if waited > timeout:
-            raise InputError(f'received {waited:.3g} s ago, and goal_timeout allows {timeout:g} s')
+            raise InputError(f'received {waited:.3g} s ago, but goal_timeout allows {timeout:g} s')
         check_stamp(self.message.header.stamp, self.context.now(), timeout)
         return self._wanted(arm)
 
@@ -84,7 +84,7 @@ class PoseRequest(GoalRequest):
 
 
 class PointRequest(GoalRequest):
-    """The place of the tool point, direction free."""
+    """The position of the tool point, direction free."""
 
     def _wanted(self, arm: Snapshot) -> Wanted:
         point = point_array(self.message.point)
@@ -93,7 +93,7 @@ class PointRequest(GoalRequest):
 
 
 class JointsRequest(GoalRequest):
-    """Positions of joints; an unchanged repeat asks for nothing."""
+    """Joint positions; an unchanged repeat is ignored."""
 
     def _wanted(self, arm: Snapshot) -> Wanted:
         named = joint_values(self.message, arm.model.joints.names)

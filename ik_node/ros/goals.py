@@ -1,6 +1,6 @@
-"""ik_goals: publishes a goal pose that travels along a track.
+"""ik_goals: publish a goal pose that moves along a track.
 
-It sets off with the first joint_states: from then on there is an arm that can heed a goal.
+It starts after the first joint_states message, i.e. once an arm is running.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class GoalsNode(ClosableNode):
         self._settings = declare(self, TrackSettings)
         self._timer: Timer | None = None
         self._track: Track | None = None
-        self._armed = False  # there is an arm
+        self._armed = False  # an arm is running
         self._joint_states: Subscription | None = self.create_subscription(
             JointState, 'joint_states', self._hear, MEASURED
         )
@@ -45,7 +45,7 @@ class GoalsNode(ClosableNode):
         on_change(self, lambda: self._settings, track_of, self._apply)
 
     def _apply(self, settings: TrackSettings) -> None:
-        """Travel as settings say, from the start of the track on."""
+        """Move as in settings, from the start of the track."""
         self._track = track_of(settings)
         if self._timer is None or settings.goal_rate != self._settings.goal_rate:
             if self._timer is not None:
@@ -86,7 +86,7 @@ class GoalsNode(ClosableNode):
 
 
 def track_of(settings: TrackSettings) -> Track | None:
-    """Return the track of settings, None for a goal that stands still. Raises InputError if it cannot be."""
+    """Return the track of settings, None for a goal at rest. Raises InputError."""
     if settings.track == NO_TRACK:
         return None
     return Track(settings.track, settings.centre, settings.size, settings.speed, settings.direction)

@@ -1,4 +1,4 @@
-"""Markers: wanted and present tool axis, the error between them, the status in words, a trail and a track."""
+"""Markers: wanted and present tool axis, the error between them, the status as text, a trail and a track."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _arrow(marker: Marker, tail: Vector, direction: Vector, length: float, shaft
 
 
 def _line(marker: Marker, points: Iterable[Vector], width: float) -> Marker:
-    """Make marker a line through points (3,) each; it is taken away if there are fewer than two."""
+    """Make marker a line through points (3,) each; with fewer than two it is deleted."""
     marker.points = [array_point(point) for point in points]
     marker.scale.x = width
     if len(marker.points) < LINE_MINIMUM:
@@ -59,7 +59,7 @@ def _line(marker: Marker, points: Iterable[Vector], width: float) -> Marker:
 
 
 def _words(goal: Goal, status: Status, position: Vector, direction: Vector) -> str:
-    """Return the status and how far the tool, at position along direction, both (3,), is from the goal."""
+    """Return the status and the errors of a tool at position along direction, both (3,)."""
     words = f'{status.value}\n{1e3 * math.dist(position, goal.position):.1f} mm'
     if goal.direction is not None:
         cross, dot = np.linalg.norm(np.cross(direction, goal.direction)), direction @ goal.direction
@@ -111,5 +111,5 @@ def track_marker(frame: str, points: Iterable[Vector], size: float) -> MarkerArr
 
 
 def no_markers() -> MarkerArray:
-    """Return the message that takes all markers away."""
+    """Return the message that deletes all markers."""
     return MarkerArray(markers=[Marker(action=Marker.DELETEALL)])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rclpy.node import Node
 
-CHECK = 0.1  # [s] between two looks at who publishes what
-QUIET = 0.3  # [s] without samples after somebody new listens: a driver may be about to publish measurements
+CHECK = 0.1  # [s] between two checks of the publishers
+QUIET = 0.3  # [s] without samples after a new subscriber: a driver may be about to publish measurements
 
 
 class MeasuredWatch:
-    """Looks at the topics of a node; poll() is cheap enough for every sample.
+    """Watches the topics of a node; poll() is cheap enough for every sample.
 
-    expected: measurements are. alone: no other publisher of joint_states. quiet: hold samples back a moment.
+    expected: measurements are expected. alone: no other publisher of joint_states. quiet: hold samples back.
     """
 
     def __init__(self, node: Node) -> None:
@@ -26,7 +26,7 @@ class MeasuredWatch:
         self.quiet = False
 
     def poll(self, wait_for_measured: str, time: float) -> None:
-        """Look again at time [s] of a steady clock. wait_for_measured: the parameter of that name."""
+        """Check the topics at time [s] of a steady clock. wait_for_measured: the parameter of that name."""
         if wait_for_measured == 'auto' and not self.expected:
             listeners = self._node.count_subscribers(self._commands)
             if listeners > self._listeners:

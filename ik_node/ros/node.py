@@ -1,7 +1,7 @@
 """ik_node: robot description and goals in, moving joints out.
 
-Callbacks only store. One thread serves goals, since a search may take its time; another moves the joints
-and publishes them at the publish rate. What may be commanded is up to the ArmController.
+Callbacks only store. One thread solves goals, since a search may take long; another moves the joints and
+publishes them at the publish rate. The ArmController decides what may be commanded.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from ik_node.control.statistics import Statistics
 from ik_node.errors import IkError, InputError
 from ik_node.model.description import load_description, read_from
 from ik_node.ros.conversions import measured_values
-from ik_node.ros.display import Display
 from ik_node.ros.frames import Frames
+from ik_node.ros.goal_markers import GoalMarkers
 from ik_node.ros.goal_requests import GOALS, GoalContext, GoalRequest
 from ik_node.ros.measured_watch import MeasuredWatch
 from ik_node.ros.node_time import NodeTime
@@ -45,9 +45,9 @@ from ik_node.ros.reports import diagnostic, goal_state, status_message
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.sample_loop import SampleLoop
 
-PATIENCE = 2.0  # [s] that a description or a clock may take before its absence is worth a line
+PATIENCE = 2.0  # [s] without a description or a clock after which the log says so
 STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
-AFTER_ERROR = 0.1  # [s] of rest after an unforeseen error, so that it cannot spin
+AFTER_ERROR = 0.1  # [s] to wait after an unexpected error, so that the loop does not spin
 
 
 class IkNode(ClosableNode):
@@ -63,8 +63,10 @@ class IkNode(ClosableNode):
         self._closing = threading.Event()
         self._time = NodeTime(self)
         self._goals = GoalContext(Frames(self), self._time.now_ns, lambda: self._settings.goal_timeout)
-        self._text = self._rejected = ''  # of the arm there is or is to be; what was refused without one
-        self._refused = ''  # why the last description was
+        self._text = self._rejected = (
+            ''  # text of the current or next arm; text rejected while there was none
+        )
+        self._refused = ''  # why the last description was rejected
         self._last_report: Report | None = None  # on a goal
         self._kernels = kernels.KernelState(kernels.Stage.PLAIN)
         self._state_due = 0.0  # when the next goal_state is (time.monotonic)
@@ -72,7 +74,7 @@ class IkNode(ClosableNode):
         self._status = self.create_publisher(DiagnosticStatus, '~/status', REPORTS)
         self._goal_state = self.create_publisher(Float64MultiArray, '~/goal_state', STREAM)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
-        self._display = Display(self.create_publisher(MarkerArray, '~/markers', LATCHED).publish)
+        self._goal_markers = GoalMarkers(self.create_publisher(MarkerArray, '~/markers', LATCHED).publish)
         self._controller = ArmController(
             self._publish_report, [make_output(self._settings.output, self, self._time)]
         )
@@ -119,7 +121,9 @@ class IkNode(ClosableNode):
         try:
             positions = measured_values(message)
         except InputError as error:
-            self.get_logger().warning(f'measured_joint_states refused: {error}', throttle_duration_sec=2.0)
+            self.get_logger().warning(
+                f'measured_joint_states message ignored: {error}', throttle_duration_sec=2.0
+            )
             return
         self._controller.on_measured(positions, self._time.now())
 
@@ -131,7 +135,9 @@ class IkNode(ClosableNode):
 
     def _home(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = self._controller.state in READY
-        response.message = 'going home' if response.success else self._controller.condition()[1]
+        response.message = (
+            'moving to the home position' if response.success else self._controller.condition()[1]
+        )
         if response.success:
             self._inbox.put(HomeRequest())
         return response
@@ -140,7 +146,7 @@ class IkNode(ClosableNode):
         self._inbox.clear()
         self._controller.stop()
         response.success = True
-        response.message = 'stopping; call ~/resume to go on'
+        response.message = 'stopping; call ~/resume to continue'
         return response
 
     def _resume(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -161,10 +167,10 @@ class IkNode(ClosableNode):
     # The arm
 
     def _start_with_description(self) -> None:
-        """Take the description from the parameters, or else wait for the topic."""
+        """Read the description from the parameters, or else wait for the topic."""
         text, path = self._settings.robot_description, self._settings.urdf_file
         if text and path:
-            raise InputError('give robot_description or urdf_file, not both')
+            raise InputError('parameters robot_description and urdf_file are both set; set only one of them')
         if not text and not path:
             self.create_subscription(String, 'robot_description', self._describe, LATCHED)
             return
@@ -177,22 +183,22 @@ class IkNode(ClosableNode):
             self._description.publish(String(data=text))
 
     def _check(self, settings: ArmSettings) -> None:
-        """Raise IkError if the arm cannot have these settings."""
+        """Raise IkError if these settings are invalid for the arm."""
         if self._text:
             snapshot = self._controller.snapshot()
             ArmModel.check(self._text, settings, None if snapshot is None else snapshot.model)
 
     def _apply(self, settings: ArmSettings) -> None:
-        """Take changed settings: limits from the next sample on, another solver before the next goal."""
+        """Apply changed settings: limits from the next sample, another solver before the next goal."""
         before, self._settings = self._settings, settings
         self._controller.limit(settings)
         if not settings.same_model(before):
             self._inbox.put_change()
 
     def _prepare(self, description: str | None) -> None:
-        """Become the arm of a new description, or with None the one there is with the settings of now.
+        """Switch to the arm of a new description, or with None rebuild the current one with new settings.
 
-        If that is impossible, report it and stay the arm before.
+        If that is impossible, report it and keep the current arm.
         """
         snapshot = self._controller.snapshot()
         before = None if snapshot is None else snapshot.model
@@ -216,39 +222,41 @@ class IkNode(ClosableNode):
             self._settle_in(model, replaced=before is not None)
 
     def _settle_in(self, model: ArmModel, replaced: bool) -> None:
-        """Finish with a new robot: what was asked of the one before is void."""
-        # What has been loaded is here to stay: later collections need not look at it, for 0.1 s and more.
+        """Complete the switch to a new robot: goals for the previous one are void."""
+        # Loaded modules stay: without freezing, later collections would scan them for 0.1 s and more.
         gc.collect()
         gc.freeze()
         if replaced:
             self._goals.replaced = time.perf_counter()
         self._goals.joints = None
-        self._display.clear()
+        self._goal_markers.clear()
         for warning in model.arm.warnings:
             self.get_logger().warning(warning)
 
-    # Goals, in a thread of their own
+    # Goals, in a separate thread
 
     def _serve_loop(self) -> None:
-        while (taken := self._inbox.take(self._display.wait)) is not None:
+        while (taken := self._inbox.take(self._goal_markers.wait)) is not None:
             description, changed, requests = taken
             try:
                 if description is not None or changed:
                     self._prepare(description)
                 self._statistics.count('superseded', max(0, len(requests) - 1))
                 self._controller.submit(*requests)
-                self._display.draw(self._controller.snapshot())
+                self._goal_markers.draw(self._controller.snapshot())
             except Exception:
                 if self._closing.is_set() or not self.context.ok():
                     return
                 error = traceback.format_exc()
-                self.get_logger().error(f'please report this: {error}', throttle_duration_sec=10.0)
+                self.get_logger().error(
+                    f'unexpected error, please report it: {error}', throttle_duration_sec=10.0
+                )
                 self._closing.wait(AFTER_ERROR)
 
-    # Samples, in a thread of their own
+    # Samples, in a separate thread
 
     def _sample(self, now: int) -> None:
-        """Publish where the joints are at time now [ns]."""
+        """Publish the joint positions at time now [ns]."""
         self._look_for_measurements()
         if self._watch.quiet:
             return
@@ -264,16 +272,16 @@ class IkNode(ClosableNode):
     # Reports
 
     def _publish_report(self, report: Report) -> None:
-        """Publish what became of a goal or how the arm is, and log it unless all is well."""
+        """Publish the result of a goal or the state of the arm, and log problems."""
         if report.request is not None:
             self._last_report = report
         if report.phase in ('moving', 'held'):
             self._statistics.count('taken')
             self._statistics.solved_in(report.solve_time)
             if report.goal is None or report.solution is None:
-                self._display.clear()
+                self._goal_markers.clear()
             else:
-                self._display.set(report.goal, report.solution.status)
+                self._goal_markers.set(report.goal, report.solution.status)
             self._loop.hurry()
         elif report.status == 'refused':
             self._statistics.count('refused')
@@ -294,7 +302,7 @@ class IkNode(ClosableNode):
             self._goal_state.publish(goal_state(self._last_report, snapshot))
 
     def _announce_kernels(self) -> None:
-        """Report when compiled kernels are being made, and when they serve."""
+        """Report when kernels are being compiled, and when the compiled ones are in use."""
         now = kernels.state()
         before, self._kernels = self._kernels, now
         if now.stage is before.stage or not (now.compiled or now.reason):
@@ -322,7 +330,10 @@ class IkNode(ClosableNode):
         if message == NO_MODEL and self._refused:
             return Level.ERROR, self._refused
         if self.get_parameter('use_sim_time').value and self.get_clock().now().nanoseconds == 0:
-            return Level.WARN, 'use_sim_time is true, but no /clock has been received: nothing moves'
+            return (
+                Level.WARN,
+                'use_sim_time is true, but no /clock message has been received: the arm does not move',
+            )
         return level, message
 
 

@@ -1,4 +1,4 @@
-"""Parameters of a node as one frozen dataclass: declared, checked and changed by what its fields say."""
+"""Parameters of a node as one frozen dataclass: declared, checked and changed by its fields."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ik_node.settings import Settings
 
 
 def descriptor(field: dataclasses.Field[Any]) -> ParameterDescriptor:
-    """Return what a node tells about the parameter of a field."""
+    """Return the descriptor of the parameter of a field."""
     about = field.metadata
     text = about['text']
     message = ParameterDescriptor(
-        # The types are checked here: then 1 is as good as 1.0, and the refusal says what is allowed.
+        # The settings check the types: then 1 is accepted for 1.0, and the error says what is allowed.
         dynamic_typing=True,
         read_only=about['read_only'],
         description=text,
@@ -60,7 +60,7 @@ def _plain(value: Any) -> Any:
 
 
 def changed(settings: Settings, parameters: Iterable[Parameter]) -> Settings:
-    """Return settings with the given parameters; those of others are passed over. Raises InputError."""
+    """Return settings with the given parameters; other parameters are ignored. Raises InputError."""
     known = {field.name for field in dataclasses.fields(settings)}
     return dataclasses.replace(settings, **{p.name: p.value for p in parameters if p.name in known})
 
@@ -71,9 +71,9 @@ def on_change(
     check: Callable[[Settings], object],
     apply: Callable[[Settings], None],
 ) -> None:
-    """Have every change of parameters checked as a whole, and applied once nobody refuses it.
+    """Check every change of parameters as a whole, and apply it once all callbacks have accepted it.
 
-    check may refuse by an IkError. Humble has no callback after the change: there it is applied at once.
+    check raises IkError to reject. Humble has no callback after the change: there it is applied at once.
     """
     after_set = getattr(node, 'add_post_set_parameters_callback', None)
 

@@ -1,4 +1,4 @@
-"""Reports as messages: a sentence and its data as text on ~/status, and numbers on ~/goal_state."""
+"""Reports as messages: a sentence with data as text on ~/status, and numbers on ~/goal_state."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ STATUSES = (
     'unreachable',
     'not found',
     'refused',
-)  # ~/goal_state has their places
+)  # ~/goal_state publishes their index
 NUMBERS = ('goal', 'state', 'status', 'position_error', 'direction_error', 'distance_left', 'time_left')
 
 
 def diagnostic(level: Level, name: str, message: str, values: Mapping[str, Any]) -> DiagnosticStatus:
-    """Return a status message; numbers are written so that they can be read back exactly."""
+    """Return a status message; numbers are formatted so that they can be parsed back exactly."""
     pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
     return DiagnosticStatus(level=LEVELS[level], name=name, message=message, values=pairs)
 
 
 def status_message(name: str, report: Report) -> DiagnosticStatus:
-    """Return a report as text; what is not known is NaN, zero or empty."""
+    """Return a report as text; unknown values are NaN, zero or empty."""
     solution, request = report.solution, report.request
     values = {
         'status': report.status,
@@ -60,9 +60,9 @@ def _reason(report: Report) -> str:
 
 
 def goal_state(report: Report | None, arm: Snapshot) -> Float64MultiArray:
-    """Return how far the arm is with the goal of report, None before the first, as numbers named by NUMBERS.
+    """Return the progress towards the goal of report (None before the first) as the values of NUMBERS.
 
-    distance_left: largest joint move still to come [rad or m]. time_left in s.
+    distance_left: largest remaining joint move [rad or m]. time_left in s.
     """
     solution = None if report is None else report.solution
     status = report.status if report is not None and report.status in STATUSES else ''

@@ -1,4 +1,4 @@
-"""run: from a process to a spinning node and back out, with an exit code and without a traceback."""
+"""run: create, spin and close a node; returns an exit code, prints no traceback."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may keep another waiting fo
 
 
 class ClosableNode(Node):
-    """A node that has more to end than itself."""
+    """A node with resources to close."""
 
     def close(self) -> None:
-        """End what the node began, and the node."""
+        """Close the resources of the node, and the node."""
         self.destroy_node()
 
 
 def run(name: str, make: Callable[[], ClosableNode]) -> int:
     """Make the node called name, spin it until Ctrl-C, SIGTERM or shutdown, close it; return the exit code.
 
-    0 after the end was asked for, 1 if the node cannot start, with the reason in the log.
+    0 after a requested shutdown, 1 if the node cannot start, with the reason in the log.
     """
     asked = threading.Event()
-    # No signal raises anything from here on, be it the second during a stop: ROS shuts down its context when
-    # one arrives, and calls these handlers, which it also puts back in the end.
+    # No signal raises anything from here on, not even a second one: ROS shuts down its context when one
+    # arrives, and calls these handlers, which it also restores at the end.
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda *_: asked.set())
@@ -59,7 +59,7 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
     except Exception:
         if rclpy.utilities.ok():
             raise
-        # Shutdown was requested while a ROS call was in progress. What it left half made would complain.
+        # Shutdown was requested while a ROS call was in progress. Silence errors of half-built objects.
         sys.unraisablehook = lambda _: None
     finally:
         if node is not None:

@@ -1,4 +1,4 @@
-"""SampleLoop: a thread that asks for a sample at the publish rate, on a real clock or a simulated one."""
+"""SampleLoop: a thread that requests samples at the publish rate, on a real or simulated clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rclpy.node import Node
 
 from ik_node.ros.conversions import NS_PER_S
 
-SIMULATED_WAIT = 0.001  # seconds between two looks at a simulated clock
+SIMULATED_WAIT = 0.001  # seconds between two checks of a simulated clock
 
 
 class SampleLoop:
@@ -21,15 +21,15 @@ class SampleLoop:
     def __init__(self, node: Node, period: Callable[[], float], sample: Callable[[int], None]) -> None:
         self._node, self._period, self._sample = node, period, sample
         self._closing = threading.Event()
-        self._set_off = threading.Event()  # an arm at rest has somewhere to go
+        self._set_off = threading.Event()  # an arm at rest has a new target
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def hurry(self) -> None:
-        """Let an arm that sets off not wait for the end of the period."""
+        """Shorten the current period, for an arm that starts to move."""
         self._set_off.set()
 
     def close(self) -> None:
@@ -50,14 +50,15 @@ class SampleLoop:
                 if self._closing.is_set() or not self._node.context.ok():
                     return
                 self._node.get_logger().error(
-                    f'please report this: {traceback.format_exc()}', throttle_duration_sec=10.0
+                    f'unexpected error, please report it: {traceback.format_exc()}',
+                    throttle_duration_sec=10.0,
                 )
             last = now
-            if not due <= now < due + period:  # set off early, or late after a stall: no burst to catch up
+            if not due <= now < due + period:  # early start, or late after a stall: no burst to catch up
                 due = now
 
     def _wait_until(self, due: int, last: int, period: int) -> int:
-        """Wait for the time due [ns], or half a period after the last sample if an arm at rest is to set off.
+        """Wait for the time due [ns], or half a period after the last sample after hurry().
 
         Returns the time then. A clock that goes back ends the wait too.
         """

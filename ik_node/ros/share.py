@@ -1,4 +1,4 @@
-"""share_path: where the package keeps its urdf/, config/ and launch/ files."""
+"""share_path: the location of the urdf/, config/ and launch/ files of the package."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def share_path(*parts: str) -> Path:
         path = place.joinpath(*parts)
         if path.exists():
             return path
-    raise InputError(f'{"/".join(parts)} is in none of {", ".join(map(str, places))}')
+    raise InputError(f'{"/".join(parts)} was not found in {", ".join(map(str, places))}')

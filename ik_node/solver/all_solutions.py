@@ -1,4 +1,4 @@
-"""Every solution of a goal: by formula, or by restarts until hardly any can be missing."""
+"""Every solution of a goal: by formula, or by restarts until a missing one is unlikely."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.goal import Goal
 
-MISSED_SHARE = 1e-3  # restarts go on until the estimated share of solutions missed is below this
+MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_CHECK = 256
-MOST_DESCENTS = 300_000  # however hard the goal is to hit
+MOST_DESCENTS = 300_000  # even for the hardest goal
 MOST_SOLUTIONS = 64  # distinct ones, whole turns not counted
 
 
 def is_redundant(arm: Arm, goal: Goal, held: int = 0) -> bool:
-    """Whether solutions of goal come in continuous families (self-motion), so many joints held."""
+    """Whether the solutions of goal form continuous families (self-motion) while held joints stay."""
     return arm.n - held > (arm.position_dof if math.isnan(goal.packed[3]) else arm.effective_dof)
 
 
@@ -37,7 +37,7 @@ def every_configuration(
 ) -> Vector:
     """Return all configurations (k, n) that meet goal within the limits, whole turns included.
 
-    hopeless: descents without any success after which there is taken to be no solution.
+    hopeless: descents without any success after which the goal counts as having no solution.
     deadline: time.perf_counter() at which the search stops. Of a self-motion family the member
     nearest to seed (n,) is returned.
     """
@@ -45,7 +45,7 @@ def every_configuration(
     count = 0
     start = np.clip(seed, arm.lower, arm.upper)
     start[np.abs(start) > kernels.FAR_TURNED] = 0.0
-    # Joints that move neither tool point nor tool axis stay: every value of them is the same solution.
+    # Joints that move neither tool point nor tool axis stay: all their positions give the same solution.
     limits = frozen(np.where(arm.idle, start, arm.limits))
     model = arm.joints, arm.tool, limits, arm.period
     if form is not None and goal.direction is not None:

@@ -21,7 +21,7 @@ from ik_node.kernels.layout import (
     WEIGHT,
 )
 
-PRECISION = 1e-14  # of the gradient of the squared error at which a descent ends
+PRECISION = 1e-14  # a descent ends when the gradient of the squared error is below this
 FARTHEST = 1e50  # m; the square of more overflows
 
 

@@ -14,7 +14,7 @@ from ik_node.solver.goal import BatchSolution, Goal, Solution, Status
 from ik_node.solver.pipeline import FEW_RESTARTS, ByFormula
 from ik_node.solver.restarts import RandomRestarts
 
-BATCH_PART = 1024  # goals that one thread takes at a time
+BATCH_PART = 1024  # goals that one thread processes at a time
 
 
 def solve_goals(
@@ -28,12 +28,13 @@ def solve_goals(
 ) -> BatchSolution:
     """Solve goals (N, 9) from starts (N, n) or (1, n); see IkSolver.solve_batch.
 
-    shells: as in kernels.out_of_reach. solve: (goal, seed) -> Solution, asked where a few descents do not do.
+    shells: as in kernels.out_of_reach. solve: (goal, seed) -> Solution, called for goals that a few
+    descents do not solve.
     """
     q, errors = np.empty((len(goals), search.arm.n)), np.empty((len(goals), 2))
     solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
     form = NO_FORM if formula.form is None else formula.form.constants
-    most = FEW_RESTARTS if len(goals) and formula.tells(Goal.unpacked(goals[0])) else None
+    most = FEW_RESTARTS if len(goals) and formula.decides(Goal.unpacked(goals[0])) else None
 
     stopped = threading.Event()
 
@@ -58,7 +59,7 @@ def solve_goals(
         with ThreadPoolExecutor(threads) as pool:
             try:
                 list(pool.map(solve_part, parts))
-            except BaseException:  # Ctrl-C: each thread ends with the goal that it is at
+            except BaseException:  # Ctrl-C: each thread ends after its current goal
                 stopped.set()
                 raise
     return BatchSolution(status, solved, q, errors[:, 0], errors[:, 1])

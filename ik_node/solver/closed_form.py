@@ -1,4 +1,4 @@
-"""Families of arms whose solutions have a formula, recognised from the geometry."""
+"""Arm families with a closed-form solution, recognised from the geometry."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ik_node import kernels
 from ik_node.checks import Vector
 from ik_node.model.arm import Arm
 
-AXIS_TOLERANCE = 1e-4  # rad: axes count as parallel up to here; the polish on the true model does the rest
+AXIS_TOLERANCE = 1e-4  # rad: axes count as parallel up to here; solutions are polished on the true model
 POINT_TOLERANCE = 5e-3  # of the typical length: lines count as meeting up to here, likewise
 ROLL_TOLERANCE = 1e-6  # rad and share of the length: below this the tool lies on axis 5
 EXACT_TOLERANCE = 1e-9  # rad and share of the length: geometry off by less is exact
 PROOF_TOLERANCE = 1e-5  # likewise: geometry off by more proves nothing
-DOUBT = 1e-5  # m and rad: what rounding may hide
+DOUBT = 1e-5  # m and rad: rounding may hide solutions with errors below this
 
-NO_FORM = np.zeros((14, 3))  # what the kernels take for an arm without a formula
+NO_FORM = np.zeros((14, 3))  # for the kernels: an arm without a formula
 NO_FORM.flags.writeable = False
 
 
@@ -35,8 +35,8 @@ class Family(enum.Enum):
 class ClosedForm:
     """A family, its constants (14, 3) for the kernels, and how far the geometry is off the formula's.
 
-    deviation: rad or share of the length. Where it is not zero the formula still finds solutions (they
-    are polished on the true model), but that it finds none says less.
+    deviation: rad or share of the length. If it is not zero the formula still finds solutions (they are
+    polished on the true model), but finding none proves less.
     """
 
     family: Family
@@ -45,14 +45,14 @@ class ClosedForm:
 
     @property
     def exact(self) -> bool:
-        """Whether the geometry is the formula's but for rounding."""
+        """Whether the geometry is that of the formula, up to rounding."""
         return self.deviation < EXACT_TOLERANCE
 
     @property
     def doubt(self) -> float:
-        """Best efforts with errors [m, rad] below this cast doubt on a formula that finds no solution.
+        """Closest configurations with errors [m, rad] below this cast doubt on a formula without a solution.
 
-        A solution that deviation hides is near: a fourfold root moves by its fourth root.
+        A solution hidden by the deviation is near: a fourfold root moves by the fourth root of it.
         """
         if self.exact:
             return DOUBT
@@ -60,9 +60,9 @@ class ClosedForm:
 
 
 def recognise(arm: Arm) -> ClosedForm | None:
-    """Return the closed form of arm, None where it has none.
+    """Return the closed form of arm, None if it has none.
 
-    Needs five rotating joints none of which mimics another, axes 2 and 3 parallel and not to axis 1.
+    Needs five revolute joints without mimics, axes 2 and 3 parallel to each other and not to axis 1.
     """
     joints = arm.joints
     if arm.n != 5 or joints.shape[0] != 5 or joints[:, 6].any():

@@ -1,4 +1,4 @@
-"""The configuration that comes nearest to a goal that cannot be met."""
+"""The configuration closest to a goal that cannot be met."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ik_node.solver.goal import Goal
 from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.workspace_bounds import reach_shells
 
-WIDE = (0.3, 0.03, 3e-3, 1e-4, 1e-5)  # falling weights, times the reach: the direction leads at first
-NARROW = (0.02, 1e-3, 1e-4, 1e-5)  # the position leads all the way
-STARTS = 64  # of the numeric way
-REACHED = 1e-6  # m: a position error up to here leaves a whole family of configurations to turn in
-STARTS_PER_CHECK = 8  # between two looks at the clock, a quarter of a millisecond
-FAR = 1e6  # times the reach: goals further off are drawn in to here, where squares stay finite
+WIDE = (0.3, 0.03, 3e-3, 1e-4, 1e-5)  # decreasing weights, times the reach: the direction dominates at first
+NARROW = (0.02, 1e-3, 1e-4, 1e-5)  # the position dominates throughout
+STARTS = 64  # of the numeric search
+REACHED = 1e-6  # m: below this position error a whole family of configurations is free for the direction
+STARTS_PER_CHECK = 8  # between two checks of the clock, a quarter of a millisecond
+FAR = 1e6  # times the reach: goals farther away are moved in to here, so that squares stay finite
 TABLE = 64  # rows that the formula may fill
-KNOWN = 2048  # configurations from which the position is sought, the same whatever the goal and the seed
-PLACES = 16  # of equally near ones that are kept
-DISTANCES = 128  # different ones told apart
-DESCENTS_PER_CHECK = 32  # between two looks at the clock, half a millisecond
+KNOWN = 2048  # start configurations for the position, the same for every goal and seed
+PLACES = 16  # equally close ones that are kept
+DISTANCES = 128  # distinct ones that are counted
+DESCENTS_PER_CHECK = 32  # between two checks of the clock, half a millisecond
 
 
 @dataclass(frozen=True, eq=False)
-class Effort:
-    """A best effort: q (n,), its errors in m and rad, and whether the formula reaches the position.
+class ClosestConfiguration:
+    """q (n,), its errors in m and rad, and in_place: whether the formula reaches the position.
 
-    in_place is None where no formula was asked.
+    in_place is None if no formula was used.
     """
 
     q: Vector
@@ -42,17 +42,17 @@ class Effort:
     in_place: bool | None
 
 
-class BestEffort:
+class ClosestSearch:
     """Finds the least position error and, among configurations that have it, the least direction error.
 
-    What is still free then stays near the seed. The position comes first and alone, so that its error depends
-    neither on the direction nor on the seed: by formula where axes 2, 3, 4 are parallel, else by descents
-    until hardly another minimum is left (see docs).
+    Remaining freedom is used to stay near the seed. The position is minimised first and alone, so that its
+    error depends neither on the direction nor on the seed: by formula if axes 2, 3, 4 are parallel, else by
+    descents until another minimum is unlikely (see docs).
     compromise [m/rad]: minimise position_error^2 + (compromise * direction_error)^2 instead.
     """
 
     def __init__(self, search: RandomRestarts, form: ClosedForm | None, compromise: float | None) -> None:
-        """search: what it knows about arm and task is used here too."""
+        """search: provides the arm, the random seed and the local method."""
         arm = search.arm
         self.arm = arm
         self.search = search
@@ -69,7 +69,7 @@ class BestEffort:
         samples = arm.sample(np.random.default_rng((search.random_seed, KNOWN)), KNOWN)
         self._known = np.empty((arm.n + 6, KNOWN))
         kernels.tabulate_poses(arm.joints, arm.tool, samples, 0.0, self._known)
-        # Limits that are a turn or more apart stop no descent: what crosses them is turned back.
+        # Limits a whole turn or more apart do not stop a descent: the result is wrapped back into them.
         whole_turns = (arm.period > 0.0) & (arm.upper - arm.lower >= arm.period)
         self._opened = frozen(np.where(whole_turns, [[-math.inf], [math.inf]], arm.limits))
         self.endless = frozen(np.where(arm.period > 0.0, [[-math.inf], [math.inf]], arm.limits))
@@ -82,13 +82,13 @@ class BestEffort:
         deadline: float = math.inf,
         beyond: bool = False,
         endless: bool = False,
-    ) -> Effort:
-        """Return the best effort for goal near seed (n,); found (n,) is one more place to start from.
+    ) -> ClosestConfiguration:
+        """Return the closest configuration to goal, near seed (n,); found (n,) is one more start.
 
-        deadline: time.perf_counter() after which the numeric way starts no more descents. beyond: the
-        position is known to be out of reach. endless: as if hinges had no limits.
+        deadline: time.perf_counter() after which the numeric search starts no more descents. beyond: the
+        position is known to be out of reach. endless: ignore the limits of revolute joints.
         """
-        arm, packed = self.arm, self._drawn_in(goal)
+        arm, packed = self.arm, self._within_far(goal)
         limits, opened = (self.endless, self.endless) if endless else (arm.limits, self._opened)
         in_place = None
         if self.form is not None and self.compromise is None:
@@ -110,7 +110,7 @@ class BestEffort:
         else:
             given = np.array([seed, found])
             if self.compromise is not None:
-                table, errors, count = self._scatter(packed, opened, given, deadline, math.inf)
+                table, errors, count = self._multistart(packed, opened, given, deadline, math.inf)
             else:
                 bound = kernels.least_possible(self._shells, packed)
                 table, errors, count = self._places(packed, opened, bound, given, deadline)
@@ -121,8 +121,8 @@ class BestEffort:
                 elif goal.direction is not None:
                     place, error = table[:1], errors[0]
                     given = np.vstack([given, place])
-                    table, errors, count = self._scatter(packed, opened, given, deadline, 0.0)
-                    table[count], errors[count] = place, error  # should every descent have left the position
+                    table, errors, count = self._multistart(packed, opened, given, deadline, 0.0)
+                    table[count], errors[count] = place, error  # in case every descent has left the position
                     count += 1
             kernels.wrap_rows_into_limits(limits, arm.period, seed, table, count)
         if self.compromise is not None:
@@ -130,14 +130,14 @@ class BestEffort:
         q = table[kernels.best_row(errors, table, count, seed)].copy()
         kernels.keep_unused_joints(arm.joints, arm.tool, limits, goal.packed, seed, q)
         position_error, direction_error = kernels.goal_errors(arm.joints, arm.frames(q), goal.packed)
-        return Effort(q, position_error, direction_error, in_place)
+        return ClosestConfiguration(q, position_error, direction_error, in_place)
 
     def _places(
         self, goal: Vector, limits: Vector, bound: float, given: Vector, deadline: float
     ) -> tuple[Vector, Vector, int]:
-        """Where the position error is least, from given (k, n) on: (table, errors (j, 2), number of rows).
+        """Minimise the position error from given (k, n): (table, errors (j, 2), number of rows).
 
-        bound [m]: it is not less than that. The tables have room for twice as many rows and one.
+        bound [m]: lower bound of that error. The tables have room for twice as many rows plus one.
         """
         arm = self.arm
         table, errors = np.empty((2 * PLACES + 1, arm.n)), np.empty((2 * PLACES + 1, 2))
@@ -163,12 +163,12 @@ class BestEffort:
             ended = ended or time.perf_counter() > deadline
         return table, errors, int(progress[2])
 
-    def _scatter(
+    def _multistart(
         self, goal: Vector, limits: Vector, given: Vector, deadline: float, least: float
     ) -> tuple[Vector, Vector, int]:
-        """Both errors at once, from given (k, n) on: (table (j, n), errors (j, 2), number of rows below j).
+        """Minimise both errors at once from given (k, n): (table (j, n), errors (j, 2), number of rows < j).
 
-        least [m]: the position error that is known to be had, infinite for a compromise.
+        least [m]: the smallest position error known to be attainable, infinite for a compromise.
         """
         arm = self.arm
         table, errors = np.empty((STARTS + 2, arm.n)), np.empty((STARTS + 2, 2))
@@ -197,8 +197,8 @@ class BestEffort:
                 break
         return table, errors, count
 
-    def _drawn_in(self, goal: Goal) -> Vector:
-        """The packed goal, its position drawn in where it is absurdly far away."""
+    def _within_far(self, goal: Goal) -> Vector:
+        """Return the packed goal with a position that is at most FAR reaches away."""
         base = self.arm.joints[0, 3:6]
         distance = math.dist(goal.position, base)
         if distance <= self._far:
@@ -208,22 +208,22 @@ class BestEffort:
         return packed
 
 
-class OwnBestEffort(BestEffort):
-    """What a method of descent reaches by itself, where methods are compared."""
+class ClosestByMethod(ClosestSearch):
+    """The closest configuration that a local method finds on its own, for comparing methods."""
 
     def __init__(self, search: RandomRestarts) -> None:
-        """search: of the method."""
+        """search: the random restarts of the method."""
         super().__init__(search, None, None)
 
     def find(
         self,
         goal: Goal,
-        seed: Vector,  # noqa: ARG002 - the search has been there
+        seed: Vector,  # noqa: ARG002 - the search started there
         found: Vector,
         deadline: float = math.inf,  # noqa: ARG002
         beyond: bool = False,
         endless: bool = False,  # noqa: ARG002
-    ) -> Effort:
-        """As BestEffort.find, by the descents of the method from found (n,) on."""
+    ) -> ClosestConfiguration:
+        """As ClosestSearch.find, by descents of the method from found (n,)."""
         q = found.copy()
-        return Effort(q, *self.search.approach(goal, q, beyond), None)
+        return ClosestConfiguration(q, *self.search.approach(goal, q, beyond), None)

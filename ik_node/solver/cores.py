@@ -1,4 +1,4 @@
-"""How many cores there are to use."""
+"""The number of usable cores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def usable_cores() -> int:
     """Return how many cores this process may use: by its affinity and by the quota of its control group."""
     try:
         allowed = len(os.sched_getaffinity(0))
-    except AttributeError:  # Linux alone has it
+    except AttributeError:  # only Linux has it
         allowed = os.cpu_count() or 1
     try:
         quota, period = map(int, QUOTA.read_text().split())

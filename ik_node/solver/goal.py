@@ -1,4 +1,4 @@
-"""What is asked of an arm and what came of it: Goal, Status, Reason, Solution."""
+"""Goals and their results: Goal, Status, Reason, Solution."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Status(enum.Enum):
     """How a solve ended."""
 
     SOLVED = 'solved'  # both tolerances met within the limits, checked by FK at the returned q
-    UNREACHABLE = 'unreachable'  # shown to be impossible
+    UNREACHABLE = 'unreachable'  # proven to be impossible
     NOT_FOUND = 'not found'  # the search or its time ran out; nothing is proven
 
 
 class Cause(enum.Enum):
-    """What stands between the arm and the goal."""
+    """Why the arm cannot meet the goal."""
 
     TOO_FAR = 'too far'
     TOO_NEAR = 'too near'
@@ -54,13 +54,13 @@ class Reason:
 
 @dataclass(slots=True, eq=False)
 class Solution:
-    """One answer. q is the best configuration found, whatever the status.
+    """The result of a solve. q is the best configuration found, for every status.
 
     q: (n,) [rad or m]. position_error [m] and direction_error [rad] are those of FK at q;
     direction_error is 0 for a position-only goal. reason is None when SOLVED. self_motion: q is one
     member of a continuous family of solutions (of solve_all: the one nearest to the seed). other_branch:
-    where IkSolver.track could go on if the arm changed branch, None where it need not. lateral_error
-    [rad]: angle left between the tool's lateral axis and the goal's, None where none was asked for.
+    a configuration on another branch where IkSolver.track can continue, None if the branch does not end.
+    lateral_error [rad]: angle between the tool's lateral axis and the goal's, None if the goal has none.
     """
 
     status: Status
@@ -81,7 +81,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class BatchSolution:
-    """Answers to N goals, each as IkSolver.solve gives it.
+    """The results for N goals, each as from IkSolver.solve.
 
     status (N,) of Status, solved (N,) bool, q (N, n), position_error [m] and direction_error [rad] (N,).
     """
@@ -111,7 +111,7 @@ class Goal:
     """Tool point at position, tool axis along direction, roll free.
 
     position: (3,) [m], direction: (3,) unit or None (position only), lateral: (3,) unit or None,
-    all in the base link's frame. lateral says where the tool's lateral axis should point; it is
+    all in the base link's frame. lateral is the wanted direction of the tool's lateral axis; it is
     served only by freedom that position and direction leave. All are read-only. packed: (9,), the three in
     a row, NaN where absent, for the kernels alone (they are compiled for a writable one; do not write to it).
     Raises InputError before any work: wrong shape, NaN, inf, a position beyond LARGEST, zero or non-unit
@@ -124,7 +124,7 @@ class Goal:
         self, position: ArrayLike, direction: ArrayLike | None = None, lateral: ArrayLike | None = None
     ) -> None:
         if lateral is not None and direction is None:
-            raise InputError('lateral needs a direction: it is what direction leaves free')
+            raise InputError('lateral needs a direction, got direction=None')
         self.packed = np.array(
             _place(position)
             + (ABSENT if direction is None else unit_floats('direction', direction))
@@ -140,17 +140,17 @@ class Goal:
 
     @property
     def position(self) -> Vector:
-        """Where the tool point should be, (3,) [m]."""
+        """Wanted position of the tool point, (3,) [m]."""
         return read_only(self.packed[:3])
 
     @property
     def direction(self) -> Vector | None:
-        """Where the tool axis should point, (3,) unit, or None."""
+        """Wanted direction of the tool axis, (3,) unit, or None."""
         return None if math.isnan(self.packed[3]) else read_only(self.packed[3:6])
 
     @property
     def lateral(self) -> Vector | None:
-        """Where the tool's lateral axis should point, (3,) unit, or None."""
+        """Wanted direction of the tool's lateral axis, (3,) unit, or None."""
         return None if math.isnan(self.packed[6]) else read_only(self.packed[6:])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -199,7 +199,7 @@ def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Vector:
     if directions is not None:
         axes = _rows3('directions', directions)
         if len(axes) != len(points):
-            raise InputError(f'as many directions as positions are needed, got {len(axes)} and {len(points)}')
+            raise InputError(f'directions must be as many as positions, got {len(axes)} and {len(points)}')
         x, y, z = axes.T
         with np.errstate(over='ignore'):
             lengths = np.sqrt(x * x + y * y + z * z)

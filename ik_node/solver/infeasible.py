@@ -11,51 +11,53 @@ from ik_node import kernels
 from ik_node.checks import Vector
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
-from ik_node.solver.closest import BestEffort, Effort
+from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
 from ik_node.solver.goal import Cause, Goal, Reason
 from ik_node.solver.workspace_bounds import reach_shells
 
-OUT_OF_REACH = {0: None, 1: Cause.TOO_FAR, -1: Cause.TOO_NEAR}  # what kernels.out_of_reach says
+CAUSES = {0: None, 1: Cause.TOO_FAR, -1: Cause.TOO_NEAR}  # by the return value of kernels.out_of_reach
 
 
 @dataclass(frozen=True, eq=False)
 class NearMiss:
-    """A solution but for limits: q (n,) brought inside them, and the joint that exceeds them most [rad]."""
+    """A solution that exceeds limits: q (n,) clipped to them, and the largest excess [rad] with its joint."""
 
     q: Vector
     excess: float
     joint: int
 
 
-class Refusal:
-    """Says which goals are impossible for an arm, and why."""
+class Infeasibility:
+    """Decides which goals are impossible for an arm, and gives the reason."""
 
-    def __init__(self, arm: Arm, form: ClosedForm | None, best_effort: BestEffort, options: Vector) -> None:
+    def __init__(
+        self, arm: Arm, form: ClosedForm | None, closest_search: ClosestSearch, options: Vector
+    ) -> None:
         self.arm = arm
         self.form = form
         self.shells = reach_shells(arm)
-        self._best_effort = best_effort
+        self._closest_search = closest_search
         self._options = options
         self._tolerance = float(options[0])  # m
         self._tied = (
             ''
             if arm.effective_dof >= 5
-            else (f': with {arm.effective_dof} effective DoF the position ties the direction')
+            else (f' (with {arm.effective_dof} effective DoF the position constrains the direction)')
         )
 
     def by_reach(self, goal: Goal) -> Cause | None:
-        """Return what puts the position out of reach of any joint values, None if nothing is shown to."""
-        return OUT_OF_REACH[kernels.out_of_reach(self.shells, goal.packed, self._tolerance)]
+        """Return why no joint positions reach the position, by link lengths; None if that is not proven."""
+        return CAUSES[kernels.out_of_reach(self.shells, goal.packed, self._tolerance)]
 
     def near_miss(self, goal: Goal, seed: Vector) -> NearMiss | None:
-        """Return the formula's solution that exceeds the limits least; None where it has none at all."""
+        """Return the solution of the formula with the smallest limit violation; None if it has none."""
         arm, rows = self.arm, np.empty((kernels.MOST_CANDIDATES, self.arm.n))
         if self.form is None or goal.direction is None:
             return None
         count = kernels.formula_solutions(
             arm.joints,
             arm.tool,
-            self._best_effort.endless,
+            self._closest_search.endless,
             arm.period,
             self.form.constants,
             goal.packed,
@@ -65,40 +67,44 @@ class Refusal:
         )
         return min((near_miss(arm, q) for q in rows[:count]), key=lambda miss: miss.excess, default=None)
 
-    def reason(self, goal: Goal, seed: Vector, effort: Effort, miss: NearMiss | None) -> Reason:
-        """Name what blocks a goal that is shown to be impossible.
+    def reason(
+        self, goal: Goal, seed: Vector, closest: ClosestConfiguration, miss: NearMiss | None
+    ) -> Reason:
+        """Return why a goal that is proven to be impossible cannot be met.
 
-        effort: the best that can be done. miss: what near_miss returned.
+        closest: the closest configuration. miss: as returned by near_miss.
         """
-        block = self.by_reach(goal)
-        if block is not None:
-            return _out_of_reach(block, effort.position_error)
+        cause = self.by_reach(goal)
+        if cause is not None:
+            return _out_of_reach(cause, closest.position_error)
         if miss is not None:
             return self._beyond_a_limit(miss)
-        if effort.position_error <= self._options[0]:
-            amount = effort.direction_error
-            sentence = f'at this position the nearest possible direction is {amount:.4g} rad away{self._tied}'
+        if closest.position_error <= self._options[0]:
+            amount = closest.direction_error
+            sentence = (
+                f'the closest reachable direction at this position is off by {amount:.4g} rad{self._tied}'
+            )
             return Reason(Cause.DIRECTION_TIED, amount, sentence)
-        free = self._best_effort.find(goal, seed, effort.q, endless=True)
+        free = self._closest_search.find(goal, seed, closest.q, endless=True)
         if free.position_error <= self._options[0]:
             return self._beyond_a_limit(near_miss(self.arm, free.q))
         reached = self.arm.fk(free.q)[0]
         outward = (goal.position - reached) @ (reached - self.shells[-1, :3]) > 0.0
-        return _out_of_reach(Cause.TOO_FAR if outward else Cause.TOO_NEAR, effort.position_error)
+        return _out_of_reach(Cause.TOO_FAR if outward else Cause.TOO_NEAR, closest.position_error)
 
     def _beyond_a_limit(self, miss: NearMiss) -> Reason:
         name = self.arm.joint_names[miss.joint]
-        sentence = f'joint {name} would have to go {miss.excess:.4g} rad beyond its limit'
+        sentence = f'joint "{name}" would exceed its limit by {miss.excess:.4g} rad'
         return Reason(Cause.JOINT_LIMIT, miss.excess, sentence, name)
 
 
-def _out_of_reach(block: Cause, amount: float) -> Reason:
-    side = 'far' if block is Cause.TOO_FAR else 'near'
-    return Reason(block, amount, f'out of reach: the position is too {side} by {amount:.4g} m')
+def _out_of_reach(cause: Cause, amount: float) -> Reason:
+    where = 'beyond the workspace' if cause is Cause.TOO_FAR else 'inside the inner boundary of the workspace'
+    return Reason(cause, amount, f'out of reach: the position is {amount:.4g} m {where}')
 
 
 def near_miss(arm: Arm, q: Vector) -> NearMiss:
-    """Say how far q (n,) is beyond the limits, whole turns aside, and which joint is furthest."""
+    """Return how far q (n,) exceeds the limits, whole turns removed, and which joint exceeds them most."""
     within, excess = q.copy(), np.zeros(arm.n)
     for i, (low, high, period) in enumerate(zip(arm.lower, arm.upper, arm.period, strict=True)):
         if math.isfinite(high - low) and period > 0.0:

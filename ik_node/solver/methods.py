@@ -1,7 +1,7 @@
-"""The registry of local methods: one row for each, from which everything else takes its lists.
+"""The registry of local methods: one row each; every list of methods is made from it.
 
-A local method goes from a start to a place nearby that meets the goal, or as near as it gets; the random
-restarts around it are the same for all. To add one, write ik_node/kernels/methods/NAME.py with kernels
+A local method moves from a start to a nearby configuration that meets the goal or comes close to it; the
+random restarts around it are the same for all. To add one, write ik_node/kernels/methods/NAME.py with kernels
 local_NAME and search_NAME (dls.py is the shortest example), or a Python module with a function descend of the
 same arguments (scipy_method.py), and add a row here. Parameters, tests, `make compare` and its report follow.
 """
@@ -15,12 +15,12 @@ FOUR_ARMS = ('seed_arm', 'xarm5_like', 'prismatic_arm', 'magician')  # one of ea
 
 @dataclass(frozen=True)
 class Promise:
-    """What a method keeps on every arm, alone under its random restarts; the conformance tests hold it to it.
+    """What a method achieves on every arm, with random restarts alone; the conformance tests check it.
 
-    success: share of reachable goals that are solved to tolerance [m and rad] with so many restarts.
+    success: share of reachable goals that are solved to tolerance [m and rad] within restarts.
     corners: the same for goals at joint limits and singular poses. best: how much further from the
-    position than the nearest known its closest configuration may stay, as a share of the reach, and
-    [rad] how much worse its direction may be. goals: per arm, to see it. arms: labels; all if empty.
+    position than the best known its closest configuration may be, as a share of the reach, and [rad]
+    how much worse its direction may be. goals: tested per arm. arms: labels of tested arms; empty: all.
     """
 
     goals: int = 60
@@ -36,13 +36,13 @@ class Promise:
 class Method:
     """A local method.
 
-    text: what it does, with its source, for docs/methods.md. iterations: of one descent at most; what has
-    not converged by then rarely does. stall: share of the squared error that must be gained, by lm in
-    each of three steps, by the others in kernels.PATIENCE iterations. thorough: the same two for goals
-    beyond reach, where there is no zero to end at. starts: of the search for the closest configuration,
-    and while that misses the position. module: of a method in Python; '' for a kernel. needs:
-    the package that it imports, for the error where that is missing. switches: names
-    of its own options, all on by default. compared: goals per arm in `make compare`.
+    text: description with source, for docs/methods.md. iterations: at most, of one descent; what has not
+    converged by then rarely does. stall: a descent ends if it gains less than this share of the squared
+    error, lm in three steps, the others in kernels.PATIENCE iterations. thorough: (iterations, stall) for
+    goals beyond reach, where the error has no zero. starts: of the search for the closest configuration, and
+    the same while that misses the position. module: of a method in Python; '' for a kernel. needs: the
+    package that it imports, for the error if that is missing. switches: names of its own options, all on by
+    default. compared: goals per arm in `make compare`.
     """
 
     text: str
@@ -65,7 +65,7 @@ METHODS = {
         30,
         0.1,
         (100, 1e-9),
-        # With all joints at a limit, one random start in hundreds lies in the solution's basin.
+        # With all joints at a limit, one random start in hundreds is in the basin of the solution.
         Promise(corners=0.9),
     ),
     'dls': Method(
@@ -74,7 +74,7 @@ METHODS = {
         60,
         0.5,
         (200, 1e-6),
-        # No step is refused, so that it rests less surely where nothing is met exactly.
+        # Every step is taken, so it converges less reliably where the error has no zero.
         Promise(30, corners=0.9, restarts=300, best=(1e-5, 3.2)),
     ),
     'transpose': Method(
@@ -89,9 +89,9 @@ METHODS = {
         compared=60,
     ),
     'ccd': Method(
-        'cyclic coordinate descent with quaternions, from tip to base, projected onto hinges and slides and '
-        'held within limits. For thirty sweeps the last joints turn the axis and the first bring the point, '
-        'then every joint serves both (Wang and Chen 1991).',
+        'cyclic coordinate descent with quaternions, from tip to base, projected onto the joint axes and '
+        'clipped to the limits. For thirty sweeps the last joints align the axis and the first move the '
+        'point, then every joint serves both (Wang and Chen 1991).',
         1000,
         0.1,
         (1000, 1e-3),
@@ -101,9 +101,9 @@ METHODS = {
         compared=60,
     ),
     'fabrik': Method(
-        'forward and backward reaching. Back from the goal, each joint point is drawn after the one behind '
-        'it; forth from the base, each hinge turns within its limits so that what is behind it comes nearest '
-        'to there, the tool axis to its direction (Aristidou and Lasenby 2011).',
+        'forward and backward reaching. Backward from the goal, each joint point is pulled towards the one '
+        'behind it; forward from the base, each joint turns within its limits so that the points after it '
+        'come closest to these, and the tool axis to its direction (Aristidou and Lasenby 2011).',
         1000,
         0.1,
         (1000, 1e-3),

@@ -14,7 +14,7 @@ from ik_node.solver.closed_form import NO_FORM, ClosedForm
 from ik_node.solver.goal import PathSolution
 
 FIRST_STATIONS = 9  # points of a path at which arms without an exact formula look for branches
-MOST_STATIONS = 64  # with those added where no branch came by
+MOST_STATIONS = 64  # with those added where no branch has been found
 
 Enumerate = Callable[[int, Vector], Vector]  # (number of the goal, seed) -> all configurations (k, n)
 
@@ -26,7 +26,7 @@ def best_path(
     if len(goals) == 0:
         return PathSolution(np.empty((0, arm.n)), np.empty(0, dtype=np.bool_), 0.0, ())
     constants = NO_FORM if form is None else form.constants
-    # Whole turns that limits bound are choices of their own, those of continuous joints make no difference.
+    # Whole turns within limits are separate choices, those of continuous joints make no difference.
     period = np.where(arm.continuous, arm.period, 0.0)
     if form is not None and form.exact and not np.isnan(goals[:, 3]).any():
         found, counts = _with_turns(arm, *_by_formula(arm, constants, goals, options, seed))
@@ -45,7 +45,7 @@ def best_path(
     moves = np.abs(np.diff(chosen, axis=0)).max(axis=1, initial=0.0)
     breaks = _breaks(arm, goals[solved], options, chosen)
     points = np.flatnonzero(solved)
-    # Where goals in between are out of reach nothing is known of the way across.
+    # Between points that are separated by unsolved goals no continuous motion is known.
     gaps = points[1:][np.diff(points) > 1]
     every_break = sorted({*points[breaks].tolist(), *gaps.tolist()})
     return PathSolution(q, solved, float(moves.max(initial=0.0)), tuple(every_break))
@@ -80,7 +80,7 @@ def _with_turns(arm: Arm, found: Vector, counts: NDArray[np.int64]) -> tuple[Vec
 
 
 def _compact(found: Vector, there: NDArray[np.bool_]) -> tuple[Vector, NDArray[np.bool_]]:
-    """Bring the rows of found (N, k, n) that are there (N, k) to the front and leave out what none has."""
+    """Move the valid rows (there, (N, k)) of found (N, k, n) to the front and drop columns without any."""
     first = np.argsort(~there, axis=1, kind='stable')[:, : max(1, there.sum(axis=1).max(initial=0))]
     return np.take_along_axis(found, first[:, :, None], axis=1), np.take_along_axis(there, first, axis=1)
 

@@ -1,4 +1,4 @@
-"""The stages from a goal to its answer, in the order in which IkSolver tries them."""
+"""The stages from a goal to its solution, in the order in which IkSolver tries them."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from ik_node.kernels.layout import DIRECTION
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import is_redundant
 from ik_node.solver.closed_form import NO_FORM, ClosedForm, Family
-from ik_node.solver.closest import BestEffort, Effort
+from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
-from ik_node.solver.infeasible import NearMiss, Refusal
+from ik_node.solver.infeasible import Infeasibility, NearMiss
 from ik_node.solver.restarts import RandomRestarts, SearchResult
 
-LIMIT_DOUBT = 1e-3  # rad: a solution beyond its limits by less casts doubt on the formula
-SOLVED = Status.SOLVED  # the enumeration takes longer to look it up
-FEW_RESTARTS = 8  # before the formula is asked whether a position can be reached
+LIMIT_DOUBT = 1e-3  # rad: a solution that exceeds limits by less casts doubt on the formula
+SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
+FEW_RESTARTS = 8  # before the formula decides whether a position can be reached
 
 
 @dataclass(eq=False)
 class Task:
-    """A goal on its way through the stages, and what they have found out about it.
+    """A goal and the intermediate results of the stages.
 
-    seed (n,). start: time.perf_counter() when the time budget began. excluded: the formula shows no
+    seed (n,). start: time.perf_counter() when the time budget began. excluded: the formula finds no
     solution within the limits; rounding near double roots and limits may hide one. near_miss: its solution
-    that exceeds the limits least. q (n,): where searches start and, after the last one, its best. found: how
-    that one ended. closest: the closest configuration.
+    with the smallest limit violation. q (n,): start of the next search, and the best of the last one.
+    found: result of the last search. closest: the closest configuration.
     """
 
     goal: Goal
@@ -42,35 +42,35 @@ class Task:
     near_miss: NearMiss | None
     q: Vector
     found: SearchResult
-    closest: Effort | None = None
+    closest: ClosestConfiguration | None = None
 
 
 class Stage(Protocol):
-    """One way to answer a goal; None hands it on to the next stage."""
+    """One way to solve a goal; None passes it to the next stage."""
 
     def __call__(self, task: Task) -> Solution | None: ...
 
 
 class ByFormula:
-    """The closed form: the solution nearest to the seed, a few microseconds after the call.
+    """The closed form: the solution nearest to the seed, within a few microseconds.
 
-    Most goals end here, so this stage is asked before there is a Task. Whether what it does not find is
-    not there is known only of some arms (trusted), and believed only if nothing else comes near.
+    Most goals end here, so this stage runs before a Task is made. Only for some arms (trusted) does a formula
+    without a solution mean that there is none, and only if no other stage gets close to the goal.
     """
 
     def __init__(self, arm: Arm, form: ClosedForm | None, options: Vector) -> None:
         """options: of the search."""
         self.form = form
-        # Whether it is believed that what the formula does not find is not there.
+        # Whether a formula without a solution may be believed.
         self.trusted = form is not None and form.doubt < math.inf
-        # Whether the formula can tell which positions, without a direction, are within reach.
-        self.tells_positions = self.trusted and form is not None and form.family is Family.PARALLEL_ROLL
+        # Whether the formula decides which positions, without a direction, are reachable.
+        self.decides_positions = self.trusted and form is not None and form.family is Family.PARALLEL_ROLL
         constants = NO_FORM if form is None else form.constants
         self._arrays, self._options, self._n = (arm.joints, arm.tool, arm.limits, constants), options, arm.n
         self._redundant = arm.n > arm.effective_dof
 
     def nearest(self, packed: Vector, seed: Vector) -> Solution | bool:
-        """Return the solution of goal (9,) nearest to seed (n,), or whether it is shown that none is."""
+        """Return the solution of goal (9,) nearest to seed (n,), or whether the formula excludes one."""
         if self.form is None or math.isnan(packed[DIRECTION]):
             return False
         answer = np.empty(self._n)
@@ -81,31 +81,31 @@ class ByFormula:
             return Solution(SOLVED, answer, position_error, direction_error, None, 0, self._redundant)
         return regular and self.trusted
 
-    def tells(self, goal: Goal) -> bool:
-        """Whether the closest configuration by formula shows if goal, a position alone, is within reach."""
-        return self.tells_positions and goal.direction is None
+    def decides(self, goal: Goal) -> bool:
+        """Whether the closest configuration by formula decides if goal, a position alone, is reachable."""
+        return self.decides_positions and goal.direction is None
 
 
 class OutsideWorkspace:
-    """Positions that no joint values reach, by the lengths of the arm alone."""
+    """Positions that no joint positions reach, by the link lengths alone."""
 
-    def __init__(self, refusal: Refusal, closest: BestEffort, search: RandomRestarts) -> None:
-        self._refusal, self._closest, self._search = refusal, closest, search
+    def __init__(self, infeasibility: Infeasibility, closest: ClosestSearch, search: RandomRestarts) -> None:
+        self._infeasibility, self._closest, self._search = infeasibility, closest, search
 
     def __call__(self, task: Task) -> Solution | None:
-        if self._refusal.by_reach(task.goal) is None:
+        if self._infeasibility.by_reach(task.goal) is None:
             return None
         deadline = task.start + self._search.time_budget
         closest = self._closest.find(task.goal, task.seed, task.q, deadline, beyond=True)
         if self._search.met(closest.position_error, closest.direction_error):
             return _solved(self._search, task, closest.q, closest.position_error, closest.direction_error)
-        return _unreachable(self._refusal, task, closest)
+        return _unreachable(self._infeasibility, task, closest)
 
 
 class Restarts:
-    """The search from the seed and random restarts, unless the formula shows that there is nothing.
+    """The search from the seed with random restarts, unless the formula finds no solution.
 
-    For a position alone that the formula can judge in the end, few restarts come first.
+    Only a few restarts for a position alone if the formula decides it in a later stage.
     """
 
     def __init__(self, search: RandomRestarts, formula: ByFormula) -> None:
@@ -114,14 +114,14 @@ class Restarts:
     def __call__(self, task: Task) -> Solution | None:
         if task.excluded:
             return None
-        most = FEW_RESTARTS if self._formula.tells(task.goal) else None
+        most = FEW_RESTARTS if self._formula.decides(task.goal) else None
         return _searched(self._search, task, most)
 
 
 class Closest:
-    """The closest configuration, whose errors may after all be within the tolerances."""
+    """The closest configuration; its errors may be within the tolerances after all."""
 
-    def __init__(self, closest: BestEffort, search: RandomRestarts) -> None:
+    def __init__(self, closest: ClosestSearch, search: RandomRestarts) -> None:
         self._closest, self._search = closest, search
 
     def __call__(self, task: Task) -> Solution | None:
@@ -133,29 +133,29 @@ class Closest:
 
 
 class FormulaBelieved:
-    """Believe the formula that there is no solution, but only if nothing else comes near the goal either."""
+    """Believe the formula that there is no solution, if the closest configuration is not too close."""
 
-    def __init__(self, formula: ByFormula, refusal: Refusal) -> None:
-        self._formula, self._refusal = formula, refusal
+    def __init__(self, formula: ByFormula, infeasibility: Infeasibility) -> None:
+        self._formula, self._infeasibility = formula, infeasibility
         self._doubt = math.inf if formula.form is None else formula.form.doubt
 
     def __call__(self, task: Task) -> Solution | None:
         closest, near_miss = task.closest, task.near_miss
         assert closest is not None
-        excluded = task.excluded or (self._formula.tells(task.goal) and not closest.in_place)
+        excluded = task.excluded or (self._formula.decides(task.goal) and not closest.in_place)
         near = max(closest.position_error, closest.direction_error) < self._doubt
         near = near or (near_miss is not None and near_miss.excess < max(self._doubt, LIMIT_DOUBT))
-        return _unreachable(self._refusal, task, closest) if excluded and not near else None
+        return _unreachable(self._infeasibility, task, closest) if excluded and not near else None
 
 
 class RestartsAfterDoubt:
-    """The whole search where the formula has cut it short or put it off, but is not believed."""
+    """The whole search if the formula has shortened or skipped it but is not believed."""
 
     def __init__(self, search: RandomRestarts, formula: ByFormula) -> None:
         self._search, self._formula = search, formula
 
     def __call__(self, task: Task) -> Solution | None:
-        if not task.excluded and not self._formula.tells(task.goal):
+        if not task.excluded and not self._formula.decides(task.goal):
             return None
         assert task.closest is not None
         task.q = task.closest.q.copy() if task.near_miss is None else task.near_miss.q
@@ -163,7 +163,7 @@ class RestartsAfterDoubt:
 
 
 class GivenUp:
-    """Neither solved nor shown to be impossible: the closest configuration, and what ran out."""
+    """Neither solved nor proven impossible: the closest configuration, and which budget ran out."""
 
     def __init__(self, search: RandomRestarts) -> None:
         self._search = search
@@ -173,34 +173,34 @@ class GivenUp:
         assert closest is not None
         if found.out_of_time:
             budget = self._search.time_budget
-            reason = Reason(Cause.TIME, budget, f'nothing found within the time budget of {budget:g} s')
+            reason = Reason(Cause.TIME, budget, f'no solution found within the time budget of {budget:g} s')
         else:
-            sentence = f'nothing found from the seed and {found.restarts} restarts'
+            sentence = f'no solution found from the seed and {found.restarts} random restarts'
             reason = Reason(Cause.SEARCH_ENDED, found.restarts, sentence)
         errors = closest.position_error, closest.direction_error
         return Solution(Status.NOT_FOUND, closest.q, *errors, reason, found.restarts)
 
 
 class Pipeline:
-    """The stages after the formula in their order; answers every goal."""
+    """The stages after the formula, in order; returns a Solution for every goal."""
 
     def __init__(
-        self, formula: ByFormula, search: RandomRestarts, closest: BestEffort, refusal: Refusal
+        self, formula: ByFormula, search: RandomRestarts, closest: ClosestSearch, infeasibility: Infeasibility
     ) -> None:
-        self._refusal = refusal
+        self._infeasibility = infeasibility
         self.stages: tuple[Stage, ...] = (
-            OutsideWorkspace(refusal, closest, search),
+            OutsideWorkspace(infeasibility, closest, search),
             Restarts(search, formula),
             Closest(closest, search),
-            FormulaBelieved(formula, refusal),
+            FormulaBelieved(formula, infeasibility),
             RestartsAfterDoubt(search, formula),
             GivenUp(search),
         )
 
     def __call__(self, goal: Goal, seed: Vector, excluded: bool) -> Solution:
-        """Answer goal from seed (n,). excluded: the formula shows no solution, see ByFormula.nearest."""
+        """Solve goal from seed (n,). excluded: the formula finds no solution, see ByFormula.nearest."""
         start = time.perf_counter()
-        near_miss = self._refusal.near_miss(goal, seed) if excluded else None
+        near_miss = self._infeasibility.near_miss(goal, seed) if excluded else None
         q = seed.copy() if near_miss is None else near_miss.q
         nothing = SearchResult(False, math.inf, math.inf, 0)
         task = Task(goal, seed, start, excluded, near_miss, q, nothing)
@@ -222,6 +222,6 @@ def _solved(
     return Solution(Status.SOLVED, q, position_error, direction_error, None, restarts, self_motion)
 
 
-def _unreachable(refusal: Refusal, task: Task, closest: Effort) -> Solution:
-    reason = refusal.reason(task.goal, task.seed, closest, task.near_miss)
+def _unreachable(infeasibility: Infeasibility, task: Task, closest: ClosestConfiguration) -> Solution:
+    reason = infeasibility.reason(task.goal, task.seed, closest, task.near_miss)
     return Solution(Status.UNREACHABLE, closest.q, closest.position_error, closest.direction_error, reason)

@@ -1,4 +1,4 @@
-"""Which directions an arm's tool axis can take, place by place."""
+"""Which directions the tool axis of an arm can take, position by position."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ik_node.checks import Vector
 from ik_node.model.arm import Arm
 from ik_node.solver.cores import usable_cores
 
-PART = 16  # places that one thread takes at a time
-STARTS = 100  # random configurations per place to start from
+PART = 16  # positions that one thread processes at a time
+STARTS = 100  # random start configurations per position
 POSITION_TOLERANCE = 1e-6  # m
-WEIGHT_PER_REACH = 0.02  # one radian weighs as much as this share of the reach: the position leads
+WEIGHT_PER_REACH = 0.02  # one radian weighs as much as this share of the reach: the position dominates
 ITERATIONS, STALL_RATIO = 30, 1e-2  # of a descent
 
 
@@ -32,13 +32,13 @@ def fibonacci_sphere(count: int) -> Vector:
 def reachable_directions(
     arm: Arm, places: Vector, directions: Vector, within: float, random_seed: int = 0
 ) -> Iterator[tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Yield (rows of places, places reached, directions reached there) part by part, on all cores.
+    """Yield (rows of places, positions reached, directions reached there) part by part, on all cores.
 
-    places (N, 3) [m], directions (K, 3) unit, base frame. A direction counts where the tool point is at
-    the place, to 1e-6 m, and the tool axis no more than within [rad] off the direction. Each part has
-    arrays (rows,) and (rows, K) bool; the answers do not depend on the number of cores.
+    places (N, 3) [m], directions (K, 3) unit, base frame. A direction counts if the tool point is at the
+    position, to 1e-6 m, and the tool axis within [rad] of the direction. Each part has arrays (rows,) and
+    (rows, K) bool; the results do not depend on the number of cores.
     """
-    kernels.prepare(('reached_directions',), wait=True)  # millions of descents: nobody waits for plain ones
+    kernels.prepare(('reached_directions',), wait=True)  # millions of descents: too slow uncompiled
     weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
     cosine = math.cos(within)
 
@@ -69,5 +69,5 @@ def reachable_directions(
     pool = ThreadPoolExecutor(usable_cores())
     try:
         yield from pool.map(part, range(0, len(places), PART))
-    finally:  # whoever stops half-way waits for no more than the parts at work
+    finally:  # if the caller stops early, only the parts in progress are waited for
         pool.shutdown(cancel_futures=True)

@@ -22,18 +22,18 @@ from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.solver.methods import METHODS
 
-ITERATIONS_PER_CHECK = 1920  # at most, between two looks at the clock: about half a millisecond
+ITERATIONS_PER_CHECK = 1920  # at most, between two checks of the clock: about half a millisecond
 WEIGHT_PER_REACH = 0.2  # one radian weighs as much as this share of the reach
-KNOWN_POSES = 1024  # configurations whose tool poses are known beforehand, to restart near the goal
+KNOWN_POSES = 1024  # configurations with precomputed tool poses, to restart near the goal
 CLOSEST_WEIGHTS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)  # times the usual weight
 
 
 class Schedule(NamedTuple):
     """How the temperature of the random offsets falls before it is raised to 1 again.
 
-    temperatures: in a cycle. cooling: factor from one to the next. acceptance: weighted error, as a share
-    of that of one radian, by which a descent may end worse than the one before to be gone on from with
-    probability 1/e at temperature 1 (Metropolis' rule); 0: only better ones are.
+    temperatures: number in a cycle. cooling: factor from one to the next. acceptance: increase of the
+    weighted error, as a share of that of one radian, that is accepted with probability 1/e at temperature 1
+    (Metropolis' rule); 0: only improvements are accepted.
     """
 
     temperatures: int
@@ -60,7 +60,7 @@ def kernels_of(method: str) -> tuple[str, ...]:
 
 
 class RandomRestarts:
-    """The random-restart search for one arm; it sees arrays and the clock only."""
+    """The random-restart search for one arm."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class RandomRestarts:
         self.random_seed = random_seed
         self._name = method
         self._first_state = np.array([random_seed], dtype=np.uint64)
-        # Descents compare chords; a hair less, so that the angle itself is within its tolerance.
+        # Descents compare chords; slightly less, so that the angle itself is within its tolerance.
         chord = 2.0 * math.sin(min(direction_tolerance, math.pi) / 2.0) * (1.0 - 1e-9)
         self.weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
         temperatures, cooling, acceptance = SCHEDULES[schedule]
@@ -99,10 +99,10 @@ class RandomRestarts:
             ]
         )
         self._model = arm.joints, arm.tool, arm.limits
-        # The restarts from known poses stay in one part: they share one look at the table.
+        # The restarts from known poses stay in one part: they share one lookup in the table.
         per_check = ITERATIONS_PER_CHECK // self.method.iterations
         self._part = 1 if self.method.module else max(kernels.INFORMED + 1, per_check)
-        # A stream of its own: whoever draws goals by default_rng(random_seed) must not find them known.
+        # A separate stream: goals drawn by default_rng(random_seed) must not be among the known poses.
         samples = arm.sample(np.random.default_rng((random_seed, KNOWN_POSES)), KNOWN_POSES)
         self.table = np.empty((arm.n + 6, KNOWN_POSES))
         kernels.tabulate_poses(arm.joints, arm.tool, samples, self.weight, self.table)
@@ -115,7 +115,7 @@ class RandomRestarts:
         if not self.method.module:
             return getattr(kernels, f'search_{self._name}')
         search = filled(kernels.anneal, f'search_{self._name}', descend=self._descend())
-        return np.errstate(all='ignore')(search)  # as compiled code, it does not warn of an overflow
+        return np.errstate(all='ignore')(search)  # no overflow warnings, as in compiled code
 
     def _descend(self) -> Callable[..., int]:
         if not self.method.module:
@@ -163,9 +163,9 @@ class RandomRestarts:
         errors: Vector,
         solved: NDArray[np.bool_],
     ) -> None:
-        """Solve those of goals (N, 9) that lm solves soon: as kernels.solve_many; none by other methods.
+        """Solve those of goals (N, 9) that lm solves quickly, as kernels.solve_many; none by other methods.
 
-        Where search solves a goal before it first looks at the clock, this gives the same bits.
+        If search solves a goal before it first checks the clock, the bits are the same here.
         """
         if self._name != 'lm':
             solved[:] = False
@@ -188,11 +188,11 @@ class RandomRestarts:
         )
 
     def approach(self, goal: Goal, q: Vector, out_of_reach: bool = False) -> tuple[float, float]:
-        """The closest configuration that the method finds from q (n,), in place. Returns both errors.
+        """Find the closest configuration by the method from q (n,), in place. Returns both errors.
 
-        Position first, then direction: from q and from random configurations, one descent after another with
-        a falling weight of the direction, the penalty form of the lexicographic problem. While the position
-        is not met, and not known to be out of reach, there are more starts.
+        Position first, then direction: from q and from random configurations, consecutive descents with a
+        decreasing weight of the direction, the penalty form of the lexicographic problem. More starts follow
+        while the position is not met and not known to be out of reach.
         """
         options, state, search = self.options.copy(), self._random_state(), self._search()
         options[[ITERATIONS, STALL]] = self.method.thorough
@@ -210,7 +210,7 @@ class RandomRestarts:
             if start > 0:
                 kernels.perturb(q, self.arm.limits, 1.0, state, trial)
             for weight in CLOSEST_WEIGHTS:
-                # Late starts go for the position alone, then turn the axis as far as that allows.
+                # Late starts minimise the position error alone, then align the axis as far as that allows.
                 serves = start < starts or weight == CLOSEST_WEIGHTS[-1]
                 options[WEIGHT] = self.weight * weight if serves else 0.0
                 _, *errors, _ = search(
@@ -226,7 +226,7 @@ class RandomRestarts:
     def steps(self, goal: Goal, q: Vector) -> Iterator[Vector]:
         """Yield the joints (n,) of one descent from q (n,): at its start, after each iteration, at its end.
 
-        Each is the descent anew with one iteration more: the same arithmetic as in a search, unobserved.
+        Each repeats the descent with one more iteration, so that the arithmetic is that of a search.
         """
         options, descend, n = self.options.copy(), self._descend(), len(q)
         frames = np.empty((2 * len(self.arm.joints) + 3, 3))
@@ -248,7 +248,7 @@ class RandomRestarts:
 
 
 def _switches(method: str, given: Mapping[str, bool]) -> list[float]:
-    """The switches of a method in the order of its row, as numbers. Raises InputError for others."""
+    """Return the switches of a method, in the order of its row, as numbers. Raises InputError for others."""
     known = METHODS[method].switches
     allowed = f'{", ".join(known)} (True or False)' if known else 'none'
     try:

@@ -1,4 +1,4 @@
-"""The reference: scipy's bounded least_squares. What it finds is what a careful user of scipy would find."""
+"""The reference: scipy's bounded least_squares, used as a careful user of scipy would use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IkSolver: what a user asks of an arm."""
+"""IkSolver: the solver for one arm."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import every_configuration, is_redundant
 from ik_node.solver.batch import solve_goals
 from ik_node.solver.closed_form import recognise
-from ik_node.solver.closest import BestEffort, OwnBestEffort
+from ik_node.solver.closest import ClosestByMethod, ClosestSearch
 from ik_node.solver.cores import usable_cores
 from ik_node.solver.goal import BatchSolution, Goal, PathSolution, Solution, Status, no_goal, pack_goals
-from ik_node.solver.infeasible import Refusal
+from ik_node.solver.infeasible import Infeasibility
 from ik_node.solver.methods import METHODS
 from ik_node.solver.path import best_path
 from ik_node.solver.pipeline import ByFormula, Pipeline
@@ -35,8 +35,8 @@ COMPILE = ('background', 'wait')
 class IkSolver:
     """Solves goals for one arm; safe to call from several threads.
 
-    Methods other than lm are used by solve, solve_batch and steps, which then go without the closed form;
-    solve_all, track and solve_path never use them: they descend by lm whatever the method.
+    Methods other than lm are used by solve, solve_batch and steps, which then do not use the closed form;
+    solve_all, track and solve_path always use lm.
     """
 
     def __init__(
@@ -53,25 +53,24 @@ class IkSolver:
         time_budget: float = math.inf,
         random_seed: int = 0,
         compromise: float | None = None,
-        compile: str = 'background',  # noqa: A002 - what it is
+        compile: str = 'background',  # noqa: A002 - the clearest name
     ) -> None:
         """Prepare to solve for this arm.
 
-        method: one of METHODS, the local method under the random restarts. The default, lm, comes after the
-        closed form where the arm has one; the others stand alone, to be compared, and closed_form=False
-        lets lm stand alone too. method_options: switches of the method, see METHODS, as
-        {'direction': False} of ccd. schedule: one of SCHEDULES, how the restarts are annealed. Tolerances
-        in m and rad say what counts as solved: the solution within them that is nearest to the seed, carried
-        on to 1e-6 or as far as its branch goes. (Files that write pi as 3.1416 tilt axes by some 1e-6
-        rad, so that "straight down" is just not reachable there: hence 1e-4 for directions.) restarts:
+        method: one of METHODS, the local method that the random restarts repeat. The default, lm, follows
+        the closed form if the arm has one; the other methods run without it, for comparison, and so does lm
+        with closed_form=False. method_options: switches of the method, see METHODS, such as
+        {'direction': False} for ccd. schedule: one of SCHEDULES, how the restarts are annealed. Tolerances
+        in m and rad define what counts as solved: the solution within them that is nearest to the seed,
+        refined to 1e-6 or as far as its branch allows. (Files that write pi as 3.1416 tilt axes by about
+        1e-6 rad, which makes "straight down" just unreachable: hence 1e-4 for directions.) restarts:
         random restarts after the descent from the seed. time_budget: seconds after which the search
-        gives up; the only option that makes answers depend on the machine. compromise [m/rad]: answer
-        goals that cannot be met with the least position_error^2 + (compromise * direction_error)^2;
-        None: position first, then direction. compile: 'background': where no compiled kernels are in the
-        cache, another process compiles them and the same kernels serve uncompiled meanwhile: the same
-        answers, ten to a hundred times slower; 'wait': return only when the compiled ones serve. Raises
-        InputError for values out of range, KernelError where compiled kernels are waited for and cannot be
-        had.
+        gives up; the only option that makes results depend on the machine. compromise [m/rad]: for goals
+        that cannot be met, minimise position_error^2 + (compromise * direction_error)^2; None: position
+        first, then direction. compile: 'background': if the cache has no compiled kernels, another process
+        compiles them, and meanwhile the same kernels run uncompiled, with the same results, ten to a
+        hundred times slower; 'wait': return only when the compiled kernels are in use. Raises InputError
+        for values out of range, KernelError if compile='wait' and the kernels cannot be compiled.
         """
         self._options = {name: value for name, value in locals().items() if name not in ('self', 'arm')}
         if not isinstance(arm, Arm):
@@ -103,12 +102,12 @@ class IkSolver:
             schedule,
             method_options,
         )
-        self._best_effort = (
-            BestEffort(search, self.closed_form, compromise) if method == 'lm' else OwnBestEffort(search)
+        self._closest_search = (
+            ClosestSearch(search, self.closed_form, compromise) if method == 'lm' else ClosestByMethod(search)
         )
-        self._refusal = Refusal(arm, self.closed_form, self._best_effort, search.options)
+        self._infeasibility = Infeasibility(arm, self.closed_form, self._closest_search, search.options)
         self._formula = ByFormula(arm, self.closed_form, search.options)
-        self._pipeline = Pipeline(self._formula, search, self._best_effort, self._refusal)
+        self._pipeline = Pipeline(self._formula, search, self._closest_search, self._infeasibility)
         self._tracker = Tracker(arm, self.closed_form, search.options, self.solve)
         self._roll = spare_roll(arm)
 
@@ -138,7 +137,7 @@ class IkSolver:
     def solve(self, goal: Goal, seed: ArrayLike | None = None) -> Solution:
         """Find one configuration for goal, near seed (n,) where possible (default: mid-range).
 
-        The seed may lie outside the limits, the answer never does. Never raises for a goal that
+        The seed may be outside the limits, the solution never is. Never raises for a goal that
         cannot be met: see Solution.status and reason. Raises InputError for a seed of the wrong
         length or with NaN.
         """
@@ -155,13 +154,13 @@ class IkSolver:
         return self._with_lateral(goal, q, solution)
 
     def _with_lateral(self, goal: Goal, seed: Vector, solution: Solution) -> Solution:
-        """Let the spare roll serve goal.lateral, errors kept; says in the solution how near it comes."""
+        """Turn the spare roll towards goal.lateral without changing the errors; sets lateral_error."""
         arm, q = self.arm, solution.q.copy()
         lateral_error = kernels.serve_lateral(
             arm.joints, arm.tool, arm.limits, goal.packed, self._roll, seed, q
         )
         errors = self.errors(goal, q)
-        if solution.solved and not self._search.met(*errors):  # the tool is a hair off the roll axis
+        if solution.solved and not self._search.met(*errors):  # the tool point is slightly off the roll axis
             return solution
         solution.q, solution.lateral_error = q, lateral_error
         solution.position_error, solution.direction_error = errors
@@ -171,8 +170,8 @@ class IkSolver:
         """Find every solution within the limits, whole turns included; an empty list if there is none.
 
         Best first: least largest single joint move from seed (n,) (default: mid-range), then most
-        distance to the limits. Arms with an exact closed form give all at once; elsewhere restarts
-        go on until the estimated share of missed solutions is below 0.1 % (see all_solutions.py).
+        distance to the limits. For arms with an exact closed form it finds all at once; for others restarts
+        continue until the estimated share of missed solutions is below 0.1 % (see all_solutions.py).
         Of a self-motion family the member nearest to the seed is returned, marked self_motion.
         Raises InputError for a seed of the wrong length or with NaN.
         """
@@ -212,26 +211,26 @@ class IkSolver:
         """Solve many goals at once, on all cores: positions (N, 3) [m], directions (N, 3) unit or None.
 
         seeds: (N, n), or (n,) for all, default mid-range. workers: threads, default one per core that the
-        process may use. The answers are those of solve, whatever workers is; goals that are not solved at
-        once take as long as there. Raises InputError for wrong shapes or values.
+        process may use. The results are those of solve, for any number of workers; goals that are not solved
+        at once take as long as with solve. Raises InputError for wrong shapes or values.
         """
         arm = self.arm
         goals = pack_goals(positions, directions)
         starts = arm.middle[None].copy() if seeds is None else self._starts(seeds, len(goals))
         workers = usable_cores() if workers is None else whole('workers', workers, 1)
         return solve_goals(
-            self._formula, self._search, self._refusal.shells, self.solve, goals, starts, workers
+            self._formula, self._search, self._infeasibility.shells, self.solve, goals, starts, workers
         )
 
     def track(self, goal: Goal, q: ArrayLike, before: ArrayLike | None = None) -> Solution:
         """Follow a moving goal from configuration q (n,) without leaving its branch.
 
-        before: the configuration before q, where there is one; it lets the arm pass straight through
-        places where branches cross. SOLVED: the next configuration, reached by a continuous motion.
-        Where the branch ends on the way (joint limit, singularity) the status is NOT_FOUND, q the
-        last configuration of the branch, the reason says what ended it, and other_branch is where
-        another branch meets the goal: the caller decides whether to jump. A goal that nothing can
-        meet is answered as by solve.
+        before: the configuration before q, if any; it lets the arm pass straight through configurations
+        where branches cross. SOLVED: the next configuration, reached by a continuous motion.
+        If the branch ends on the way (joint limit, singularity) the status is NOT_FOUND, q the last
+        configuration of the branch, reason says what ended it, and other_branch is a configuration on
+        another branch that meets the goal: the caller decides whether to jump. For a goal that cannot be
+        met the result is that of solve.
         """
         arm = self.arm
         now = arm.checked(q, 'q')
@@ -248,8 +247,8 @@ class IkSolver:
     def steps(self, goal: Goal, seed: ArrayLike | None = None) -> Iterator[Vector]:
         """Yield the joints (n,) of one descent by the method from seed (n,): at its start and after each.
 
-        What random restarts repeat, to be watched: steps are iterations or sweeps, the last joints those
-        that the descent returns. Raises InputError for a seed of the wrong length or with NaN.
+        For watching what the random restarts repeat: steps are iterations or sweeps, the last joints are
+        those that the descent returns. Raises InputError for a seed of the wrong length or with NaN.
         """
         if not isinstance(goal, Goal):
             raise no_goal(goal)
@@ -260,9 +259,9 @@ class IkSolver:
     ) -> PathSolution:
         """Find the joint path for goals (N, 3) [m], (N, 3) unit or None, whose largest joint move is least.
 
-        Dynamic programming over all solutions of every point, so that the branch taken at the start
-        is the one that lasts. seed (n,): settles what the goals leave free. Points without a solution
-        are not solved and hold the seed. Raises InputError for wrong shapes or values.
+        Dynamic programming over all solutions of every point, so that a branch is not chosen at the start
+        if it ends later. seed (n,): decides what the goals leave free. Points without a solution are not
+        solved and hold the seed. Raises InputError for wrong shapes or values.
         """
         goals = pack_goals(positions, directions)
         start = self._start(seed)

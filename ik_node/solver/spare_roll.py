@@ -1,4 +1,4 @@
-"""The spare roll: a last joint on the tool axis turns the tool's lateral axis and nothing else."""
+"""The spare roll: a last joint on the tool axis only turns the tool's lateral axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROLL_TOLERANCE = 1e-6  # rad and share of the reach: how far the tool may lie of
 
 
 def spare_roll(arm: Arm) -> int:
-    """Return the index of the joint that is free to serve Goal.lateral, -1 where there is none."""
+    """Return the index of the joint that is free to serve Goal.lateral, -1 if there is none."""
     last, tool = arm.joints[-1], arm.tool
     joint = int(last[7])
     if last[6] or last[8] != 1.0 or last[9] or (arm.joints[:, 7] == joint).sum() > 1:

@@ -13,11 +13,11 @@ from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import NO_FORM, ClosedForm
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
 
-AT_LIMIT = 1e-4  # rad or m: a branch that ends no farther from a limit ends there
+AT_LIMIT = 1e-4  # rad or m: a branch that ends this close to a limit ends at the limit
 
 
 class Tracker:
-    """Goes from one configuration to the next goal without changing branch."""
+    """Moves from one configuration to the next goal without changing branch."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class Tracker:
         options: Vector,
         solve: Callable[[Goal, Vector], Solution],
     ) -> None:
-        """options: of the search. solve: (goal, seed) -> Solution, asked where the branch ends."""
+        """options: of the search. solve: (goal, seed) -> Solution, called if the branch ends."""
         self._arm, self._options, self._solve = arm, options, solve
         self._form = NO_FORM if form is None else form.constants
         self._work = (3 * arm.n + 8, max(arm.n, 9))  # scratch of kernels.advance
@@ -53,7 +53,7 @@ class Tracker:
         return Solution(Status.NOT_FOUND, q, position_error, direction_error, reason, other_branch=other.q)
 
     def _joint_in_the_way(self, goal: Goal, q: Vector) -> str | None:
-        """Name the joint whose limit ends the branch at q (n,): without it the way to goal is free."""
+        """Return the joint whose limit ends the branch at q (n,): without it the motion can continue."""
         arm = self._arm
         limits = np.where(
             [q - arm.lower < AT_LIMIT, arm.upper - q < AT_LIMIT], [[-math.inf], [math.inf]], arm.limits

@@ -1,4 +1,4 @@
-"""How near and how far any joint values can bring the tool point: bounds that hold for every arm."""
+"""Lower and upper bounds of the distance of the tool point, valid for all joint positions of any arm."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SAFETY = 1e-9  # share of the outer radius that bounds are wider by, for roundin
 
 
 def reach_shells(arm: Arm) -> Vector:
-    """Bound the distance of the tool point from points on the first rotating axis, limits of slides kept.
+    """Bound the distance of the tool point from points on the first revolute axis, within prismatic limits.
 
-    Returns rows (k, 5) [m]: no joint values bring the tool point nearer to a center (3) than least, or
-    further away than most. No rows where a slide is endless.
+    Returns rows (k, 5) [m]: centre (3), and the least and the largest distance of the tool point from it for
+    any joint positions. No rows if a prismatic joint has no limits.
 
-    Points fixed on neighbouring axes keep their distance whatever the joints do, so the sum of these
-    distances is an upper bound, and the largest less all others a lower one, for any choice of the
-    points: the joints' own, and points chosen so that the sum is small.
+    Points fixed on neighbouring axes keep their distance for all joint positions, so the sum of these
+    distances is an upper bound, and the largest minus all others a lower one, for any choice of the
+    points: the joint origins, and points chosen so that the sum is small.
     """
     hinges = np.flatnonzero(arm.joints[:, 6] == 0)
     axes, points = arm.joints[:, :3], np.cumsum(arm.joints[:, 3:6], axis=0)
@@ -36,7 +36,7 @@ def reach_shells(arm: Arm) -> Vector:
 
 
 def _shell(stops: Vector, middles: Vector, corners: list[Vector]) -> list[float]:
-    """The bounds that stops (k, 3) on the axes give; middles and corners: of the slides before each stop."""
+    """Return the row of stops (k, 3) on the axes; middles, corners: as from _slides."""
     pieces = np.diff(stops, axis=0) + middles[1:]
     travel = [float(np.linalg.norm(ends, axis=1).max()) for ends in corners]
     least = np.maximum(np.linalg.norm(pieces, axis=1) - travel[1:], 0.0)
@@ -49,7 +49,7 @@ def _shell(stops: Vector, middles: Vector, corners: list[Vector]) -> list[float]
 
 
 def _slides(arm: Arm, hinges: NDArray[np.intp]) -> tuple[Vector, list[Vector]]:
-    """Of the slides before each stop: their middle (k, 3), and the corners (2^s, 3) of their travel."""
+    """Return middle (k, 3) and corners (2^s, 3) of the prismatic joints' travel before each stop."""
     middles, corners = np.zeros((len(hinges) + 1, 3)), []
     for stop, (first, last) in enumerate(itertools.pairwise([-1, *hinges, len(arm.joints)])):
         halves = []
@@ -63,12 +63,12 @@ def _slides(arm: Arm, hinges: NDArray[np.intp]) -> tuple[Vector, list[Vector]]:
 
 
 def _slide_points(axes: Vector, stops: Vector, middles: Vector) -> Vector:
-    """Move all stops (k + 1, 3) but the last along their axes (k, 3) so that the way past them is short.
+    """Move all stops (k + 1, 3) but the last along their axes (k, 3) so that the path through them is short.
 
     Least squares, reweighted by the inverse lengths.
     """
     count = len(axes)
-    # Piece i goes from stop i to stop i + 1: its change by the slide t_j of stop j.
+    # Piece i is from stop i to stop i + 1: its change by the displacement t_j of stop j.
     change = np.zeros((count, 3, count))
     for i in range(count):
         change[i, :, i] = -axes[i]

@@ -1,1 +1,1 @@
-"""Curves for goals to travel along."""
+"""Tracks: curves along which goals move."""

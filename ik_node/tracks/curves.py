@@ -1,4 +1,4 @@
-"""Tracks: closed curves for a goal to travel along at constant speed."""
+"""Tracks: closed curves along which a goal moves at constant speed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ik_node.errors import InputError
 Vector = NDArray[np.float64]
 
 SPIRAL_TURNS = 6  # per lap; even, so that the second half lap does not retrace the first
-ROUNDED = 0.1  # share of a stretch of line that is spent on speeding up, and again on slowing down
+ROUNDED = 0.1  # share of a line for accelerating, and the same share for decelerating
 POINTS = 4096  # of the arc length table, per lap
 
 
@@ -43,7 +43,7 @@ TRACKS = (*CURVES, 'line')
 def plane_axes(direction: ArrayLike) -> tuple[Vector, Vector]:
     """Return unit axes x, y, each (3,), so that x, y and the unit direction (3,) are a right-handed frame.
 
-    x is as near to the base link's x as it can be (its y where direction is along x).
+    x is as close to the base link's x as possible (its y if direction is along x).
     """
     normal = unit_vector('direction', direction)
     near = np.array([1.0, 0.0, 0.0]) if abs(normal[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
@@ -68,7 +68,7 @@ def tip_pose(
 
 
 def _along_line(lap: float) -> float:
-    """Return the place between -1 and 1 after a share of a lap, 0 to 1: there and back, soft at both ends."""
+    """Return the position from -1 to 1 after a share of a lap, 0 to 1: there and back, smooth at the ends."""
     way = 2.0 * min(lap, 1.0 - lap)
     top = 2.0 / (1.0 - ROUNDED)
     if way < ROUNDED:
@@ -79,11 +79,11 @@ def _along_line(lap: float) -> float:
 
 
 class Track:
-    """A curve round centre (3,) [m], in the plane that direction (3,) is normal to, run at speed [m/s].
+    """A curve around centre (3,) [m], in the plane normal to direction (3,), at speed [m/s].
 
     name: one of TRACKS. size [m]: the radius, or half the length of a line or an eight. The speed is
-    constant, but for the ends of a line, where it turns round softly. lap [s] is the time for one lap.
-    Raises InputError for an unknown name, or numbers that are not finite or not above 0.
+    constant, except near the ends of a line, where it reverses smoothly. lap [s] is the time for one lap.
+    Raises InputError for an unknown name, or numbers that are not finite or not greater than 0.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Track:
             raise InputError(f'centre must be three finite numbers, got {centre!r}')
         for what, value in (('size', size), ('speed', speed)):
             if not (np.isfinite(value) and value > 0.0):
-                raise InputError(f'{what} must be above 0 and finite, got {value!r}')
+                raise InputError(f'{what} must be finite and greater than 0, got {value!r}')
         self._size = size
         self._x, self._y = plane_axes(direction)
         self._curve = CURVES.get(name)
@@ -111,7 +111,7 @@ class Track:
         self.lap = length * size / speed
 
     def position(self, time: float) -> Vector:
-        """Return the place (3,) [m] at time [s], periodic in lap."""
+        """Return the position (3,) [m] at time [s], periodic in lap."""
         share = (time / self.lap) % 1.0
         if self._curve is None:
             x, y = _along_line(share), 0.0

@@ -1,4 +1,4 @@
-"""place_circle: where an arm can follow a circle without a break."""
+"""place_circle: find a circle that an arm can follow without a break."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ik_node.tracks.curves import Track
 Vector = NDArray[np.float64]
 
 POINTS = 32  # of a circle that are tried
-LARGEST_STEP = 0.6  # [rad or m] between two of them: more is a change of branch, not a way along a circle
+LARGEST_STEP = 0.6  # [rad or m] between two of them: a larger one is a change of branch
 # Shares of the reach, and bearings [rad], the likeliest first.
 SIZES = (0.1, 0.05, 0.025)
 DISTANCES = (0.5, 0.4, 0.6, 0.7, 0.3)
@@ -48,8 +48,8 @@ def can_follow(solver: IkSolver, circle: Circle) -> bool:
 def place_circle(solver: IkSolver) -> Circle | None:
     """Return a circle that the arm can follow with a fixed direction of its tool; None if none was found.
 
-    Tools that point down are tried first. A solver with few restarts is quick enough, and right: what it
-    misses is no good place for a circle.
+    Tools that point down are tried first. Use a solver with few restarts: it is fast, and positions that
+    need many restarts do not suit a circle.
     """
     first, reach = solver.arm.joints[0, 3:6], solver.arm.reach
     for direction, size, bearing, height, distance in itertools.product(

@@ -1,4 +1,4 @@
-"""What ik_goals can be told."""
+"""The parameters of ik_goals."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ik_node.errors import InputError
 from ik_node.settings import check, parameter
 from ik_node.tracks.curves import TRACKS
 
-NO_TRACK = 'none'  # the goal stands still
+NO_TRACK = 'none'  # the goal is at rest
 
 
 @dataclass(frozen=True)
 class TrackSettings:
     """The parameters of ik_goals."""
 
-    track: str = parameter('circle', 'the curve that the goal travels along', choices=(NO_TRACK, *TRACKS))
-    centre: tuple[float, ...] = parameter((0.4, 0.0, 0.2), 'middle of the track in frame [m]', size=3)
+    track: str = parameter('circle', 'curve along which the goal moves', choices=(NO_TRACK, *TRACKS))
+    centre: tuple[float, ...] = parameter((0.4, 0.0, 0.2), 'centre of the track in frame [m]', size=3)
     size: float = parameter(
         0.08, 'radius, or half the length of a line or an eight [m]', low=1e-4, high=100.0
     )
@@ -39,4 +39,4 @@ class TrackSettings:
         unit_vector('parameter direction', self.direction)
         unit_vector('parameter tool_axis', self.tool_axis)
         if not self.frame:
-            raise InputError('parameter frame must be the name of a frame, got an empty one')
+            raise InputError('parameter frame must be the name of a frame, got an empty string')

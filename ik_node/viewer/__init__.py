@@ -1,1 +1,1 @@
-"""The browser viewer: one more ROS node that talks topics only."""
+"""The browser viewer: a ROS node that uses topics, services and parameters only."""

@@ -1,4 +1,4 @@
-"""The parameter `track` of the goal publisher, seen from another node."""
+"""GoalsClient: the parameter `track` of the goal publisher, for another node."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rclpy.task import Future
 
 
 class GoalsClient:
-    """Reads and sets which track the goal publisher follows.
+    """Reads and sets the track of the goal publisher.
 
-    track: what it follows as far as is known; None = no goal publisher answers. refresh() is to be called
-    now and then; on_refused gets the reason when it does not take a track.
+    track: its last known track; None if there is no goal publisher. Call refresh() regularly; on_refused
+    gets the reason if it rejects a track.
     """
 
     def __init__(self, node: Node, name: str, on_refused: Callable[[str], None]) -> None:
@@ -25,8 +25,8 @@ class GoalsClient:
         self._asked: Future | None = None
 
     def refresh(self) -> None:
-        """Ask for the track; the answer comes later."""
-        self._forget()  # a question whose answer got lost
+        """Request the track; the response arrives later."""
+        self._forget()  # a request whose response was lost
         if not self._getter.service_is_ready():
             self.track = None
             return
@@ -35,7 +35,7 @@ class GoalsClient:
 
     def _told(self, future: Future) -> None:
         if future is not self._asked:
-            return  # forgotten, because a newer wish or question overtook it
+            return  # superseded by a newer request
         self._asked = None
         values = future.result().values
         self.track = values[0].string_value if values else None

@@ -1,8 +1,8 @@
-"""Who may use the page: no web page of another origin, and from other machines only who has the token.
+"""Access control: no web pages of other origins, and from other machines only with the token.
 
-A browser opens websockets to loopback for whatever page it shows, so listening there alone keeps no page out;
-the Origin of a websocket does, which a page cannot forge. The token is in the path of the page URL, where
-viser's page opens its websocket too.
+A browser opens websockets to loopback for any page, so listening on loopback alone keeps no page out;
+checking the Origin of a websocket does, since a page cannot forge it. The token is in the path of the page
+URL, where viser's page also opens its websocket.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOCALHOST = 'localhost'
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address stands for this machine's loopback and nothing else."""
+    """Whether a host name or address stands for loopback addresses only."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM) if host else []
     except OSError:
@@ -45,15 +45,15 @@ def _is_loopback_address(address: str) -> bool:
 class Guard:
     """Decides on every request to the server: pages and websocket handshakes.
 
-    host: the address that the server listens on. token: what must stand at the start of the path; empty on
-    loopback, where none is needed.
+    host: the address that the server listens on. token: required at the start of the path; empty on loopback,
+    where none is needed.
     """
 
     def __init__(self, host: str) -> None:
         self.token = '' if is_loopback(host) else secrets.token_urlsafe(TOKEN_BYTES)
 
     def admitted(self, request: Request) -> Request | str:
-        """Return the request as the server behind is to see it, or why it is refused."""
+        """Return the request for the server behind, or why it is refused."""
         path = request.path
         if self.token:
             given, _, rest = path.removeprefix('/').partition('?')[0].partition('/')
@@ -61,13 +61,13 @@ class Guard:
                 return 'the token is missing or wrong: open the URL that ik_viewer printed'
             path = f'/{rest}'
         if not self._is_own(request.headers.get_all('Origin'), request.headers.get_all('Host')):
-            return 'this page may not use ik_viewer: its origin is another one'
+            return 'pages of other origins may not use ik_viewer'
         return dataclasses.replace(request, path=path)
 
     def _is_own(self, origins: list[str], hosts: list[str]) -> bool:
         """Whether the page that makes a request came from this server; only browsers send an origin.
 
-        On loopback only names of loopback count: the page of another name may have had it pointed here.
+        On loopback only loopback names are accepted: another name may have been pointed here by DNS.
         """
         if not origins:
             return True
@@ -88,9 +88,9 @@ class Guard:
 
 @contextlib.contextmanager
 def guarded(guard: Guard) -> Iterator[None]:
-    """Put the guard before every websocket server that is started meanwhile: viser has no option for it.
+    """Put the guard before every websocket server started in this context: viser has no option for it.
 
-    Raises RuntimeError if none was, so that nothing is ever served without the guard.
+    Raises RuntimeError if none was started, so that nothing is ever served without the guard.
     """
     original = websocket_server.serve
     guards = 0
@@ -114,4 +114,6 @@ def guarded(guard: Guard) -> Iterator[None]:
     finally:
         websocket_server.serve = original  # type: ignore[misc]
     if not guards:
-        raise RuntimeError('this version of viser starts its web server in another way: it cannot be guarded')
+        raise RuntimeError(
+            'this version of viser starts its web server in another way, so access to it cannot be restricted'
+        )

@@ -1,4 +1,4 @@
-"""ik_viewer: shows the arm in a browser and lets the user drag its goal. Talks topics and services only."""
+"""ik_viewer: shows the arm in a browser and lets the user drag its goal. Uses topics and services only."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from ik_node.viewer.visuals import draw
 
 Matrix = NDArray[np.float64]
 
-FRAME_RATE = 30.0  # [Hz] of the picture, whatever the rate of joint_states
+FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
-SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal is no longer being followed
-SLIDER_HOLD = 1.0  # [s] that the sliders stay where a user put them, for the arm to set off
-STILL = 1e-4  # [rad or m] from one message to the next below which a joint does not move
+SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal counts as no longer followed
+SLIDER_HOLD = 1.0  # [s] that sliders keep a user's value while the arm has not moved yet
+STILL = 1e-4  # [rad or m] between two messages; a smaller change is no motion
 TURN = 2.0 * math.pi
 HINT = 'Drag the coloured gizmo, or choose a target track.'
 
@@ -61,15 +61,15 @@ class ViewerNode(ClosableNode):
         self._arm: Arm | None = None
         self._about_arm = ''
         self._description = ''
-        self._values: dict[str, float] = {}  # of the joints, as last heard
+        self._values: dict[str, float] = {}  # newest joint positions received
         self._targets: dict[str, float] = {}  # of the sliders; empty unless a user has just moved them
         self._reported = False  # the panel shows a status
-        self._goal_shown = False  # the gizmo shows a goal; otherwise it goes with the tool
+        self._goal_shown = False  # the gizmo shows a goal; otherwise it follows the tool
         self._goal_time = self._moved_time = self._slider_time = 0.0
-        self._own_goals: deque[PoseStamped | JointState] = deque(maxlen=50)  # that may still be heard
+        self._own_goals: deque[PoseStamped | JointState] = deque(maxlen=50)  # that may still be received
         self._joint_goal: list[float] = []  # the last one of another node
         self._frame = 0
-        self._new: dict[str, Any] = {}  # per topic the newest message that no frame has shown yet
+        self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
 
         self._goal_publisher = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
         self._joints_publisher = self.create_publisher(JointState, 'goal_joints', NEWEST)
@@ -87,14 +87,14 @@ class ViewerNode(ClosableNode):
             'Resume': self.create_client(Trigger, 'ik_node/resume'),
         }
         self._goals = GoalsClient(self, 'ik_goals', self.get_logger().warning)
-        clock = Clock(clock_type=ClockType.STEADY_TIME)  # a browser does not stand still with the simulation
+        clock = Clock(clock_type=ClockType.STEADY_TIME)  # the page stays alive while the simulation is paused
         self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
         self.create_timer(1.0, self._goals.refresh, clock=clock)
         url = page_url(self._settings.host, self._server.get_port(), guard.token)
         self.get_logger().info(f'open {url} in a browser')
 
     def close(self) -> None:
-        """Let go of the browsers and the port."""
+        """Close the web server and the node."""
         stop_server(self._server)
         self.destroy_node()
 
@@ -122,7 +122,7 @@ class ViewerNode(ClosableNode):
                 self._obey(self._arm)
                 self._show_news(self._arm, new)
             elif 'ik_node/status' in new:
-                self._new.setdefault('ik_node/status', new['ik_node/status'])  # for the arm to come
+                self._new.setdefault('ik_node/status', new['ik_node/status'])  # for the next arm
             self._panel.set_track(self._goals.track)
 
     def _show_robot(self, text: str) -> None:
@@ -155,9 +155,9 @@ class ViewerNode(ClosableNode):
         self._about_arm = arm.describe()
         self._scene.show(arm, drawing)
         self._panel.show_sliders(arm)
-        self._panel.show_message('Waiting for joint_states', f'{arm.name} is shown with every joint at zero.')
+        self._panel.show_message('Waiting for joint_states', f'{arm.name} is shown with all joints at zero.')
 
-    # What users did
+    # User input
 
     def _obey(self, arm: Arm) -> None:
         track, button = self._panel.take_track(), self._panel.take_button()
@@ -173,7 +173,7 @@ class ViewerNode(ClosableNode):
             self._send_goal(arm, pose)
 
     def _end_track(self) -> None:
-        """Keep the goal publisher from fighting the user."""
+        """Stop the goal publisher, which would override the user."""
         if self._goals.track not in (None, NO_TRACK):
             self._goals.choose(NO_TRACK)
 
@@ -184,7 +184,9 @@ class ViewerNode(ClosableNode):
         if self._buttons[button].service_is_ready():
             self._buttons[button].call_async(Trigger.Request())
         else:
-            self.get_logger().warning(f'{button}: no node offers {self._buttons[button].srv_name}')
+            self.get_logger().warning(
+                f'{button}: the service {self._buttons[button].srv_name} is not available'
+            )
 
     def _send_goal(self, arm: Arm, T_base_goal: Matrix) -> None:
         message = PoseStamped()
@@ -196,7 +198,7 @@ class ViewerNode(ClosableNode):
         self._take_goal(T_base_goal, True)
 
     def _send_joints(self, arm: Arm, joints: dict[str, float]) -> None:
-        """Publish where the sliders stand; joints that no user touched stay where they are."""
+        """Publish the slider positions; joints that no user has moved stay where they are."""
         if not self._targets:
             self._targets = {name: self._values.get(name, 0.0) for name in arm.joint_names}
         for name, value in joints.items():
@@ -211,14 +213,14 @@ class ViewerNode(ClosableNode):
         self._own_goals.append(message)
         self._joints_publisher.publish(message)
 
-    # What was heard
+    # Received messages
 
     def _show_news(self, arm: Arm, new: dict[str, Any]) -> None:
         if 'joint_states' in new:
             self._take_joints(arm, new['joint_states'])
         foreign = {topic: said for topic, said in new.items() if not self._is_own(said)}
         if 'goal_joints' in foreign and list(foreign['goal_joints'].position) != self._joint_goal:
-            self._joint_goal = list(foreign['goal_joints'].position)  # others repeat theirs all the time
+            self._joint_goal = list(foreign['goal_joints'].position)  # others repeat theirs continuously
             self._goal_shown = False
         for topic in ('goal_pose', 'goal_point'):
             if topic in foreign:
@@ -240,7 +242,7 @@ class ViewerNode(ClosableNode):
                 self._panel.set_joints(self._values)
 
     def _is_own(self, message: Any) -> bool:
-        """Whether this node sent a message that has been heard: once, since others may send the same.
+        """Whether this node sent a received message: true once, since others may send the same.
 
         Not by its stamp alone: with a simulated clock that has not started, all stamps are zero.
         """
@@ -251,7 +253,7 @@ class ViewerNode(ClosableNode):
         return True
 
     def _followed(self) -> bool:
-        """Whether the arm is on its way to a goal pose, or the goal itself is on its way."""
+        """Whether the arm is moving to a goal pose, or the goal itself is moving."""
         quiet = time.monotonic() - max(self._goal_time, self._moved_time)
         on_track = self._goals.track not in (None, NO_TRACK)
         return self._goal_shown and (on_track or quiet < SETTLED)
@@ -275,7 +277,7 @@ class ViewerNode(ClosableNode):
         self._scene.place_goal(T_base_goal, with_direction)
 
     def _take_foreign_goal(self, arm: Arm, message: PoseStamped | PointStamped) -> None:
-        """Show a goal that another node published, unless only tf knows its frame."""
+        """Show a goal of another node, unless its frame is known to tf only."""
         frame = message.header.frame_id
         if frame not in arm.robot.links:
             return
@@ -287,11 +289,11 @@ class ViewerNode(ClosableNode):
             else:
                 pose[:3, 3] = point_array(message.point) - arm.tool_point
         except IkError:
-            return  # ik_node refuses it too and says why
+            return  # ik_node refuses it too and reports why
         self._take_goal(self._in_base(arm, frame) @ pose, with_direction)
 
     def _in_base(self, arm: Arm, link: str) -> Matrix:
-        """Return T_base_link (4, 4) at the joint values last heard."""
+        """Return T_base_link (4, 4) at the newest joint positions."""
         T_root_base, T_root_link = (arm.robot.link_pose(name, self._values) for name in (arm.base_link, link))
         return np.asarray(np.linalg.solve(T_root_base, T_root_link), dtype=np.float64)
 

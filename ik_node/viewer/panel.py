@@ -1,4 +1,4 @@
-"""The panel beside the scene: status in words, target track, buttons and joint sliders."""
+"""The panel beside the scene: status, target track, buttons and joint sliders."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ LABELS = {NO_TRACK: 'none', **{track: track.replace('_', ' ') for track in TRACK
 
 @dataclass(frozen=True)
 class Report:
-    """What the solver said of the last goal: errors in [m] and [rad], NaN where there are none.
+    """The result of the last goal: errors in [m] and [rad], NaN if there are none.
 
-    state: what the arm does, where that is known beside the status of the goal.
+    state: what the arm does, if known in addition to the status of the goal.
     """
 
     status: str
@@ -47,7 +47,7 @@ class Report:
 class Panel:
     """The controls of the page, the same for every browser.
 
-    What users do is kept until a take_... method asks for it; until then it is not overwritten.
+    User input is kept until a take_... method returns it; until then it is not overwritten.
     """
 
     def __init__(self, server: viser.ViserServer) -> None:
@@ -69,7 +69,7 @@ class Panel:
         self._track.on_update(self._track_chosen)
         self._buttons.on_click(self._button_pressed)
 
-    # viser calls these on its own threads; a client_id of None says that it was this program, not a user
+    # viser calls these on its own threads; client_id is None if this program caused the event, not a user
 
     async def _track_chosen(self, event: viser.GuiEvent[Any]) -> None:
         if event.client_id is not None:
@@ -86,7 +86,7 @@ class Panel:
                     self._touched[name] = slider.get()
 
     def take_track(self) -> str | None:
-        """Return the track that a user chose since the last call, as the goal publisher names it."""
+        """Return the name of the track that a user chose since the last call."""
         chosen, self._chosen = self._chosen, None
         return chosen
 
@@ -96,12 +96,12 @@ class Panel:
         return pressed
 
     def take_joints(self) -> dict[str, float]:
-        """Return where users put sliders since the last call [rad or m], by joint name."""
+        """Return the slider values that users set since the last call [rad or m], by joint name."""
         touched, self._touched = self._touched, {}
         return touched
 
     def show_message(self, title: str, sentence: str = '', colour: str = GREY) -> None:
-        """Say something that is not about a goal."""
+        """Show a message that is not about a goal."""
         self._sentences = {_capital(sentence)}
         self._card_content = _pills((title, colour)) + _paragraph(sentence)
         self._show()
@@ -121,7 +121,7 @@ class Panel:
         self._show()
 
     def show_node(self, message: str) -> None:
-        """Show what ik_node says about itself, unless the card says the same already."""
+        """Show the diagnostics message of ik_node, unless the card already shows the same."""
         self._node_message = _capital(message)
         self._show()
 
@@ -135,7 +135,7 @@ class Panel:
             self._card.content = content
 
     def show_sliders(self, arm: Arm | None) -> None:
-        """Make one slider for each joint of the arm, in place of those of the arm before."""
+        """Create one slider for each joint of the arm and remove the previous ones."""
         if self._folder is not None:
             self._folder.remove()
             self._folder = None
@@ -150,7 +150,7 @@ class Panel:
                 self._sliders[name].handle.on_update(self._slider_moved)
 
     def set_joints(self, values: Mapping[str, float]) -> None:
-        """Move the sliders to joint values [rad or m] by name."""
+        """Move the sliders to joint positions [rad or m] by name."""
         for name, slider in self._sliders.items():
             if name in values and name not in self._touched:
                 slider.set(values[name])
@@ -170,26 +170,26 @@ class Panel:
 
 
 class _JointSlider:
-    """A slider in degrees, or millimetres for a sliding joint. Of an endless joint it shows one turn."""
+    """A slider in degrees, or millimetres for a prismatic joint. It shows one turn of a continuous joint."""
 
     def __init__(self, gui: viser.GuiApi, arm: Arm, index: int) -> None:
-        sliding = bool(arm.prismatic[index])
-        self._unit = 1e-3 if sliding else math.radians(1.0)
+        prismatic = bool(arm.prismatic[index])
+        self._unit = 1e-3 if prismatic else math.radians(1.0)
         self._turns = bool(arm.continuous[index])
         lower, upper = (-math.pi, math.pi) if self._turns else (arm.lower[index], arm.upper[index])
         self._lower, self._upper = (round(float(end) / self._unit, 1) for end in (lower, upper))
         start = min(max(0.0, self._lower), self._upper)
-        label = f'{arm.joint_names[index]} [{"mm" if sliding else "°"}]'
+        label = f'{arm.joint_names[index]} [{"mm" if prismatic else "°"}]'
         self.handle = gui.add_slider(label, self._lower, self._upper, 0.1, start)
 
     def set(self, value: float) -> None:
-        """Show a joint value [rad or m], or the end of the range nearest to it."""
+        """Show a joint position [rad or m], clipped to the range."""
         if self._turns:
             value = math.remainder(value, 2.0 * math.pi)
         self.handle.value = min(max(round(value / self._unit, 1), self._lower), self._upper)  # type: ignore[misc]
 
     def get(self) -> float:
-        """Return the joint value [rad or m]."""
+        """Return the joint position [rad or m]."""
         return self.handle.value * self._unit
 
 
@@ -198,7 +198,7 @@ def _capital(text: str) -> str:
 
 
 def _pills(*pills: tuple[str, str]) -> str:
-    """Return words (text, colour) side by side, each on its colour."""
+    """Return labels (text, colour) side by side, each on its colour."""
     style = (
         'display:inline-block;color:#fff;border-radius:0.9em;padding:0 0.8em;font-weight:600;'
         'margin:0 0.35em 0.35em 0'
@@ -235,7 +235,7 @@ def _legend() -> str:
 
 
 def _length(metres: float) -> str:
-    """Return a length in the unit that suits it."""
+    """Return a length with a suitable unit."""
     if metres < 1e-6:
         return '&lt; 1 µm'
     if metres < 1e-3:

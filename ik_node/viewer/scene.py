@@ -1,4 +1,4 @@
-"""What is drawn: the arm, the goal as a draggable gizmo, the wanted and the present tool axis."""
+"""The scene: the arm, the goal as a draggable gizmo, the wanted and the present tool axis."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ SKY, HORIZON = (214, 224, 235), (250, 251, 253)
 GRID, GRID_TENTH = (170, 178, 190), (206, 211, 219)
 FIELD_OF_VIEW = 0.7  # [rad] vertical; viser's own, wider one distorts the arm
 
-# Lengths in extents of the arm
-# so that an arm that reaches forwards stands left of the panel
+# Lengths in extents of the arm. The camera leaves room for the panel beside an arm that reaches forwards.
 EYE, EYE_TARGET = np.array([1.34, -1.30, 0.98]), np.array([0.24, 0.09, 0.36])
 GIZMO_SCALE = 0.26
 WANTED_LENGTH, WANTED_RADIUS = 0.40, 0.006  # longer and thinner, so that both show where they agree
@@ -36,7 +35,7 @@ BEAD_RADIUS = 0.005
 class Scene:
     """The three-dimensional part of the page, the same for every browser.
 
-    What a user did to the gizmo is kept until take_drag asks for it; until then it is not overwritten.
+    A drag of the gizmo is kept until take_drag returns it; until then it is not overwritten.
     """
 
     def __init__(self, server: viser.ViserServer) -> None:
@@ -60,7 +59,7 @@ class Scene:
         self._server.scene.set_background_image(shades.astype(np.uint8), format='png')
 
     def show(self, arm: Arm, drawing: Drawing) -> None:
-        """Draw an arm's robot in place of what was there; the gizmo starts hidden."""
+        """Draw the robot of an arm instead of the previous one; the gizmo starts hidden."""
         self.clear()
         self._arm = arm
         self._extent = extent = drawing.extent
@@ -72,7 +71,7 @@ class Scene:
         for index, shape in enumerate(drawing.shapes):
             self._add_shape(shape, index)
         self._gizmo = self._add_gizmo(GIZMO_SCALE * extent)
-        # Neither arrow needs updates of its own: one is fixed in the tip, one in the gizmo.
+        # Neither arrow needs separate updates: one is fixed to the tip, one to the gizmo.
         tool = along(arm.tool_point, arm.tool_axis)
         self._add_arrow('/tip/axis', tool, PRESENT, PRESENT_LENGTH * extent, PRESENT_RADIUS * extent)
         self._wanted = self._add_arrow(
@@ -158,7 +157,7 @@ class Scene:
             camera.position, camera.look_at = EYE * extent, EYE_TARGET * extent
 
     def place(self, values: Mapping[str, float]) -> None:
-        """Move the arm to joint values by name; joints without a value are at zero, mimics follow."""
+        """Move the arm to joint positions by name; joints without one are at zero, mimic joints follow."""
         if self._arm is None:
             return
         robot = self._arm.robot
@@ -169,7 +168,7 @@ class Scene:
         _move(self._tip, self._T_root_tip)
 
     def extend_trail(self) -> None:
-        """Add a bead where the tool point is; to be called at a steady pace."""
+        """Add a bead at the tool point; call it at a constant rate."""
         if self._arm is None:
             return
         point = self._T_root_tip[:3, :3] @ self._arm.tool_point + self._T_root_tip[:3, 3]

@@ -13,26 +13,26 @@ import viser
 from ik_node.errors import IkError
 from ik_node.viewer.guard import Guard, guarded
 
-# Hosts that mean every address of this machine, and an address elsewhere (of documentation, never called).
+# Hosts that mean every address of this machine, and an address elsewhere (reserved, never contacted).
 WILDCARDS = {'': '192.0.2.1', '0.0.0.0': '192.0.2.1', '::': '2001:db8::1'}
 DISCARD = 9  # a port; nothing is sent there
 
 
 class ServerError(IkError):
-    """The address cannot be listened on."""
+    """The server cannot listen on the address."""
 
 
 def start_server(host: str, port: int, guard: Guard | None = None) -> viser.ViserServer:
     """Listen on host and port, or any free port for 0, behind a guard (default: a new one for host).
 
-    Raises ServerError; viser alone would move on to another port, or wait for ever on an unknown host.
+    Raises ServerError; viser alone would choose another port, or hang on an unknown host.
     """
     family = socket.AF_INET6 if ':' in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()
     except OSError as error:
         raise _refusal(host, port, error.strerror or str(error)) from None
-    # A browser that goes away in the middle of a handshake is no error worth a traceback.
+    # A browser that disconnects during a handshake is not worth a traceback.
     logging.getLogger('websockets').setLevel(logging.CRITICAL)
     with _silence(), guarded(guard or Guard(host)):
         server = viser.ViserServer(host, port, verbose=False)
@@ -49,13 +49,13 @@ def stop_server(server: viser.ViserServer) -> None:
 
 
 def page_url(host: str, port: int, token: str) -> str:
-    """Return what a browser has to open."""
+    """Return the URL to open in a browser."""
     name = _reachable(host)
     return f'http://{f"[{name}]" if ":" in name else name}:{port}/{f"{token}/" if token else ""}'
 
 
 def _reachable(host: str) -> str:
-    """Return the address at which others reach a server on host: for a wildcard, that of the way out."""
+    """Return the address at which others reach a server on host: for a wildcard, the outgoing one."""
     if host not in WILDCARDS:
         return host
     family = socket.AF_INET6 if ':' in host else socket.AF_INET
@@ -75,6 +75,6 @@ def _refusal(host: str, port: int, why: str) -> ServerError:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Keep viser's own banners out of the log, which says the same in one line."""
+    """Suppress the banner of viser; the log has the URL in one line."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield

@@ -1,4 +1,4 @@
-"""Where the tool point has just been, as a trail of beads."""
+"""The recent path of the tool point, as a trail of beads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Trail:
         )
 
     def extend(self, point: Vector) -> None:
-        """Go on to a point (3,) in the root link's frame."""
+        """Add a point (3,) in the root link's frame."""
         before = self._points
         self._points = np.vstack([point, before[:-1]])
         if not np.array_equal(self._points, before):

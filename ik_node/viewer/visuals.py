@@ -1,4 +1,4 @@
-"""URDF text -> the shapes that show it: its primitives and meshes, sticks where these are missing."""
+"""URDF text -> shapes to draw: primitives and meshes, sticks if these are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Matrix = NDArray[np.float64]
 
 PLAIN: Colour = (176, 184, 196)  # shapes without a material
 STICK: Colour = (196, 203, 213)
-HINGE: Colour = (62, 74, 94)
+JOINT: Colour = (62, 74, 94)
 STICK_RADIUS = 0.016  # in extents of the robot
 MARK = {'revolute': 4.2, 'continuous': 4.2, 'prismatic': 8.0}  # length of a joint's mark, in stick radii
 SMOOTH_ANGLE = math.radians(30)  # edges sharper than this stay sharp
@@ -43,7 +43,7 @@ class Shape:
     size: tuple[float, ...] = ()
     mesh: trimesh.Trimesh | None = None
     colour: Colour = PLAIN
-    has_own_colours: bool = False  # the mesh has, and they count
+    has_own_colours: bool = False  # use the colours of the mesh
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +56,12 @@ class Drawing:
 
 
 def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing:
-    """Return what shows the robot that was read from the URDF text, with an arm that ends in tip_link.
+    """Return the shapes of the robot that was read from the URDF text, with an arm that ends in tip_link.
 
-    mesh_path: as for find_mesh. Links whose meshes are
-    all missing, and every link of a robot that has no shape at all, get sticks from joint to joint.
+    mesh_path: as for find_mesh. Links without any of their meshes, and all links of a robot without
+    shapes, get sticks from joint to joint.
     """
-    import yourdfpy  # takes a second or two: the page is there meanwhile
+    import yourdfpy  # takes a second or two: the page is already served meanwhile
 
     shapes: list[Shape] = []
     bare: list[str] = []
@@ -71,9 +71,9 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
         options = dict.fromkeys(('build_scene_graph', 'load_meshes', 'load_collision_meshes'), False)
         model = yourdfpy.URDF.load(io.BytesIO(text.encode()), **options).robot
         links, materials = model.links, {material.name: material for material in model.materials}
-    except Exception as error:  # what it says of a visual must not cost us an arm that read_urdf accepts
+    except Exception as error:  # an error in a visual must not reject an arm that read_urdf accepts
         links, materials = [], {}
-        warnings.append(f'no shapes could be read: {error}')
+        warnings.append(f'the shapes cannot be read: {error}')
     for link in links:
         drawn = len(shapes)
         for visual in link.visuals:
@@ -81,13 +81,13 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
                 shapes.extend(_shapes(link.name, visual, materials, mesh_path))
             except MeshError as error:
                 missing.append(str(error))
-            except Exception as error:  # nor must a mesh file, whatever its reader says of it
+            except Exception as error:  # nor must an unreadable mesh file
                 warnings.append(f'link "{link.name}": {error}')
         if link.visuals and len(shapes) == drawn:
             bare.append(link.name)
     if missing:
         more = f' and {len(missing) - 1} more' if len(missing) > 1 else ''
-        warnings.append(f'{missing[0]}{more}; set mesh_path to the folder that holds the meshes')
+        warnings.append(f'{missing[0]}{more}; set mesh_path to the folder of the meshes')
     if not shapes:
         bare = list(robot.links)
     extent = _extent(robot, tip_link)
@@ -104,7 +104,7 @@ def along(position: NDArray[np.float64], direction: NDArray[np.float64]) -> Matr
 
 
 def _shapes(link: str, visual: Any, materials: dict[str, Any], mesh_path: str) -> Iterator[Shape]:
-    """Yield the shapes of one <visual>; nothing for a geometry that URDF does not know."""
+    """Yield the shapes of one <visual>; none for a geometry that URDF does not define."""
     pose = np.eye(4) if visual.origin is None else np.asarray(visual.origin, dtype=np.float64)
     colour = _colour(visual.material, materials)
     geometry = visual.geometry
@@ -129,7 +129,9 @@ def _shapes(link: str, visual: Any, materials: dict[str, Any], mesh_path: str) -
 def _load_mesh(path: pathlib.Path, scale: float | Sequence[float]) -> Iterator[trimesh.Trimesh]:
     scene = trimesh.load_scene(path)
     if path.suffix.lower() == '.dae' and scene.units is not None:
-        scene = scene.convert_units('meters')  # of these formats only COLLADA says its unit, and RViz obeys
+        scene = scene.convert_units(
+            'meters'
+        )  # of these formats only COLLADA has a unit, which RViz also applies
     for mesh in scene.dump():
         if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces):
             mesh.apply_scale(scale)
@@ -165,12 +167,12 @@ def _sticks(robot: Robot, link: str, radius: float) -> Iterator[Shape]:
         if joint.movable:
             axis = joint.origin[:3, :3] @ joint.axis
             size = (1.7 * radius, MARK[joint.type] * radius)
-            yield Shape(link, 'cylinder', along(joint.origin[:3, 3], axis), size, colour=HINGE)
+            yield Shape(link, 'cylinder', along(joint.origin[:3, 3], axis), size, colour=JOINT)
 
 
 def _extent(robot: Robot, tip_link: str) -> float:
-    """Return how far the tip comes from the root at most [m]; slides count for no more than all the rest."""
+    """Return the size of the arm [m]: its offsets, and prismatic travel up to the same amount again."""
     chain = robot.chain(tip_link)
     offsets = sum(float(np.linalg.norm(joint.origin[:3, 3])) for joint in chain)
-    slides = sum(max(abs(joint.lower), abs(joint.upper)) for joint in chain if joint.type == 'prismatic')
-    return max(offsets + min(slides, offsets), MINIMAL_EXTENT)
+    travel = sum(max(abs(joint.lower), abs(joint.upper)) for joint in chain if joint.type == 'prismatic')
+    return max(offsets + min(travel, offsets), MINIMAL_EXTENT)

@@ -341,7 +341,7 @@ def test_hand_guiding_follows_slowly_and_ends_by_itself(real):
 
 
 def test_hand_guiding_needs_a_measured_arm(picture):
-    with pytest.raises(InputError, match='only a measured arm at rest'):
+    with pytest.raises(InputError, match='hand guiding needs a measured arm at rest'):
         picture.controller.guide(True, picture.time)
 
 

@@ -243,7 +243,7 @@ def test_nonsense_is_refused_and_changes_nothing(bad):
 def test_impossible_limits_are_refused():
     with pytest.raises(InputError, match='lower <= upper'):
         JointMotion([1.0], [0.0], [0.5])
-    with pytest.raises(InputError, match='above 0'):
+    with pytest.raises(InputError, match='greater than 0'):
         one_joint(velocity=0.0)
     with pytest.raises(InputError):
         JointMotion([], [], [])

@@ -145,7 +145,7 @@ def test_a_launched_arm_goes_to_its_goal_and_stops_on_ctrl_c(ros2_launch, namesp
 @pytest.mark.parametrize(
     ('argument', 'reason'),
     [
-        ('description_file:=none.urdf', 'there is no file'),
+        ('description_file:=none.urdf', 'does not exist'),
         ('base_link:=nolink', 'base_link "nolink" does not exist'),
         ('tool_axis:=0,0,0', 'tool_axis must be a unit vector'),
         ('tool_axis:=up', 'tool_axis must be'),

@@ -89,7 +89,7 @@ def test_a_zero_stamp_is_now():
 @pytest.mark.parametrize(
     ('offset', 'says'),
     [
-        (1.1, '1.1 s old, and goal_timeout allows 1 s$'),
+        (1.1, '1.1 s old, but goal_timeout allows 1 s$'),
         (-2.5, '2.5 s in the future'),
         (1.6e9, 'is use_sim_time the same everywhere'),
     ],
@@ -111,7 +111,7 @@ def test_joint_values_are_by_name():
         ([], [], 'got 0 for 0'),
         (['a'], [], 'got 0 for 1'),
         (['a'], [1.0, 2.0], 'got 2 for 1'),
-        (['a', 'x'], [1.0, 2.0], 'unknown joints: "x"; known are "a", "b"'),
+        (['a', 'x'], [1.0, 2.0], 'unknown joints: "x"; joints: "a", "b"'),
         (['a', 'a'], [1.0, 2.0], 'given twice: "a"'),
         (['a', 'b'], [math.nan, 2.0], 'not finite: "a"'),
         (['a', 'b'], [1.0, -math.inf], 'not finite: "b"'),

@@ -56,14 +56,14 @@ BAD_POSES = {
     'inf in the quaternion': ('pose.orientation.w', math.inf, 'the quaternion must be finite'),
     'zero quaternion': ('pose.orientation', Quaternion(w=0.0), 'the quaternion must have length 1'),
     'long quaternion': ('pose.orientation', Quaternion(w=2.0), 'got [0.0, 0.0, 0.0, 2.0] of length 2'),
-    'empty frame': ('header.frame_id', '', 'header.frame_id is empty; use base_link'),
+    'empty frame': ('header.frame_id', '', 'header.frame_id is empty; use the base link'),
     'unknown frame': ('header.frame_id', 'base_lnk', 'did you mean "base_link"'),
     'frame with a slash': (
         'header.frame_id',
         '/base_link',
         'is not a link of robot "little"',
     ),
-    'negative stamp': ('header.stamp', Time(sec=-5), 'old, and goal_timeout allows 1 s'),
+    'negative stamp': ('header.stamp', Time(sec=-5), 'old, but goal_timeout allows 1 s'),
 }
 
 BAD_JOINTS = {
@@ -74,7 +74,7 @@ BAD_JOINTS = {
     'the same name twice': (['yaw', 'yaw'], [0.0, 1.0], 'given twice: "yaw"'),
     'nan': (['yaw'], [math.nan], 'not finite: "yaw"'),
     'inf': (['yaw'], [math.inf], 'not finite: "yaw"'),
-    'beyond a limit': (['elbow'], [2.6], 'joint "elbow" cannot go to 2.6, its limits are -2.5 to 2.5'),
+    'beyond a limit': (['elbow'], [2.6], 'joint "elbow" cannot move to 2.6, its limits are -2.5 to 2.5'),
 }
 
 

@@ -98,7 +98,7 @@ def test_a_solver_that_has_to_be_compiled_holds_up_nothing_but_goals(node, tmp_p
         (arm_urdf(), ['home:=[0.0, 1.0]'], 'home must be one number'),
         (arm_urdf(), ['speed_scaling:=5.0'], 'speed_scaling'),
         (None, ['urdf_file:=/no/such/arm.urdf'], '/no/such/arm.urdf'),
-        (arm_urdf(), ['robot_description:=<robot/>'], 'robot_description or urdf_file, not both'),
+        (arm_urdf(), ['robot_description:=<robot/>'], 'robot_description and urdf_file are both set'),
         (None, ['nonsense'], 'nonsense'),
     ],
 )

@@ -177,7 +177,9 @@ def test_silence_faults_the_arm():
         client.wait(lambda: driver.commands, 'commands')
         driver.silent = True
         client.wait(lambda: 'has not been measured for 1 s' in last(client), 'the fault')
-        assert client.answer('goal_joints', client.joints(yaw=1.0)).message.endswith('call ~/resume to go on')
+        assert client.answer('goal_joints', client.joints(yaw=1.0)).message.endswith(
+            'call ~/resume to continue'
+        )
 
 
 def test_wait_for_measured_can_be_demanded_and_waived():

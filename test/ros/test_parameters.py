@@ -81,7 +81,7 @@ def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
         ('restarts', 1.5, 'a whole number'),
         ('on_unreachable', 'jump', "on_unreachable must be one of closest, hold, got 'jump'"),
         ('solver', 'magic', 'solver must be one of lm'),
-        ('tip_link', 3, 'tip_link must be a text'),
+        ('tip_link', 3, 'tip_link must be a string'),
         ('publish_description', 1, 'true or false'),
         ('tool_axis', [0.0, 1.0], 'tool_axis must be 3 finite numbers'),
         ('tool_axis', [0.0, 0.0, 0.0], 'tool_axis must be a unit vector'),

@@ -1,4 +1,4 @@
-"""The position error of a best effort is the least that the arm has, whatever the direction and the seed."""
+"""The position error of the closest configuration is the least possible, for every direction and seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ik_reach: places and directions that an arm can take are counted, and none that it cannot."""
+"""ik_reach: positions and directions that an arm can take are counted, and none that it cannot."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_files_hold_what_was_found(tmp_path: Path, capsys: pytest.CaptureFixture
     assert sorted(path.name for path in tmp_path.iterdir()) == ['moveo.npz', 'moveo.png']
     data = np.load(f'{out}.npz')
     places, shares, reached = data['positions'], data['fractions'], data['reached']
-    assert progress.splitlines()[-1].startswith(f'100 % of {len(places)} places, ')  # no terminal here
+    assert progress.splitlines()[-1].startswith(f'100 % of {len(places)} positions, ')  # no terminal here
     assert shares.shape == (len(places),)
     assert reached.shape == (len(places), 80)
     assert data['directions'].shape == (80, 3)
@@ -162,7 +162,7 @@ def test_a_plane_that_the_arm_does_not_reach_is_empty(
 ) -> None:
     arguments = ['--resolution', 0.2, '--directions', 5, '--height', 3, '--output', tmp_path / 'high']
     assert run(URDF / 'seed_arm.urdf.xacro', *arguments) == 0
-    assert 'xy plane at z = 3 m: no place reached' in capsys.readouterr().out
+    assert 'xy plane at z = 3 m: no position reached' in capsys.readouterr().out
 
 
 def test_real_arms_with_slashes_and_another_forward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +229,7 @@ def test_a_terminal_shows_progress_and_ctrl_c_leaves_nothing(tmp_path: Path) -> 
     said = b''
     end = time.monotonic() + 100
     try:
-        while b' places/s' not in said and time.monotonic() < end:
+        while b' positions/s' not in said and time.monotonic() < end:
             if select.select([ours], [], [], 1.0)[0]:
                 said += os.read(ours, 10_000)
         process.send_signal(signal.SIGINT)

@@ -16,11 +16,11 @@ from ik_node.model.urdf import load_description, read_urdf
 FILES = shared_names('broken_urdf')
 MESHES = 'meshes are not found'
 VELOCITY = 'the velocity limit is missing'
-LEFT_OVER = 'xacro definitions were left over'
+LEFT_OVER = 'left-over xacro definitions are ignored'
 CROSSED = 'lower is above upper'
-NARROWED = 'a joint that follows another narrows its limits'
-WRAPPED = (ElementError, 'the root element is <urdf> (line 2), not <robot>: take the <robot> of line 3 out')
-ORPHAN = '<parent link="base_link"> of joint "fl_caster_rotation_joint" (line 10): there is no such link'
+NARROWED = 'a mimic joint narrows the limits of its driver'
+WRAPPED = (ElementError, 'the root element is <urdf> (line 2), not <robot>: use the <robot> of line 3')
+ORPHAN = '<parent link="base_link"> of joint "fl_caster_rotation_joint" (line 10): unknown link'
 
 # error and what it says; or (root link, number of links, movable joints, what its warnings start with)
 EXPECTED: dict[str, tuple[type[UrdfError], str] | tuple[str, int, int, list[str]]] = {
@@ -44,7 +44,7 @@ EXPECTED: dict[str, tuple[type[UrdfError], str] | tuple[str, int, int, list[str]
     'mycobot_ros__myarm_m.urdf': ('base', 9, 8, [LEFT_OVER, VELOCITY, VELOCITY, MESHES]),
     'mycobot_ros__mycobot_pro_600_moveit.urdf': (
         XmlError,
-        'line 11, column 2, "<<<<<<< HEAD": StartTag: invalid element name; a merge conflict was left',
+        'line 11, column 2, "<<<<<<< HEAD": StartTag: invalid element name; the file contains a merge',
     ),
     'mycobot_ros__mycobot_pro_force_gripper.urdf': (
         'gripper_base',
@@ -63,12 +63,12 @@ EXPECTED: dict[str, tuple[type[UrdfError], str] | tuple[str, int, int, list[str]
         [LEFT_OVER, VELOCITY, CROSSED, NARROWED, MESHES],
     ),
     'pink__omnidirectional_wheeled_robot.urdf': ('base', 4, 3, ['position limits are missing']),
-    'robot_state_publisher__mimic_joint.urdf': ('base_link', 3, 0, ['<mimic> on a joint without a value']),
+    'robot_state_publisher__mimic_joint.urdf': ('base_link', 3, 0, ['<mimic> on a joint without a position']),
     'robot_state_publisher__two_links_moving_joint.urdf': ('link1', 2, 1, [VELOCITY]),
     'robotics-toolbox-python__test.urdf': (XmlError, 'line 1: "hello" is not XML: a URDF starts with <robot'),
     'ros2_documentation__my_robot_python.urdf': (
         ElementError,
-        '<robot name="My robot"> (line 2) has no <link>: a robot has at least one',
+        '<robot name="My robot"> (line 2) has no <link>: a robot needs at least one',
     ),
     'rviz__test.urdf': ('test_robot_link', 4, 1, ['<origin> is given more than once', VELOCITY, MESHES]),
     'scara_tutorial_ros2__materials.urdf': (
@@ -81,7 +81,7 @@ EXPECTED: dict[str, tuple[type[UrdfError], str] | tuple[str, int, int, list[str]
     'urdf__fail_pr2_desc_bracket.urdf': (ElementError, ORPHAN),
     'urdf__fail_pr2_desc_double.urdf': (
         ElementError,
-        '<link name="fl_caster_rotation_link"> (line 31): the name is taken by the link of line 14',
+        '<link name="fl_caster_rotation_link"> (line 31): the name is already used by the link of line 14',
     ),
     'urdf__fail_pr2_desc_loop.urdf': (TreeError, 'the links form a circle through joint "fr_caster'),
     'urdf__fail_pr2_desc_no_joint2.urdf': (XmlError, 'line 10, column 29, "<parent link="base_link"//>"'),
@@ -100,11 +100,11 @@ EXPECTED: dict[str, tuple[type[UrdfError], str] | tuple[str, int, int, list[str]
     'urdf_files_dataset__model.urdf': ('base', 13, 12, [VELOCITY, MESHES]),
     'urdf_files_dataset__r2_left_gripper.urdf': (
         ElementError,
-        '<link name="r2/left_leg/ati"> (line 61): the name is taken by the link of line 18',
+        '<link name="r2/left_leg/ati"> (line 61): the name is already used by the link of line 18',
     ),
     'urdf_files_dataset__rethink_pneumatic_gripper.urdf': (
         ElementError,
-        '<parent link="left_hand"> of joint "left_gripper_base" (line 33): there is no such link; links: ',
+        '<parent link="left_hand"> of joint "left_gripper_base" (line 33): unknown link; links: ',
     ),
 }
 

@@ -108,8 +108,8 @@ def test_a_direction_may_have_any_length(capsys: Capture) -> None:
 def test_an_unreachable_goal_ends_with_1_and_says_why(capsys: Capture) -> None:
     assert run_solve(SEED_ARM, 3, 0, 0.2, '--direction', 0, 0, -1) == 1
     text = capsys.readouterr().out
-    assert re.search(r'status +unreachable\nreason +\S.* m\n', text)
-    assert 'nearest' in text
+    assert re.search(r'status +unreachable\nreason +\S.* m beyond the workspace\n', text)
+    assert 'closest' in text
     assert 'solution 1' not in text
     assert run_solve(SEED_ARM, 3, 0, 0.2, '--json') == 1
     data = json.loads(capsys.readouterr().out)
@@ -185,7 +185,7 @@ def test_inspect_tells_of_joints_reach_freedom_and_solutions(capsys: Capture) ->
     for name, low, high in zip(arm.joint_names, arm.lower, arm.upper, strict=True):
         assert [name, 'revolute', f'{low:.4g}', 'rad', f'{high:.4g}', 'rad'] in [row[:6] for row in rows]
     least, most, limit = map(
-        float, re.search(r'reach: ([\d.]+) to ([\d.]+) m .* none can pass ([\d.]+) m', text).groups()
+        float, re.search(r'reach: ([\d.]+) to ([\d.]+) m .* upper bound ([\d.]+) m', text).groups()
     )
     assert 0 <= least < most <= limit == pytest.approx(arm.reach, abs=1e-3)
     assert re.findall(r'^  ([xyz])  (\d)$', text, re.MULTILINE) == [('x', '5'), ('y', '5'), ('z', '5')]
@@ -198,7 +198,7 @@ def test_inspect_says_what_four_degrees_of_freedom_mean(capsys: Capture) -> None
     assert run_inspect(URDF / 'so101_like.urdf.xacro') == 0
     text = capsys.readouterr().out
     assert re.search(r'^  z  4$', text, re.MULTILINE)
-    assert 'ask for positions' in text
+    assert 'use position goals' in text
     assert 'tool axes with 5 effective DoF: x, y' in text
     assert 'varied independently' not in text
 
@@ -209,7 +209,9 @@ def test_inspect_takes_no_small_offset_for_freedom(capsys: Capture) -> None:
     text = capsys.readouterr().out
     assert re.search(r'^  z  5 \(in practice 4: condition number \d+\)$', text, re.MULTILINE)
     assert re.search(r'^  x  5$', text, re.MULTILINE)
-    assert re.search(r'5 effective DoF, in practice 4 \(condition number \d+\): the position ties', text)
+    assert re.search(
+        r'5 effective DoF, in practice 4 \(condition number \d+\): the position constrains', text
+    )
     assert 'tool axes with 5 effective DoF: x, y' in text
     assert 'varied independently' not in text
 

@@ -65,10 +65,10 @@ def test_real_arms_end_in_the_link_that_carries_the_fingers(
     arm = Arm.from_file(shared / 'arms' / f'{name}.urdf')
     assert arm.tip_link == HAND[name]
     assert list(arm.joint_names) == arms_index[name]['tips'][0]['joints']
-    told = [warning for warning in arm.warnings if 'tip_link is not given' in warning]
+    told = [warning for warning in arm.warnings if 'tip_link is not set' in warning]
     assert len(told) == 1
     finger = max(arm.robot.leaves().items(), key=lambda leaf: leaf[1])[0]
-    assert f'is used; other ends: "{finger}"' in told[0]
+    assert f'movable joints); other ends: "{finger}"' in told[0]
     assert 'appears to belong to a gripper' not in told[0]
 
 
@@ -80,9 +80,9 @@ def test_two_arms_on_one_base_need_a_choice(shared: Any) -> None:
 @pytest.mark.parametrize('name', JAW)
 def test_a_jaw_that_is_taken_for_the_tip_is_told(name: str, shared: Any) -> None:
     arm = Arm.from_file(shared / 'arms' / f'{name}.urdf')
-    told = [warning for warning in arm.warnings if 'tip_link is not given' in warning]
+    told = [warning for warning in arm.warnings if 'tip_link is not set' in warning]
     assert len(told) == 1
-    assert f'"{arm.tip_link}" ({arm.n} movable joints) is used' in told[0]
+    assert f'using "{arm.tip_link}" ({arm.n} movable joints)' in told[0]
     assert f'"{JAW[name] or "gripper-static-motor_v2_1"}"' in told[0]
     assert Arm.from_file(shared / 'arms' / f'{name}.urdf', arm.tip_link).warnings == arm.robot.warnings
 
@@ -91,7 +91,7 @@ def test_a_jaw_that_is_taken_for_the_tip_is_told(name: str, shared: Any) -> None
 def test_the_one_frame_between_fingers(jaws: tuple[tuple[str, str, str, str], ...]) -> None:
     arm = Arm.from_urdf(chain(*ARM, FRAME, *jaws))
     assert (arm.tip_link, arm.n) == ('between', 2)
-    assert '"between" (2 movable joints) is used; other ends: "left" (3)' in arm.warnings[-1]
+    assert 'using "between" (2 movable joints); other ends: "left" (3)' in arm.warnings[-1]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_fingers_end_an_arm_where_they_branch() -> None:
     arm = Arm.from_urdf(chain(*ARM, *JAWS))
     assert (arm.tip_link, arm.n) == ('hand', 2)
     assert arm.warnings[-1] == (
-        'tip_link is not given, "hand" (2 movable joints) is used; other ends: "left" (3), "right" (3); '
+        'tip_link is not set, using "hand" (2 movable joints); other ends: "left" (3), "right" (3); '
         'set tip_link to choose another'
     )
     tips = [(f'{side}_tip', 'fixed', side, f'{side}_pad') for side in ('left', 'right')]
@@ -152,15 +152,15 @@ def test_nothing_is_said_where_nothing_else_could_be_meant() -> None:
 def test_scripts_say_it(capsys: pytest.CaptureFixture[str]) -> None:
     path = shared_path('arms', 'so101.urdf')
     inspect.main([str(path)])
-    assert 'note: tip_link is not given, "gripper_frame_link" (5' in capsys.readouterr().out
+    assert 'note: tip_link is not set, using "gripper_frame_link" (5' in capsys.readouterr().out
     solve.main([str(path), '0.2', '0', '0.1', '--json'])
     out, err = capsys.readouterr()
     assert out.startswith('{')
-    assert 'note: tip_link is not given, "gripper_frame_link" (5' in err
+    assert 'note: tip_link is not set, using "gripper_frame_link" (5' in err
 
 
 def test_a_chain_too_long_for_an_arm_is_refused() -> None:
     joints = [(f'j{i}', 'revolute', f'l{i}', f'l{i + 1}') for i in range(65)]
-    with pytest.raises(ChainError, match=r'65 movable joints lie between .* an arm has at most 64'):
+    with pytest.raises(ChainError, match=r'65 movable joints are between .* an arm may have at most 64'):
         Arm.from_urdf(chain(*joints))
     assert Arm.from_urdf(chain(*joints[:64])).n == 64

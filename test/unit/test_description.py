@@ -26,14 +26,14 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / 'arm.urdf').write_text(GOOD)
     assert load_description(tmp_path / 'arm.urdf') == GOOD
     with pytest.raises(
-        FileError, match=r'No such file.*descriptions there: "arm.urdf" \(did you mean "arm.urdf"'
+        FileError, match=r'No such file.*descriptions in this folder: "arm.urdf" \(did you mean "arm.urdf"'
     ):
         load_description(str(tmp_path / 'arn.urdf'))
     with pytest.raises(FileError, match='directory'):
         load_description(tmp_path)
     with pytest.raises(FileError, match=r'^a\\x00b\\n\.urdf: .*null'):
         load_description('a\0b\n.urdf')
-    with pytest.raises(InputError, match=r'not a \.xacro file, so it takes no arguments; got "length"'):
+    with pytest.raises(InputError, match=r'not a \.xacro file, so it takes no xacro arguments, got "length"'):
         load_description(tmp_path / 'arm.urdf', {'length': '1'})
 
 
@@ -77,7 +77,7 @@ def test_meshes_that_are_not_beside_the_file_are_a_warning(shared: Path, tmp_pat
     assert names[0].startswith('assets/')
     told = [warning for warning in read_urdf(load_description(copy)).warnings if 'meshes' in warning]
     assert len(told) == 1
-    assert told[0].startswith(f'meshes are not found, kinematics does without: {names[0]} of link "')
+    assert told[0].startswith(f'meshes are not found; kinematics does not need them: {names[0]} of link "')
     assert told[0].endswith(f' and {len(names) - 1} more')
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -136,9 +136,9 @@ def test_encodings(tmp_path: Path, declaration: str, encoding: str) -> None:
 @pytest.mark.parametrize(
     ('data', 'words'),
     [
-        (b'<robot name="\xff"/>', 'not readable as utf-8 text .*save it as UTF-8'),
-        (b'<?xml version="1.0" encoding="klingon"?><robot/>', 'not readable as klingon text'),
-        (b'\xff\xfe<', 'not readable as utf-16 text'),
+        (b'<robot name="\xff"/>', 'cannot be decoded as utf-8 .*save it as UTF-8'),
+        (b'<?xml version="1.0" encoding="klingon"?><robot/>', 'cannot be decoded as klingon'),
+        (b'\xff\xfe<', 'cannot be decoded as utf-16'),
     ],
 )
 def test_files_that_are_no_text(tmp_path: Path, data: bytes, words: str) -> None:

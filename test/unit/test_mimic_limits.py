@@ -73,7 +73,7 @@ def test_no_answer_leaves_the_limits_of_a_follower() -> None:
 
 def test_a_joint_goal_beyond_the_follower_is_refused() -> None:
     model = ArmModel.build(arm('multiplier="-20"'), ArmSettings())
-    with pytest.raises(InputError, match=r'joint "j2" cannot go to 0.9, its limits are -0.05 to 0.05'):
+    with pytest.raises(InputError, match=r'joint "j2" cannot move to 0.9, its limits are -0.05 to 0.05'):
         model.joint_targets({'j2': 0.9})
 
 
@@ -93,7 +93,7 @@ def test_limits_that_share_no_value_are_a_fault_of_the_arm() -> None:
     words = ['joint "j2" (line 3)', 'joint "j3" (line 4)', 'between -3 and -2', 'are -1 and 1', 'multiplier']
     assert [word for word in words if word not in str(caught.value)] == []
     robot = read_urdf(text)
-    assert [warning[:36] for warning in robot.warnings] == ['no value is within the limits of bot']
+    assert [warning[:39] for warning in robot.warnings] == ['no position is within the limits of bot']
     assert [joint.name for joint in robot.chain('l1')] == ['j1']  # an arm without j2 is one
 
 

@@ -42,14 +42,14 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
     'merge conflict': (
         [('  <link name="tool"/>', '<<<<<<< HEAD\n  <link name="tool"/>')],
         XmlError,
-        ['line 4', '<<<<<<< HEAD', 'a merge conflict was left'],
+        ['line 4', '<<<<<<< HEAD', 'contains a merge conflict'],
     ),
     'two roots': ([('</robot>', '</robot><robot/>')], XmlError, ['line 27', 'inside one <robot>']),
     'zero byte': ([('"tool"', '"to\0ol"')], XmlError, ['line 4']),
     'not a robot': (
         [('<robot name="arm">', '<sdf><robot name="arm">'), ('</robot>', '</robot></sdf>')],
         ElementError,
-        ['the root element is <sdf> (line 1), not <robot>', 'take the <robot> of line 1 out'],
+        ['the root element is <sdf> (line 1), not <robot>', 'use the <robot> of line 1'],
     ),
     'link without name': (
         [('<link name="tool"/>', '<link/>')],
@@ -69,12 +69,12 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
     'duplicate link': (
         [('<link name="tool"/>', '<link name="base"/>')],
         ElementError,
-        ['<link name="base"> (line 4)', 'taken by the link of line 2', 'a name of its own'],
+        ['<link name="base"> (line 4)', 'already used by the link of line 2', 'a unique name'],
     ),
     'duplicate joint': (
         [('"wrist"', '"shoulder"')],
         ElementError,
-        ['<joint name="shoulder"> (line 13)', 'taken by the joint of line 6', 'a name of its own'],
+        ['<joint name="shoulder"> (line 13)', 'already used by the joint of line 6', 'a unique name'],
     ),
     'type missing': (
         [('name="wrist" type="revolute"', 'name="wrist"')],
@@ -105,7 +105,7 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
         ElementError,
         [
             '<parent link="uper"> of joint "wrist" (line 14)',
-            'no such link',
+            'unknown link',
             '"base", "upper", "tool", "finger" (did you mean "upper"?)',
         ],
     ),
@@ -117,7 +117,7 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
     'joined to itself': (
         [('<child link="tool"/>', '<child link="upper"/>')],
         ElementError,
-        ['joint "wrist" (line 13) joins link "upper" to itself', 'two links'],
+        ['joint "wrist" (line 13) joins link "upper" to itself', 'different links'],
     ),
     'two parents': (
         [('<child link="finger"/>', '<child link="upper"/>')],
@@ -181,7 +181,7 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
     'nested without end': (
         [('<link name="tool"/>', f'<link name="tool">{"<x>" * 300}{"</x>" * 300}</link>')],
         XmlError,
-        ['line 4', 'nested more than 250 deep', 'take out what is nested by mistake'],
+        ['line 4', 'nested more than 250 deep', 'remove elements that are nested by mistake'],
     ),
     'zero axis': (
         [('xyz="0 1 0"', 'xyz="0 0 0"')],
@@ -292,7 +292,7 @@ FAULTS: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
             ('"shoulder" type="revolute"', '"shoulder" type="fixed"'),
             ('velocity="3" effort="5"/>', 'velocity="3" effort="5"/><mimic joint="shoulder"/>'),
         ],
-        ['"wrist"', '<mimic joint="shoulder"> of joint "wrist" (line 18)', 'follows a fixed joint'],
+        ['"wrist"', '<mimic joint="shoulder"> of joint "wrist" (line 18)', 'mimics a fixed joint'],
     ),
 }
 
@@ -322,11 +322,11 @@ MIMICS: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
     ),
     'itself': (
         [('<mimic joint="wrist"', '<mimic joint="jaw"')],
-        ['<mimic joint="jaw"> of joint "jaw" (line 25)', 'cannot follow itself', 'name another joint'],
+        ['<mimic joint="jaw"> of joint "jaw" (line 25)', 'cannot mimic itself', 'name another joint'],
     ),
     'planar': (
         [('"wrist" type="revolute"', '"wrist" type="planar"')],
-        ['<mimic joint="wrist"> of joint "jaw" (line 25)', 'a planar joint has no single value'],
+        ['<mimic joint="wrist"> of joint "jaw" (line 25)', 'a planar joint has no single position'],
     ),
     'overflow': (
         [
@@ -385,7 +385,7 @@ def test_mimics_in_a_circle_are_ignored_off_the_arm() -> None:
     for link in ('w1', 'w3'):
         with pytest.raises(ChainError) as caught:
             robot.chain(link)
-        for word in ('circle', '"wheel0" (line 28)', '"wheel2" (line 30)', 'must follow none'):
+        for word in ('circle', '"wheel0" (line 28)', '"wheel2" (line 30)', 'must not mimic another'):
             assert word in str(caught.value)
 
 
@@ -409,7 +409,7 @@ LAUGHS = ''.join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
     ],
 )
 def test_document_types_are_refused(doctype: str, end: str) -> None:
-    with pytest.raises(XmlError, match=r'<!DOCTYPE> \(line [23]\): .* no entities; remove it'):
+    with pytest.raises(XmlError, match=r'<!DOCTYPE> \(line [23]\): .* or entities; remove it'):
         read_urdf(f'<?xml version="1.0"?>\n{doctype}\n{GOOD.replace("arm", end or "arm")}')
 
 

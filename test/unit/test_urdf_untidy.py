@@ -18,7 +18,7 @@ JAW_LIMIT = '<limit lower="-0.05" upper="0.05" velocity="0.2" effort="5"/>'
 
 VELOCITY = 'the velocity limit is missing, not positive or a placeholder, '
 PLACEHOLDER = 'position limits of 1000 rad and more are placeholders, '
-MESHES = 'meshes are not found, kinematics does without: '
+MESHES = 'meshes are not found; kinematics does not need them: '
 
 # by what is untidy: changes to GOOD and the one sentence that they get
 UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
@@ -36,7 +36,7 @@ UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
     ),
     'limit element missing': (
         [(JAW_LIMIT, '<limit velocity="0.2"/>')],
-        'position limits are missing, -1 to 1 m is assumed: joint "jaw" (line 20)',
+        'position limits are missing, -1 to 1 m are assumed: joint "jaw" (line 20)',
     ),
     'lower missing': (
         [('lower="-2" ', '')],
@@ -60,11 +60,11 @@ UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
     ),
     'axis of length 2': (
         [('xyz="0 1 0"', 'xyz="0 2 0"')],
-        'the axis is not of unit length, its direction counts: joint "wrist" (line 13)',
+        'the axis is not of unit length, only its direction is used: joint "wrist" (line 13)',
     ),
     'origin twice': (
         [('<origin xyz="0.2 0 0"/>', '<origin xyz="0.2 0 0"/><origin xyz="9 9 9"/>')],
-        '<origin> is given more than once and the first counts: joint "wrist" (line 13)',
+        '<origin> is given more than once, the first is used: joint "wrist" (line 13)',
     ),
     'blocks for others': (
         [
@@ -73,18 +73,18 @@ UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
                 '<gazebo/><transmission><joint name="wrist"/></transmission><ros2_control/><gazebo/></robot>',
             )
         ],
-        'ignored, because kinematics needs none of it: 2 <gazebo>, 1 <transmission>, 1 <ros2_control>',
+        'ignored, not needed for kinematics: 2 <gazebo>, 1 <transmission>, 1 <ros2_control>',
     ),
     'prefix nowhere declared': (
         [('</robot>', '<sensor:camera><origin xyz="nonsense"/></sensor:camera></robot>')],
-        'ignored, because kinematics needs none of it: 1 <sensor:camera>',
+        'ignored, not needed for kinematics: 1 <sensor:camera>',
     ),
     'xacro definition': (
         [
             ('<robot ', '<robot xmlns:xacro="http://ros.org/wiki/xacro" '),
             ('</robot>', '<xacro:property name="width" value=".2"/></robot>'),
         ],
-        'xacro definitions were left over and are ignored: <xacro:property name="width"> (line 27)',
+        'left-over xacro definitions are ignored: <xacro:property name="width"> (line 27)',
     ),
     'mesh of a package': (
         [
@@ -120,11 +120,11 @@ UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
     'no robot name': ([(' name="arm"', '')], '<robot> needs a name, "robot" is assumed: <robot> (line 1)'),
     'mimic on a fixed joint': (
         [('"jaw" type="prismatic"', '"jaw" type="fixed"')],
-        '<mimic> on a joint without a value of its own is ignored: joint "jaw" (line 20)',
+        '<mimic> on a joint without a position is ignored: joint "jaw" (line 20)',
     ),
     'declaration misspelt': (
         [('<robot ', '<?xml verison="1.0"?><robot ')],
-        'the XML declaration is misspelt, <?xml version="1.0"?> would be right: line 1',
+        'the XML declaration is misspelt, it should be <?xml version="1.0"?>: line 1',
     ),
 }
 

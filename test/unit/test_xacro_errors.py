@@ -49,12 +49,12 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
     ),
     '<xacro:include filename="limb.xacro"/>\n<xacro:limb/>': ('arm.xacro', ['parameters [a]']),
     '\n<xacro:include filename="none.xacro"/>': ('arm.xacro', ['No such file', 'none.xacro']),
-    '<xacro:include filename="again.xacro"/>': ('again.xacro', ['call themselves without end']),
+    '<xacro:include filename="again.xacro"/>': ('again.xacro', ['recurse without end']),
     '<xacro:include filename="bomb.xacro"/>': ('bomb.xacro', ['amplification']),
     '<xacro:include filename="cut.xacro"/>': ('cut.xacro', ['no element found: line 3']),
     '<xacro:macro name="limb"><link/>\n<xacro:limb/></xacro:macro>\n<xacro:limb/>': (
         'arm.xacro',
-        ['call themselves without end'],
+        ['recurse without end'],
     ),
     '<link name="$(env NO_SUCH)"/>': ('arm.xacro', ["'NO_SUCH' is not set"]),
     '<property name="foo" value="1"/>\n<link name="${foo}"/>': (

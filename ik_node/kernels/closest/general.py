@@ -13,8 +13,8 @@ from ..random import perturb
 from ..rotation import stops_within_a_turn, wrap_into_limits
 from .newton import descend_newton, descend_position
 
-EQUAL = 1e-6  # m and rad: best efforts whose errors differ by less are equally good
-SAME_BASIN = 0.02  # rad or m: two first descents that end this near go on to the same minimum
+EQUAL = 1e-6  # m and rad: configurations whose errors differ by less are equally good
+SAME_BASIN = 0.02  # rad or m: two first descents that end this near continue to the same minimum
 
 
 @compiled
@@ -97,9 +97,9 @@ def best_row(errors, table, count, seed):
 
 @compiled
 def keep_unused_joints(joints, tool, limits, goal, seed, q):
-    """Give back to joints of q (n,), in place, the values of seed that leave the errors as they are.
+    """Set joints of q (n,), in place, to their positions in seed where that leaves the errors unchanged.
 
-    So joints that do not matter stand still: the roll of a tool, or one axis of a straight wrist.
+    So joints that do not matter stay still: the roll of a tool, or one axis of a straight wrist.
     """
     frames = np.empty((2 * joints.shape[0] + 3, 3))
     forward(joints, tool, q, frames)
@@ -117,12 +117,12 @@ def keep_unused_joints(joints, tool, limits, goal, seed, q):
 def multistart(
     joints, tool, limits, goal, wide, narrow, given, first, last, state, table, errors, marks, count, least
 ):  # fmt: skip
-    """Best efforts number first to last - 1, from the configurations given (k, n), then from random ones.
+    """Descents number first to last - 1, from the configurations given (k, n), then from random ones.
 
-    Every start is refined with one of two ladders in turn: wide lets the direction lead at first,
-    narrow the position; each finds optima that the other misses. A start whose first descent leads
+    Every start is refined with one of two ladders in turn: with wide the direction dominates at first,
+    with narrow the position; each finds optima that the other misses. A start whose first descent leads
     where another one led is dropped: marks (2, k, n) holds these places for either ladder. least [m]: the
-    position error that is taken back to, if it can be had; infinite for a compromise. Fills table (k, n)
+    position error to restore if it is attainable; infinite for a compromise. Fills table (k, n)
     and errors (k, 2) [m, rad] from row count on; returns the new count.
     """
     n, m = limits.shape[1], joints.shape[0]

@@ -148,7 +148,7 @@ def least_distances(
 
 @compiled
 def closest_parallel(joints, tool, limits, opened, period, form, goal, narrow, seed, found, table, errors):
-    """Best efforts of an arm whose axes 2, 3, 4 are parallel, by formula and then refined on the true model.
+    """Closest configurations of an arm with parallel axes 2, 3, 4: by formula, refined on the true model.
 
     opened (2, 5): the limits, infinite where a joint turns all the way round. found (5,): one more place
     to start from. Fills table (k, 5) and errors (k, 2) [m, rad]; returns (number of rows, whether the

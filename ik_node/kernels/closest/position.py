@@ -1,4 +1,4 @@
-"""Least position error of any arm, whatever the direction: many descents of the position alone."""
+"""Least position error of any arm, for any direction: many descents of the position alone."""
 
 from math import inf, isnan, sqrt
 
@@ -13,7 +13,7 @@ from .general import EQUAL, SAME_BASIN, refine, refine_together, settle
 from .newton import descend_position
 
 NEAREST, EVERY = 12, 3  # first the known configurations nearest to the goal, every third of them
-FEWEST = 24  # descents before it is asked what may be missing
+FEWEST = 24  # descents before the share of missing minima is estimated
 UNSEEN = 2e-4  # descents end when the next one leads to a new and nearer place with this probability
 PROVEN = 1e-9  # m: a distance that exceeds a lower bound by less is the least
 SEEN, NUMBER, ROWS = range(3)  # entries of progress: distances seen, descents done, rows in use
@@ -21,7 +21,7 @@ SEEN, NUMBER, ROWS = range(3)  # entries of progress: distances seen, descents d
 
 @compiled
 def least_possible(shells, goal):
-    """Lower bound of the distance [m] of tool point and goal, whatever the joints; shells: out_of_reach."""
+    """Lower bound of the distance [m] of tool point and goal at any joint positions; see out_of_reach."""
     bound = 0.0
     for k in range(shells.shape[0]):
         square = 0.0
@@ -66,15 +66,15 @@ def keep_nearest(table, errors, count, q, position, direction):
 def nearest_places(
     joints, tool, limits, goal, bound, known, given, descents, distances, progress, values, table, errors
 ):
-    """Descents of the position alone, until hardly another local minimum is left; returns whether that is so.
+    """Descents of the position alone, until another local minimum is unlikely; returns whether that is so.
 
     They start at the configurations given (k, n), the nearest of known (n + 6, K; see tabulate_poses) and all
     others of known in turn. If w different distances came up in N descents, the next one is new with a
     probability of w (w + 1) / (N (N - 1)) (Boender and Rinnooy Kan, Mathematical Programming 37, 1987), and,
     were it no nearer than the others as a rule, nearer than all of them once in w + 1 times. The search ends
     when that is below UNSEEN, at a distance that is bound [m], or when known is used up. Fills table
-    (k, n) and errors (k, 2) [m, rad] with what is nearest. values (v,) holds the distances seen, distances
-    (K,) and progress (3,) whatever else is carried from one call of so many descents to the next.
+    (k, n) and errors (k, 2) [m, rad] with what is nearest. values (v,) holds the distances seen;
+    distances (K,) and progress (3,) hold the remaining state between calls of so many descents.
     """
     n, m = limits.shape[1], joints.shape[0]
     frames = np.empty((2 * m + 3, 3))

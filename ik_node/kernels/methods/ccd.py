@@ -18,9 +18,9 @@ HINGES, LIMITS, AXIS_STEP = range(SWITCHES, SWITCHES + 3)  # switches, all on by
 def step(sweep, joints, tool, limits, goal, options, q, frames, work):
     """One sweep of quaternion cyclic coordinate descent.
 
-    From tip to base, each hinge takes the quaternion that turns the tool onto the goal, projected onto
-    its axis and held within its limits; each slide takes the projection of the way. At first the last
-    n - 3 joints turn the tool axis onto the direction and the others bring the tool point to the
+    From tip to base, each revolute joint takes the quaternion that turns the tool onto the goal, projected
+    onto its axis and clipped to its limits; each prismatic joint takes the projected distance. At first the
+    last n - 3 joints turn the tool axis onto the direction and the others move the tool point to the
     position; from SPLIT_SWEEPS on every joint serves both, which never makes things worse (Wang and
     Chen 1991). A joint that drives several (mimics) takes a Newton step.
 

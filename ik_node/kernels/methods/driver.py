@@ -6,7 +6,7 @@ from ..chain import clip, forward, squared_errors
 from ..compiled import compiled
 from ..layout import CHORD_TOLERANCE, END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
 
-AIM = 1e-6  # m and rad: descents go on to here, however coarse the tolerances
+AIM = 1e-6  # m and rad: descents continue to here, even for coarser tolerances
 PATIENCE = 20  # iterations in which a descent must have gained something
 BEST, MEMORY = 3, 2  # rows of work after 3 n: the best so far, and what a step keeps for the next one
 
@@ -67,7 +67,7 @@ def drive(joints, tool, limits, goal, options, q, frames, work):
 def keeps_improving(least, iteration, stall_ratio, mark):
     """Return (whether to go on, new mark): every PATIENCE iterations least must be below its mark.
 
-    mark: what the least cost so far has to fall below by the next look, stall_ratio below the last.
+    mark: the least cost must be below it at the next check; it is stall_ratio below the last cost.
     """
     if iteration % PATIENCE != 0:
         return True, mark

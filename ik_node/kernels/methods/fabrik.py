@@ -13,12 +13,12 @@ from .driver import drive
 
 @compiled
 def step(sweep, joints, tool, limits, goal, options, q, frames, work):
-    """One pass back and one pass forth (Aristidou and Lasenby 2011).
+    """One backward and one forward pass (Aristidou and Lasenby 2011).
 
-    Back: the tool point is put on the goal with the last link turned so that the tool axis has its
-    direction, and each joint point is drawn after the one behind it, at its distance. Forth, from the base:
-    each hinge turns, within its limits, so that the joint points and the tool behind it come nearest to
-    where the pass back has put them; each slide goes as far along its axis.
+    Backward: the tool point is put on the goal with the last link turned so that the tool axis has its
+    direction, and each joint point is pulled towards the one behind it, at its distance. Forward, from the
+    base: each revolute joint turns, within its limits, so that the joint points and the tool after it come
+    closest to where the backward pass has put them; each prismatic joint moves as far along its axis.
     """
     m = joints.shape[0]
     if not reach_back(joints, goal, frames, work):
@@ -60,7 +60,7 @@ def step(sweep, joints, tool, limits, goal, options, q, frames, work):
 
 @compiled
 def reach_back(joints, goal, frames, work):
-    """Write where the joint points should be, two to a row of work; False if there is no room for them."""
+    """Write the wanted joint points, two to a row of work; False if they do not fit."""
     m = joints.shape[0]
     if m > 2 * (work.shape[0] - 2):
         return False

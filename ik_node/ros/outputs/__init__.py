@@ -1,4 +1,4 @@
-"""Outputs: what the commands of an arm become. One file each, and a row here."""
+"""Outputs: how commands are published. One file each, and one row here."""
 
 from importlib import import_module
 from typing import Any

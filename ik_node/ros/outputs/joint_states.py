@@ -1,4 +1,4 @@
-"""joint_states: every sample as a JointState message, the source of the picture or of a driver's commands."""
+"""joint_states: every sample as a JointState message, for display or as commands for a driver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class JointStates:
         self._publisher = node.create_publisher(JointState, 'joint_states', STREAM)
 
     def planned(self, plan: Plan) -> None:
-        """Ignore plans: the samples say it all."""
+        """Ignore plans: the samples are enough."""
 
     def sampled(self, sample: Sample) -> None:
         """Publish a sample."""

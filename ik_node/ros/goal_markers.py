@@ -1,4 +1,4 @@
-"""Display: keeps the markers of the newest goal up to date, at a rate that eyes can follow."""
+"""GoalMarkers: keeps the markers of the newest goal up to date at 20 Hz."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PERIOD = 0.05  # seconds from one drawing to the next
 TRAIL = 200  # points: ten seconds of motion
 
 
-class Display:
-    """To be used by one thread: set() says what is to be seen, draw() draws it when it is time."""
+class GoalMarkers:
+    """For use by one thread: set() stores the goal to show, draw() publishes it when it is due."""
 
     def __init__(self, publish: Callable[[MarkerArray], None]) -> None:
         self._publish = publish
@@ -29,12 +29,12 @@ class Display:
         self._drawn = 0.0
 
     def set(self, goal: Goal, status: Status) -> None:
-        """Show goal, in the colour of status."""
+        """Show goal in the colour of status."""
         self._goal = (goal, status)
         self._stale = True
 
     def clear(self) -> None:
-        """Show nothing from now on."""
+        """Remove all markers."""
         if self._goal is not None:
             self._publish(no_markers())
         self._goal = None
@@ -43,11 +43,11 @@ class Display:
 
     @property
     def wait(self) -> float | None:
-        """Seconds until draw() has something to do; None if that is not known."""
+        """Seconds until draw() is due; None if nothing has changed."""
         return max(0.0, self._drawn + PERIOD - time.monotonic()) if self._stale else None
 
     def draw(self, state: Snapshot | None) -> None:
-        """Draw the goal and the tool as state has it, if it is time to; again and again while it moves."""
+        """Draw the goal and the tool of state if it is due; repeatedly while the arm moves."""
         if state is None or self._goal is None or self.wait != 0.0:
             return
         goal, status = self._goal

@@ -1,4 +1,4 @@
-"""Best efforts against a numeric reference: scipy's descents from many places, SLSQP to the end."""
+"""Closest configurations against a numeric reference: scipy's descents from many places, SLSQP to the end."""
 
 from __future__ import annotations
 
