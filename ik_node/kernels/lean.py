@@ -1,4 +1,4 @@
-"""numba, loaded without what kernels do not need."""
+"""Load numba without the parts that kernels do not need."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-STEPS = ('llvmlite.binding', 'numba')  # each takes its time; between them the program may end
+STEPS = ('llvmlite.binding', 'numba')  # each is slow to load; the program may end between them
 
 
 def load_numba(go_on: Callable[[], bool]) -> None:
-    """Load numba; stop early if go_on says so."""
+    """Load numba; stop early if go_on returns False."""
     for name in STEPS:
         if not go_on():
             return
@@ -22,12 +22,12 @@ def load_numba(go_on: Callable[[], bool]) -> None:
 
 
 def _leave_out_blas() -> None:
-    """Let numba take SciPy's BLAS to be there, and look for it where somebody multiplies matrices.
+    """Make numba check for SciPy's BLAS only when a matrix product is compiled, not when it is imported.
 
-    It loads scipy.linalg to see whether it is there: half a second, with extension modules that hold the GIL
-    for a tenth of it. Kernels multiply no matrices.
+    The check imports scipy.linalg: half a second, with extension modules that hold the GIL for a tenth of it.
+    Kernels contain no matrix products.
     """
-    with suppress(AttributeError, ImportError):  # another numba may do it otherwise
+    with suppress(AttributeError, ImportError):  # other versions of numba may differ
         linalg: Any = import_module('numba.np.linalg')
         ask = linalg.ensure_blas
         linalg.ensure_blas = lambda: None
