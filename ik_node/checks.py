@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ik_node.errors import LARGEST, InputError
 
-Vector = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 FLOATS = np.dtype(np.float64)
 NOT_VECTORS = (str, bytes, bytearray, Set, Mapping)  # iterable, but text or without an order
@@ -50,7 +50,7 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     return int(value)
 
 
-def real_array(value: ArrayLike) -> Vector:
+def real_array(value: ArrayLike) -> Array:
     """Return value as a new array of floats.
 
     Raises TypeError, ValueError or OverflowError unless it holds real numbers: text is not converted, complex
@@ -66,7 +66,7 @@ def real_array(value: ArrayLike) -> Vector:
     return array.astype(np.float64)
 
 
-def vector3(name: str, value: ArrayLike) -> Vector:
+def vector3(name: str, value: ArrayLike) -> Array:
     """Check that value is three numbers up to LARGEST and return a new array (3,). Raises InputError."""
     vector = three_floats(name, value)
     if not max(map(abs, vector)) <= LARGEST:
@@ -74,7 +74,7 @@ def vector3(name: str, value: ArrayLike) -> Vector:
     return np.array(vector)
 
 
-def unit_vector(name: str, value: ArrayLike) -> Vector:
+def unit_vector(name: str, value: ArrayLike) -> Array:
     """Check that value is a unit vector within UNIT_TOLERANCE and return it normalised, (3,).
 
     Raises InputError for wrong shapes, non-finite numbers, zero, or another length.

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.cli.arguments import arm_parser, read_arm, run, say, warn
 from ik_node.cli.progress import Progress
 from ik_node.errors import InputError
@@ -34,8 +34,8 @@ class Slice:
 
     across: int
     up: int
-    across_values: Vector  # (a,) [m]
-    up_values: Vector  # (b,) [m]
+    across_values: Array  # (a,) [m]
+    up_values: Array  # (b,) [m]
     level: float  # m
 
     @property
@@ -44,7 +44,7 @@ class Slice:
         return 3 - self.across - self.up
 
     @property
-    def places(self) -> Vector:
+    def places(self) -> Array:
         """The positions (b a, 3) [m], row by row from below."""
         grid = np.full((len(self.up_values), len(self.across_values), 3), self.level)
         grid[:, :, self.across] = self.across_values
@@ -167,12 +167,12 @@ def _to_mm(level: float) -> float:
     return round(float(level), 3) + 0.0
 
 
-def _values(start: float, end: float, step: float) -> Vector:
+def _values(start: float, end: float, step: float) -> Array:
     """Multiples of step from about start to about end."""
     return np.arange(math.floor(start / step), math.ceil(end / step) + 1) * np.float64(step) + 0.0  # no -0
 
 
-def _summary(plane: Slice, shares: Vector) -> str:
+def _summary(plane: Slice, shares: Array) -> str:
     there = shares[~np.isnan(shares)]
     if len(there) == 0:
         return f'{plane.name}: no position reached'
@@ -188,10 +188,10 @@ def _save(
     output: str,
     arm: Arm,
     slices: Sequence[Slice],
-    places: Vector,
-    directions: Vector,
+    places: Array,
+    directions: Array,
     reached: NDArray[np.bool_],
-    shares: Vector,
+    shares: Array,
     within: float,
 ) -> None:
     from ik_node.cli.reach_picture import draw  # matplotlib takes a second to load

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.model.arm import Arm
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ NOTHING = '#eeeeee'  # out of reach
 ARM = '#d62728'
 
 
-def draw(arm: Arm, slices: Sequence[Slice], shares: Vector, within: float) -> Figure:
+def draw(arm: Arm, slices: Sequence[Slice], shares: Array, within: float) -> Figure:
     """Draw slices side by side; shares (N,) of directions at all their positions, NaN out of reach."""
     widths = [len(plane.across_values) for plane in slices]
     figure = Figure(figsize=(13, 6.8), layout='constrained')

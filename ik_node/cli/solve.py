@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.cli.arguments import arm_parser, read_arm, run, say, warn
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
@@ -55,7 +55,7 @@ def _solve(arguments: argparse.Namespace) -> int:
     return 0 if solution.solved else 1
 
 
-def _unit(direction: Sequence[float]) -> Vector:
+def _unit(direction: Sequence[float]) -> Array:
     """Return three numbers of any length as a unit vector (3,). Raises InputError for zero, NaN and inf."""
     largest = max(map(abs, direction))
     if largest == 0.0 or not all(map(math.isfinite, direction)):

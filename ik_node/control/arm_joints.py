@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
 from ik_node.control.following import Following
@@ -55,7 +55,7 @@ class ArmJoints:
         """Whether any joint is moving."""
         return any(group.motion.moving for group in self._groups)
 
-    def values(self, feedback: Feedback) -> tuple[Vector, Vector]:
+    def values(self, feedback: Feedback) -> tuple[Array, Array]:
         """Return position and velocity (n,) of all variables: commanded, else measured, else at rest."""
         places = dict.fromkeys(self._model.joints.variables, (0.0, 0.0))
         for name, rest in self._resting.items():

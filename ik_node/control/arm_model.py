@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError, listed
 from ik_node.model.arm import Arm
@@ -33,7 +33,7 @@ class ArmModel:
     joints: JointSet
     arm: Arm
     solver: IkSolver
-    home: Vector
+    home: Array
     arm_index: NDArray[np.int64]
 
     @classmethod
@@ -63,7 +63,7 @@ class ArmModel:
             np.where(prismatic, settings.max_linear_jerk, settings.max_jerk),
         )
 
-    def following_tolerance(self, settings: ArmSettings) -> Vector:
+    def following_tolerance(self, settings: ArmSettings) -> Array:
         """Return the largest following error of each joint of the arm (arm.n,)."""
         return np.where(self.arm.prismatic, settings.max_linear_following_error, settings.max_following_error)
 
@@ -72,13 +72,13 @@ class ArmModel:
         alone = np.isin(self.joints.variables, variables).astype(np.float64)
         return self.joints.expand(np.zeros(self.joints.n), alone)[1] != 0.0
 
-    def link_in_base(self, link: str, values: Vector) -> Vector:
+    def link_in_base(self, link: str, values: Array) -> Array:
         """Return T_base_link (4, 4) at the variables' values (n,)."""
         named = self.joints.named(values)
         T_root_base = self.robot.link_pose(self.arm.base_link, named)
         return np.linalg.inv(T_root_base) @ self.robot.link_pose(link, named)
 
-    def pose_goal(self, T_base_tip: Vector) -> Goal:
+    def pose_goal(self, T_base_tip: Array) -> Goal:
         """Return the goal that puts the tip frame at T_base_tip (4, 4), roll free."""
         R = T_base_tip[:3, :3]
         position = R @ self.arm.tool_point + T_base_tip[:3, 3]
@@ -111,14 +111,14 @@ class ArmModel:
 class Limits:
     """Position [rad or m], velocity, acceleration and jerk limits of some joints, each (k,)."""
 
-    lower: Vector
-    upper: Vector
-    velocity: Vector
-    acceleration: Vector
-    jerk: Vector
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
 
 
-def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[Robot, JointSet, Arm, Vector]:
+def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[Robot, JointSet, Arm, Array]:
     if before is not None and before.text == text:
         robot, joints = before.robot, before.joints
     else:
@@ -128,7 +128,7 @@ def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[Ro
     return robot, joints, arm, _home(settings.home, arm)
 
 
-def _home(home: tuple[float, ...], arm: Arm) -> Vector:
+def _home(home: tuple[float, ...], arm: Arm) -> Array:
     if len(home) not in (1, arm.n):
         raise InputError(
             f'parameter home must be one number or {arm.n} ({", ".join(arm.joint_names)}), got {list(home)}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 
 ROUNDING = 1e-6  # [rad, m, and per second] by which a sample may exceed a limit
 
@@ -15,14 +15,14 @@ class Gate:
     lower, upper (n,) [rad or m]: a joint outside may stay or come back, but not move farther out.
     """
 
-    def __init__(self, names: tuple[str, ...], lower: Vector, upper: Vector) -> None:
+    def __init__(self, names: tuple[str, ...], lower: Array, upper: Array) -> None:
         self.names = names
         self._lower, self._upper = lower, upper
         self._velocity = self._acceleration = np.full(len(names), np.inf)
         self._bounds = self._velocity, self._acceleration
-        self._last: tuple[Vector, Vector] | None = None
+        self._last: tuple[Array, Array] | None = None
 
-    def set_limits(self, velocity: Vector, acceleration: Vector) -> None:
+    def set_limits(self, velocity: Array, acceleration: Array) -> None:
         """Set the limits (n,) per second. Lower ones apply from the next rest: until then joints brake."""
         self._velocity, self._acceleration = velocity, acceleration
         self._bounds = np.maximum(self._bounds[0], velocity), np.maximum(self._bounds[1], acceleration)
@@ -34,7 +34,7 @@ class Gate:
         self._last = None
         self._bounds = self._velocity, self._acceleration
 
-    def refuse(self, position: Vector, velocity: Vector, dt: float) -> str | None:
+    def refuse(self, position: Array, velocity: Array, dt: float) -> str | None:
         """Return why a sample (n,), (n,), dt [s] after the last one, must not be published, else None."""
         if not (np.isfinite(position).all() and np.isfinite(velocity).all()):
             return f'positions {position.tolist()} or velocities {velocity.tolist()} are not finite'

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.control.arm_model import Limits
 from ik_node.control.gate import Gate
 from ik_node.control.motion import JointMotion
@@ -15,7 +15,7 @@ from ik_node.control.motion import JointMotion
 class JointGroup:
     """Variables that move together: the arm, or a single other joint such as a finger."""
 
-    def __init__(self, names: tuple[str, ...], limits: Limits, positions: Vector) -> None:
+    def __init__(self, names: tuple[str, ...], limits: Limits, positions: Array) -> None:
         self.names = names
         self.motion = JointMotion(limits.lower, limits.upper, positions)
         self._gate = Gate(names, limits.lower, limits.upper)
@@ -40,5 +40,5 @@ class JointGroup:
         position, velocity = self.motion.step(dt)
         return self._gate.refuse(position, velocity, dt)
 
-    def _filled(self, values: Vector, named: Mapping[str, float]) -> Vector:
+    def _filled(self, values: Array, named: Mapping[str, float]) -> Array:
         return np.array([named.get(name, value) for name, value in zip(self.names, values, strict=True)])

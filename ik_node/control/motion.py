@@ -14,9 +14,8 @@ from ruckig import (
     Trajectory,
 )
 
+from ik_node.checks import Array
 from ik_node.errors import InputError
-
-Vector = NDArray[np.float64]
 
 RETURN_SPEED = 0.1  # share of the velocity limit at which a joint returns from outside its limits
 # At distances where a plan changes its shape, rounding can leave Ruckig without a plan. Round numbers
@@ -25,7 +24,7 @@ UNEVEN = 1.0 - 1e-6 * np.pi
 ROUNDING = 1e-9  # a plan may exceed the limits by this much
 
 
-def _finite(name: str, value: ArrayLike, size: int) -> Vector:
+def _finite(name: str, value: ArrayLike, size: int) -> Array:
     try:
         vector = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -58,7 +57,7 @@ class JointMotion:
                 f'got {self.lower.tolist()} and {self.upper.tolist()}'
             )
         self._ruckig = Ruckig(self.n)
-        self._limits: tuple[Vector, Vector, Vector] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
+        self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
         self._resting = True  # there is no plan to follow
         self.reset(position)
 
@@ -76,9 +75,9 @@ class JointMotion:
     def reset(self, position: ArrayLike) -> None:
         """Stand still at position (n,), inside the limits or not, and forget the target."""
         self.position = _finite('position', position, self.n)
-        self.velocity: Vector = np.zeros(self.n)
-        self.acceleration: Vector = np.zeros(self.n)
-        self._target: Vector | None = None
+        self.velocity: Array = np.zeros(self.n)
+        self.acceleration: Array = np.zeros(self.n)
+        self._target: Array | None = None
         self._plan: Trajectory | None = None
         self._jerk = self._limits[2]  # of the plan
         self._settled = True  # the plan being followed is the one for the target
@@ -102,7 +101,7 @@ class JointMotion:
         self._settled = self._resting
 
     @property
-    def target(self) -> Vector:
+    def target(self) -> Array:
         """Target of the joints (n,); their position if they have none."""
         return self.position if self._target is None else self._target
 
@@ -126,7 +125,7 @@ class JointMotion:
         """Which joints (n,) are outside their position limits."""
         return (self.position < self.lower - ROUNDING) | (self.position > self.upper + ROUNDING)
 
-    def step(self, dt: float) -> tuple[Vector, Vector]:
+    def step(self, dt: float) -> tuple[Array, Array]:
         """Advance by dt [s] and return position and velocity, each (n,).
 
         A target given since the last sample takes effect from that sample, so that the next sample
@@ -157,7 +156,7 @@ class JointMotion:
         self._returning = False
         self._resting = self._settled
 
-    def _allowed(self) -> tuple[Vector, Vector]:
+    def _allowed(self) -> tuple[Array, Array]:
         """Return the limits, widened to where a joint outside them is now."""
         return np.minimum(self.lower, self.position), np.maximum(self.upper, self.position)
 
@@ -165,7 +164,7 @@ class JointMotion:
         """Use the first plan that keeps the position limits; without one keep the old plan."""
         outside = self.outside
         returning = bool(outside.any()) and self._target is not None
-        candidates: list[tuple[Vector | None, Synchronization]] = [(None, Synchronization.No)]
+        candidates: list[tuple[Array | None, Synchronization]] = [(None, Synchronization.No)]
         if returning:
             inside = np.clip(self.position, self.lower, self.upper)
             candidates.insert(0, (np.where(outside, inside, self.position), Synchronization.No))
@@ -182,7 +181,7 @@ class JointMotion:
                 self._returning = returning and target is not None
                 return
 
-    def _jerk_now(self) -> Vector:
+    def _jerk_now(self) -> Array:
         """Return the jerk limits, raised where a joint speeds up too hard to end that within its speed limit.
 
         Ending an acceleration a takes the speed towards a up by a^2 / (2 jerk). So a jerk limit that was
@@ -194,7 +193,7 @@ class JointMotion:
         return np.maximum(jerk, np.divide(gain, room, out=np.zeros(self.n), where=gain > 0.0))
 
     def _planned(
-        self, target: Vector | None, synchronization: Synchronization, share: float, jerk: Vector
+        self, target: Array | None, synchronization: Synchronization, share: float, jerk: Array
     ) -> Trajectory | None:
         """Return the plan from the last sample to rest at target (None: soon); None if outside the limits."""
         request = InputParameter(self.n)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,8 +18,8 @@ class Sample:
 
     time: float
     names: tuple[str, ...]
-    positions: Vector
-    velocities: Vector
+    positions: Array
+    velocities: Array
     arrival: float | None = None
 
 

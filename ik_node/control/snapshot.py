@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.states import State
 
@@ -15,12 +15,12 @@ class Snapshot:
 
     model: ArmModel
     state: State
-    values: Vector
-    target: Vector
+    values: Array
+    target: Array
     remaining: float
 
     @property
-    def position(self) -> Vector:
+    def position(self) -> Array:
         """Commanded positions (arm.n,) of the joints of the arm."""
         return self.values[self.model.arm_index]
 

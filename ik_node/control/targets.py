@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.report import Level, Report
 from ik_node.control.requests import Request
@@ -60,7 +60,7 @@ class _Followed:
     """The last goal: its solution, the configuration before it, and when it was received."""
 
     solution: Solution
-    before: Vector | None
+    before: Array | None
     arrival: float
 
 
@@ -76,7 +76,7 @@ class Targets:
         self._last = None
 
     def find(
-        self, wanted: Goal | Mapping[str, float], arrival: float, position: Vector, settings: ArmSettings
+        self, wanted: Goal | Mapping[str, float], arrival: float, position: Array, settings: ArmSettings
     ) -> Answer:
         """Return the targets for a goal received at arrival, with the arm at position (arm.n,).
 
@@ -115,7 +115,7 @@ class Targets:
         return self._last is not None and 0.0 <= arrival - self._last.arrival < STREAM_GAP
 
     def _solve(
-        self, goal: Goal, arrival: float, position: Vector, settings: ArmSettings
+        self, goal: Goal, arrival: float, position: Array, settings: ArmSettings
     ) -> tuple[Solution, str]:
         """Return the solution, and a sentence on a change of branch, else ''."""
         solver, last = self.model.solver, self._last

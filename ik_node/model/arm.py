@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ik_node import kernels
-from ik_node.checks import Vector, real_array, unit_vector, vector3
+from ik_node.checks import Array, real_array, unit_vector, vector3
 from ik_node.errors import ChainError, InputError, quoted, shown
 from ik_node.kernels import layout
 from ik_node.model.default_tip import default_tip
@@ -102,11 +102,11 @@ class Arm:
 
     def _zero_pose(
         self, chain: Sequence[Joint], drivers: Mapping[str, tuple[str, float, float]]
-    ) -> tuple[Vector, Vector]:
+    ) -> tuple[Array, Array]:
         """Return the kernels' (joints, tool): screw axes of the chain with every joint at zero."""
         pose = np.eye(4)
-        rows: list[Vector] = []
-        last: Vector = np.zeros(3)
+        rows: list[Array] = []
+        last: Array = np.zeros(3)
         for joint in chain:
             pose = pose @ joint.origin
             if joint.type == 'fixed':
@@ -125,12 +125,12 @@ class Arm:
         return frozen(np.array(rows)), frozen(np.concatenate([point, turned[:, 0], turned[:, 1]]))
 
     @cached_property
-    def middle(self) -> Vector:
+    def middle(self) -> Array:
         """Mid-range configuration (n,); 0 for a continuous joint."""
         return frozen(np.where(self.continuous, 0.0, (self._finite[0] + self._finite[1]) / 2))
 
     @cached_property
-    def _finite(self) -> Vector:
+    def _finite(self) -> Array:
         """Limits (2, n) with one turn instead of infinite ones."""
         return np.where(self.continuous, [[-CONTINUOUS_SPAN], [CONTINUOUS_SPAN]], self.limits)
 
@@ -143,11 +143,11 @@ class Arm:
         ends = row[:, layout.RATIO] * self.limits[:, driver] + row[:, layout.SHIFT]
         return float(offsets + np.abs(ends).max(axis=0).sum()) if len(row) else float(offsets)
 
-    def sample(self, rng: np.random.Generator, count: int) -> Vector:
+    def sample(self, rng: np.random.Generator, count: int) -> Array:
         """Return configurations (count, n), uniform within the limits."""
         return rng.uniform(self._finite[0], self._finite[1], (count, self.n))
 
-    def checked(self, q: ArrayLike, name: str = 'q') -> Vector:
+    def checked(self, q: ArrayLike, name: str = 'q') -> Array:
         """Return q as a new array (n,). Raises InputError unless it is n finite numbers."""
         try:
             values = real_array(q)
@@ -161,13 +161,13 @@ class Arm:
             )
         return values
 
-    def frames(self, q: ArrayLike) -> Vector:
+    def frames(self, q: ArrayLike) -> Array:
         """Return the kernels' frames (2 m + 3, 3) at q (n,) in the base link's frame."""
         out = np.empty((2 * len(self.joints) + 3, 3))
         kernels.forward(self.joints, self.tool, self.checked(q), out)
         return out
 
-    def fk(self, q: ArrayLike) -> tuple[Vector, Vector]:
+    def fk(self, q: ArrayLike) -> tuple[Array, Array]:
         """Forward kinematics: (tool point (3,) [m], tool axis (3,) unit) in the base link's frame.
 
         Raises InputError unless q is n finite numbers.
@@ -175,12 +175,12 @@ class Arm:
         frames = self.frames(q)
         return frames[-3], frames[-2]
 
-    def skeleton(self, q: ArrayLike) -> Vector:
+    def skeleton(self, q: ArrayLike) -> Array:
         """Return the positions (m + 1, 3) [m] of the chain's joints and the tool point in the base frame."""
         count = len(self.joints)
         return self.frames(q)[count : 2 * count + 1]
 
-    def jacobian(self, q: ArrayLike) -> Vector:
+    def jacobian(self, q: ArrayLike) -> Array:
         """Return (6, n): rows 0-2 d(tool point)/dq [m/rad or 1], rows 3-5 d(tool axis)/dq [1/rad or 1/m]."""
         out = np.empty((self.n, 6))
         kernels.jacobian(self.joints, self.frames(q), out)
@@ -210,7 +210,7 @@ class Arm:
             ranks.append(int((values > RANK_TOLERANCE * values[0]).sum()))
         return max(ranks)
 
-    def _random_jacobians(self) -> list[Vector]:
+    def _random_jacobians(self) -> list[Array]:
         """Jacobians (6, n) at random configurations, lengths as shares of the reach."""
         rng = np.random.default_rng(0)
         reach = max(self.reach, 1e-9)
@@ -266,7 +266,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _lateral_of(axis: Vector) -> Vector:
+def _lateral_of(axis: Array) -> Array:
     """Return the axis after the main one (z -> x, x -> y, y -> z), made perpendicular to axis."""
     following = np.eye(3)[(int(np.abs(axis).argmax()) + 1) % 3]
     lateral = following - axis * (axis @ following)

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ik_node.checks import Array
 from ik_node.model.robot import Robot
-
-Vector = NDArray[np.float64]
 
 
 class JointSet:
@@ -42,7 +41,7 @@ class JointSet:
         np.minimum.at(velocity, self._variable[moves], speeds)
         self.velocity = velocity[: self.n]
 
-    def expand(self, values: Vector, velocities: Vector) -> tuple[Vector, Vector]:
+    def expand(self, values: Array, velocities: Array) -> tuple[Array, Array]:
         """Return values and velocities (m,) of all joints from those of the variables (n,)."""
         q, qd = np.append(values, 0.0), np.append(velocities, 0.0)
         return self._ratio * q[self._variable] + self._shift, self._ratio * qd[self._variable]
@@ -51,11 +50,11 @@ class JointSet:
         """Return where in variables each of names is."""
         return np.array([self.variables.index(name) for name in names], dtype=np.int64)
 
-    def named(self, values: Vector) -> dict[str, float]:
+    def named(self, values: Array) -> dict[str, float]:
         """Return the variables (n,) by name."""
         return dict(zip(self.variables, values.tolist(), strict=True))
 
-    def filled(self, values: Mapping[str, float]) -> Vector:
+    def filled(self, values: Mapping[str, float]) -> Array:
         """Return (n,): the given values, and Joint.rest for the others."""
         return np.array(
             [values.get(name, rest) for name, rest in zip(self.variables, self.rest, strict=True)]

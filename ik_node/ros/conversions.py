@@ -9,19 +9,16 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point, Pose, Quaternion
-from numpy.typing import NDArray
 from sensor_msgs.msg import JointState
 from transforms3d.quaternions import mat2quat, quat2mat
 
-from ik_node.checks import UNIT_TOLERANCE
+from ik_node.checks import UNIT_TOLERANCE, Array
 from ik_node.errors import InputError, listed
-
-Vector = NDArray[np.float64]
 
 NS_PER_S = 1_000_000_000
 
 
-def point_array(point: Point) -> Vector:
+def point_array(point: Point) -> Array:
     """Return (3,) [m]. Raises InputError for NaN or inf."""
     values = np.array([point.x, point.y, point.z])
     if not np.isfinite(values).all():
@@ -29,7 +26,7 @@ def point_array(point: Point) -> Vector:
     return values
 
 
-def pose_matrix(pose: Pose) -> Vector:
+def pose_matrix(pose: Pose) -> Array:
     """Return the pose as T (4, 4).
 
     Raises InputError for NaN, inf, or a quaternion that is not of length 1 within UNIT_TOLERANCE.
@@ -50,13 +47,13 @@ def pose_matrix(pose: Pose) -> Vector:
     return T
 
 
-def matrix_pose(T: Vector) -> Pose:
+def matrix_pose(T: Array) -> Pose:
     """Return the pose message of T (4, 4)."""
     w, x, y, z = map(float, mat2quat(T[:3, :3]))
     return Pose(position=array_point(T[:3, 3]), orientation=Quaternion(x=x, y=y, z=z, w=w))
 
 
-def array_point(values: Vector) -> Point:
+def array_point(values: Array) -> Point:
     """Return the point message of (3,)."""
     x, y, z = map(float, values)
     return Point(x=x, y=y, z=z)
@@ -111,7 +108,7 @@ def _by_name(message: JointState) -> dict[str, float]:
     return dict(zip(names, positions, strict=True))
 
 
-def joint_state(stamp: Time, names: Sequence[str], positions: Vector, velocities: Vector) -> JointState:
+def joint_state(stamp: Time, names: Sequence[str], positions: Array, velocities: Array) -> JointState:
     """Return the message for positions and velocities, each (m,)."""
     message = JointState(name=list(names), position=positions.tolist(), velocity=velocities.tolist())
     message.header.stamp = stamp

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Point, Pose
-from numpy.typing import NDArray
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.time import Time
 from std_msgs.msg import Header
 
+from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
 from ik_node.errors import InputError, listed
 from ik_node.ros.conversions import pose_matrix
-
-Vector = NDArray[np.float64]
 
 STAMP_WAIT = 0.1  # seconds to wait for the transform of a recent stamp; a zero stamp takes the newest
 FIRST_WAIT = 1.0  # seconds to wait at the first lookup: tf2 has to receive the frames first
@@ -31,7 +29,7 @@ class Frames:
         self._buffer: Any = None
         self._listener: Any = None
 
-    def in_base(self, header: Header, model: ArmModel, values: Vector) -> Vector:
+    def in_base(self, header: Header, model: ArmModel, values: Array) -> Array:
         """Return T_base_frame (4, 4) for header, with the joints at values (n,); only tf2 uses the stamp.
 
         Raises InputError, with the reason, for an empty or unknown frame.
@@ -47,7 +45,7 @@ class Frames:
             return model.link_in_base(frame, values)
         return self._by_tf2(header, model)
 
-    def _by_tf2(self, header: Header, model: ArmModel) -> Vector:
+    def _by_tf2(self, header: Header, model: ArmModel) -> Array:
         frame = header.frame_id
         unknown = (
             f'frame "{frame}" is not a link of robot "{model.robot.name}": {listed(model.robot.links, frame)}'

@@ -10,7 +10,7 @@ from typing import Any
 from geometry_msgs.msg import PointStamped, PoseStamped
 from sensor_msgs.msg import JointState
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.control.requests import Wanted
 from ik_node.control.snapshot import Snapshot
 from ik_node.errors import InputError
@@ -70,7 +70,7 @@ class GoalRequest:
     def _wanted(self, arm: Snapshot) -> Wanted:
         raise NotImplementedError
 
-    def _in_base(self, arm: Snapshot) -> Vector:
+    def _in_base(self, arm: Snapshot) -> Array:
         """Return the pose of the goal's frame in the base frame, T (4, 4)."""
         return self.context.frames.in_base(self.message.header, arm.model, arm.values)
 

@@ -7,14 +7,12 @@ from collections.abc import Iterable
 
 import numpy as np
 from geometry_msgs.msg import Vector3
-from numpy.typing import NDArray
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
+from ik_node.checks import Array
 from ik_node.ros.conversions import array_point
 from ik_node.solver.goal import Goal, Status
-
-Vector = NDArray[np.float64]
 
 COLOURS = {
     Status.SOLVED: ColorRGBA(r=0.1, g=0.65, b=0.2, a=1.0),
@@ -42,14 +40,14 @@ def _marker(number: int, name: str, kind: int, frame: str, colour: ColorRGBA) ->
     return marker
 
 
-def _arrow(marker: Marker, tail: Vector, direction: Vector, length: float, shaft: float) -> Marker:
+def _arrow(marker: Marker, tail: Array, direction: Array, length: float, shaft: float) -> Marker:
     """Make marker an arrow from tail (3,) along direction (3,); length, and diameter of the shaft, in m."""
     marker.points = [array_point(tail), array_point(tail + length * direction)]
     marker.scale = Vector3(x=shaft, y=HEAD * shaft, z=2.0 * HEAD * shaft)
     return marker
 
 
-def _line(marker: Marker, points: Iterable[Vector], width: float) -> Marker:
+def _line(marker: Marker, points: Iterable[Array], width: float) -> Marker:
     """Make marker a line through points (3,) each; with fewer than two it is deleted."""
     marker.points = [array_point(point) for point in points]
     marker.scale.x = width
@@ -58,7 +56,7 @@ def _line(marker: Marker, points: Iterable[Vector], width: float) -> Marker:
     return marker
 
 
-def _words(goal: Goal, status: Status, position: Vector, direction: Vector) -> str:
+def _words(goal: Goal, status: Status, position: Array, direction: Array) -> str:
     """Return the status and the errors of a tool at position along direction, both (3,)."""
     words = f'{status.value}\n{1e3 * math.dist(position, goal.position):.1f} mm'
     if goal.direction is not None:
@@ -71,10 +69,10 @@ def goal_markers(
     frame: str,
     goal: Goal,
     status: Status,
-    position: Vector,
-    direction: Vector,
+    position: Array,
+    direction: Array,
     reach: float,
-    trail: Iterable[Vector] = (),
+    trail: Iterable[Array] = (),
 ) -> MarkerArray:
     """Return the markers of a goal while the tool is at position (3,), pointing along direction (3,).
 
@@ -103,7 +101,7 @@ def goal_markers(
     return MarkerArray(markers=[arrow, ball, present, line, text, been])
 
 
-def track_marker(frame: str, points: Iterable[Vector], size: float) -> MarkerArray:
+def track_marker(frame: str, points: Iterable[Array], size: float) -> MarkerArray:
     """Return the line through points (3,) of a track of that size [m] in frame; without points none."""
     return MarkerArray(
         markers=[_line(_marker(0, 'track', Marker.LINE_STRIP, frame, TRACK), points, 0.02 * size)]

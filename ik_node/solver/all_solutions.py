@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from ik_node import kernels
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.goal import Goal
@@ -29,12 +29,12 @@ def every_configuration(
     arm: Arm,
     form: ClosedForm | None,
     goal: Goal,
-    options: Vector,
-    seed: Vector,
+    options: Array,
+    seed: Array,
     random_seed: int,
     hopeless: int,
     deadline: float,
-) -> Vector:
+) -> Array:
     """Return all configurations (k, n) that meet goal within the limits, whole turns included.
 
     hopeless: descents without any success after which the goal counts as having no solution.
@@ -76,7 +76,7 @@ def missed_share(distinct: int, successes: int) -> float:
     return (distinct + 1) / (successes - 1) if distinct and successes > distinct + 2 else math.inf
 
 
-def _with_turns(arm: Arm, found: Vector, seed: Vector) -> Vector:
+def _with_turns(arm: Arm, found: Array, seed: Array) -> Array:
     """Add to found (k, n) every whole-turn variant within finite limits; infinite ones take the nearest.
 
     A joint that moves neither tool point nor tool axis stays: its turns belong to one family.

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ik_node import kernels
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.kernels.layout import (
     AXIS,
     DIRECTION,
@@ -32,10 +32,10 @@ class Dual:
     value: (...). slope: (n, ...).
     """
 
-    value: Vector
-    slope: Vector
+    value: Array
+    slope: Array
 
-    def __add__(self, other: Dual | Vector) -> Dual:
+    def __add__(self, other: Dual | Array) -> Dual:
         if isinstance(other, Dual):
             return Dual(self.value + other.value, self.slope + other.slope)
         return Dual(self.value + other, self.slope)
@@ -46,7 +46,7 @@ class Dual:
             return Dual(self.value * factor.value, slope)
         return Dual(self.value * factor, self.slope * factor)
 
-    def __matmul__(self, other: Dual | Vector) -> Dual:
+    def __matmul__(self, other: Dual | Array) -> Dual:
         if isinstance(other, Dual):  # a matrix
             return Dual(self.value @ other.value, self.slope @ other.value + self.value @ other.slope)
         return Dual(self.value @ other, self.slope @ other)
@@ -60,7 +60,7 @@ class Dual:
     def cos(self) -> Dual:
         return Dual(np.cos(self.value), -np.sin(self.value) * self.slope)
 
-    def times(self, matrix: Vector) -> Dual:
+    def times(self, matrix: Array) -> Dual:
         """This number times a constant array."""
         return Dual(self.value * matrix, np.multiply.outer(self.slope, matrix))
 
@@ -69,12 +69,12 @@ class Dual:
         return Dual(self.value @ self.value, 2.0 * (self.slope @ self.value))
 
 
-def variables(q: Vector) -> Dual:
+def variables(q: Array) -> Dual:
     """The variables q (n,) themselves."""
     return Dual(q, np.eye(len(q)))
 
 
-def tool_pose(joints: Vector, tool: Vector, q: Dual) -> tuple[Dual, Dual]:
+def tool_pose(joints: Array, tool: Array, q: Dual) -> tuple[Dual, Dual]:
     """Tool point and tool axis (3,) at the variables q: forward kinematics as a product of exponentials."""
     n = len(q.value)
     rotation = Dual(np.eye(3), np.zeros((n, 3, 3)))
@@ -91,7 +91,7 @@ def tool_pose(joints: Vector, tool: Vector, q: Dual) -> tuple[Dual, Dual]:
     return point + rotation @ tool[:3], rotation @ tool[3:6]
 
 
-def squared_error(joints: Vector, tool: Vector, goal: Vector, weight: float, q: Vector) -> Dual:
+def squared_error(joints: Array, tool: Array, goal: Array, weight: float, q: Array) -> Dual:
     """|position error|^2 + weight^2 |direction chord|^2 at q (n,), with its gradient as slope (n,)."""
     point, axis = tool_pose(joints, tool, variables(q))
     error = (point + -goal[:3]).squared()
@@ -101,14 +101,14 @@ def squared_error(joints: Vector, tool: Vector, goal: Vector, weight: float, q: 
 
 
 def descend(
-    joints: Vector,
-    tool: Vector,
-    limits: Vector,
-    goal: Vector,
-    options: Vector,
-    q: Vector,
-    frames: Vector,
-    _: Vector,
+    joints: Array,
+    tool: Array,
+    limits: Array,
+    goal: Array,
+    options: Array,
+    q: Array,
+    frames: Array,
+    _: Array,
 ) -> int:
     """One descent by L-BFGS-B from q (n,), in place.
 
@@ -117,7 +117,7 @@ def descend(
     kernels.clip(q, limits)
     weight, scale = float(options[WEIGHT]), 1.0
 
-    def cost(values: Vector) -> tuple[float, Vector]:
+    def cost(values: Array) -> tuple[float, Array]:
         error = squared_error(joints, tool, goal, weight, values)
         return float(error.value) / scale, error.slope / scale
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.solver.closed_form import NO_FORM
 from ik_node.solver.goal import BatchSolution, Goal, Solution, Status
 from ik_node.solver.pipeline import FEW_RESTARTS, ByFormula
@@ -20,10 +20,10 @@ BATCH_PART = 1024  # goals that one thread processes at a time
 def solve_goals(
     formula: ByFormula,
     search: RandomRestarts,
-    shells: Vector,
-    solve: Callable[[Goal, Vector], Solution],
-    goals: Vector,
-    starts: Vector,
+    shells: Array,
+    solve: Callable[[Goal, Array], Solution],
+    goals: Array,
+    starts: Array,
     workers: int,
 ) -> BatchSolution:
     """Solve goals (N, 9) from starts (N, n) or (1, n); see IkSolver.solve_batch.

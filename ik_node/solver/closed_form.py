@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ik_node import kernels
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.model.arm import Arm
 
 AXIS_TOLERANCE = 1e-4  # rad: axes count as parallel up to here; solutions are polished on the true model
@@ -40,7 +40,7 @@ class ClosedForm:
     """
 
     family: Family
-    constants: Vector
+    constants: Array
     deviation: float
 
     @property
@@ -117,12 +117,12 @@ def recognise(arm: Arm) -> ClosedForm | None:
     return ClosedForm(family, constants, deviation)
 
 
-def _slant(a: Vector, b: Vector) -> float:
+def _slant(a: Array, b: Array) -> float:
     """Sine of the angle between two lines along a and b."""
     return float(np.linalg.norm(np.cross(a, b)))
 
 
-def _meeting_point(directions: Vector, points: Vector) -> tuple[Vector, float]:
+def _meeting_point(directions: Array, points: Array) -> tuple[Array, float]:
     """Return the point (3,) nearest to the lines (k, 3) by least squares, and its largest distance [m]."""
     across = np.eye(3) - directions[:, :, None] * directions[:, None, :]
     offsets = np.einsum('kij,kj->ki', across, points)

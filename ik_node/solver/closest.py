@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ik_node import kernels
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.model.arm import frozen
 from ik_node.solver.closed_form import ClosedForm, Family
 from ik_node.solver.goal import Goal
@@ -36,7 +36,7 @@ class ClosestConfiguration:
     in_place is None if no formula was used.
     """
 
-    q: Vector
+    q: Array
     position_error: float
     direction_error: float
     in_place: bool | None
@@ -77,8 +77,8 @@ class ClosestSearch:
     def find(
         self,
         goal: Goal,
-        seed: Vector,
-        found: Vector,
+        seed: Array,
+        found: Array,
         deadline: float = math.inf,
         beyond: bool = False,
         endless: bool = False,
@@ -133,8 +133,8 @@ class ClosestSearch:
         return ClosestConfiguration(q, position_error, direction_error, in_place)
 
     def _places(
-        self, goal: Vector, limits: Vector, bound: float, given: Vector, deadline: float
-    ) -> tuple[Vector, Vector, int]:
+        self, goal: Array, limits: Array, bound: float, given: Array, deadline: float
+    ) -> tuple[Array, Array, int]:
         """Minimise the position error from given (k, n): (table, errors (j, 2), number of rows).
 
         bound [m]: lower bound of that error. The tables have room for twice as many rows plus one.
@@ -164,8 +164,8 @@ class ClosestSearch:
         return table, errors, int(progress[2])
 
     def _multistart(
-        self, goal: Vector, limits: Vector, given: Vector, deadline: float, least: float
-    ) -> tuple[Vector, Vector, int]:
+        self, goal: Array, limits: Array, given: Array, deadline: float, least: float
+    ) -> tuple[Array, Array, int]:
         """Minimise both errors at once from given (k, n): (table (j, n), errors (j, 2), number of rows < j).
 
         least [m]: the smallest position error known to be attainable, infinite for a compromise.
@@ -197,7 +197,7 @@ class ClosestSearch:
                 break
         return table, errors, count
 
-    def _within_far(self, goal: Goal) -> Vector:
+    def _within_far(self, goal: Goal) -> Array:
         """Return the packed goal with a position that is at most FAR reaches away."""
         base = self.arm.joints[0, 3:6]
         distance = math.dist(goal.position, base)
@@ -218,8 +218,8 @@ class ClosestByMethod(ClosestSearch):
     def find(
         self,
         goal: Goal,
-        seed: Vector,  # noqa: ARG002 - the search started there
-        found: Vector,
+        seed: Array,  # noqa: ARG002 - the search started there
+        found: Array,
         deadline: float = math.inf,  # noqa: ARG002
         beyond: bool = False,
         endless: bool = False,  # noqa: ARG002

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ik_node.checks import UNIT_TOLERANCE, Vector, real_array, three_floats, unit_floats
+from ik_node.checks import UNIT_TOLERANCE, Array, real_array, three_floats, unit_floats
 from ik_node.errors import LARGEST, InputError
 
 
@@ -64,13 +64,13 @@ class Solution:
     """
 
     status: Status
-    q: Vector
+    q: Array
     position_error: float
     direction_error: float
     reason: Reason | None = None
     restarts: int = 0
     self_motion: bool = False
-    other_branch: Vector | None = None
+    other_branch: Array | None = None
     lateral_error: float | None = None
 
     @property
@@ -88,9 +88,9 @@ class BatchSolution:
 
     status: NDArray[np.object_]
     solved: NDArray[np.bool_]
-    q: Vector
-    position_error: Vector
-    direction_error: Vector
+    q: Array
+    position_error: Array
+    direction_error: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class PathSolution:
     that no continuous motion reaches from point k - 1 (a branch ends there).
     """
 
-    q: Vector
+    q: Array
     solved: NDArray[np.bool_]
     largest_move: float
     breaks: tuple[int, ...]
@@ -132,24 +132,24 @@ class Goal:
         )
 
     @classmethod
-    def unpacked(cls, packed: Vector) -> Goal:
+    def unpacked(cls, packed: Array) -> Goal:
         """Return the goal of one row (9,) of pack_goals, bit for bit."""
         goal = cls.__new__(cls)
         goal.packed = packed.copy()
         return goal
 
     @property
-    def position(self) -> Vector:
+    def position(self) -> Array:
         """Wanted position of the tool point, (3,) [m]."""
         return read_only(self.packed[:3])
 
     @property
-    def direction(self) -> Vector | None:
+    def direction(self) -> Array | None:
         """Wanted direction of the tool axis, (3,) unit, or None."""
         return None if math.isnan(self.packed[3]) else read_only(self.packed[3:6])
 
     @property
-    def lateral(self) -> Vector | None:
+    def lateral(self) -> Array | None:
         """Wanted direction of the tool's lateral axis, (3,) unit, or None."""
         return None if math.isnan(self.packed[6]) else read_only(self.packed[6:])
 
@@ -171,7 +171,7 @@ def _place(value: Any) -> tuple[float, float, float]:
     return x, y, z
 
 
-def read_only(view: Vector) -> Vector:
+def read_only(view: Array) -> Array:
     view.flags.writeable = False
     return view
 
@@ -181,7 +181,7 @@ def no_goal(given: Any) -> InputError:
     return InputError(f'goal must be a Goal, got {given!r}')
 
 
-def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Vector:
+def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Array:
     """Check positions (N, 3) [m] and directions (N, 3) unit or None; return goals (N, 9) for the kernels.
 
     Raises InputError for wrong shapes, numbers not finite or beyond LARGEST, or directions that are not
@@ -213,7 +213,7 @@ def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Vector:
     return goals
 
 
-def _rows3(name: str, value: ArrayLike) -> Vector:
+def _rows3(name: str, value: ArrayLike) -> Array:
     try:
         rows = real_array(value)
     except OverflowError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ik_node import kernels
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
@@ -22,7 +22,7 @@ CAUSES = {0: None, 1: Cause.TOO_FAR, -1: Cause.TOO_NEAR}  # by the return value 
 class NearMiss:
     """A solution that exceeds limits: q (n,) clipped to them, and the largest excess [rad] with its joint."""
 
-    q: Vector
+    q: Array
     excess: float
     joint: int
 
@@ -31,7 +31,7 @@ class Infeasibility:
     """Decides which goals are impossible for an arm, and gives the reason."""
 
     def __init__(
-        self, arm: Arm, form: ClosedForm | None, closest_search: ClosestSearch, options: Vector
+        self, arm: Arm, form: ClosedForm | None, closest_search: ClosestSearch, options: Array
     ) -> None:
         self.arm = arm
         self.form = form
@@ -49,7 +49,7 @@ class Infeasibility:
         """Return why no joint positions reach the position, by link lengths; None if that is not proven."""
         return CAUSES[kernels.out_of_reach(self.shells, goal.packed, self._tolerance)]
 
-    def near_miss(self, goal: Goal, seed: Vector) -> NearMiss | None:
+    def near_miss(self, goal: Goal, seed: Array) -> NearMiss | None:
         """Return the solution of the formula with the smallest limit violation; None if it has none."""
         arm, rows = self.arm, np.empty((kernels.MOST_CANDIDATES, self.arm.n))
         if self.form is None or goal.direction is None:
@@ -67,9 +67,7 @@ class Infeasibility:
         )
         return min((near_miss(arm, q) for q in rows[:count]), key=lambda miss: miss.excess, default=None)
 
-    def reason(
-        self, goal: Goal, seed: Vector, closest: ClosestConfiguration, miss: NearMiss | None
-    ) -> Reason:
+    def reason(self, goal: Goal, seed: Array, closest: ClosestConfiguration, miss: NearMiss | None) -> Reason:
         """Return why a goal that is proven to be impossible cannot be met.
 
         closest: the closest configuration. miss: as returned by near_miss.
@@ -103,7 +101,7 @@ def _out_of_reach(cause: Cause, amount: float) -> Reason:
     return Reason(cause, amount, f'out of reach: the position is {amount:.4g} m {where}')
 
 
-def near_miss(arm: Arm, q: Vector) -> NearMiss:
+def near_miss(arm: Arm, q: Array) -> NearMiss:
     """Return how far q (n,) exceeds the limits, whole turns removed, and which joint exceeds them most."""
     within, excess = q.copy(), np.zeros(arm.n)
     for i, (low, high, period) in enumerate(zip(arm.lower, arm.upper, arm.period, strict=True)):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node import kernels
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import NO_FORM, ClosedForm
 from ik_node.solver.goal import PathSolution
@@ -16,11 +16,11 @@ from ik_node.solver.goal import PathSolution
 FIRST_STATIONS = 9  # points of a path at which arms without an exact formula look for branches
 MOST_STATIONS = 64  # with those added where no branch has been found
 
-Enumerate = Callable[[int, Vector], Vector]  # (number of the goal, seed) -> all configurations (k, n)
+Enumerate = Callable[[int, Array], Array]  # (number of the goal, seed) -> all configurations (k, n)
 
 
 def best_path(
-    arm: Arm, form: ClosedForm | None, goals: Vector, options: Vector, seed: Vector, every: Enumerate
+    arm: Arm, form: ClosedForm | None, goals: Array, options: Array, seed: Array, every: Enumerate
 ) -> PathSolution:
     """Return the path over goals (N, 9) whose largest joint move is least; see IkSolver.solve_path."""
     if len(goals) == 0:
@@ -52,8 +52,8 @@ def best_path(
 
 
 def _by_formula(
-    arm: Arm, constants: Vector, goals: Vector, options: Vector, seed: Vector
-) -> tuple[Vector, NDArray[np.int64]]:
+    arm: Arm, constants: Array, goals: Array, options: Array, seed: Array
+) -> tuple[Array, NDArray[np.int64]]:
     found = np.zeros((len(goals), kernels.MOST_CANDIDATES, arm.n))
     counts = np.empty(len(goals), dtype=np.int64)
     kernels.formula_path(
@@ -62,7 +62,7 @@ def _by_formula(
     return found, counts
 
 
-def _with_turns(arm: Arm, found: Vector, counts: NDArray[np.int64]) -> tuple[Vector, NDArray[np.int64]]:
+def _with_turns(arm: Arm, found: Array, counts: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
     """Add to found (N, k, n) the whole-turn variants of joints with a turn's room within finite limits."""
     low, high = arm.lower - kernels.ROOT_SLACK, arm.upper + kernels.ROOT_SLACK
     there = np.arange(found.shape[1]) < counts[:, None]
@@ -79,7 +79,7 @@ def _with_turns(arm: Arm, found: Vector, counts: NDArray[np.int64]) -> tuple[Vec
     return found, there.sum(axis=1)
 
 
-def _compact(found: Vector, there: NDArray[np.bool_]) -> tuple[Vector, NDArray[np.bool_]]:
+def _compact(found: Array, there: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
     """Move the valid rows (there, (N, k)) of found (N, k, n) to the front and drop columns without any."""
     first = np.argsort(~there, axis=1, kind='stable')[:, : max(1, there.sum(axis=1).max(initial=0))]
     return np.take_along_axis(found, first[:, :, None], axis=1), np.take_along_axis(there, first, axis=1)
@@ -87,19 +87,19 @@ def _compact(found: Vector, there: NDArray[np.bool_]) -> tuple[Vector, NDArray[n
 
 def _by_following(
     arm: Arm,
-    period: Vector,
-    constants: Vector,
-    goals: Vector,
-    options: Vector,
-    seed: Vector,
+    period: Array,
+    constants: Array,
+    goals: Array,
+    options: Array,
+    seed: Array,
     every: Enumerate,
-) -> tuple[Vector, NDArray[np.int64]]:
+) -> tuple[Array, NDArray[np.int64]]:
     """Find all configurations at some stations and follow each both ways until its branch ends.
 
     Stations are spread over the path, then put where no branch has been seen yet.
     """
     last = len(goals) - 1
-    tracks: list[Vector] = []
+    tracks: list[Array] = []
     seen = np.zeros(len(goals), dtype=np.bool_)
     stations = np.unique(np.linspace(0, last, FIRST_STATIONS).round().astype(np.int64)).tolist()
     for _ in range(MOST_STATIONS):
@@ -128,12 +128,12 @@ def _by_following(
 
 def _follow(
     arm: Arm,
-    constants: Vector,
-    goals: Vector,
-    options: Vector,
+    constants: Array,
+    goals: Array,
+    options: Array,
     order: Iterable[int],
-    start: Vector,
-    track: Vector,
+    start: Array,
+    track: Array,
 ) -> None:
     """Write track (N, n) along goals (N, 9) in the given order from start (n,), until the branch ends."""
     work = np.empty((3 * arm.n + 8, max(arm.n, 9)))
@@ -147,7 +147,7 @@ def _follow(
         before, now = now, q
 
 
-def _unrolled(period: Vector, path: Vector, seed: Vector) -> Vector:
+def _unrolled(period: Array, path: Array, seed: Array) -> Array:
     """Choose the whole turns of continuous joints on path (N, n): no jumps of a turn, start near seed."""
     out = path.copy()
     for i in np.flatnonzero(period):
@@ -156,7 +156,7 @@ def _unrolled(period: Vector, path: Vector, seed: Vector) -> Vector:
     return out
 
 
-def _breaks(arm: Arm, goals: Vector, options: Vector, path: Vector) -> NDArray[np.int64]:
+def _breaks(arm: Arm, goals: Array, options: Array, path: Array) -> NDArray[np.int64]:
     """Return the points k of path (N, n) that do not continue the branch of point k - 1.
 
     A step that goes on as the one before does so, also straight through a singularity.

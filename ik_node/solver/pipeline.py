@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from ik_node import kernels
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.kernels.layout import DIRECTION
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import is_redundant
@@ -36,11 +36,11 @@ class Task:
     """
 
     goal: Goal
-    seed: Vector
+    seed: Array
     start: float
     excluded: bool
     near_miss: NearMiss | None
-    q: Vector
+    q: Array
     found: SearchResult
     closest: ClosestConfiguration | None = None
 
@@ -58,7 +58,7 @@ class ByFormula:
     without a solution mean that there is none, and only if no other stage gets close to the goal.
     """
 
-    def __init__(self, arm: Arm, form: ClosedForm | None, options: Vector) -> None:
+    def __init__(self, arm: Arm, form: ClosedForm | None, options: Array) -> None:
         """options: of the search."""
         self.form = form
         # Whether a formula without a solution may be believed.
@@ -69,7 +69,7 @@ class ByFormula:
         self._arrays, self._options, self._n = (arm.joints, arm.tool, arm.limits, constants), options, arm.n
         self._redundant = arm.n > arm.effective_dof
 
-    def nearest(self, packed: Vector, seed: Vector) -> Solution | bool:
+    def nearest(self, packed: Array, seed: Array) -> Solution | bool:
         """Return the solution of goal (9,) nearest to seed (n,), or whether the formula excludes one."""
         if self.form is None or math.isnan(packed[DIRECTION]):
             return False
@@ -197,7 +197,7 @@ class Pipeline:
             GivenUp(search),
         )
 
-    def __call__(self, goal: Goal, seed: Vector, excluded: bool) -> Solution:
+    def __call__(self, goal: Goal, seed: Array, excluded: bool) -> Solution:
         """Solve goal from seed (n,). excluded: the formula finds no solution, see ByFormula.nearest."""
         start = time.perf_counter()
         near_miss = self._infeasibility.near_miss(goal, seed) if excluded else None
@@ -215,7 +215,7 @@ def _searched(search: RandomRestarts, task: Task, most: int | None) -> Solution 
 
 
 def _solved(
-    search: RandomRestarts, task: Task, q: Vector, position_error: float, direction_error: float
+    search: RandomRestarts, task: Task, q: Array, position_error: float, direction_error: float
 ) -> Solution:
     self_motion = is_redundant(search.arm, task.goal)
     restarts = task.found.restarts

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node import kernels
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.cores import usable_cores
 
@@ -21,7 +21,7 @@ WEIGHT_PER_REACH = 0.02  # one radian weighs as much as this share of the reach:
 ITERATIONS, STALL_RATIO = 30, 1e-2  # of a descent
 
 
-def fibonacci_sphere(count: int) -> Vector:
+def fibonacci_sphere(count: int) -> Array:
     """Return count directions (count, 3), spread evenly over the sphere along a golden-angle spiral."""
     heights = 1.0 - (2.0 * np.arange(count) + 1.0) / count
     angles = np.pi * (3.0 - math.sqrt(5.0)) * np.arange(count)
@@ -30,7 +30,7 @@ def fibonacci_sphere(count: int) -> Vector:
 
 
 def reachable_directions(
-    arm: Arm, places: Vector, directions: Vector, within: float, random_seed: int = 0
+    arm: Arm, places: Array, directions: Array, within: float, random_seed: int = 0
 ) -> Iterator[tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]]:
     """Yield (rows of places, positions reached, directions reached there) part by part, on all cores.
 

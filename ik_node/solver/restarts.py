@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node import kernels
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.errors import InputError
 from ik_node.extras import require
 from ik_node.kernels.layout import END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
@@ -130,7 +130,7 @@ class RandomRestarts:
             position_error <= self.options[POSITION_TOLERANCE] and direction_error <= self.direction_tolerance
         )
 
-    def search(self, goal: Goal, q: Vector, start: float, most: int | None = None) -> SearchResult:
+    def search(self, goal: Goal, q: Array, start: float, most: int | None = None) -> SearchResult:
         """Search from q (n,), in place; start: time.perf_counter() when the budget began.
 
         most: restarts, if fewer than the budget allows.
@@ -153,14 +153,14 @@ class RandomRestarts:
 
     def search_many(
         self,
-        form: Vector,
+        form: Array,
         trusted: bool,
-        goals: Vector,
-        shells: Vector,
+        goals: Array,
+        shells: Array,
         most: int | None,
-        seeds: Vector,
-        q: Vector,
-        errors: Vector,
+        seeds: Array,
+        q: Array,
+        errors: Array,
         solved: NDArray[np.bool_],
     ) -> None:
         """Solve those of goals (N, 9) that lm solves quickly, as kernels.solve_many; none by other methods.
@@ -187,7 +187,7 @@ class RandomRestarts:
             solved,
         )
 
-    def approach(self, goal: Goal, q: Vector, out_of_reach: bool = False) -> tuple[float, float]:
+    def approach(self, goal: Goal, q: Array, out_of_reach: bool = False) -> tuple[float, float]:
         """Find the closest configuration by the method from q (n,), in place. Returns both errors.
 
         Position first, then direction: from q and from random configurations, consecutive descents with a
@@ -223,7 +223,7 @@ class RandomRestarts:
             least = min(least, errors[0])
         return best
 
-    def steps(self, goal: Goal, q: Vector) -> Iterator[Vector]:
+    def steps(self, goal: Goal, q: Array) -> Iterator[Array]:
         """Yield the joints (n,) of one descent from q (n,): at its start, after each iteration, at its end.
 
         Each repeats the descent with one more iteration, so that the arithmetic is that of a search.

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from ik_node import kernels
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.kernels.layout import DIRECTION, ITERATIONS, WEIGHT
 
 FARTHEST = 1e50  # m; the square of more overflows in scipy
@@ -14,14 +14,14 @@ PRECISION = 1e-12  # of steps and gradients at which a descent ends
 
 
 def descend(
-    joints: Vector,
-    tool: Vector,
-    limits: Vector,
-    goal: Vector,
-    options: Vector,
-    q: Vector,
-    frames: Vector,
-    _: Vector,
+    joints: Array,
+    tool: Array,
+    limits: Array,
+    goal: Array,
+    options: Array,
+    q: Array,
+    frames: Array,
+    _: Array,
 ) -> int:
     """One descent by method trf (trust region, reflective at the bounds) from q (n,), in place.
 
@@ -33,12 +33,12 @@ def descend(
     weight, rows = options[WEIGHT], slice(0, 3) if np.isnan(goal[DIRECTION]) else slice(0, 6)
     jacobian, at = np.empty((len(q), 6)), q.copy()
 
-    def residuals(values: Vector) -> Vector:
+    def residuals(values: Array) -> Array:
         at[free] = values
         kernels.forward(joints, tool, at, frames)
         return np.concatenate([frames[-3] - goal[:3], weight * (frames[-2] - goal[3:6])])[rows]
 
-    def derivatives(values: Vector) -> Vector:
+    def derivatives(values: Array) -> Array:
         at[free] = values
         kernels.forward(joints, tool, at, frames)
         kernels.jacobian(joints, frames, jacobian)

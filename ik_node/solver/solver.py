@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node import kernels
-from ik_node.checks import Vector, positive, real_array, whole
+from ik_node.checks import Array, positive, real_array, whole
 from ik_node.errors import InputError, KernelError
 from ik_node.kernels.layout import LATERAL
 from ik_node.model.arm import Arm
@@ -115,13 +115,13 @@ class IkSolver:
         """Copy and unpickle by the arguments of the constructor."""
         return partial(IkSolver, **self._options), (self.arm,)
 
-    def _start(self, seed: ArrayLike | None) -> Vector:
+    def _start(self, seed: ArrayLike | None) -> Array:
         """Return the seed (n,) as a new array; outside the limits is allowed, descents clip it."""
         if seed is None:
             return self.arm.middle.copy()
         return self.arm.checked(seed, 'seed')
 
-    def _starts(self, seeds: ArrayLike, count: int) -> Vector:
+    def _starts(self, seeds: ArrayLike, count: int) -> Array:
         """Return seeds of a batch as an array (1, n), for all goals, or (count, n)."""
         n = self.arm.n
         try:
@@ -153,7 +153,7 @@ class IkSolver:
             return solution
         return self._with_lateral(goal, q, solution)
 
-    def _with_lateral(self, goal: Goal, seed: Vector, solution: Solution) -> Solution:
+    def _with_lateral(self, goal: Goal, seed: Array, solution: Solution) -> Solution:
         """Turn the spare roll towards goal.lateral without changing the errors; sets lateral_error."""
         arm, q = self.arm, solution.q.copy()
         lateral_error = kernels.serve_lateral(
@@ -244,7 +244,7 @@ class IkSolver:
             solution if lateral is None or not solution.solved else self._with_lateral(goal, last, solution)
         )
 
-    def steps(self, goal: Goal, seed: ArrayLike | None = None) -> Iterator[Vector]:
+    def steps(self, goal: Goal, seed: ArrayLike | None = None) -> Iterator[Array]:
         """Yield the joints (n,) of one descent by the method from seed (n,): at its start and after each.
 
         For watching what the random restarts repeat: steps are iterations or sweeps, the last joints are
@@ -266,7 +266,7 @@ class IkSolver:
         goals = pack_goals(positions, directions)
         start = self._start(seed)
 
-        def every(k: int, near: Vector) -> Vector:
+        def every(k: int, near: Array) -> Array:
             found = self.solve_all(Goal.unpacked(goals[k]), near)
             return np.array([solution.q for solution in found]).reshape(-1, self.arm.n)
 

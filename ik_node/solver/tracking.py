@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ik_node import kernels
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import NO_FORM, ClosedForm
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
@@ -23,15 +23,15 @@ class Tracker:
         self,
         arm: Arm,
         form: ClosedForm | None,
-        options: Vector,
-        solve: Callable[[Goal, Vector], Solution],
+        options: Array,
+        solve: Callable[[Goal, Array], Solution],
     ) -> None:
         """options: of the search. solve: (goal, seed) -> Solution, called if the branch ends."""
         self._arm, self._options, self._solve = arm, options, solve
         self._form = NO_FORM if form is None else form.constants
         self._work = (3 * arm.n + 8, max(arm.n, 9))  # scratch of kernels.advance
 
-    def advance(self, goal: Goal, q: Vector, before: Vector) -> Solution:
+    def advance(self, goal: Goal, q: Array, before: Array) -> Solution:
         """Move q (n,) on to goal, in place; before (n,): the configuration before q. See IkSolver.track."""
         arm, work = self._arm, np.empty(self._work)
         solved, position_error, direction_error = kernels.advance(
@@ -52,7 +52,7 @@ class Tracker:
         reason = Reason(Cause.BRANCH_ENDS, move, sentence, joint)
         return Solution(Status.NOT_FOUND, q, position_error, direction_error, reason, other_branch=other.q)
 
-    def _joint_in_the_way(self, goal: Goal, q: Vector) -> str | None:
+    def _joint_in_the_way(self, goal: Goal, q: Array) -> str | None:
         """Return the joint whose limit ends the branch at q (n,): without it the motion can continue."""
         arm = self._arm
         limits = np.where(

@@ -7,14 +7,14 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node.checks import Vector
+from ik_node.checks import Array
 from ik_node.model.arm import Arm, frozen
 
 SLIDING_ROUNDS = 40  # of the minimisation that finds good points on the axes
 SAFETY = 1e-9  # share of the outer radius that bounds are wider by, for rounding
 
 
-def reach_shells(arm: Arm) -> Vector:
+def reach_shells(arm: Arm) -> Array:
     """Bound the distance of the tool point from points on the first revolute axis, within prismatic limits.
 
     Returns rows (k, 5) [m]: centre (3), and the least and the largest distance of the tool point from it for
@@ -35,7 +35,7 @@ def reach_shells(arm: Arm) -> Vector:
     return frozen(np.array([_shell(choice, middles, corners) for choice in (stops, slid)]))
 
 
-def _shell(stops: Vector, middles: Vector, corners: list[Vector]) -> list[float]:
+def _shell(stops: Array, middles: Array, corners: list[Array]) -> list[float]:
     """Return the row of stops (k, 3) on the axes; middles, corners: as from _slides."""
     pieces = np.diff(stops, axis=0) + middles[1:]
     travel = [float(np.linalg.norm(ends, axis=1).max()) for ends in corners]
@@ -48,7 +48,7 @@ def _shell(stops: Vector, middles: Vector, corners: list[Vector]) -> list[float]
     return [*(stops[0] + middles[0]), inner - SAFETY * outer, outer + SAFETY * outer]
 
 
-def _slides(arm: Arm, hinges: NDArray[np.intp]) -> tuple[Vector, list[Vector]]:
+def _slides(arm: Arm, hinges: NDArray[np.intp]) -> tuple[Array, list[Array]]:
     """Return middle (k, 3) and corners (2^s, 3) of the prismatic joints' travel before each stop."""
     middles, corners = np.zeros((len(hinges) + 1, 3)), []
     for stop, (first, last) in enumerate(itertools.pairwise([-1, *hinges, len(arm.joints)])):
@@ -62,7 +62,7 @@ def _slides(arm: Arm, hinges: NDArray[np.intp]) -> tuple[Vector, list[Vector]]:
     return middles, corners
 
 
-def _slide_points(axes: Vector, stops: Vector, middles: Vector) -> Vector:
+def _slide_points(axes: Array, stops: Array, middles: Array) -> Array:
     """Move all stops (k + 1, 3) but the last along their axes (k, 3) so that the path through them is short.
 
     Least squares, reweighted by the inverse lengths.

@@ -5,34 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ik_node.checks import unit_vector
+from ik_node.checks import Array, unit_vector
 from ik_node.errors import InputError
-
-Vector = NDArray[np.float64]
 
 SPIRAL_TURNS = 6  # per lap; even, so that the second half lap does not retrace the first
 ROUNDED = 0.1  # share of a line for accelerating, and the same share for decelerating
 POINTS = 4096  # of the arc length table, per lap
 
 
-def _circle(u: ArrayLike) -> tuple[Vector, Vector]:
+def _circle(u: ArrayLike) -> tuple[Array, Array]:
     return np.cos(u), np.sin(u)
 
 
-def _figure_eight(u: ArrayLike) -> tuple[Vector, Vector]:
+def _figure_eight(u: ArrayLike) -> tuple[Array, Array]:
     """Gerono's lemniscate."""
     return np.sin(u), np.sin(u) * np.cos(u)
 
 
-def _spiral(u: ArrayLike) -> tuple[Vector, Vector]:
+def _spiral(u: ArrayLike) -> tuple[Array, Array]:
     """Outwards and back in, through the centre without a corner: a rose r = sin(angle / turns)."""
     angle = SPIRAL_TURNS * np.asarray(u)
     return np.sin(u) * np.cos(angle), np.sin(u) * np.sin(angle)
 
 
-CURVES: dict[str, Callable[[ArrayLike], tuple[Vector, Vector]]] = {
+CURVES: dict[str, Callable[[ArrayLike], tuple[Array, Array]]] = {
     'circle': _circle,
     'figure_eight': _figure_eight,
     'spiral': _spiral,
@@ -40,7 +38,7 @@ CURVES: dict[str, Callable[[ArrayLike], tuple[Vector, Vector]]] = {
 TRACKS = (*CURVES, 'line')
 
 
-def plane_axes(direction: ArrayLike) -> tuple[Vector, Vector]:
+def plane_axes(direction: ArrayLike) -> tuple[Array, Array]:
     """Return unit axes x, y, each (3,), so that x, y and the unit direction (3,) are a right-handed frame.
 
     x is as close to the base link's x as possible (its y if direction is along x).
@@ -49,13 +47,11 @@ def plane_axes(direction: ArrayLike) -> tuple[Vector, Vector]:
     near = np.array([1.0, 0.0, 0.0]) if abs(normal[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
     x = near - (near @ normal) * normal
     x /= np.linalg.norm(x)
-    y: Vector = np.asarray(np.cross(normal, x), np.float64)  # NumPy 2.2 is vague about the type
+    y: Array = np.asarray(np.cross(normal, x), np.float64)  # NumPy 2.2 is vague about the type
     return x, y
 
 
-def tip_pose(
-    position: ArrayLike, direction: ArrayLike, tool_axis: ArrayLike, tool_point: ArrayLike
-) -> Vector:
+def tip_pose(position: ArrayLike, direction: ArrayLike, tool_axis: ArrayLike, tool_point: ArrayLike) -> Array:
     """Return the pose T (4, 4) of the tip that puts tool_point at position and tool_axis along direction.
 
     direction and tool_axis are unit, all (3,). The roll is the one that takes plane_axes to plane_axes.
@@ -110,7 +106,7 @@ class Track:
             self._arc /= length
         self.lap = length * size / speed
 
-    def position(self, time: float) -> Vector:
+    def position(self, time: float) -> Array:
         """Return the position (3,) [m] at time [s], periodic in lap."""
         share = (time / self.lap) % 1.0
         if self._curve is None:

@@ -6,13 +6,11 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ik_node.checks import Array
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks.curves import Track
-
-Vector = NDArray[np.float64]
 
 POINTS = 32  # of a circle that are tried
 LARGEST_STEP = 0.6  # [rad or m] between two of them: a larger one is a change of branch
@@ -36,7 +34,7 @@ class Circle:
 def can_follow(solver: IkSolver, circle: Circle) -> bool:
     """Whether all points of circle are solved, each near the one before."""
     track = Track('circle', circle.centre, circle.size, 1.0, circle.direction)
-    q: Vector | None = None
+    q: Array | None = None
     for time in np.linspace(0.0, track.lap, POINTS):
         solution = solver.solve(Goal(track.position(time), circle.direction), q)
         if not solution.solved or (q is not None and np.abs(solution.q - q).max() > LARGEST_STEP):

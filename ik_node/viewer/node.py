@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped
-from numpy.typing import NDArray
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from ik_node.checks import Array
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf import read_urdf
@@ -32,8 +32,6 @@ from ik_node.viewer.scene import Scene
 from ik_node.viewer.server import page_url, start_server, stop_server
 from ik_node.viewer.settings import ViewerSettings
 from ik_node.viewer.visuals import draw
-
-Matrix = NDArray[np.float64]
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
@@ -188,7 +186,7 @@ class ViewerNode(ClosableNode):
                 f'{button}: the service {self._buttons[button].srv_name} is not available'
             )
 
-    def _send_goal(self, arm: Arm, T_base_goal: Matrix) -> None:
+    def _send_goal(self, arm: Arm, T_base_goal: Array) -> None:
         message = PoseStamped()
         message.header.stamp = self.get_clock().now().to_msg()
         message.header.frame_id = arm.base_link
@@ -270,7 +268,7 @@ class ViewerNode(ClosableNode):
             self._values.update(values)
             self._scene.place(self._values)
 
-    def _take_goal(self, T_base_goal: Matrix, with_direction: bool) -> None:
+    def _take_goal(self, T_base_goal: Array, with_direction: bool) -> None:
         self._goal_shown = True
         self._goal_time = time.monotonic()
         self._targets = {}
@@ -292,7 +290,7 @@ class ViewerNode(ClosableNode):
             return  # ik_node refuses it too and reports why
         self._take_goal(self._in_base(arm, frame) @ pose, with_direction)
 
-    def _in_base(self, arm: Arm, link: str) -> Matrix:
+    def _in_base(self, arm: Arm, link: str) -> Array:
         """Return T_base_link (4, 4) at the newest joint positions."""
         T_root_base, T_root_link = (arm.robot.link_pose(name, self._values) for name in (arm.base_link, link))
         return np.asarray(np.linalg.solve(T_root_base, T_root_link), dtype=np.float64)

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 import trimesh
 import viser
-from numpy.typing import NDArray
 from viser.transforms import SE3, SO3
 
+from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.viewer.trail import Trail
 from ik_node.viewer.visuals import Colour, Drawing, Shape, along
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 WANTED: Colour = (255, 159, 28)  # colours of the two tool axes, here and in the panel's legend
 PRESENT: Colour = (38, 178, 170)
@@ -44,7 +41,7 @@ class Scene:
         self._trail: Trail | None = None
         self._links: dict[str, viser.FrameHandle] = {}
         self._holders: set[int | None] = set()  # browsers whose users hold the gizmo
-        self._dragged: Matrix | None = None
+        self._dragged: Array | None = None
         server.scene.configure_environment_map('studio', environment_intensity=0.35)
         self.clear()
 
@@ -117,7 +114,7 @@ class Scene:
             scene.add_mesh_simple(name, vertices, faces, color=shape.colour, side='double', **pose)
 
     def _add_arrow(
-        self, name: str, pose: Matrix, colour: Colour, length: float, radius: float
+        self, name: str, pose: Array, colour: Colour, length: float, radius: float
     ) -> viser.MeshHandle:
         """Add an arrow along z of pose, as a solid with light and shade; viser's own arrows look faded."""
         head = 5.0 * radius
@@ -176,7 +173,7 @@ class Scene:
             self._trail = Trail(self._server, point, BEAD_RADIUS * self._extent, PRESENT)
         self._trail.extend(point)
 
-    def place_goal(self, T_base_goal: Matrix, with_direction: bool = True) -> None:
+    def place_goal(self, T_base_goal: Array, with_direction: bool = True) -> None:
         """Move the gizmo to a pose (4, 4), unless a user holds it; with_direction: show the wanted axis."""
         if self._arm is None or self._holders or self._dragged is not None:
             return
@@ -184,16 +181,16 @@ class Scene:
         self._wanted.visible = with_direction
         self._gizmo.visible = True
 
-    def take_drag(self) -> Matrix | None:
+    def take_drag(self) -> Array | None:
         """Return T_base_goal (4, 4) if a user moved the gizmo since the last call."""
         dragged, self._dragged = self._dragged, None
         return dragged
 
 
-def _pose(pose: Matrix) -> dict[str, Any]:
+def _pose(pose: Array) -> dict[str, Any]:
     return {'wxyz': SO3.from_matrix(pose[:3, :3]).wxyz, 'position': pose[:3, 3]}
 
 
-def _move(node: viser.SceneNodeHandle, pose: Matrix) -> None:
+def _move(node: viser.SceneNodeHandle, pose: Array) -> None:
     node.wxyz = SO3.from_matrix(pose[:3, :3]).wxyz
     node.position = pose[:3, 3]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import trimesh
 import viser
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from ik_node.checks import Array
 
 BEADS = 100  # ten seconds, at one extend() every 0.1 s
 
@@ -16,7 +15,7 @@ class Trail:
     """BEADS beads from the newest point back, smaller and smaller; at first all lie at one point (3,)."""
 
     def __init__(
-        self, server: viser.ViserServer, point: Vector, radius: float, colour: tuple[int, int, int]
+        self, server: viser.ViserServer, point: Array, radius: float, colour: tuple[int, int, int]
     ) -> None:
         self._points = np.tile(point, (BEADS, 1))
         bead = trimesh.creation.icosphere(subdivisions=1, radius=radius)
@@ -33,7 +32,7 @@ class Trail:
             receive_shadow=False,
         )
 
-    def extend(self, point: Vector) -> None:
+    def extend(self, point: Array) -> None:
         """Add a point (3,) in the root link's frame."""
         before = self._points
         self._points = np.vstack([point, before[:-1]])

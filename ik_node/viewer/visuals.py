@@ -13,11 +13,11 @@ import numpy as np
 import trimesh
 from numpy.typing import NDArray
 
+from ik_node.checks import Array
 from ik_node.model.meshes import MeshError, find_mesh
 from ik_node.model.robot import Robot
 
 Colour = tuple[int, int, int]
-Matrix = NDArray[np.float64]
 
 PLAIN: Colour = (176, 184, 196)  # shapes without a material
 STICK: Colour = (196, 203, 213)
@@ -39,7 +39,7 @@ class Shape:
 
     link: str
     kind: str
-    pose: Matrix
+    pose: Array
     size: tuple[float, ...] = ()
     mesh: trimesh.Trimesh | None = None
     colour: Colour = PLAIN
@@ -96,7 +96,7 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
     return Drawing(tuple(shapes), extent, tuple(warnings))
 
 
-def along(position: NDArray[np.float64], direction: NDArray[np.float64]) -> Matrix:
+def along(position: NDArray[np.float64], direction: NDArray[np.float64]) -> Array:
     """Return the pose (4, 4) at position whose z axis points along direction."""
     pose = trimesh.geometry.align_vectors([0.0, 0.0, 1.0], direction)
     pose[:3, 3] = position
