@@ -108,9 +108,9 @@ def test_joint_values_are_by_name():
 @pytest.mark.parametrize(
     ('names', 'positions', 'says'),
     [
-        ([], [], 'got 0 for 0'),
-        (['a'], [], 'got 0 for 1'),
-        (['a'], [1.0, 2.0], 'got 2 for 1'),
+        ([], [], 'got 0 positions for 0 names'),
+        (['a'], [], 'got 0 positions for 1 names'),
+        (['a'], [1.0, 2.0], 'got 2 positions for 1 names'),
         (['a', 'x'], [1.0, 2.0], 'unknown joints: "x"; joints: "a", "b"'),
         (['a', 'a'], [1.0, 2.0], 'given twice: "a"'),
         (['a', 'b'], [math.nan, 2.0], 'not finite: "a"'),

@@ -9,7 +9,7 @@ import pytest
 from conftest import shared_path
 from processes import Running
 
-GOING = 'solved: the tool goes to the goal'
+GOING = 'solved: moving to the goal'
 
 
 @pytest.fixture
