@@ -17,7 +17,17 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / 'ik_node' / 'kernels'
-MACHINERY = {'__init__', 'build', 'cache', 'compiled', 'lean', 'loading', 'parts', 'signatures'}
+MACHINERY = {
+    '__init__',
+    'build',
+    'cache',
+    'compiled',
+    'lean',
+    'loading',
+    'parts',
+    'signatures',
+    'specialised',
+}
 MODULES = [path for path in sorted(KERNELS.rglob('*.py')) if path.stem not in MACHINERY]
 
 # Two kernels that compile fast: the first calls kernels of other modules, the second none.
@@ -102,6 +112,10 @@ def test_a_kernel_may_be_named_twice(tmp_path: Path) -> None:
         assert run(program, ROOT, tmp_path).stdout == 'ready\n'
 
 
+# Loops that specialised.py compiles around each local method.
+TEMPLATES = {'anneal', 'drive'}
+
+
 @pytest.mark.parametrize('path', MODULES, ids=lambda path: str(path.relative_to(KERNELS)))
 def test_kernels_are_compiled_by_the_one_decorator_and_import_one_another_relatively(path: Path) -> None:
     tree = ast.parse(path.read_text())
@@ -113,6 +127,8 @@ def test_kernels_are_compiled_by_the_one_decorator_and_import_one_another_relati
             assert name.split('.')[0] not in ('ik_node', 'numba'), f'{path.name} imports {name}'
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     for function in functions:
+        if function.name in TEMPLATES or 'raise NotImplementedError' in ast.unparse(function):
+            continue  # compiled where a method fills it in
         decorators = [ast.unparse(decorator) for decorator in function.decorator_list]
         assert decorators == ['compiled'], f'{path.name}: {function.name} has {decorators}'
 
