@@ -59,7 +59,7 @@ ARGUMENTS = {
     'f2': 'costs errors found frames given goals known samples seeds table work',
     'f3': 'marks',
     'a2': 'out',
-    'r1': 'period place tool',
+    'r1': 'period place tool w',
     'r2': 'directions form joints limits opened shells',
     'i0': 'count descents first last most random_seed roll starts',
     'i1': 'choice counts progress',
