@@ -68,6 +68,7 @@ class IkNode(ClosableNode):
         )
         self._refused = ''  # why the last description was rejected
         self._last_report: Report | None = None  # on a goal
+        self._announced = ''  # what the node last said that it waits for
         self._kernels = kernels.KernelState(kernels.Stage.PLAIN)
         self._state_due = 0.0  # when the next goal_state is (time.monotonic)
 
@@ -316,6 +317,10 @@ class IkNode(ClosableNode):
         level, message = self._condition()
         late = time.monotonic() > self._started + PATIENCE
         if level is not Level.OK and late:
+            if message != self._announced and self._controller.snapshot() is None:
+                state = self._controller.state
+                self._publish_report(Report(level, message, 'waiting', 'waiting', state))
+            self._announced = message
             self.get_logger().info(message, throttle_duration_sec=10.0)
         values = self._statistics.summary(1.0 / self._settings.publish_rate)
         values['state'] = self._controller.state.value
