@@ -69,8 +69,8 @@ BAD_POSES = {
 BAD_JOINTS = {
     'unknown name': (['yaw', 'neck'], [0.0, 0.0], 'unknown joints: "neck"'),
     'fixed joint': (['stand'], [0.0], 'unknown joints: "stand"'),
-    'no names': ([], [0.0, 0.0], 'got 2 for 0'),
-    'too few positions': (['yaw', 'elbow'], [0.0], 'got 1 for 2'),
+    'no names': ([], [0.0, 0.0], 'got 2 positions for 0 names'),
+    'too few positions': (['yaw', 'elbow'], [0.0], 'got 1 positions for 2 names'),
     'the same name twice': (['yaw', 'yaw'], [0.0, 1.0], 'given twice: "yaw"'),
     'nan': (['yaw'], [math.nan], 'not finite: "yaw"'),
     'inf': (['yaw'], [math.inf], 'not finite: "yaw"'),
