@@ -236,7 +236,7 @@ def test_xacro_arguments_reach_the_file(folder):
 
 
 def test_a_wrong_description_is_said_in_one_sentence(folder):
-    with pytest.raises(InputError, match=r'no file .*my arms/none\.urdf.*seed_arm') as caught:
+    with pytest.raises(InputError, match=r'the file .*my arms/none\.urdf does not exist.*seed_arm') as caught:
         starts(description_file='none.urdf')
     assert '\n' not in str(caught.value)
     (folder / 'bad.urdf').write_text('<robot name="r">')
