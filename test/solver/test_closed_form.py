@@ -252,6 +252,7 @@ def _on_first_axis(arm):
     return _within(arm, rows)[:4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(6))
 def test_tool_axis_along_the_parallel_axes(seed):
     """Made so that the tool axis is along axis 2 at q5 = 0, whatever the other joints do."""

@@ -111,6 +111,7 @@ def test_no_reference_descent_gets_nearer_to_a_direction_that_the_position_ties(
             assert solution.direction_error <= direction + DIRECTION
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.label)
 def test_no_reference_descent_gets_nearer_to_a_position_out_of_reach(case):
     arm = case.arm()
@@ -176,6 +177,7 @@ def test_of_equally_good_answers_the_seed_has_the_nearest(case):
         np.testing.assert_allclose(again.q, answer.q, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_a_compromise_has_the_least_weighted_error():
     arm = next(case for case in shipped_cases() if case.label == 'so101_like').arm()
     rng = np.random.default_rng(25)

@@ -25,6 +25,7 @@ def folder(tmp_path_factory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_every_method_has_its_rows_and_the_default_solves_all(folder: Path):
     lines = (folder / 'methods.md').read_text().splitlines()
     for method in ('default', *METHODS):

@@ -65,6 +65,7 @@ def counts() -> tuple[list[list[int]], list[list[int]]]:
     return solved, unsolved
 
 
+@pytest.mark.slow
 def test_restarts_and_iterations_allocate_nothing(counts: tuple[list[list[int]], list[list[int]]]) -> None:
     """A goal that takes many restarts costs as many allocations as one that takes none."""
     solved, _ = counts

@@ -46,6 +46,7 @@ def pretend(set_up: ModuleType, *extras: str) -> None:
     set_up.STATE.write_text(json.dumps(set_up.wanted(list(extras))))
 
 
+@pytest.mark.slow
 def test_uv_takes_over_what_pip_is_configured_to(set_up, tmp_path, monkeypatch):
     for name in [name for name in os.environ if name.startswith(('PIP_', 'UV_', 'SSL_', 'ALL_PROXY'))]:
         monkeypatch.delenv(name)

@@ -6,6 +6,7 @@ import contextlib
 import math
 
 import numpy as np
+import pytest
 from hostile import GOOD
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -143,6 +144,7 @@ def test_cut_text(changes: list[tuple[int, int, str]]) -> None:
     check(text)
 
 
+@pytest.mark.slow
 def test_each_attribute_given_each_word() -> None:
     """Every attribute of the description in turn gets every word; some of it must be read, some refused."""
     read = refused = 0
