@@ -98,6 +98,7 @@ def test_a_solver_answers_the_same_bits(way: str) -> None:
     assert answers(COPIES[way](solver)) == answers(solver)
 
 
+@pytest.mark.slow
 def test_a_pool_of_fresh_processes_answers_the_same_bits() -> None:
     solver = IkSolver(ARM, **OPTIONS)
     expected = [solver.solve(goal).q.tobytes() for goal in goals()]

@@ -22,6 +22,7 @@ RESTARTS = 1000  # of the reference
 TASKS = [*shipped_arms(), *(random_task(seed) for seed in (0, 2, 3, 13, 20, 26, 29, 52))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('task', TASKS, ids=lambda task: task.name)
 def test_eight_answers_agree_with_each_other_and_with_a_reference(task: Task) -> None:
     solver, reference = IkSolver(task.arm), Reference(task)
