@@ -10,6 +10,8 @@ import pytest
 
 from ik_node.solver.methods import METHODS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -25,7 +27,6 @@ def folder(tmp_path_factory) -> Path:
     return out
 
 
-@pytest.mark.slow
 def test_every_method_has_its_rows_and_the_default_solves_all(folder: Path):
     lines = (folder / 'methods.md').read_text().splitlines()
     for method in ('default', *METHODS):

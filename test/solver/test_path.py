@@ -212,6 +212,7 @@ def test_a_path_that_nothing_reaches():
     np.testing.assert_array_equal(path.q, np.repeat(arm.middle[None], 4, axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'magician_rail'])
 def test_positions_alone(name):
     arm = arm_of(name)

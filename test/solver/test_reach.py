@@ -23,6 +23,8 @@ from ik_node import Arm, Goal, IkSolver
 from ik_node.cli.reach import main
 from ik_node.solver.reachability import fibonacci_sphere, reachable_directions
 
+pytestmark = pytest.mark.slow
+
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
 WITHIN = math.radians(5.0)
 ARMS = ['seed_arm', 'moveo_like', 'prismatic_arm', 'so101_like', 'ball_joint_arm']
