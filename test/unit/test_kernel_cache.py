@@ -222,8 +222,9 @@ def test_folders_that_nobody_has_used_for_a_month_are_removed(package: Path, tmp
     assert used.exists(), 'old, but of the present kernels'
 
 
-def test_another_user_without_a_place_to_write_is_served(package: Path, tmp_path: Path) -> None:
-    """As a service user: neither the package nor a home can be written, the temporary folder can."""
+@pytest.fixture
+def stranger(tmp_path: Path) -> list[str]:
+    """A command that runs another as a user who may write to the temporary folder alone."""
     setpriv = shutil.which('setpriv')
     if os.getuid() != 0 or setpriv is None:
         pytest.skip('needs root and setpriv, to become another user')
@@ -237,11 +238,25 @@ def test_another_user_without_a_place_to_write_is_served(package: Path, tmp_path
     temporary.chmod(0o1777)
     for path in (tmp_path, *tmp_path.parents[:2]):
         path.chmod(path.stat().st_mode | 0o055)
-    become += ['env', 'HOME=/nonexistent', 'XDG_CACHE_HOME=', f'TMPDIR={temporary}']
-    done = run(COLD, package, None, *become)
-    assert done.stdout.splitlines()[-1].endswith('CPUDispatcher')
+    return [*become, 'env', 'HOME=/nonexistent', 'XDG_CACHE_HOME=', f'TMPDIR={temporary}']
+
+
+def test_another_user_without_a_place_to_write_is_served(
+    package: Path, tmp_path: Path, stranger: list[str]
+) -> None:
+    """As a service user: neither the package nor a home can be written, the temporary folder can."""
+    done = run(COLD, package, None, *stranger)
+    first, later = done.stdout.splitlines()
+    assert first == 'compiling 1.0 False'
+    assert later.endswith('CPUDispatcher')
     (line,) = done.stderr.splitlines()
     assert 'NUMBA_CACHE_DIR' in line
-    assert str(temporary) in line
-    folder = temporary / 'ik_node-65534'
+    folder = tmp_path / 'temporary' / 'ik_node-65534'
+    assert str(folder) in line
     assert folder.stat().st_mode & 0o077 == 0, 'what it holds is code'
+
+
+def test_another_user_uses_what_was_compiled_at_installation(package: Path, stranger: list[str]) -> None:
+    command = [sys.executable, '-m', 'ik_node.kernels.build', ALONE]
+    subprocess.run(command, cwd='/', env=environment(package, None), capture_output=True, check=True)
+    assert run(COLD, package, None, *stranger).stdout.startswith('ready 1.0 True')
