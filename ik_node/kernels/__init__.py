@@ -35,6 +35,6 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     value = getattr(import_module(f'{__name__}.{_MODULES[name]}'), name)
-    if name in KERNELS:  # compiled code does not warn of infinite and undefined values either
+    if name in KERNELS or _MODULES[name] == 'random':  # compiled code warns of no overflow either
         value = np.errstate(all='ignore')(value)
     return globals().setdefault(name, value)

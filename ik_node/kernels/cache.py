@@ -42,8 +42,10 @@ def root() -> Path:
     usual = [Path(wanted).absolute()] if wanted else [HERE / '__pycache__', Path(home, 'ik_node')]
     for folder in usual:
         if folder.is_absolute() and _is_writable(folder):
+            _take_over(usual[0], folder)
             return folder
     folder = _temporary()
+    _take_over(usual[0], folder)
     logging.getLogger('ik_node').warning(
         'compiled kernels are kept in %s, as %s cannot be written: set NUMBA_CACHE_DIR to a lasting folder',
         folder,
@@ -138,6 +140,17 @@ def _is_writable(folder: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def _take_over(filled: Path, folder: Path) -> None:
+    """Copy what whoever installed the package has compiled, from where this user cannot write to folder."""
+    if filled == folder or not filled.is_dir():
+        return
+    for name in {digest(path) for path in HERE.rglob('*.py')}:
+        if (filled / name).is_dir() and not (folder / name).exists():
+            with suppress(OSError), tempfile.TemporaryDirectory(dir=folder) as part:
+                shutil.copytree(filled / name, Path(part, name))
+                Path(part, name).rename(folder / name)
 
 
 def _temporary() -> Path:

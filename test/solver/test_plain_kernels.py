@@ -84,3 +84,27 @@ def test_plain_and_compiled_kernels_give_the_same_bits(arm: str) -> None:
     assert stage == 'ready'
     assert plain.keys() == compiled.keys()
     assert [what for what in plain if plain[what] != compiled[what]] == []
+
+
+def test_compile_is_checked_and_waiting_in_vain_is_an_error() -> None:
+    program = """
+from ik_node import Arm, IkSolver, InputError
+from ik_node.errors import KernelError
+arm = Arm.from_file('urdf/seed_arm.urdf.xacro')
+for given, error in (('now', InputError), ('wait', KernelError)):
+    try:
+        IkSolver(arm, compile=given)
+    except error as found:
+        print(found)
+"""
+    done = subprocess.run(
+        [sys.executable, '-c', program],
+        cwd=ROOT,
+        env={**os.environ, 'NUMBA_DISABLE_JIT': '1'},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    refused, in_vain = done.stdout.splitlines()
+    assert refused == "compile must be one of background, wait, got 'now'"
+    assert in_vain.endswith('NUMBA_DISABLE_JIT is set')
