@@ -132,7 +132,9 @@ def test_the_solution_given_is_the_nearest_of_all(seed, make):
     for q in solver.arm.sample(rng, 10):
         goal, start = Goal(*solver.arm.fk(q)), solver.arm.sample(rng, 1)[0]
         moves = np.abs(by_formula(solver, goal, start) - start).max(axis=1)
-        assert np.abs(solver.solve(goal, start).q - start).max() == pytest.approx(moves.min(), abs=1e-6)
+        found = np.abs(solver.solve(goal, start).q - start).max()
+        # Next to a double root, solutions that are less apart than this count as one.
+        assert found == pytest.approx(moves.min(), abs=kernels.DISTINCT)
 
 
 @pytest.mark.parametrize(
