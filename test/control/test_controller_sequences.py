@@ -224,7 +224,7 @@ class Sequences(RuleBasedStateMachine):
             self.tick(1, PERIOD)
         if self.controller.state is State.HAND_GUIDED:
             self.controller.guide(False, self.time)
-        for _ in range(4000):
+        for _ in range(40_000):  # a finger may come back 3 m at 10 mm/s
             self.measure_at(ARM_JOINTS, 0.0)
             self.tick(1, PERIOD)
             if self.controller.state is State.HOLDING:

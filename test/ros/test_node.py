@@ -333,63 +333,6 @@ def test_a_continuous_joint_goes_the_short_way_round():
         assert max(yaw) <= 2.0 * math.pi - 3.0 + 1e-6
 
 
-def test_the_node_waits_for_a_description_and_goes_on_waiting_after_a_bad_one():
-    with running(None) as client:
-        client.wait_said('waiting for robot_description')
-        status = client.answer('goal_pose', client.pose(np.eye(4)))
-        assert status.level == DiagnosticStatus.ERROR
-        assert 'waiting for robot_description' in status.message
-        assert not client.call('ik_node/home').success
-        client.description.publish(String(data='<robot name="x"><link name="a"></robot>'))
-        client.wait_said('robot_description refused')
-        assert 'line 1' in client.statuses[-1].message
-        client.wait(
-            lambda: any('refused' in d.status[0].message for d in client.diagnostics), 'the diagnostics'
-        )
-        assert not client.samples
-        client.description.publish(String(data=arm_urdf()))
-        client.wait_ready()
-
-
-def test_other_parameters_can_mend_a_refused_description():
-    with running(None, tip_link='hand') as client:
-        client.description.publish(String(data=arm_urdf()))
-        client.wait_said('tip_link "hand" does not exist')
-        assert client.set_parameters(tip_link='tool0')[0].successful
-        client.wait_ready()
-
-
-def test_a_new_description_replaces_the_arm_after_a_stop():
-    with running(None, speed_scaling=0.1) as client:
-        client.description.publish(String(data=arm_urdf()))
-        client.wait_ready()
-        client.answer('goal_joints', client.joints(yaw=2.0))
-        client.wait(lambda: client.position('yaw') > 0.1, 'the arm to be on its way')
-        client.description.publish(String(data='<robot/>'))  # a bad one changes nothing
-        client.wait(lambda: any('refused' in s.message for s in client.statuses), 'the refusal')
-        client.wait(lambda: client.position('yaw') > 0.2, 'the arm to go on')
-        other = arm_urdf().replace('finger', 'jaw')
-        client.description.publish(String(data=other))
-        client.wait(lambda: 'jaw' in client.samples[-1].name, 'the other arm')
-        first = next(i for i, s in enumerate(client.samples) if 'jaw' in s.name)
-        last, new = client.samples[first - 1], client.samples[first]
-        assert not any(last.velocity)
-        assert new.position[new.name.index('yaw')] == last.position[last.name.index('yaw')]
-        assert 0.2 < client.position('yaw')[0] < 1.99
-        client.description.publish(String(data=other))  # the same again: nothing to do
-        client.answer('goal_joints', client.joints(jaw=0.01))
-        assert sum('effective DoF' in s.message for s in client.statuses) == 2
-
-
-def test_a_description_by_parameter_is_published_for_the_others():
-    with running(arm_urdf()) as client:
-        heard = []
-        late = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        client.node.create_subscription(String, 'robot_description', heard.append, late)
-        client.wait(lambda: heard, 'robot_description')
-        assert heard[0].data == arm_urdf()
-
-
 def test_names_are_relative(arm):
     with running(arm_urdf(), namespace='left') as client:
         topics = dict(client.node.get_topic_names_and_types())
@@ -424,4 +367,7 @@ def test_simulated_time_drives_the_motion():
         late = client.joints(yaw=0.1)
         late.header.stamp = client.now().to_msg()  # of the clock on the wall
         client.send('goal_joints', late)
-        client.wait(lambda: (tick(), 'use_sim_time' in client.statuses[-1].message)[1], 'the refusal')
+        # "arrived" may come after it
+        client.wait(
+            lambda: (tick(), any('use_sim_time' in s.message for s in client.statuses))[1], 'the refusal'
+        )

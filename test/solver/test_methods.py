@@ -160,6 +160,7 @@ def test_the_automatic_gradient_is_that_of_the_jacobian() -> None:
             np.testing.assert_allclose(error.value, squares, rtol=1e-12)
 
 
+@np.errstate(over='ignore')  # of the plain random numbers
 def test_worse_places_are_accepted_with_metropolis_probability() -> None:
     """exp(-rise of the weighted error / (temperature * acceptance)); never where acceptance is 0."""
     options, state = np.zeros(9), np.array([3], dtype=np.uint64)
