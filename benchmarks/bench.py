@@ -26,6 +26,7 @@ SECTIONS = (
     'determinism',
     'node',
     'start',
+    'before',
 )
 
 

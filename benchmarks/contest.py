@@ -87,13 +87,13 @@ def python_for(peer: str) -> str:
 class Contestant:
     """A solver's process."""
 
-    def __init__(self, peer: str) -> None:
-        """Start it; raises MissingError where it is not to be had."""
+    def __init__(self, peer: str, checkout: Path = ROOT) -> None:
+        """Start it in a checkout of this repository; raises MissingError where it cannot be installed."""
         self.peer = peer
         settings = {**os.environ, 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
         self.process = subprocess.Popen(
             [python_for(peer), '-m', 'benchmarks.worker', peer],
-            cwd=ROOT,
+            cwd=checkout,
             env=settings,
             text=True,
             stdin=subprocess.PIPE,

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arms import ROOT, Task
+from benchmarks.commits import BASE, check_out
 from benchmarks.tables import Table, heading
 
-BASE = 'e81272e'
 PROGRAM = Path(__file__).with_name('start_program.py')
 HELP = 'import sys; from ik_node.start import ik_solve; sys.argv[1:] = ["--help"]; ik_solve()'
 PROGRAMS = {
@@ -34,20 +34,19 @@ REPEATS = 3  # of what is warm; the least counts
 def run(tasks: list[Task], scale: float) -> None:
     """Print the figures of this package and of the other commit, cold and warm."""
     del tasks, scale  # one arm is enough here, and a start has no size
-    base = os.environ.get('BASE', BASE)
     heading(
         'Start',
         f"""Seconds of processor time of processes of their own on the seed arm, wall time in brackets. Cold:
         the cache of compiled kernels is empty. Warm: the least of {REPEATS}. Where compiling goes on in
-        another process, only its own row counts it. Beside commit {base}.""",
+        another process, only its own row counts it. Beside commit {BASE}.""",
     )
     with tempfile.TemporaryDirectory() as folder:
         packages = {'now': ROOT}
         other = Path(folder, 'other')
-        if _check_out(base, other):
-            packages[base] = other
+        if check_out(BASE, other):
+            packages[BASE] = other
         else:
-            print(f'git has no commit {base}: no comparison.')
+            print(f'git has no commit {BASE}: no comparison.')
         results = {name: _measure(path, Path(folder, f'cache-{name}')) for name, path in packages.items()}
     table = Table('what'.ljust(34), *(name.rjust(18) for name in packages))
     for row in results['now']:
@@ -105,13 +104,3 @@ def _wait_for_builders(cache: Path) -> None:
     for lock in cache.glob('compiling-*.lock'):
         with lock.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-
-
-def _check_out(commit: str, to: Path) -> bool:
-    """Write the files of a commit to a folder; False if git has it not."""
-    to.mkdir()
-    archive = subprocess.run(['git', 'archive', commit], cwd=ROOT, capture_output=True, check=False)
-    if archive.returncode:
-        return False
-    subprocess.run(['tar', '-x'], cwd=to, input=archive.stdout, check=True)
-    return True

@@ -24,7 +24,7 @@ def solve_many(
     q (N, n) and errors (N, 2) [m, rad].
     """
     state = np.empty(1, np.uint64)
-    now, distances = np.empty(q.shape[1]), np.empty(table.shape[1])
+    now = np.empty(q.shape[1])
     for k in range(goals.shape[0]):
         seed = seeds[min(k, seeds.shape[0] - 1)]
         solved[k] = False
@@ -39,5 +39,5 @@ def solve_many(
             state[0] = random_seed
             copy(seed, q[k])
             _, errors[k, 0], errors[k, 1], solved[k] = search_lm(
-                joints, tool, limits, goals[k], options, table, distances, 0, descents, state, now, q[k]
+                joints, tool, limits, goals[k], options, table, 0, descents, state, now, q[k]
             )

@@ -1,6 +1,6 @@
 """A table of poses at random joint values, and which of them are nearest to a goal."""
 
-from math import isnan
+from math import inf, isnan
 
 import numpy as np
 
@@ -39,3 +39,11 @@ def squared_distances(table, goal, weight, distances):
     for k in range(distances.shape[0]):
         position = (px[k] - x) ** 2 + (py[k] - y) ** 2 + (pz[k] - z) ** 2
         distances[k] = position + (dx[k] - u) ** 2 + (dy[k] - v) ** 2 + (dz[k] - w) ** 2
+
+
+@compiled
+def distances_but_nearest(table, goal, weight, taken, distances):
+    """Write the squared distances (K,), infinite for as many of the nearest poses as are taken."""
+    squared_distances(table, goal, weight, distances)
+    for _ in range(taken):
+        distances[distances.argmin()] = inf

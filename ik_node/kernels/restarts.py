@@ -7,7 +7,7 @@ import numpy as np
 from .arrays import copy, copy_column
 from .chain import forward, goal_errors, met, squared_errors
 from .compiled import compiled
-from .known_poses import squared_distances
+from .known_poses import distances_but_nearest
 from .layout import ACCEPTANCE, COOLING, CYCLE, WEIGHT
 from .random import next_random, perturb
 
@@ -15,19 +15,17 @@ INFORMED = 8  # restarts from the table of known poses, before the random ones
 
 
 @compiled
-def next_start(restart, limits, goal, options, table, distances, state, now, q):
+def next_start(restart, limits, options, table, distances, state, now, q):
     """Write q (n,), where descent number restart starts; return the temperature.
 
     0: at now (n,). The next INFORMED ones: at the configurations of table (see tabulate_poses) that come
-    nearest to goal. Every later one: at now plus a random offset that shrinks with a temperature and
-    is re-heated. distances (K,) is kept from one call to the next.
+    nearest to the goal: distances (K,), infinite for those used before. Every later one: at now plus a
+    random offset that shrinks with a temperature and is re-heated.
     """
     if restart == 0:
         copy(now, q)
         return 1.0
     if restart <= INFORMED:
-        if restart == 1:
-            squared_distances(table, goal, options[WEIGHT], distances)
         nearest = distances.argmin()
         distances[nearest] = inf
         copy_column(table, nearest, q)
@@ -60,18 +58,19 @@ def descend(joints, tool, limits, goal, options, q, frames, work):
     raise NotImplementedError
 
 
-def anneal(joints, tool, limits, goal, options, table, distances, first, last, state, now, q):
+def anneal(joints, tool, limits, goal, options, table, first, last, state, now, q):
     """Descents number first to last - 1 of a search; q (n,) in: start, out: best.
 
     Descents start where next_start says; what one ends at becomes now (n,), the place that the next
-    offset is from, where accepted says so. table, distances, state and now carry a search from one
-    call to the next. Returns (number of the last descent, position error [m] and direction error [rad]
-    at q, whether both tolerances are met).
+    offset is from, where accepted says so. state and now carry a search from one call to the next.
+    Returns (number of the last descent, position error [m] and direction error [rad] at q, whether both
+    tolerances are met).
     """
     n = q.shape[0]
     frames = np.empty((2 * joints.shape[0] + 3, 3))
     work = np.empty((3 * n + 4, max(n, 6)))
     trial = np.empty(n)
+    distances = np.empty(table.shape[1])
     best, present = inf, inf
     if first == 0:
         copy(q, now)
@@ -79,7 +78,9 @@ def anneal(joints, tool, limits, goal, options, table, distances, first, last, s
         best = cost_at(joints, tool, goal, options, q, frames)
         present = cost_at(joints, tool, goal, options, now, frames)
     for restart in range(first, last):
-        temperature = next_start(restart, limits, goal, options, table, distances, state, now, trial)
+        if restart == max(first, 1) and restart <= INFORMED:
+            distances_but_nearest(table, goal, options[WEIGHT], restart - 1, distances)
+        temperature = next_start(restart, limits, options, table, distances, state, now, trial)
         descend(joints, tool, limits, goal, options, trial, frames, work)
         position, direction = squared_errors(joints, frames, goal)
         solved = met(position, direction, options)

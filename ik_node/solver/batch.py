@@ -34,7 +34,7 @@ def solve_goals(
     q, errors = np.empty((len(goals), search.arm.n)), np.empty((len(goals), 2))
     solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
     form = NO_FORM if formula.form is None else formula.form.constants
-    most = FEW_RESTARTS if len(goals) and formula.decides(Goal.unpacked(goals[0])) else None
+    most = FEW_RESTARTS if len(goals) and formula.decides(goals[0]) else None
 
     stopped = threading.Event()
 

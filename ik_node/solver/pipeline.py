@@ -22,10 +22,11 @@ from ik_node.solver.restarts import RandomRestarts, SearchResult
 
 LIMIT_DOUBT = 1e-3  # rad: a solution that exceeds limits by less casts doubt on the formula
 SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
+NO_SEARCH = SearchResult(False, math.inf, math.inf, 0)
 FEW_RESTARTS = 8  # before the formula decides whether a position can be reached
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Task:
     """A goal and the intermediate results of the stages.
 
@@ -41,7 +42,7 @@ class Task:
     excluded: bool
     near_miss: NearMiss | None
     q: Array
-    found: SearchResult
+    found: SearchResult = NO_SEARCH
     closest: ClosestConfiguration | None = None
 
 
@@ -81,9 +82,9 @@ class ByFormula:
             return Solution(SOLVED, answer, position_error, direction_error, None, 0, self._redundant)
         return regular and self.trusted
 
-    def decides(self, goal: Goal) -> bool:
-        """Whether the closest configuration by formula decides if goal, a position alone, is reachable."""
-        return self.decides_positions and goal.direction is None
+    def decides(self, packed: Array) -> bool:
+        """Whether the closest configuration by formula decides if goal (9,), a position, is reachable."""
+        return self.decides_positions and math.isnan(packed[DIRECTION])
 
 
 class OutsideWorkspace:
@@ -114,7 +115,7 @@ class Restarts:
     def __call__(self, task: Task) -> Solution | None:
         if task.excluded:
             return None
-        most = FEW_RESTARTS if self._formula.decides(task.goal) else None
+        most = FEW_RESTARTS if self._formula.decides(task.goal.packed) else None
         return _searched(self._search, task, most)
 
 
@@ -142,7 +143,7 @@ class FormulaBelieved:
     def __call__(self, task: Task) -> Solution | None:
         closest, near_miss = task.closest, task.near_miss
         assert closest is not None
-        excluded = task.excluded or (self._formula.decides(task.goal) and not closest.in_place)
+        excluded = task.excluded or (self._formula.decides(task.goal.packed) and not closest.in_place)
         near = max(closest.position_error, closest.direction_error) < self._doubt
         near = near or (near_miss is not None and near_miss.excess < max(self._doubt, LIMIT_DOUBT))
         return _unreachable(self._infeasibility, task, closest) if excluded and not near else None
@@ -155,7 +156,7 @@ class RestartsAfterDoubt:
         self._search, self._formula = search, formula
 
     def __call__(self, task: Task) -> Solution | None:
-        if not task.excluded and not self._formula.decides(task.goal):
+        if not task.excluded and not self._formula.decides(task.goal.packed):
             return None
         assert task.closest is not None
         task.q = task.closest.q.copy() if task.near_miss is None else task.near_miss.q
@@ -202,9 +203,12 @@ class Pipeline:
         start = time.perf_counter()
         near_miss = self._infeasibility.near_miss(goal, seed) if excluded else None
         q = seed.copy() if near_miss is None else near_miss.q
-        nothing = SearchResult(False, math.inf, math.inf, 0)
-        task = Task(goal, seed, start, excluded, near_miss, q, nothing)
-        return next(answer for stage in self.stages if (answer := stage(task)) is not None)
+        task = Task(goal, seed, start, excluded, near_miss, q)
+        for stage in self.stages:
+            answer = stage(task)
+            if answer is not None:
+                return answer
+        raise AssertionError('GivenUp answers every goal')
 
 
 def _searched(search: RandomRestarts, task: Task, most: int | None) -> Solution | None:
@@ -219,7 +223,7 @@ def _solved(
 ) -> Solution:
     self_motion = is_redundant(search.arm, task.goal)
     restarts = task.found.restarts
-    return Solution(Status.SOLVED, q, position_error, direction_error, None, restarts, self_motion)
+    return Solution(SOLVED, q, position_error, direction_error, None, restarts, self_motion)
 
 
 def _unreachable(infeasibility: Infeasibility, task: Task, closest: ClosestConfiguration) -> Solution:

@@ -85,7 +85,7 @@ class RandomRestarts:
         self.restarts = restarts
         self.time_budget = time_budget
         self.random_seed = random_seed
-        self._name = method
+        self._name, self._kernel = method, f'search_{method}'
         self._first_state = np.array([random_seed], dtype=np.uint64)
         # Descents compare chords; slightly less, so that the angle itself is within its tolerance.
         chord = 2.0 * math.sin(min(direction_tolerance, math.pi) / 2.0) * (1.0 - 1e-9)
@@ -99,7 +99,7 @@ class RandomRestarts:
             ]
         )
         self._model = arm.joints, arm.tool, arm.limits
-        # The restarts from known poses stay in one part: they share one lookup in the table.
+        # The restarts from known poses stay in one part, so that the table is read once.
         per_check = ITERATIONS_PER_CHECK // self.method.iterations
         self._part = 1 if self.method.module else max(kernels.INFORMED + 1, per_check)
         # A separate stream: goals drawn by default_rng(random_seed) must not be among the known poses.
@@ -113,8 +113,8 @@ class RandomRestarts:
     def _search(self) -> Callable[..., tuple[int, float, float, bool]]:
         """The search of the method: a kernel, or for a method in Python the same source uncompiled."""
         if not self.method.module:
-            return getattr(kernels, f'search_{self._name}')
-        search = filled(kernels.anneal, f'search_{self._name}', descend=self._descend())
+            return getattr(kernels, self._kernel)
+        search = filled(kernels.anneal, self._kernel, descend=self._descend())
         return np.errstate(all='ignore')(search)  # no overflow warnings, as in compiled code
 
     def _descend(self) -> Callable[..., int]:
@@ -137,12 +137,12 @@ class RandomRestarts:
         """
         restarts_allowed = self.restarts if most is None else min(most, self.restarts)
         search, state = self._search(), self._random_state()
-        now, distances = np.empty(len(q)), np.empty(KNOWN_POSES)
+        now = np.empty(len(q))
         first = 0
         while True:
             last = min(first + self._part, restarts_allowed + 1)
             restarts, position_error, direction_error, solved = search(
-                *self._model, goal.packed, self.options, self.table, distances, first, last, state, now, q
+                *self._model, goal.packed, self.options, self.table, first, last, state, now, q
             )
             out_of_time = time.perf_counter() - start > self.time_budget
             if solved or out_of_time or last > restarts_allowed:
@@ -196,7 +196,7 @@ class RandomRestarts:
         """
         options, state, search = self.options.copy(), self._random_state(), self._search()
         options[[ITERATIONS, STALL]] = self.method.thorough
-        now, distances = np.empty(len(q)), np.empty(KNOWN_POSES)
+        now = np.empty(len(q))
         starts, most = self.method.starts
         enough, tolerance = starts, options[POSITION_TOLERANCE]
         kernels.clip(q, self.arm.limits)
@@ -214,7 +214,7 @@ class RandomRestarts:
                 serves = start < starts or weight == CLOSEST_WEIGHTS[-1]
                 options[WEIGHT] = self.weight * weight if serves else 0.0
                 _, *errors, _ = search(
-                    *self._model, goal.packed, options, self.table, distances, 0, 1, state, now, trial
+                    *self._model, goal.packed, options, self.table, 0, 1, state, now, trial
                 )
             nearer = errors[0] < least - tolerance
             if nearer or (errors[0] < least + tolerance and errors[1] < best[1]):
