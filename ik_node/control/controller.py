@@ -166,6 +166,8 @@ class ArmController:
                 self._on(Event.LOST)
                 if not self._active:
                     self._on(Event.DEACTIVATE)
+            elif not expected:
+                self._release()
             self._place_known()
 
     # Requests

@@ -14,27 +14,6 @@ from ik_node.control.requests import HomeRequest
 from ik_node.control.states import State
 from ik_node.errors import InputError
 
-
-@pytest.fixture(scope='module')
-def model() -> ArmModel:
-    return ArmModel.build(arm_urdf(), SETTINGS)
-
-
-@pytest.fixture
-def picture(model) -> Rig:
-    """An arm that nobody measures."""
-    return Rig(model)
-
-
-@pytest.fixture
-def real(model) -> Rig:
-    """An arm that is measured, at rest at zero."""
-    rig = Rig(model, measured=True)
-    rig.measure_all()
-    rig.tick(5)
-    return rig
-
-
 # Nothing is commanded before the arm is known
 
 
@@ -321,28 +300,6 @@ def test_deactivated_the_arm_comes_to_rest_and_falls_silent(picture):
     assert picture.state is State.INACTIVE
     assert picture.tick() is None
     assert not picture.output.samples[-1].velocities.any()
-
-
-# Hand guiding
-
-
-def test_hand_guiding_follows_slowly_and_ends_by_itself(real):
-    real.controller.guide(True, real.time)
-    for _ in range(200):
-        real.measure_all(yaw=0.3)
-        real.tick()
-    assert real.position('yaw') == pytest.approx(0.3)
-    assert largest_step(real.output.samples) <= 0.25 * 0.5 * 2.0 * PERIOD + 1e-9
-    assert real.state is State.HAND_GUIDED
-    for _ in range(6000):
-        real.measure_all(yaw=0.3)
-        real.tick()
-    assert real.state is State.HOLDING
-
-
-def test_hand_guiding_needs_a_measured_arm(picture):
-    with pytest.raises(InputError, match='hand guiding needs a measured arm at rest'):
-        picture.controller.guide(True, picture.time)
 
 
 # Other robots

@@ -1,0 +1,29 @@
+"""Controllers of a small arm."""
+
+from __future__ import annotations
+
+import pytest
+from control_harness import SETTINGS, Rig
+from small_arm import arm_urdf
+
+from ik_node.control.arm_model import ArmModel
+
+
+@pytest.fixture(scope='session')
+def model() -> ArmModel:
+    return ArmModel.build(arm_urdf(), SETTINGS)
+
+
+@pytest.fixture
+def picture(model) -> Rig:
+    """An arm that nobody measures."""
+    return Rig(model)
+
+
+@pytest.fixture
+def real(model) -> Rig:
+    """An arm that is measured, at rest at zero."""
+    rig = Rig(model, measured=True)
+    rig.measure_all()
+    rig.tick(5)
+    return rig
