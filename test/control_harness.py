@@ -28,6 +28,8 @@ class Asked:
     what: object
     source: str = 'test'
     arrival: float = field(default_factory=time.perf_counter)
+    received: float = 0.0
+    goal_time: float | None = None
     stamp: str = ''
     frame: str = ''
 

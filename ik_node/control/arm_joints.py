@@ -10,6 +10,7 @@ from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
 from ik_node.control.following import Following
+from ik_node.control.goal_stream import JointState
 from ik_node.control.joint_group import JointGroup
 from ik_node.control.outputs import Plan, Sample
 from ik_node.control.settings import ArmSettings
@@ -38,6 +39,8 @@ class ArmJoints:
         self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
         self._resting = {name: known[name] for name in model.joints.variables if name not in names}
         self._following = Following(model.arm.continuous)
+        self._goal: Mapping[str, float] = {}  # the last targets
+        self._chasing = False  # the arm follows a moving target
         self._plan = self.arm.motion.plan  # the last one that was reported
 
     def take(self, model: ArmModel, settings: ArmSettings) -> None:
@@ -107,6 +110,15 @@ class ArmJoints:
         for group in self._groups:
             if not targets.keys().isdisjoint(group.names):
                 group.go_to(targets)
+        self._goal = targets
+
+    def chase(self, target: JointState | None, smoothing: float) -> None:
+        """Follow a moving target with the next sample; None: it rests at the last target of go_to."""
+        if target is not None:
+            self.arm.motion.follow(target, smoothing)
+        elif self._chasing:
+            self.arm.go_to(self._goal)
+        self._chasing = target is not None
 
     def brake(self) -> None:
         """Stop as soon as the limits allow."""

@@ -16,7 +16,7 @@ from ik_node.control.arm_joints import ArmJoints
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
 from ik_node.control.outputs import Output, Sample
-from ik_node.control.report import Level, Report
+from ik_node.control.report import Level, Report, condition
 from ik_node.control.requests import Request, Wanted
 from ik_node.control.settings import ArmSettings
 from ik_node.control.snapshot import Snapshot
@@ -25,7 +25,6 @@ from ik_node.control.targets import Targets
 from ik_node.errors import InputError
 
 MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm continues, it does not jump to catch up
-RESUME = 'call ~/resume to continue'
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported when they begin
 NO_MODEL = 'no robot model yet: waiting for robot_description'
 
@@ -81,19 +80,7 @@ class ArmController:
         with self._lock:
             if self._model is None:
                 return Level.WARN, NO_MODEL
-            match self._state:
-                case State.FAULTED:
-                    return Level.ERROR, f'{self._fault_reason}; {RESUME}'
-                case State.WAITING:
-                    return Level.WARN, f'waiting for measured joints: {", ".join(self._joints.unplaced)}'
-                case State.STOPPING | State.STOPPED:
-                    return Level.WARN, f'{self._state.value}; {RESUME}'
-                case State.INACTIVE:
-                    return Level.WARN, 'inactive: commands are disabled'
-                case State.HAND_GUIDED:
-                    return Level.WARN, 'hand-guided: the commands follow the measured joints'
-                case _:
-                    return Level.OK, self._model.arm.describe()
+            return condition(self._state, self._fault_reason, self._joints.unplaced, self._model.arm.describe)
 
     # Configuration
 
@@ -204,7 +191,7 @@ class ArmController:
                 self._joints.go_to(answer.joints, self._feedback, self._expects_measured)
                 self._arrival = request.arrival
                 self._on(Event.GOAL)
-            targets.accept(answer, request.arrival)
+            targets.accept(answer, request)
             self._number += 1
             report = answer.report(self._state, request, self._number)
             self._reports.append(report)
@@ -289,6 +276,8 @@ class ArmController:
                 if last == -math.inf
                 else min(max(time - last, 0.0), MOST_PERIODS / self._settings.publish_rate)
             )
+            if self._state is State.MOVING and self._settings.follow_goals:
+                self._joints.chase(self._targets.moving(time), self._settings.smoothing)
             sample, refusal = self._joints.step(time, dt, self._feedback, self._published)
             if refusal is not None:
                 self._forget_places()

@@ -15,8 +15,11 @@ from ruckig import (
 )
 
 from ik_node.checks import Array
+from ik_node.control.goal_stream import JointState
+from ik_node.control.pursuit import Pursuit
 from ik_node.errors import InputError
 
+TURN = 2.0 * np.pi
 RETURN_SPEED = 0.1  # share of the velocity limit at which a joint returns from outside its limits
 # At distances where a plan changes its shape, rounding can leave Ruckig without a plan. Round numbers
 # (0.1 rad at 5 rad/s^2 and 50 rad/s^3) hit such distances, uneven ones do not.
@@ -43,6 +46,9 @@ class JointMotion:
     each as fast as it can, else a stop. If none passes, the old plan continues for one more sample, so
     that every target is reached at the latest from rest.
 
+    A moving target is followed a sample at a time; every sample is one from which a plan to rest passes the
+    same check, and that plan is continued where none is.
+
     A joint that starts outside its limits first returns to the nearer one, alone, at RETURN_SPEED.
     lower, upper: (n,) [rad or m], -inf and inf for joints without limits. position: (n,), at rest.
     """
@@ -57,6 +63,7 @@ class JointMotion:
                 f'got {self.lower.tolist()} and {self.upper.tolist()}'
             )
         self._ruckig = Ruckig(self.n)
+        self._pursuit = Pursuit(self.n)
         self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
         self._resting = True  # there is no plan to follow
         self.reset(position)
@@ -78,27 +85,45 @@ class JointMotion:
         self.velocity: Array = np.zeros(self.n)
         self.acceleration: Array = np.zeros(self.n)
         self._target: Array | None = None
+        self._moving_target: tuple[JointState, float] | None = None  # and the smoothing
         self._plan: Trajectory | None = None
         self._jerk = self._limits[2]  # of the plan
         self._settled = True  # the plan being followed is the one for the target
         self._resting = True
         self._returning = False
         self._elapsed = 0.0
+        self._pursuit.restart()
 
     def go_to(self, target: ArrayLike) -> None:
         """Move to target (n,), clipped to the limits; joints without limits take the shorter way."""
-        wanted = _finite('target', target, self.n)
-        endless = np.isinf(self.lower) & np.isinf(self.upper)
-        turn = wanted - self.position
-        short = self.position + (turn - 2.0 * np.pi * np.round(turn / (2.0 * np.pi)))
-        self._target = np.clip(np.where(endless, short, wanted), self.lower, self.upper)
+        wanted = self._near_turn(_finite('target', target, self.n))
+        self._target = np.clip(wanted, self.lower, self.upper)
+        self._moving_target = None
         self._settled = False
         self._resting = False
 
+    def follow(self, target: JointState, smoothing: float) -> None:
+        """Follow a moving target with the next sample; target: at the time of that. Call before each sample.
+
+        smoothing: time constant [s] with which errors vanish. Joints outside their limits return first.
+        """
+        self.go_to(target.position)
+        if self.outside.any():
+            return
+        clipped = np.abs(self.target - self._near_turn(target.position)) > 0.0
+        velocity, acceleration = (np.where(clipped, 0.0, x) for x in target[1:])
+        self._moving_target = JointState(self.target, velocity, acceleration), smoothing
+
     def stop(self) -> None:
         """Stop as soon as the limits allow, and drop the target."""
-        self._target = None
+        self._target = self._moving_target = None
         self._settled = self._resting
+
+    def _near_turn(self, target: Array) -> Array:
+        """Return target (n,), joints without limits less than half a turn away."""
+        endless = np.isinf(self.lower) & np.isinf(self.upper)
+        turn = target - self.position
+        return np.where(endless, self.position + (turn - TURN * np.round(turn / TURN)), target)
 
     @property
     def target(self) -> Array:
@@ -133,6 +158,8 @@ class JointMotion:
         """
         if self._resting or dt <= 0.0:
             return self.position, self.velocity
+        if self._moving_target is not None and self._followed(dt):
+            return self.position, self.velocity
         if not self._settled and not (self._returning and self._target is not None):
             self._replan()
         if self._plan is None:
@@ -147,6 +174,36 @@ class JointMotion:
         if self._elapsed >= self._plan.duration:
             self._arrive()
         return self.position, self.velocity
+
+    def _followed(self, dt: float) -> bool:
+        """Advance by dt [s] after the moving target; False if the arm could not come to rest from there."""
+        assert self._moving_target is not None
+        target, smoothing = self._moving_target
+        self._moving_target = None
+        after = self._pursuit.step(self._state, target, self._limits, smoothing, dt)
+        if after is None:
+            return False
+        before, self._state = self._state, after
+        jerk = self._jerk_now()
+        plan = self._planned(None, Synchronization.No, 1.0, jerk)
+        if plan is None:
+            self._state = before
+            return False
+        self._use(plan, jerk)
+        return True
+
+    @property
+    def _state(self) -> JointState:
+        return JointState(self.position, self.velocity, self.acceleration)
+
+    @_state.setter
+    def _state(self, state: JointState) -> None:
+        self.position, self.velocity, self.acceleration = state
+
+    def _use(self, plan: Trajectory, jerk: Array) -> None:
+        self._plan = plan
+        self._jerk = jerk
+        self._elapsed = 0.0
 
     def _arrive(self) -> None:
         if self._settled and self._target is not None:
@@ -174,9 +231,7 @@ class JointMotion:
         for target, synchronization in candidates:
             plan = self._planned(target, synchronization, RETURN_SPEED if returning else 1.0, jerk)
             if plan is not None:
-                self._plan = plan
-                self._jerk = jerk
-                self._elapsed = 0.0
+                self._use(plan, jerk)
                 self._settled = target is self._target
                 self._returning = returning and target is not None
                 return

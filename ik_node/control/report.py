@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ik_node.control.requests import Request
 from ik_node.control.states import State
 from ik_node.solver.goal import Goal, Solution
+
+RESUME = 'call ~/resume to continue'
 
 
 class Level(enum.Enum):
@@ -37,3 +40,25 @@ class Report:
     goal: Goal | None = None
     solution: Solution | None = None
     solve_time: float = 0.0
+
+
+def condition(
+    state: State, fault: str, unplaced: Sequence[str], describe: Callable[[], str]
+) -> tuple[Level, str]:
+    """Return the condition of an arm in state as a sentence: what it waits for, or why it does not move.
+
+    fault: the reason of the last fault. unplaced: joints that have not been measured. describe: of the arm.
+    """
+    match state:
+        case State.FAULTED:
+            return Level.ERROR, f'{fault}; {RESUME}'
+        case State.WAITING:
+            return Level.WARN, f'waiting for measured joints: {", ".join(unplaced)}'
+        case State.STOPPING | State.STOPPED:
+            return Level.WARN, f'{state.value}; {RESUME}'
+        case State.INACTIVE:
+            return Level.WARN, 'inactive: commands are disabled'
+        case State.HAND_GUIDED:
+            return Level.WARN, 'hand-guided: the commands follow the measured joints'
+        case _:
+            return Level.OK, describe()

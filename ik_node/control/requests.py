@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 from ik_node.solver.goal import Goal
@@ -19,14 +19,19 @@ Wanted = Goal | Mapping[str, float] | None
 class Request(Protocol):
     """A request.
 
-    source: its topic or service. arrival: when it was received (time.perf_counter). stamp and frame: of its
-    header, empty where it has none.
+    source: its topic or service. arrival: when it was received (time.perf_counter). received: the same on the
+    clock of the arm [s]. goal_time: the stamp on that clock, None if it has none. stamp and frame: of
+    its header, empty where it has none.
     """
 
     @property
     def source(self) -> str: ...
     @property
     def arrival(self) -> float: ...
+    @property
+    def received(self) -> float: ...
+    @property
+    def goal_time(self) -> float | None: ...
     @property
     def stamp(self) -> str: ...
     @property
@@ -41,7 +46,9 @@ class HomeRequest:
     """Move the joints of the arm to their home position."""
 
     source: str = '~/home'
-    arrival: float = field(default_factory=time.perf_counter)
+    arrival: float = field(default_factory=perf_counter)
+    received: float = 0.0
+    goal_time: float | None = None
     stamp: str = ''
     frame: str = ''
 

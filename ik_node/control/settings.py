@@ -54,6 +54,15 @@ class ArmSettings:
         'weight of the direction error of unreachable goals [m/rad]; 0: position has strict priority',
         low=0.0,
     )
+    follow_goals: bool = parameter(
+        True, 'follow a stream of goals as one moving goal; false: each goal is a place to stop at'
+    )
+    smoothing: float = parameter(
+        0.04,
+        'time constant with which the arm catches up with a moving goal [s]: larger is calmer and later',
+        low=0.01,
+        high=2.0,
+    )
     goal_timeout: float = parameter(
         1.0,
         'largest difference between the stamp of a goal and the clock [s]; a zero stamp is always accepted',

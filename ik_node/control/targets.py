@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 
 from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
+from ik_node.control.goal_stream import STREAM_GAP, GoalStream, JointState
 from ik_node.control.report import Level, Report
 from ik_node.control.requests import Request
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
 from ik_node.solver.goal import Goal, Solution, Status
-
-STREAM_GAP = 0.5  # [s] between goals: a shorter gap makes them one moving goal
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +69,12 @@ class Targets:
     def __init__(self, model: ArmModel) -> None:
         self.model = model
         self._last: _Followed | None = None
+        self._stream = GoalStream(model.arm.velocity)
 
     def restart(self) -> None:
         """Begin anew: the next goal is not part of a stream."""
         self._last = None
+        self._stream.clear()
 
     def find(
         self, wanted: Goal | Mapping[str, float], arrival: float, position: Array, settings: ArmSettings
@@ -102,14 +103,19 @@ class Targets:
         arrived = f'arrived at the closest configuration; {reason}'
         return Answer(joints, Level.WARN, said, arrived, wanted, solution, solve_time)
 
-    def accept(self, answer: Answer, arrival: float) -> None:
+    def accept(self, answer: Answer, request: Request) -> None:
         """Note that an answer is pursued: a goal soon after it continues from its solution."""
         if answer.solution is None or answer.joints is None:
-            self._last = None
+            self.restart()
             return
         last = self._last
-        before = last.solution.q if last is not None and self._streams(arrival) else None
-        self._last = _Followed(answer.solution, before, arrival)
+        before = last.solution.q if last is not None and self._streams(request.arrival) else None
+        self._last = _Followed(answer.solution, before, request.arrival)
+        self._stream.add(answer.solution.q, request.received, request.goal_time)
+
+    def moving(self, time: float) -> JointState | None:
+        """Return the state of the joints (arm.n,) at time [s] that a moving goal asks for; None at rest."""
+        return self._stream.at(time)
 
     def _streams(self, arrival: float) -> bool:
         return self._last is not None and 0.0 <= arrival - self._last.arrival < STREAM_GAP

@@ -14,8 +14,9 @@ from ik_node.checks import Array
 from ik_node.control.requests import Wanted
 from ik_node.control.snapshot import Snapshot
 from ik_node.errors import InputError
-from ik_node.ros.conversions import check_stamp, joint_values, point_array, pose_matrix
+from ik_node.ros.conversions import NS_PER_S, check_stamp, joint_values, point_array, pose_matrix
 from ik_node.ros.frames import Frames
+from ik_node.ros.node_time import NodeTime
 from ik_node.solver.goal import Goal
 
 REPEAT = 1.5  # [s] within which the same joint goal again belongs to a stream and is not a new goal
@@ -25,12 +26,12 @@ REPEAT = 1.5  # [s] within which the same joint goal again belongs to a stream a
 class GoalContext:
     """What goals need besides their message.
 
-    now: the node's clock [ns]. timeout: how old a goal may be [s]. replaced: when another robot replaced the
+    time: the node's clock. timeout: how old a goal may be [s]. replaced: when another robot replaced the
     previous one (time.perf_counter). joints: the last joint goal, and when it was received.
     """
 
     frames: Frames
-    now: Callable[[], int]
+    time: NodeTime
     timeout: Callable[[], float]
     replaced: float = 0.0
     joints: tuple[dict[str, float], float] | None = None
@@ -44,6 +45,17 @@ class GoalRequest:
     message: Any
     context: GoalContext
     arrival: float = field(default_factory=time.perf_counter)
+    received: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.received = self.context.time.now()
+
+    @property
+    def goal_time(self) -> float | None:
+        """The time of the stamp on the clock of the arm [s], None without one."""
+        stamp = self.message.header.stamp
+        nanoseconds = stamp.sec * NS_PER_S + stamp.nanosec
+        return self.context.time.seconds(nanoseconds) if nanoseconds else None
 
     @property
     def stamp(self) -> str:
@@ -64,7 +76,7 @@ class GoalRequest:
         waited = time.perf_counter() - self.arrival
         if waited > timeout:
             raise InputError(f'received {waited:.3g} s ago, but goal_timeout allows {timeout:g} s')
-        check_stamp(self.message.header.stamp, self.context.now(), timeout)
+        check_stamp(self.message.header.stamp, self.context.time.now_ns(), timeout)
         return self._wanted(arm)
 
     def _wanted(self, arm: Snapshot) -> Wanted:

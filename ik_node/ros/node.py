@@ -62,7 +62,7 @@ class IkNode(ClosableNode):
         self._statistics = Statistics()
         self._closing = threading.Event()
         self._time = NodeTime(self)
-        self._goals = GoalContext(Frames(self), self._time.now_ns, lambda: self._settings.goal_timeout)
+        self._goals = GoalContext(Frames(self), self._time, lambda: self._settings.goal_timeout)
         self._text = self._rejected = (
             ''  # text of the current or next arm; text rejected while there was none
         )

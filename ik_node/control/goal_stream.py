@@ -1,0 +1,100 @@
+"""GoalStream: where the joint targets of a moving goal are at any time, and how fast they move."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ik_node.checks import Array
+
+STREAM_GAP = 0.5  # [s] between goals: a shorter gap makes them one moving goal
+FOLLOWED_GAP = 0.1  # [s] between goals that are close enough to tell a velocity, and to rely on it
+BRIDGED = 2.5  # intervals after which the next goal is not awaited any more: one may be lost
+STAMPED, RECEIVED = 4, 8  # goals that an estimate uses; times of arrival jitter more than stamps
+PROMPT = 0.03  # [s] between stamp and arrival that is made up for; a later goal is taken for newer than it is
+JUMP = 0.1  # [rad or m] beyond what the speed limits allow: the goal was moved to another place
+
+
+class JointState(NamedTuple):
+    """Position, velocity and acceleration of joints, each (n,) [rad or m, and per second]."""
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Target:
+    position: Array
+    received: float
+    stamp: float | None
+
+
+class GoalStream:
+    """The newest joint targets of one stream of goals; all times are seconds of one clock.
+
+    velocity (n,): the speed limits, by which a jump of the goal is told from its motion.
+    """
+
+    def __init__(self, velocity: Array) -> None:
+        self._velocity = velocity
+        self._targets: deque[_Target] = deque(maxlen=RECEIVED)
+        self._times = np.empty(0)
+
+    def clear(self) -> None:
+        """Forget all targets."""
+        self._targets.clear()
+
+    def add(self, position: Array, received: float, stamp: float | None) -> None:
+        """Add a target (n,), received at a time; stamp: the time of the goal if it has one."""
+        last = self._targets[-1] if self._targets else None
+        if last is not None and not self._continues(last, position, received, stamp):
+            self._targets.clear()
+        self._targets.append(_Target(position, received, stamp))
+        self._times = self._estimated_times()
+
+    def _continues(self, last: _Target, position: Array, received: float, stamp: float | None) -> bool:
+        if (last.stamp is None) != (stamp is None) or not 0.0 <= received - last.received < STREAM_GAP:
+            return False
+        if stamp is not None and last.stamp is not None and stamp <= last.stamp:
+            return False
+        expected = self.at(received)
+        before = last.position if expected is None else expected.position
+        room = JUMP + self._velocity * (received - last.received)
+        return bool((np.abs(position - before) <= room).all())
+
+    def _estimated_times(self) -> Array:
+        """Return the times of the targets: stamps, shifted if they are in the future or long past."""
+        received = np.array([target.received for target in self._targets])
+        if self._targets[-1].stamp is None:
+            return received
+        stamps = np.array([target.stamp for target in self._targets], np.float64)
+        late = float((received - stamps).min())
+        return stamps if 0.0 <= late <= PROMPT else stamps + late
+
+    def at(self, time: float) -> JointState | None:
+        """Return where the targets are at a time; None if they rest, or nothing is known of their motion.
+
+        A parabola through the newest targets, by least squares.
+        """
+        if not self._targets:
+            return None
+        count = min(len(self._targets), RECEIVED if self._targets[-1].stamp is None else STAMPED)
+        if count < STAMPED:
+            return None
+        times = self._times[-count:]
+        interval = float(np.median(np.diff(times)))
+        ahead = time - times[-1]
+        if not 0.0 < interval <= FOLLOWED_GAP or not -STREAM_GAP < ahead <= min(
+            BRIDGED * interval, FOLLOWED_GAP
+        ):
+            return None
+        positions = np.array([target.position for target in self._targets])[-count:]
+        if not np.ptp(positions, axis=0).any():
+            return None
+        powers = np.vander(times - times[-1], 3, increasing=True)
+        place, rate, bend = np.linalg.lstsq(powers, positions, rcond=None)[0]
+        return JointState(place + (rate + bend * ahead) * ahead, rate + 2.0 * bend * ahead, 2.0 * bend)

@@ -1,0 +1,179 @@
+"""Moving goals: where they are at any time, and how the joints follow them within all limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from control_harness import SETTINGS, Asked, Rig
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ik_node import Goal
+from ik_node.control.goal_stream import GoalStream, JointState
+from ik_node.control.motion import JointMotion
+from ik_node.control.settings import ArmSettings
+from ik_node.tracks.curves import Track
+
+STEP = 0.02  # [s] between goals
+FASTEST = np.array([2.0, 2.0])
+
+
+def parabola(time: float) -> np.ndarray:
+    return np.array([0.3 * time + 0.5 * time**2, -0.2 * time])
+
+
+def stream(times: np.ndarray, *, stamped: bool = True, late: float = 0.002) -> GoalStream:
+    goals = GoalStream(FASTEST)
+    for time in times:
+        goals.add(parabola(time), time + late, time if stamped else None)
+    return goals
+
+
+# Where the goal is
+
+
+@pytest.mark.parametrize('stamped', [True, False])
+def test_a_stream_tells_position_velocity_and_acceleration(stamped):
+    goals = stream(np.arange(12) * STEP, stamped=stamped, late=0.0)
+    found = goals.at(0.24)
+    assert found is not None
+    assert found.position == pytest.approx(parabola(0.24))
+    assert found.velocity == pytest.approx([0.54, -0.2])
+    assert found.acceleration == pytest.approx([1.0, 0.0])
+
+
+def test_a_stream_that_has_ended_or_stands_still_has_no_velocity():
+    goals = stream(np.arange(6) * STEP)
+    assert goals.at(0.1 + 2.4 * STEP) is not None
+    assert goals.at(0.1 + 2.6 * STEP) is None
+    still = GoalStream(FASTEST)
+    for time in np.arange(6) * STEP:
+        still.add(parabola(1.0), time, time)
+    assert still.at(0.1) is None
+
+
+def test_a_slow_stream_is_a_row_of_places():
+    assert stream(np.arange(6) * 0.2).at(1.0) is None
+
+
+def test_too_few_goals_tell_no_velocity():
+    assert GoalStream(FASTEST).at(0.0) is None
+    assert stream(np.arange(3) * STEP).at(0.05) is None
+
+
+def test_a_jump_begins_a_new_stream():
+    goals = stream(np.arange(6) * STEP)
+    goals.add(parabola(0.12) + 0.5, 0.12, 0.12)
+    assert goals.at(0.13) is None
+
+
+def test_stamps_that_do_not_increase_begin_a_new_stream():
+    goals = stream(np.arange(6) * STEP)
+    goals.add(parabola(0.1), 0.101, 0.1)
+    assert goals.at(0.11) is None
+
+
+@pytest.mark.parametrize('late', [0.2, -0.3])
+def test_goals_that_come_late_or_with_another_clock_are_taken_for_new(late):
+    """Else the arm would be sent ahead, where nobody knows what the goal does."""
+    goals = stream(np.arange(6) * STEP, late=late)
+    found = goals.at(0.1 + late)
+    assert found is not None
+    assert found.position == pytest.approx(parabola(0.1), abs=1e-9)
+
+
+# How the joints follow
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    amplitude=st.floats(0.0, 3.0),
+    rate=st.floats(0.1, 12.0),
+    phase=st.floats(0.0, 6.0),
+    period=st.sampled_from([0.002, 0.01, 0.033]),
+    smoothing=st.sampled_from([0.01, 0.04, 0.5]),
+    seed=st.integers(0, 100),
+)
+def test_the_limits_hold_whatever_the_target_does(amplitude, rate, phase, period, smoothing, seed):
+    """Targets beyond every limit, with steps and noise, that vanish now and then."""
+    rng = np.random.default_rng(seed)
+    lower, upper = np.array([-1.0, -np.inf]), np.array([1.0, np.inf])
+    velocity, acceleration, jerk = np.array([1.0, 2.0]), np.array([5.0, 3.0]), np.array([50.0, 30.0])
+    motion = JointMotion(lower, upper, [0.0, 0.0])
+    motion.set_limits(velocity, acceleration, jerk)
+    place, speed, rise = motion.position, motion.velocity, motion.acceleration
+    for k in range(300):
+        turn = rate * k * period + phase
+        if rng.random() < 0.95:
+            noise = 0.01 * rng.normal(size=2)
+            target = JointState(
+                amplitude * np.sin([turn, turn]) + noise + (seed % 7 == 0) * (k > 150) * 2.0,
+                amplitude * rate * np.cos([turn, turn]),
+                -amplitude * rate**2 * np.sin([turn, turn]),
+            )
+            motion.follow(target, smoothing)
+        motion.step(period)
+        assert (motion.position >= lower - 1e-9).all()
+        assert (motion.position <= upper + 1e-9).all()
+        assert (np.abs(motion.velocity) <= velocity + 1e-6).all()
+        assert (np.abs(motion.acceleration) <= acceleration + 1e-6).all()
+        assert (np.abs(motion.acceleration - rise) <= jerk * period + 1e-6).all()
+        assert (np.abs(motion.velocity - speed) <= acceleration * period + 1e-6).all()
+        assert (np.abs(motion.position - place) <= velocity * period + 1e-6).all()
+        place, speed, rise = motion.position, motion.velocity, motion.acceleration
+    motion.stop()
+    for _ in range(3000):
+        motion.step(period)
+    assert not motion.moving
+
+
+def test_a_moving_target_is_met_without_lag_and_its_end_without_a_jump():
+    motion = JointMotion([-3.0], [3.0], [0.0])
+    motion.set_limits([2.0], [5.0], [50.0])
+    for k in range(1, 400):
+        time = 0.01 * k
+        target = JointState(*(np.array([x]) for x in (np.sin(time), np.cos(time), -np.sin(time))))
+        motion.follow(target, 0.04)
+        position, _ = motion.step(0.01)
+        if time > 1.5:
+            assert position[0] == pytest.approx(np.sin(time), abs=1e-3)
+    motion.go_to([0.2])
+    for _ in range(300):
+        motion.step(0.01)
+    assert motion.position == pytest.approx([0.2])
+    assert not motion.moving
+
+
+def follow_circle(model, *, follow: bool, laps: float = 1.5) -> tuple[Rig, float]:
+    """Send goals along a circle at 0.1 m/s; return the largest distance of the tool from the goal [m]."""
+    rig = Rig(model)
+    rig.controller.limit(ArmSettings(**{**vars(SETTINGS), 'follow_goals': follow}))
+    track = Track('circle', (0.4, 0.1, -0.2), 0.05, 0.1, (0.0, 0.0, -1.0))
+    begin, distances = rig.time, []
+    for k in range(round(100 * laps * track.lap)):
+        if k % 2 == 0:
+            now = rig.time
+            goal = Goal(track.position(now - begin))
+            rig.controller.submit(Asked(goal, arrival=now, received=now, goal_time=now))
+        rig.tick()
+        q = rig.controller.snapshot().position
+        distances.append(np.linalg.norm(model.arm.fk(q)[0] - track.position(rig.time - begin)))
+    return rig, max(distances[250:], default=0.0)  # after it has caught up
+
+
+def test_a_goal_on_a_circle_is_followed_not_chased(model):
+    rig, distance = follow_circle(model, follow=True)
+    assert distance < 0.0005
+    rig.settle()
+    assert rig.reports[-1].phase == 'arrived'
+    _, chased = follow_circle(model, follow=False)
+    assert chased > 0.005
+
+
+def test_a_stop_ends_the_pursuit(model):
+    rig, _ = follow_circle(model, follow=True, laps=0.5)
+    rig.controller.stop()
+    rig.settle()
+    place = rig.controller.snapshot().position
+    rig.tick(100)
+    np.testing.assert_array_equal(rig.controller.snapshot().position, place)
