@@ -51,7 +51,7 @@ def _solve(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say(json.dumps(_as_data(arm, solution, every), indent=2))
     else:
-        say('\n'.join(_as_text(arm, solution, every)))
+        say('\n'.join(_as_text(arm, solution, every, goal.direction is not None)))
     return 0 if solution.solved else 1
 
 
@@ -91,13 +91,13 @@ def _as_data(arm: Arm, solution: Solution, every: Sequence[Solution]) -> dict[st
     }
 
 
-def _as_text(arm: Arm, solution: Solution, every: Sequence[Solution]) -> list[str]:
+def _as_text(arm: Arm, solution: Solution, every: Sequence[Solution], directed: bool) -> list[str]:
     lines = [
         arm.describe(),
         f'status           {solution.status.value}',
         *([f'reason           {solution.reason}'] if solution.reason else []),
         f'position error   {solution.position_error:.3g} m',
-        f'direction error  {solution.direction_error:.3g} rad',
+        f'direction error  {f"{solution.direction_error:.3g} rad" if directed else "direction is free"}',
         '',
         *_table(arm, solution if not every else None, every),
     ]

@@ -54,6 +54,11 @@ class ArmJoints:
         return [self.arm, *self._others.values()]
 
     @property
+    def commanded(self) -> tuple[str, ...]:
+        """The variables that are commanded: those of the arm, and others that goals have named."""
+        return (*self.arm.names, *self._others)
+
+    @property
     def moving(self) -> bool:
         """Whether any joint is moving."""
         return any(group.motion.moving for group in self._groups)
@@ -93,17 +98,20 @@ class ArmJoints:
 
     # Motion
 
-    def go_to(self, targets: Mapping[str, float], feedback: Feedback, measured: bool) -> None:
+    def go_to(
+        self, targets: Mapping[str, float], feedback: Feedback, fresh: Mapping[str, float] | None
+    ) -> None:
         """Move to targets by name. Joints off the arm start at their measured position, else at rest.
 
-        Raises InputError for a joint that has to be measured first.
+        fresh: recent measurements, None if joints need not be measured. Raises InputError for a joint that
+        has to be measured first.
         """
         new = [name for name in targets if name in self._resting and name not in self._others]
-        missing = [name for name in new if measured and feedback.position(name) is None]
+        missing = [name for name in new if fresh is not None and name not in fresh]
         if missing:
-            raise InputError(f'not measured yet: {listed(missing)}')
+            raise InputError(f'not measured recently: {listed(missing)}')
         for name in new:
-            found = feedback.position(name)
+            found = feedback.position(name) if fresh is None else fresh[name]
             place = self._resting[name] if found is None else found
             limits = self._model.limits_of_motion(self._model.joints.indices([name]), self._settings)
             self._others[name] = JointGroup((name,), limits, np.array([place]))
@@ -142,7 +150,7 @@ class ArmJoints:
         refusal: str | None = None
         for group in self._groups:
             refusal = group.step(dt) or refusal
-        self._following.commanded(time, self.arm.motion.position)
+        self._following.commanded(time, self.arm.motion.position, self._settings.following_delay)
         joints = self._model.joints
         positions, velocities = joints.expand(*self.values(feedback))
         rows = np.ones(len(joints.names), dtype=bool) if whole else self._commanded_rows()
@@ -158,7 +166,7 @@ class ArmJoints:
         return None if plan is None else Plan(self.arm.names, plan.duration, lambda t: plan.at_time(t)[:2])
 
     def _commanded_rows(self) -> np.ndarray:
-        return self._model.driven_by([*self.arm.names, *self._others])
+        return self._model.driven_by(self.commanded)
 
     def following_error(self, feedback: Feedback) -> str | None:
         """Return which joint of the arm exceeds its following error, None if all follow."""
@@ -171,4 +179,4 @@ class ArmJoints:
         if beyond[i] <= 0.0:
             return None
         unit = 'm' if self._model.arm.prismatic[i] else 'rad'
-        return f'joint "{self.arm.names[i]}" is {errors[i]:.3g} {unit} away from its command'
+        return f'joint "{self.arm.names[i]}" is {abs(held[i] - known[i]):.3g} {unit} away from its command'

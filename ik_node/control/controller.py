@@ -15,6 +15,7 @@ from dataclasses import replace
 from ik_node.control.arm_joints import ArmJoints
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
+from ik_node.control.news import News
 from ik_node.control.outputs import Output, Sample
 from ik_node.control.report import Level, Report, condition
 from ik_node.control.requests import Request, Wanted
@@ -38,13 +39,10 @@ class ArmController:
 
     def __init__(self, report: Callable[[Report], None], outputs: Sequence[Output] = ()) -> None:
         self._lock = threading.RLock()
-        self._report, self._outputs = report, outputs
-        self._reports: list[Report] = []  # to be delivered when the lock is free
-        self._waiting_for = ''  # what the last report waited for
+        self._news, self._outputs = News(report), outputs
         self._state = State.UNCONFIGURED
         self._active = False  # commands are allowed
-        self._expects_measured = False
-        self._alone = True  # no other node publishes joints of this robot
+        self._stopped = False  # a stop was asked for, and no resume since
         self._feedback = Feedback()
         self._model: ArmModel | None = None
         self._joints: ArmJoints  # of the model
@@ -55,7 +53,6 @@ class ArmController:
         self._pursued: Report | None = None  # when the arm arrives
         self._arrival: float | None = None  # of a request whose first sample is still to come
         self._fault_reason = ''
-        self._now = -math.inf  # the newest time
         self._ticked = -math.inf  # time of the last tick
         self._guided_until = 0.0
 
@@ -106,10 +103,10 @@ class ArmController:
             self._joints = ArmJoints(model, settings, places)
             self._epoch += 1
             self._pursued = self._arrival = None
+            if not self._feedback.expected:
+                self._joints.place_all()
             self._on(Event.CONFIGURE)
-            if self._active:
-                self._on(Event.ACTIVATE)
-            self._place_known()
+            self._begin()
             return True
 
     def limit(self, settings: ArmSettings) -> None:
@@ -125,8 +122,9 @@ class ArmController:
         """Allow commands."""
         with self._change():
             self._active = True
-            self._on(Event.ACTIVATE)
-            self._place_known()
+            if self._state is State.INACTIVE and self._feedback.expected:
+                self._forget_places()
+            self._begin()
 
     def deactivate(self) -> None:
         """Stop within the limits, then command nothing."""
@@ -142,10 +140,11 @@ class ArmController:
         Once expected, nothing is commanded before every joint of the arm has been measured.
         """
         with self._change():
-            if (expected, alone) == (self._expects_measured, self._alone):
+            feedback = self._feedback
+            if (expected, alone) == (feedback.expected, feedback.alone):
                 return
-            lost = expected and not self._expects_measured
-            self._expects_measured, self._alone = expected, alone
+            lost = expected and not feedback.expected
+            feedback.expected, feedback.alone = expected, alone
             if self._model is None:
                 return
             if lost:
@@ -188,13 +187,15 @@ class ArmController:
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
             if answer.joints is not None:
-                self._joints.go_to(answer.joints, self._feedback, self._expects_measured)
+                self._joints.go_to(
+                    answer.joints, self._feedback, self._fresh if self._feedback.expected else None
+                )
                 self._arrival = request.arrival
                 self._on(Event.GOAL)
             targets.accept(answer, request)
             self._number += 1
             report = answer.report(self._state, request, self._number)
-            self._reports.append(report)
+            self._news.add(report)
             if answer.joints is not None:
                 self._pursued = answer.arrived_report(report)
 
@@ -202,13 +203,14 @@ class ArmController:
         with self._change():
             self._number += 1
             message = f'{request.source} refused: {reason}'
-            self._reports.append(
+            self._news.add(
                 Report(Level.ERROR, message, 'refused', 'refused', self._state, request, self._number)
             )
 
     def stop(self) -> None:
         """Stop within the limits and stay there: goals are refused until resume."""
         with self._change():
+            self._stopped = True
             if self._model is not None:
                 self._brake()
                 self._on(Event.STOP)
@@ -218,7 +220,8 @@ class ArmController:
         with self._change():
             if self._model is None or self._joints.moving:
                 raise InputError(f'cannot resume: {self.condition()[1]}')
-            if self._state is State.FAULTED and self._expects_measured:
+            self._stopped = False
+            if self._state is State.FAULTED and self._feedback.expected:
                 self._forget_places()
             self._on(Event.RESUME)
             self._place_known()
@@ -232,7 +235,7 @@ class ArmController:
             if not begin:
                 self._release()
                 return
-            if self._state is not State.HOLDING or not self._expects_measured:
+            if self._state is not State.HOLDING or not self._feedback.expected:
                 raise InputError(f'hand guiding needs a measured arm at rest; state: {self._state.value}')
             self._epoch += 1
             self._guided_until = time + self._settings.hand_guiding_timeout
@@ -245,8 +248,7 @@ class ArmController:
         """Store finite measured positions by joint name, received at time [s]: any joints, in any order."""
         with self._change():
             self._feedback.take(positions, time)
-            self._now = max(self._now, time)
-            if self._model is None or not self._expects_measured:
+            if self._model is None or not self._feedback.expected:
                 return
             if self._state is State.WAITING:
                 self._place_known()
@@ -261,11 +263,11 @@ class ArmController:
         """Advance to time [s]; return the sample to publish, None if nothing may be published."""
         with self._change():
             last, self._ticked = self._ticked, time
-            if time < self._now:
-                self._feedback.restart(time)
-            self._now = time
+            back = self._feedback.advance(time)
             if self._model is None:
                 return None
+            if back:
+                self._guided_until = min(self._guided_until, time + self._settings.hand_guiding_timeout)
             self._place_known()
             self._guard(time)
             braking = self._state is State.FAULTED and self._joints.moving
@@ -296,7 +298,7 @@ class ArmController:
     @property
     def _published(self) -> bool:
         """Whether samples include joints that were never commanded, to display the whole robot."""
-        return self._alone and not self._expects_measured
+        return self._feedback.alone and not self._feedback.expected
 
     def _rest(self) -> None:
         if self._state is State.STOPPING:
@@ -306,7 +308,7 @@ class ArmController:
         elif self._state is State.MOVING:
             self._on(Event.ARRIVED)
             if self._pursued is not None:
-                self._reports.append(self._pursued)
+                self._news.add(self._pursued)
                 self._pursued = None
 
     def _guard(self, time: float) -> None:
@@ -314,23 +316,35 @@ class ArmController:
         if self._state is State.HAND_GUIDED and time >= self._guided_until:
             self._release()
         timeout = self._settings.measured_timeout
-        if self._expects_measured and timeout > 0.0 and self._state in COMMANDING:
-            silent = self._feedback.stale(self._joints.arm.names, time, timeout)
-            if silent is not None:
-                self._fault(f'joint "{silent}" has not been measured for {timeout:g} s')
+        silent = self._feedback.silent(self._joints.commanded, timeout)
+        if silent is not None and self._state in COMMANDING:
+            self._fault(f'joint "{silent}" has not been measured for {timeout:g} s')
 
     # Changes of state
+
+    def _begin(self) -> None:
+        """Go to work if that is allowed; a stop that was asked for before holds."""
+        if self._active:
+            self._on(Event.ACTIVATE)
+        if self._stopped:
+            self._on(Event.STOP)
+        self._place_known()
 
     def _place_known(self) -> None:
         """Leave WAITING once all joint positions are known."""
         if self._state is not State.WAITING:
             return
-        if not self._expects_measured:
+        if not self._feedback.expected:
             self._joints.place_all()
         elif self._joints.unplaced:  # else the arm was only stopped, and its command does not change
-            self._joints.place(self._feedback.fresh(self._now, self._settings.measured_timeout))
+            self._joints.place(self._fresh)
         if not self._joints.unplaced:
             self._on(Event.PLACED)
+
+    @property
+    def _fresh(self) -> dict[str, float]:
+        """Positions by joint that were measured recently."""
+        return self._feedback.fresh(self._settings.measured_timeout)
 
     def _forget_places(self) -> None:
         """Forget the positions of the joints: only later measurements count."""
@@ -362,14 +376,8 @@ class ArmController:
         before = self._state
         self._state = TRANSITIONS[before].get(event, before)
         begins = before is State.WAITING and self._state is State.HOLDING
-        if begins or (
-            self._state in (State.STOPPED, State.FAULTED, State.HAND_GUIDED) and self._state is not before
-        ):
-            self._say('ready' if begins else self._state.value)
-
-    def _say(self, word: str) -> None:
-        level, message = self.condition()
-        self._reports.append(Report(level, message, word, word, self._state))
+        if begins or (self._state in ANNOUNCED and self._state is not before):
+            self._news.state('ready' if begins else self._state.value, self._state, self.condition())
 
     @contextmanager
     def _change(self) -> Iterator[None]:
@@ -377,13 +385,6 @@ class ArmController:
         try:
             with self._lock:
                 yield
-                waiting = self.condition()[1] if self._state is State.WAITING else ''
-                if waiting != self._waiting_for:
-                    self._waiting_for = waiting
-                    if waiting:
-                        self._say('waiting')
+                self._news.waiting(self._state, self.condition())
         finally:
-            with self._lock:
-                reports, self._reports = self._reports, []
-            for report in reports:
-                self._report(report)
+            self._news.deliver()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -12,40 +13,53 @@ MOST_JOINTS = 1000  # stored at most: measurements may also name joints of other
 class Measured:
     """The newest position of a joint [rad or m], and when it was received [s].
 
-    streamed: it was not the first one. forgotten: the joint may have moved since.
+    forgotten: the joint may have moved since.
     """
 
     position: float
     time: float
-    streamed: bool
     forgotten: bool = False
 
 
 class Feedback:
-    """The newest measurement of each joint, from any publisher and in any order."""
+    """The newest measurement of each joint, from any publisher and in any order.
+
+    expected: whether the joints are measured at all. alone: no other node publishes joints of this robot.
+    """
 
     def __init__(self) -> None:
+        self.expected = False
+        self.alone = True
         self._joints: dict[str, Measured] = {}
+        self._now = -math.inf  # the newest time
 
     def take(self, positions: Mapping[str, float], time: float) -> None:
         """Store finite positions by joint name, received at time [s]."""
+        self._now = max(self._now, time)
         for name, position in positions.items():
-            before = self._joints.get(name)
-            if before is None and len(self._joints) >= MOST_JOINTS:
-                continue
-            self._joints[name] = Measured(position, time, streamed=before is not None)
+            if name in self._joints or len(self._joints) < MOST_JOINTS:
+                self._joints[name] = Measured(position, time)
+
+    def advance(self, time: float) -> bool:
+        """Advance to time [s]; return whether the clock was set back. Then all times are limited to it."""
+        back = time < self._now
+        self._now = time
+        if back:
+            for joint in self._joints.values():
+                joint.time = min(joint.time, time)
+        return back
 
     def position(self, name: str) -> float | None:
         """Return the newest position of a joint, None if it was never measured."""
         measured = self._joints.get(name)
         return None if measured is None else measured.position
 
-    def fresh(self, time: float, timeout: float) -> dict[str, float]:
-        """Return positions received since forget and, unless timeout [s] is 0, within it of time [s]."""
+    def fresh(self, timeout: float) -> dict[str, float]:
+        """Return positions received since forget and, unless timeout [s] is 0, not longer ago than that."""
         return {
             name: joint.position
             for name, joint in self._joints.items()
-            if not joint.forgotten and (timeout == 0.0 or time - joint.time <= timeout)
+            if not joint.forgotten and (timeout == 0.0 or self._now - joint.time <= timeout)
         }
 
     def forget(self) -> None:
@@ -53,18 +67,12 @@ class Feedback:
         for joint in self._joints.values():
             joint.forgotten = True
 
-    def stale(self, names: Iterable[str], time: float, timeout: float) -> str | None:
-        """Return a joint of names whose stream of measurements has been silent for longer than timeout [s].
+    def silent(self, names: Iterable[str], timeout: float) -> str | None:
+        """Return a joint of names that was measured, but longer than timeout [s] ago; None: no such joint.
 
-        A joint that was measured only once has no stream.
+        No joint is silent if the timeout is 0, or if no joint is expected to be measured.
         """
-        for name in names:
-            joint = self._joints.get(name)
-            if joint is not None and joint.streamed and time - joint.time > timeout:
-                return name
-        return None
-
-    def restart(self, time: float) -> None:
-        """Limit all times to time [s]: the clock was set back."""
-        for joint in self._joints.values():
-            joint.time = min(joint.time, time)
+        if not self.expected or timeout == 0.0:
+            return None
+        known = (name for name in names if name in self._joints)
+        return next((name for name in known if self._now - self._joints[name].time > timeout), None)

@@ -8,23 +8,22 @@ import numpy as np
 
 from ik_node.checks import Array
 
-DELAY = 0.3  # [s] by which measurements may lag behind their command
 TURN = 2.0 * np.pi
 
 
 class Following:
-    """Compares measured joints with the commands of the last DELAY seconds, so that a lag does not count."""
+    """Compares measured joints with the commands of the last moments, so that a lag does not count."""
 
     def __init__(self, continuous: Array) -> None:
         """continuous: (n,) bool, joints that are measured up to whole turns."""
         self._continuous = continuous
         self._commands: deque[tuple[float, Array]] = deque()
 
-    def commanded(self, time: float, position: Array) -> None:
-        """Store that position (n,) was published at time [s]."""
+    def commanded(self, time: float, position: Array, delay: float) -> None:
+        """Store that position (n,) was published at time [s]; older commands than delay [s] are dropped."""
         self._commands.append((time, position.copy()))
         # One older command stays: it was valid when the window began.
-        while len(self._commands) > 1 and not time - DELAY <= self._commands[1][0] <= time:
+        while len(self._commands) > 1 and not time - delay <= self._commands[1][0] <= time:
             self._commands.popleft()
 
     def errors(self, measured: Array) -> Array:

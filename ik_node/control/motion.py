@@ -183,12 +183,14 @@ class JointMotion:
         after = self._pursuit.step(self._state, target, self._limits, smoothing, dt)
         if after is None:
             return False
+        low, high = self._allowed()
         before, self._state = self._state, after
         jerk = self._jerk_now()
-        plan = self._planned(None, Synchronization.No, 1.0, jerk)
+        plan = self._planned(None, Synchronization.No, 1.0, jerk, (low, high))
         if plan is None:
             self._state = before
             return False
+        self.position = np.clip(self.position, low, high)  # against rounding only, as in step
         self._use(plan, jerk)
         return True
 
@@ -229,7 +231,9 @@ class JointMotion:
             candidates[:0] = [(self._target, Synchronization.Time), (self._target, Synchronization.No)]
         jerk = self._jerk_now()
         for target, synchronization in candidates:
-            plan = self._planned(target, synchronization, RETURN_SPEED if returning else 1.0, jerk)
+            plan = self._planned(
+                target, synchronization, RETURN_SPEED if returning else 1.0, jerk, self._allowed()
+            )
             if plan is not None:
                 self._use(plan, jerk)
                 self._settled = target is self._target
@@ -248,9 +252,14 @@ class JointMotion:
         return np.maximum(jerk, np.divide(gain, room, out=np.zeros(self.n), where=gain > 0.0))
 
     def _planned(
-        self, target: Array | None, synchronization: Synchronization, share: float, jerk: Array
+        self,
+        target: Array | None,
+        synchronization: Synchronization,
+        share: float,
+        jerk: Array,
+        allowed: tuple[Array, Array],
     ) -> Trajectory | None:
-        """Return the plan from the last sample to rest at target (None: soon); None if outside the limits."""
+        """Return the plan from the last sample to rest at target (None: soon); None if it leaves allowed."""
         request = InputParameter(self.n)
         request.current_position = self.position.tolist()
         request.current_velocity = self.velocity.tolist()
@@ -270,7 +279,7 @@ class JointMotion:
                 return None
         except RuckigError:
             return None
-        low, high = self._allowed()
+        low, high = allowed
         extrema = plan.position_extrema
         reached_low = np.array([bound.min for bound in extrema])
         reached_high = np.array([bound.max for bound in extrema])

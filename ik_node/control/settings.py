@@ -103,6 +103,12 @@ class ArmSettings:
     max_linear_following_error: float = parameter(
         0.03, 'following error of a prismatic joint at which the arm stops [m]', low=1e-4, high=10.0
     )
+    following_delay: float = parameter(
+        0.1,
+        'delay of the measurements behind their commands that is not a following error [s]',
+        low=0.0,
+        high=2.0,
+    )
     hand_guiding_timeout: float = parameter(
         60.0, 'time after which hand guiding ends by itself [s]', low=1.0, high=3600.0
     )

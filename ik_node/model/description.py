@@ -81,7 +81,8 @@ def _with_mesh_places(text: str, file: Path) -> str:
 
 def _beside(file: Path) -> str:
     try:
-        names = sorted(p.name for p in file.parent.iterdir() if p.suffix.lower() in ('.urdf', '.xacro'))
+        folder = file if file.is_dir() else file.parent
+        names = sorted(p.name for p in folder.iterdir() if p.suffix.lower() in ('.urdf', '.xacro'))
     except (OSError, ValueError):
         return ''
     return f'; descriptions in this folder: {listed(names, file.name)}'

@@ -16,7 +16,7 @@ from ik_node.control.snapshot import Snapshot
 from ik_node.errors import InputError
 from ik_node.ros.conversions import NS_PER_S, check_stamp, joint_values, point_array, pose_matrix
 from ik_node.ros.frames import Frames
-from ik_node.ros.node_time import NodeTime
+from ik_node.ros.node_time import NO_CLOCK, NodeTime
 from ik_node.solver.goal import Goal
 
 REPEAT = 1.5  # [s] within which the same joint goal again belongs to a stream and is not a new goal
@@ -71,6 +71,8 @@ class GoalRequest:
     def wanted(self, arm: Snapshot) -> Wanted:
         """Return the goal of the message for arm. Raises InputError if the message is rejected."""
         timeout = self.context.timeout()
+        if self.context.time.stands:
+            raise InputError(NO_CLOCK)
         if self.arrival < self.context.replaced:
             raise InputError('received before this robot_description')
         waited = time.perf_counter() - self.arrival

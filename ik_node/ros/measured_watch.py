@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rclpy.node import Node
 
+from ik_node.errors import InputError
+
 CHECK = 0.1  # [s] between two checks of the publishers
 QUIET = 0.3  # [s] without samples after a new subscriber: a driver may be about to publish measurements
 
@@ -19,6 +21,11 @@ class MeasuredWatch:
         self._commands = node.resolve_topic_name('joint_states')
         self._measured = node.resolve_topic_name('measured_joint_states')
         self._remapped = self._commands != node.resolve_topic_name('joint_states', only_expand=True)
+        if self._commands == self._measured and node.get_parameter('output').value == 'joint_states':
+            raise InputError(
+                f'joint_states and measured_joint_states are both {self._commands}: commands would count as '
+                'measurements; remap joint_states too, for example to joint_commands'
+            )
         self._listeners = 0
         self._checked = self._quiet_until = float('-inf')
         self.expected = False

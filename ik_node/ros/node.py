@@ -37,7 +37,7 @@ from ik_node.ros.frames import Frames
 from ik_node.ros.goal_markers import GoalMarkers
 from ik_node.ros.goal_requests import GOALS, GoalContext, GoalRequest
 from ik_node.ros.measured_watch import MeasuredWatch
-from ik_node.ros.node_time import NodeTime
+from ik_node.ros.node_time import NO_CLOCK, NodeTime
 from ik_node.ros.outputs import make_output
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.qos import GOAL_QOS, LATCHED, MEASURED, REPORTS, STREAM
@@ -47,6 +47,7 @@ from ik_node.ros.sample_loop import SampleLoop
 
 PATIENCE = 2.0  # [s] without a description or a clock after which the log says so
 STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
+REMINDER = 10.0  # [s] from one line in the log to the next while the arm cannot move
 AFTER_ERROR = 0.1  # [s] to wait after an unexpected error, so that the loop does not spin
 
 
@@ -68,7 +69,8 @@ class IkNode(ClosableNode):
         )
         self._refused = ''  # why the last description was rejected
         self._last_report: Report | None = None  # on a goal
-        self._announced = ''  # what the node last said that it waits for
+        self._announced = ''  # the last condition other than OK
+        self._remind_at = 0.0  # when it is logged again (time.monotonic)
         self._kernels = kernels.KernelState(kernels.Stage.PLAIN)
         self._state_due = 0.0  # when the next goal_state is (time.monotonic)
 
@@ -317,11 +319,15 @@ class IkNode(ClosableNode):
         level, message = self._condition()
         late = time.monotonic() > self._started + PATIENCE
         if level is not Level.OK and late:
-            if message != self._announced and self._controller.snapshot() is None:
-                state = self._controller.state
-                self._publish_report(Report(level, message, 'waiting', 'waiting', state))
+            if message != self._announced:  # the controller has reported its own conditions
+                if self._controller.snapshot() is None or self._time.stands:
+                    state = self._controller.state
+                    self._publish_report(Report(level, message, 'waiting', 'waiting', state))
+                self._remind_at = time.monotonic() + REMINDER
+            elif time.monotonic() >= self._remind_at:
+                self._remind_at += REMINDER
+                self.get_logger().info(message)
             self._announced = message
-            self.get_logger().info(message, throttle_duration_sec=10.0)
         values = self._statistics.summary(1.0 / self._settings.publish_rate)
         values['state'] = self._controller.state.value
         values['kernels'] = str(self._kernels)
@@ -334,12 +340,7 @@ class IkNode(ClosableNode):
         level, message = self._controller.condition()
         if message == NO_MODEL and self._refused:
             return Level.ERROR, self._refused
-        if self.get_parameter('use_sim_time').value and self.get_clock().now().nanoseconds == 0:
-            return (
-                Level.WARN,
-                'use_sim_time is true, but no /clock message has been received: the arm does not move',
-            )
-        return level, message
+        return (Level.WARN, NO_CLOCK) if self._time.stands else (level, message)
 
 
 def main() -> int:

@@ -8,6 +8,8 @@ from rclpy.time import Time
 
 from ik_node.ros.conversions import NS_PER_S
 
+NO_CLOCK = 'use_sim_time is true, but no /clock message has been received: the arm does not move'
+
 
 class NodeTime:
     """Seconds since 1970 need so many digits that a float rounds them to a quarter of a microsecond."""
@@ -19,6 +21,11 @@ class NodeTime:
     def now_ns(self) -> int:
         """Return the node's clock [ns]."""
         return int(self._clock.now().nanoseconds)
+
+    @property
+    def stands(self) -> bool:
+        """Whether the time is simulated and no /clock message has been received."""
+        return self.now_ns() == 0
 
     def now(self) -> float:
         """Return the time since the start [s]."""

@@ -16,7 +16,7 @@ from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from ik_node.errors import IkError, InputError
+from ik_node.errors import IkError, InputError, listed
 from ik_node.settings import Settings
 
 
@@ -52,6 +52,10 @@ def declare(node: Node, kind: type[Settings]) -> Settings:
         )
     except ParameterException as error:
         raise InputError(str(error)) from None
+    names = [field.name for field in fields]
+    for name in getattr(node, '_parameter_overrides', {}):
+        if not node.has_parameter(name) and not name.startswith('qos_overrides.'):
+            node.get_logger().warning(f'there is no parameter "{name}"; parameters: {listed(names, name)}')
     return kind(**{value.name: value.value for value in values})
 
 

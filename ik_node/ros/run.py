@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -36,6 +39,7 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda *_: asked.set())
+    _find_log_folder()
     try:
         rclpy.init()
     except RuntimeError as error:  # of rcl, for arguments that it cannot parse
@@ -66,3 +70,18 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
             node.close()
         rclpy.utilities.try_shutdown()
     return 0
+
+
+def _find_log_folder() -> None:
+    """Let ROS log to a temporary folder where its own cannot be written; it does not start without one."""
+    if os.environ.get('ROS_LOG_DIR'):
+        return
+    home = Path(os.environ.get('ROS_HOME') or Path('~/.ros').expanduser())
+    try:
+        (home / 'log').mkdir(parents=True, exist_ok=True)
+        writable = os.access(home / 'log', os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        os.environ['ROS_LOG_DIR'] = folder = tempfile.mkdtemp(prefix='ros-log-')
+        print(f'{home} is not writable: ROS logs to {folder}; ROS_LOG_DIR changes that', file=sys.stderr)

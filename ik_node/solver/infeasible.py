@@ -9,6 +9,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
+from ik_node.kernels.layout import POSITION_TOLERANCE
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
@@ -38,7 +39,7 @@ class Infeasibility:
         self.shells = reach_shells(arm)
         self._closest_search = closest_search
         self._options = options
-        self._tolerance = float(options[0])  # m
+        self._tolerance = float(options[POSITION_TOLERANCE])  # m
         self._tied = (
             ''
             if arm.effective_dof >= 5
@@ -77,14 +78,14 @@ class Infeasibility:
             return _out_of_reach(cause, closest.position_error)
         if miss is not None:
             return self._beyond_a_limit(miss)
-        if closest.position_error <= self._options[0]:
+        if closest.position_error <= self._options[POSITION_TOLERANCE]:
             amount = closest.direction_error
             sentence = (
                 f'the closest reachable direction at this position is off by {amount:.4g} rad{self._tied}'
             )
             return Reason(Cause.DIRECTION_TIED, amount, sentence)
         free = self._closest_search.find(goal, seed, closest.q, endless=True)
-        if free.position_error <= self._options[0]:
+        if free.position_error <= self._options[POSITION_TOLERANCE]:
             return self._beyond_a_limit(near_miss(self.arm, free.q))
         reached = self.arm.fk(free.q)[0]
         outward = (goal.position - reached) @ (reached - self.shells[-1, :3]) > 0.0

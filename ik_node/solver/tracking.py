@@ -42,11 +42,13 @@ class Tracker:
         other = self._solve(goal, q)
         if not other.solved:
             return other
-        move = float(np.abs(other.q - q).max())
+        moves = np.abs(other.q - q)
+        move = float(moves.max())
+        unit = 'm' if self._arm.prismatic[int(moves.argmax())] else 'rad'
         joint = self._joint_in_the_way(goal, q)
         cause = 'at a singularity' if joint is None else f'at the limit of joint "{joint}"'
         sentence = (
-            f'the current solution branch ends {cause}; continuing needs a joint motion of {move:.3g} '
+            f'the current solution branch ends {cause}; continuing needs a joint motion of {move:.3g} {unit} '
             'to another branch'
         )
         reason = Reason(Cause.BRANCH_ENDS, move, sentence, joint)

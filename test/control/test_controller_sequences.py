@@ -82,6 +82,16 @@ class Sequences(RuleBasedStateMachine):
         targets = {name: value / 60.0 if name == 'finger' else value for name in names - {'camera'}}
         self.controller.submit(Asked(targets))
 
+    @rule(place=PLACES, speed=PLACES, count=st.integers(1, 40), every=st.integers(1, 3))
+    def stream(self, place, speed, count, every):
+        """A goal moves."""
+        for k in range(count):
+            if k % every == 0:
+                goal = Goal(np.add(place, np.multiply(speed, k * PERIOD)))
+                request = Asked(goal, arrival=self.time, received=self.time, goal_time=self.time)
+                self.controller.submit(request)
+            self.tick(1, PERIOD)
+
     @rule()
     def home(self):
         self.controller.submit(HomeRequest())

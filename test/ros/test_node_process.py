@@ -117,3 +117,24 @@ def test_it_does_not_start_with_nonsense(node, urdf, parameters, says):
     assert running.wait_ended() == 1
     assert says in running.said
     assert 'Traceback' not in running.said
+
+
+def test_commands_are_never_taken_for_measurements():
+    running = Running('ik_node', '--ros-args', '-r', 'measured_joint_states:=joint_states')
+    assert running.wait_ended() == 1
+    assert 'joint_states and measured_joint_states are both /joint_states' in running.said
+
+
+def test_a_parameter_that_does_not_exist_is_named(node):
+    running = node('tip_link:=tool0', 'max_folowing_error:=0.1')
+    running.wait_said(READY)
+    assert 'no parameter "max_folowing_error"' in running.said
+    assert 'did you mean "max_following_error"?' in running.said
+
+
+def test_it_starts_though_the_log_folder_is_not_writable(node, tmp_path):
+    blocked = tmp_path / 'blocked'
+    blocked.write_text('')  # no folder can be made below a file, not even by root
+    running = node('tip_link:=tool0', ROS_HOME=str(blocked))
+    running.wait_said(READY)
+    assert 'ROS logs to ' in running.said

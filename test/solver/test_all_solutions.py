@@ -223,7 +223,7 @@ def roll_arm(tilt: float) -> Arm:
 
 
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'ball_joint_arm', 'hebi_a2085_05'])
-def test_a_seed_that_has_turned_absurdly_far_hides_no_solution(name):
+def test_a_seed_that_has_turned_very_far_hides_no_solution(name):
     arm = arm_of(name)
     solver = new_solver(arm)
     for q in arm.sample(np.random.default_rng(12), 3):

@@ -175,7 +175,7 @@ def test_of_two_processes_one_compiles(package: Path, tmp_path: Path) -> None:
     assert '1 of 1 kernels compiled' in (cache / 'compiling.log').read_text()
 
 
-def test_a_builder_that_is_killed_locks_nobody_out(package: Path, tmp_path: Path) -> None:
+def test_a_killed_builder_leaves_no_lock(package: Path, tmp_path: Path) -> None:
     cache = tmp_path / 'cache'
     command = [sys.executable, '-m', 'ik_node.kernels.build', CALLER]
     builder = subprocess.Popen(command, cwd='/', env=environment(package, cache), stdout=subprocess.PIPE)

@@ -77,7 +77,7 @@ def test_meshes_are_found_scaled_and_coloured(tmp_path: Path) -> None:
     assert not shape.has_own_colours
 
 
-def test_a_description_makes_nobody_read_files_elsewhere(tmp_path: Path) -> None:
+def test_a_description_cannot_name_files_elsewhere(tmp_path: Path) -> None:
     trimesh.creation.box().export(tmp_path / 'secret.stl')
     (tmp_path / 'meshes').mkdir()
     name = tmp_path / 'secret.stl'

@@ -11,7 +11,8 @@ from .plane import in_plane, phase, phasor, planar_sign
 # pieces between free joints point along the line through the target. The first free joint turns about a fixed
 # tip, and all that follow stay at fixed angles: the tool point is on an arc about that tip.
 MOST_ARCS = 64
-TIP_X, TIP_Y, RADIUS, FIRST, TURN, A2, A3, A4 = range(8)  # columns of arcs; FIRST 3: no joint is free
+# Columns of arcs; FIRST 3: no joint is free. From A2 on: the angles of the three joints.
+TIP_X, TIP_Y, RADIUS, FIRST, TURN, A2 = range(6)
 CASES = 27  # each joint free, at its lower or at its upper limit
 
 

@@ -1,0 +1,108 @@
+"""An arm is commanded only where it is known to be, and what was stopped stays stopped."""
+
+from __future__ import annotations
+
+import pytest
+from control_harness import SETTINGS, Rig, positions
+from small_arm import ARM_JOINTS, arm_urdf
+
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.controller import ArmController
+from ik_node.control.settings import ArmSettings
+from ik_node.control.states import State
+
+
+def with_settings(rig: Rig, **changes: object) -> None:
+    rig.controller.limit(ArmSettings(**{**vars(SETTINGS), **changes}))
+
+
+def test_one_measurement_is_not_enough_for_ever(model):
+    rig = Rig(model, measured=True)
+    rig.measure_all()
+    rig.tick(5)
+    assert rig.state is State.HOLDING
+    rig.tick(200)
+    assert rig.state is State.FAULTED
+    assert 'has not been measured for 1 s' in rig.reports[-1].message
+
+
+def test_a_timeout_of_zero_waives_later_measurements(model):
+    rig = Rig(model, measured=True)
+    with_settings(rig, measured_timeout=0.0)
+    rig.measure_all()
+    rig.tick(500)
+    assert rig.state is State.HOLDING
+
+
+def test_a_stop_before_the_arm_is_known_holds(model):
+    controller = ArmController(print)
+    controller.stop()
+    controller.activate()
+    controller.configure(model, SETTINGS)
+    assert controller.state is State.STOPPED
+    controller.resume()
+    assert controller.tick(0.0) is not None
+    assert controller.state is State.HOLDING
+
+
+def test_a_stop_while_inactive_holds(picture):
+    picture.controller.deactivate()
+    picture.controller.stop()
+    picture.controller.activate()
+    assert picture.state is State.STOPPED
+    assert picture.go(yaw=1.0).status == 'refused'
+
+
+@pytest.mark.parametrize('fault', [False, True])
+def test_an_arm_that_was_inactive_starts_where_it_is_measured(real, fault):
+    if fault:
+        real.measure_all(yaw=0.8)
+        assert real.state is State.FAULTED
+    real.controller.deactivate()
+    real.measure_all(yaw=0.8, elbow=0.5)
+    real.tick(10)
+    real.controller.activate()
+    assert real.tick() is None
+    real.measure_all(yaw=0.8, elbow=0.5)
+    sample = positions(real.tick())
+    assert (sample['yaw'], sample['elbow']) == (0.8, 0.5)
+
+
+def test_a_gripper_starts_only_from_a_recent_measurement(real):
+    real.measure(finger=0.03)
+    for _ in range(300):
+        real.measure(**dict.fromkeys(ARM_JOINTS, 0.0))
+        real.tick()
+    assert 'not measured recently: "finger"' in real.go(finger=0.01).message
+    real.measure(finger=0.02)
+    assert real.go(finger=0.01).status == 'solved'
+    assert positions(real.tick())['finger'] == pytest.approx(0.02, abs=1e-4)
+
+
+def test_a_commanded_gripper_that_falls_silent_stops_the_arm(real):
+    real.measure(finger=0.02)
+    real.go(finger=0.01)
+    for _ in range(300):
+        real.measure(**dict.fromkeys(ARM_JOINTS, 0.0))
+        real.tick()
+    assert real.state is State.FAULTED
+    assert 'joint "finger" has not been measured' in real.reports[-1].message
+
+
+def test_hand_guiding_ends_by_itself_though_the_clock_is_set_back(real):
+    real.controller.guide(True, real.time)
+    real.time = 0.0
+    for _ in range(7000):
+        real.measure_all()
+        real.tick()
+    assert real.state is State.HOLDING
+
+
+def test_a_stopped_picture_shows_another_robot_too(picture):
+    picture.controller.stop()
+    other = ArmModel.build(arm_urdf().replace('finger', 'jaw'), SETTINGS)
+    assert picture.controller.configure(other, SETTINGS)
+    sample = picture.tick()
+    assert sample is not None
+    assert 'jaw' in sample.names
+    assert picture.state is State.STOPPED
