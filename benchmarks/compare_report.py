@@ -98,26 +98,25 @@ READING = """
 ## How to read it
 
 - `lm` and `dls` converge quadratically where a solution is regular, and restarts make up for local minima
-  and limits: every goal is solved, half of them in about ten microseconds, of which the call from Python
+  and limits: every goal is solved, half of them in ten to twenty microseconds, of which the call from Python
   takes a good part. What makes both quick is the damping: proportional to the squared error, it is Newton's
   method at the goal and a short gradient step far away, and needs no tuning per arm. `dls` gets there from
   one start a little more often, because a step that raises the error may leave a local minimum; the price
   is a longer tail, and an end that rests less surely where nothing is met exactly: out of reach.
 - `transpose` and `ccd` converge linearly, at a rate that the condition number sets. To a millimetre and a
   milliradian they are reliable with restarts. To 1e-6 they are not: on arms whose tool point lies a few
-  millimetres beside the roll axis (SO-100, SO-101, Koch, OMX-F: condition numbers of hundreds) about half of
-  the goals are given up. Restarts help against local minima, not against slowness.
-- `ccd` loses for the point what it gains for the axis. It is at home where a wrist turns the axis nearly by
-  itself (UR5e, the seed arm), least where the same joints must meet both (xArm 5, px150, WidowX). Singular
-  goals are where it is worst of all: the last digits take for ever.
-- `fabrik` moves points; a direction is only laid under the last link and weighed against the points in each
+  millimetres beside the roll axis (such as SO-101, with a condition number of hundreds) they give up a fifth
+  of the goals or more. Restarts help against local minima, not against slowness.
+- `ccd` loses for the point what it gains for the axis, most where the same joints must meet both. It does
+  worst at singular goals, where the last digits converge most slowly.
+- `fabrik` moves points; a direction only adds a point behind the tool, weighed against the others in each
   hinge. To a millimetre and a milliradian it solves nearly as much as `ccd`, least where the tool point lies
   beside the roll axis (SO-101). Its strength is long chains of ball joints, not five hinges. Where a goal
   cannot be met it ends centimetres away from the closest position.
 - `autodiff` finds what `scipy` finds. Its gradient is exact, but a gradient says less than the Jacobian:
   thirty iterations where `lm` takes six, each of 0.2 ms in Python, and several times that where the threads
   of BLAS compete with other programs.
-- `scipy` finds what there is to find, at hundreds of times the price, nearly all of it spent in Python. Its
+- `scipy` solves as much, at hundreds of times the price, nearly all of it spent in Python. Its
   trust region keeps strictly inside the bounds, which costs it goals that lie at limits.
 - Singular goals cost the second-order methods nothing: joints get less exact, the tool does not. Singular
   starts cost every method a good third of its first descents, since some direction of motion is not seen

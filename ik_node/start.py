@@ -76,7 +76,7 @@ def ik_viewer() -> NoReturn:
 
 def ik_goals() -> NoReturn:
     """Run the node that publishes goals along a track."""
-    _run('ik_node.ros.goals', STOPPED, node=True)
+    _run('ik_node.ros.track_player', STOPPED, node=True)
 
 
 def ik_demo() -> NoReturn:
