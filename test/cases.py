@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from conftest import SHARED
 from plain import PlainArm
+from shared_files import SHARED
 
 from ik_node import Arm
 from ik_node.model.urdf import load_description

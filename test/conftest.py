@@ -1,4 +1,4 @@
-"""What all tests share: the way to ../shared with the real arms and the broken URDFs."""
+"""What all tests share: markers, one worker for nodes, compiled kernels, the folder ../shared."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from shared_files import shared_path
 
 from ik_node.kernels.cache import is_there
 from ik_node.kernels.signatures import SERVING
@@ -22,8 +23,6 @@ settings.load_profile('ik_node')
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # of this process and of those that it starts
 
 NODES = ('test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
-
-SHARED = Path(os.environ.get('IK_NODE_SHARED') or Path(__file__).resolve().parents[2] / 'shared')
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -61,25 +60,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return 'nodes' if nodeid.startswith(NODES) else nodeid
 
     return NodesTogether(config, log)
-
-
-def shared_path(*parts: str) -> Path:
-    """Return a path below ../shared (or $IK_NODE_SHARED); skip the test or module where it is absent."""
-    path = SHARED.joinpath(*parts)
-    if not path.exists():
-        pytest.skip(
-            f'{path} is absent: set IK_NODE_SHARED to the directory with arms/ and broken_urdf/',
-            allow_module_level=True,
-        )
-    return path
-
-
-def shared_names(*parts: str, suffix: str = '.urdf') -> list[str]:
-    """Return the sorted file names in a directory below ../shared for parametrize; a stand-in if absent."""
-    directory = SHARED.joinpath(*parts)
-    if not directory.is_dir():
-        return ['absent']
-    return sorted(path.name for path in directory.iterdir() if path.name.lower().endswith(suffix))
 
 
 @pytest.fixture(scope='session')

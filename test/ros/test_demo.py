@@ -6,8 +6,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from conftest import shared_path
 from processes import Running
+from shared_files import shared_path
 
 GOING = 'solved: moving to the goal'
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import Case
-from conftest import shared_path
+from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver, Status
 from ik_node.solver.goal import Cause

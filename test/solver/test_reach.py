@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import shared_path
+from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver
 from ik_node.cli.reach import main

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import shared_names
 from plain_fk import plain_fk, random_values
+from shared_files import shared_names
 
 from ik_node.errors import ElementError, TreeError, UrdfError, XacroError, XmlError
 from ik_node.model.urdf import load_description, read_urdf

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from conftest import shared_path
+from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver
 from ik_node.cli import inspect, reach, solve

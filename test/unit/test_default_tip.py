@@ -6,7 +6,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from conftest import shared_path
+from shared_files import shared_path
 
 from ik_node import Arm
 from ik_node.cli import inspect, solve

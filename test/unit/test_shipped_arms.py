@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import shared_path
 from lxml import etree
+from shared_files import shared_path
 
 from ik_node import Arm
 from ik_node.model.default_tip import default_tip

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import yourdfpy
-from conftest import shared_names
 from hostile import GOOD, broken
 from plain_fk import plain_fk, random_values
+from shared_files import shared_names
 
 from ik_node.errors import ChainError, InputError
 from ik_node.model.default_tip import default_tip

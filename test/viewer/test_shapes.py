@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import trimesh
-from conftest import shared_names, shared_path
+from shared_files import shared_names, shared_path
 
 from ik_node.model.urdf import read_urdf
 from ik_node.viewer.visuals import Drawing, draw
