@@ -20,7 +20,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, PARAMETERS
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 from waiting import wait_for
 
@@ -109,8 +109,11 @@ class Client:
     def joints(self, **values: float) -> JointState:
         return JointState(name=list(values), position=list(map(float, values.values())))
 
-    def call(self, service: str) -> Trigger.Response:
-        return self._call(Trigger, service, Trigger.Request())
+    def call(self, service: str, on: bool | None = None) -> Any:
+        """Call a service of the node that takes nothing, or on."""
+        if on is None:
+            return self._call(Trigger, service, Trigger.Request())
+        return self._call(SetBool, service, SetBool.Request(data=on))
 
     def set_parameters(self, **values: Any) -> list[Any]:
         request = SetParameters.Request(

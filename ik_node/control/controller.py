@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from ik_node.checks import Array
 from ik_node.control.arm_joints import ArmJoints
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
@@ -21,7 +22,7 @@ from ik_node.control.report import Level, Report, condition
 from ik_node.control.requests import Request, Wanted
 from ik_node.control.settings import ArmSettings
 from ik_node.control.snapshot import Snapshot
-from ik_node.control.states import COMMANDING, READY, TRANSITIONS, Event, State
+from ik_node.control.states import COMMANDING, ON_ITS_WAY, READY, TRANSITIONS, Event, State
 from ik_node.control.targets import Targets
 from ik_node.errors import InputError
 
@@ -199,6 +200,16 @@ class ArmController:
             if answer.joints is not None:
                 self._pursued = answer.arrived_report(report)
 
+    def steer(self, joints: Array, time: float) -> bool:
+        """Move on to positions (arm.n,) that a hand asks for at time [s]; False if the arm is not ready."""
+        with self._change():
+            if self._state not in READY:
+                return False
+            self._pursued = None
+            self._joints.go_to(self._targets.steer(joints, time), self._feedback, None)
+            self._on(Event.STEER)
+            return True
+
     def _refuse(self, request: Request, reason: str) -> None:
         with self._change():
             self._number += 1
@@ -278,7 +289,9 @@ class ArmController:
                 if last == -math.inf
                 else min(max(time - last, 0.0), MOST_PERIODS / self._settings.publish_rate)
             )
-            if self._state is State.MOVING and self._settings.follow_goals:
+            if self._state is State.TELEOPERATED or (
+                self._state is State.MOVING and self._settings.follow_goals
+            ):
                 self._joints.chase(self._targets.moving(time), self._settings.smoothing)
             sample, refusal = self._joints.step(time, dt, self._feedback, self._published)
             if refusal is not None:
@@ -305,7 +318,7 @@ class ArmController:
             self._on(Event.RESTED)
             if not self._active:
                 self._on(Event.DEACTIVATE)
-        elif self._state is State.MOVING:
+        elif self._state in ON_ITS_WAY:
             self._on(Event.ARRIVED)
             if self._pursued is not None:
                 self._news.add(self._pursued)

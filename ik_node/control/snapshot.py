@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
-from ik_node.control.states import State
+from ik_node.control.states import ON_ITS_WAY, State
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,4 +27,4 @@ class Snapshot:
     @property
     def moving(self) -> bool:
         """Whether the joints are on their way."""
-        return self.state in (State.MOVING, State.STOPPING, State.HAND_GUIDED)
+        return self.state in ON_ITS_WAY or self.state in (State.STOPPING, State.HAND_GUIDED)

@@ -17,6 +17,7 @@ class State(enum.Enum):
     STOPPED = 'stopped'  # at rest, goals are refused until resume
     HAND_GUIDED = 'hand-guided'  # commands follow the measured positions, slowly
     FAULTED = 'faulted'  # brakes, then nothing is published; goals are refused until resume
+    TELEOPERATED = 'teleoperated'  # moving as a hand asks for, within all limits
 
     @property
     def code(self) -> int:
@@ -33,6 +34,7 @@ class Event(enum.Enum):
     PLACED = 'every joint is placed'
     LOST = 'measurements are expected from now on'
     GOAL = 'goal'
+    STEER = 'step of a teleoperation'
     ARRIVED = 'arrived'
     STOP = 'stop'
     RESTED = 'rested'
@@ -55,12 +57,23 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.CONFIGURE: State.WAITING,
         Event.LOST: State.WAITING,
         Event.GOAL: State.MOVING,
+        Event.STEER: State.TELEOPERATED,
         Event.GUIDE: State.HAND_GUIDED,
         Event.STOP: State.STOPPED,
         Event.FAULT: State.FAULTED,
         Event.DEACTIVATE: State.INACTIVE,
     },
     State.MOVING: {
+        Event.CONFIGURE: State.WAITING,
+        Event.LOST: State.WAITING,
+        Event.GOAL: State.MOVING,
+        Event.STEER: State.TELEOPERATED,
+        Event.ARRIVED: State.HOLDING,
+        Event.STOP: State.STOPPING,
+        Event.FAULT: State.FAULTED,
+        Event.DEACTIVATE: State.STOPPING,
+    },
+    State.TELEOPERATED: {
         Event.CONFIGURE: State.WAITING,
         Event.LOST: State.WAITING,
         Event.GOAL: State.MOVING,
@@ -93,7 +106,9 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
 }
 
+# States in which goals and steps of a teleoperation are accepted.
+READY = frozenset({State.HOLDING, State.MOVING, State.TELEOPERATED})
+# States in which the arm moves as it was asked to.
+ON_ITS_WAY = frozenset({State.MOVING, State.TELEOPERATED})
 # States in which commands are published. A faulted arm brakes first.
-COMMANDING = frozenset({State.HOLDING, State.MOVING, State.STOPPING, State.STOPPED, State.HAND_GUIDED})
-# States in which goals are accepted.
-READY = frozenset({State.HOLDING, State.MOVING})
+COMMANDING = READY | {State.STOPPING, State.STOPPED, State.HAND_GUIDED}

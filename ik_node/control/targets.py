@@ -113,6 +113,12 @@ class Targets:
         self._last = _Followed(answer.solution, before, request.arrival)
         self._stream.add(answer.solution.q, request.received, request.goal_time)
 
+    def steer(self, q: Array, time: float) -> dict[str, float]:
+        """Return the targets of a hand that asks for q (arm.n,) at time [s]; follow it as a moving goal."""
+        self._last = None
+        self._stream.add(q, time, time)
+        return dict(zip(self.model.arm.joint_names, q.tolist(), strict=True))
+
     def moving(self, time: float) -> JointState | None:
         """Return the state of the joints (arm.n,) at time [s] that a moving goal asks for; None at rest."""
         return self._stream.at(time)

@@ -28,7 +28,7 @@ from ik_node.control.inbox import Inbox
 from ik_node.control.report import Level, Report
 from ik_node.control.requests import HomeRequest
 from ik_node.control.settings import ArmSettings
-from ik_node.control.states import READY, State
+from ik_node.control.states import ON_ITS_WAY, READY
 from ik_node.control.statistics import Statistics
 from ik_node.errors import IkError, InputError
 from ik_node.model.description import load_description, read_from
@@ -44,6 +44,7 @@ from ik_node.ros.qos import GOAL_QOS, LATCHED, MEASURED, REPORTS, STREAM
 from ik_node.ros.reports import diagnostic, goal_state, status_message
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.sample_loop import SampleLoop
+from ik_node.ros.teleop import Teleop
 
 PATIENCE = 2.0  # [s] without a description or a clock after which the log says so
 STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
@@ -93,6 +94,7 @@ class IkNode(ClosableNode):
         self.create_service(Trigger, '~/stop', self._stop)
         self.create_service(Trigger, '~/resume', self._resume)
         self.create_service(SetBool, '~/hand_guide', self._hand_guide)
+        self._teleop = Teleop(self, self._controller, self._goals.frames, self._time, lambda: self._settings)
         self.create_timer(1.0, self._diagnose, clock=self._steady)
         on_change(self, lambda: self._settings, self._check, self._apply)
         self._server = threading.Thread(target=self._serve_loop, daemon=True)
@@ -103,6 +105,7 @@ class IkNode(ClosableNode):
         """End the threads and the node."""
         self._closing.set()
         self._inbox.close()
+        self._teleop.close()
         self._loop.close()
         self._server.join(timeout=2.0)
         self.destroy_node()
@@ -269,7 +272,7 @@ class IkNode(ClosableNode):
         self._statistics.tick(now)
         if sample.arrival is not None:
             self._statistics.moved_after(time.perf_counter() - sample.arrival)
-        if self._controller.state is State.MOVING and time.monotonic() >= self._state_due:
+        if self._controller.state in ON_ITS_WAY and time.monotonic() >= self._state_due:
             self._publish_goal_state()
 
     # Reports

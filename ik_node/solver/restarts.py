@@ -26,6 +26,7 @@ ITERATIONS_PER_CHECK = 1920  # at most, between two checks of the clock: about h
 WEIGHT_PER_REACH = 0.2  # one radian weighs as much as this share of the reach
 KNOWN_POSES = 1024  # configurations with precomputed tool poses, to restart near the goal
 CLOSEST_WEIGHTS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)  # times the usual weight
+NEARBY_WEIGHTS = (1e-1, 1e-3)  # the same from a start that is close already
 
 
 class Schedule(NamedTuple):
@@ -222,6 +223,23 @@ class RandomRestarts:
                 q[:] = trial
             least = min(least, errors[0])
         return best
+
+    def settle(self, goal: Goal, q: Array, limits: Array) -> tuple[float, float]:
+        """Move q (n,), in place, to the closest configuration nearby, position first. Returns both errors.
+
+        limits: (2, n), read-only, those of the arm or narrower. No restarts: a goal that moves little moves q
+        little, except where a local minimum ends.
+        """
+        options, search, now = self.options.copy(), self._search(), np.empty(len(q))
+        options[[ITERATIONS, STALL]] = self.method.thorough
+        position_error = direction_error = math.inf
+        for weight in NEARBY_WEIGHTS:
+            options[WEIGHT] = self.weight * weight
+            _, position_error, direction_error, _ = search(
+                self.arm.joints, self.arm.tool, limits, goal.packed, options, self.table, 0, 1,
+                self._random_state(), now, q,
+            )  # fmt: skip
+        return position_error, direction_error
 
     def steps(self, goal: Goal, q: Array) -> Iterator[Array]:
         """Yield the joints (n,) of one descent from q (n,): at its start, after each iteration, at its end.

@@ -14,13 +14,23 @@ from ik_node import kernels
 from ik_node.checks import Array, positive, real_array, whole
 from ik_node.errors import InputError, KernelError
 from ik_node.kernels.layout import LATERAL
-from ik_node.model.arm import Arm
+from ik_node.model.arm import Arm, frozen
 from ik_node.solver.all_solutions import every_configuration, is_redundant
 from ik_node.solver.batch import solve_goals
 from ik_node.solver.closed_form import recognise
 from ik_node.solver.closest import ClosestByMethod, ClosestSearch
 from ik_node.solver.cores import usable_cores
-from ik_node.solver.goal import BatchSolution, Goal, PathSolution, Solution, Status, no_goal, pack_goals
+from ik_node.solver.goal import (
+    BatchSolution,
+    Cause,
+    Goal,
+    PathSolution,
+    Reason,
+    Solution,
+    Status,
+    no_goal,
+    pack_goals,
+)
 from ik_node.solver.infeasible import Infeasibility
 from ik_node.solver.methods import METHODS
 from ik_node.solver.path import best_path
@@ -243,6 +253,31 @@ class IkSolver:
         return (
             solution if lateral is None or not solution.solved else self._with_lateral(goal, last, solution)
         )
+
+    def settle(self, goal: Goal, q: ArrayLike, largest_move: ArrayLike | None = None) -> Solution:
+        """Find the closest configuration that a continuous motion from configuration q (n,) leads to.
+
+        For goals that move, in reach or not: the joints move about as little as the goal, where solve looks
+        for the best configuration anywhere. SOLVED or NOT_FOUND; position first, then direction.
+        largest_move: (n,) of each joint [rad or m], None: any. Raises InputError for arguments of the wrong
+        length or with NaN.
+        """
+        if not isinstance(goal, Goal):
+            raise no_goal(goal)
+        start = self.arm.checked(q, 'q')
+        limits = self.arm.limits
+        if largest_move is not None:
+            move = self.arm.checked(largest_move, 'largest_move')
+            inside = np.clip(start, *limits)
+            limits = frozen(
+                np.array([np.maximum(limits[0], inside - move), np.minimum(limits[1], inside + move)])
+            )
+        now = start.copy()
+        errors = self._search.settle(goal, now, limits)
+        if self._search.met(*errors):
+            return Solution(Status.SOLVED, now, *errors)
+        reason = Reason(Cause.SEARCH_ENDED, 0.0, 'no solution nearby')
+        return Solution(Status.NOT_FOUND, now, *errors, reason)
 
     def steps(self, goal: Goal, seed: ArrayLike | None = None) -> Iterator[Array]:
         """Yield the joints (n,) of one descent by the method from seed (n,): at its start and after each.

@@ -1,0 +1,146 @@
+"""Teleoperation: from velocities and poses of a hand to joint positions, a step at a time.
+
+A velocity of the tool moves a goal, and the solver follows it: no inverse of the Jacobian, so that no
+singularity stops an arm with fewer than six joints. Out of reach the goal stays at the closest place, so it
+never winds up.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
+
+SHARES = (1.0, 0.5, 0.2, 0.05)  # of a step that are tried
+OFF = 0.1  # share of a step by which the tool may miss its end
+ROUNDING = 1e-6  # [m]
+LEASH = 0.1  # [rad] by which the wanted direction may be ahead of the tool while the hand turns it
+ALIGNED = 0.99  # cosine between tool axis and joint axis from which on the joint rolls the tool
+BETTER = 1e-3  # [m] by which another configuration has to be closer to a hand before the arm goes there
+PATIENCE = 0.15  # [s] for which that must hold
+AT_BOUND = 1e-3  # [m] by which a hand is out of reach
+
+
+class Teleoperation:
+    """The goal of an arm that is moved by hand; q (n,): the joint positions it has been brought to.
+
+    held_back: the last step ended short of what was asked for, at a limit or at the end of the reach.
+    """
+
+    def __init__(self, solver: IkSolver, q: Array) -> None:
+        self._solver, self._arm = solver, solver.arm
+        self.q = q.copy()
+        self.held_back = False
+        self._position, self._direction = self._arm.fk(q)  # of the goal
+        self._roll = _roll_joint(self._arm, q)
+        self._better_for = 0.0  # [s] for which another configuration has been closer
+
+    def twist(self, linear: Array, angular: Array, dt: float, fastest: Array) -> Array:
+        """Move the tool at linear [m/s] and angular [rad/s] velocity, (3,) in the base link, for dt [s].
+
+        Slower where a joint would move faster than fastest (n,), and where the tool cannot follow at all,
+        along the boundary of its reach. The part of angular about the tool axis turns a joint that only rolls
+        the tool. Returns the joint positions (n,).
+        """
+        axis = self._arm.fk(self.q)[1]
+        way, most = float(np.linalg.norm(linear)) * dt, fastest * dt
+        if self._roll is not None:  # solving is left to the others
+            most[self._roll] = 0.0
+        for share in SHARES:
+            position = self._position + share * dt * linear
+            direction = _unit(rotation_about(share * dt * angular) @ self._direction)
+            solution = self._solver.settle(Goal(position, direction), self.q, most)
+            if solution.position_error <= OFF * share * way + ROUNDING:
+                break
+        else:
+            position = self._arm.fk(solution.q)[0]  # the goal waits where the tool is
+        self.held_back = share < 1.0
+        q = solution.q
+        if self._roll is not None:
+            q = self._rolled(q, float(angular @ axis) * dt, fastest[self._roll] * dt)
+        if np.any(angular):
+            direction = leashed(direction, self._arm.fk(q)[1])
+        self._position, self._direction = position, direction
+        self.q = q
+        return q.copy()
+
+    def jog(self, velocities: Array, dt: float) -> Array:
+        """Move the joints at velocities (n,) for dt [s], up to their limits. Returns their positions (n,)."""
+        wanted = self.q + velocities * dt
+        lower, upper = np.minimum(self._arm.lower, self.q), np.maximum(self._arm.upper, self.q)
+        self.q = np.clip(wanted, lower, upper)
+        self.held_back = bool((self.q != wanted).any())
+        self._position, self._direction = self._arm.fk(self.q)
+        return self.q.copy()
+
+    def reach(self, goal: Goal, dt: float) -> Array:
+        """Bring the tool to goal, or as close as a continuous motion leads. Returns the joint positions (n,).
+
+        Where another configuration would be closer by BETTER for PATIENCE, the arm goes there. dt [s]: since
+        the last step.
+        """
+        solution = self._solver.settle(goal, self.q)
+        if solution.position_error < BETTER:
+            self._better_for = 0.0
+        else:
+            other = self._solver.solve(goal, self.q)
+            closer = other.position_error < solution.position_error - BETTER
+            self._better_for = self._better_for + dt if closer else 0.0
+            if self._better_for > PATIENCE:
+                solution, self._better_for = other, 0.0
+        self.held_back = solution.position_error > AT_BOUND
+        self.q = solution.q
+        if self._roll is not None and goal.lateral is not None:
+            axis, lateral = self._arm.frames(self.q)[-2:]
+            self.q = self._rolled(self.q, _angle_about(axis, lateral, goal.lateral), np.inf)
+        self._position, self._direction = self._arm.fk(self.q)
+        return self.q.copy()
+
+    def _rolled(self, q: Array, angle: float, most: float) -> Array:
+        i, arm = self._roll, self._arm
+        assert i is not None
+        sense = math.copysign(1.0, float(arm.frames(q)[i] @ arm.fk(q)[1]))
+        out = q.copy()
+        out[i] = np.clip(q[i] + sense * np.clip(angle, -most, most), arm.lower[i], arm.upper[i])
+        return out
+
+
+def _roll_joint(arm: Arm, q: Array) -> int | None:
+    """Return the last joint if it does little but roll the tool, None if all joints are needed."""
+    last = arm.n - 1
+    axis = arm.frames(q)[len(arm.joints) - 1]
+    aligned = abs(float(axis @ arm.fk(q)[1])) > ALIGNED and not arm.prismatic[last]
+    return last if aligned and arm.practical_dof < arm.n else None
+
+
+def leashed(wanted: Array, axis: Array) -> Array:
+    """Return the unit direction wanted (3,), at most LEASH away from axis (3,)."""
+    cross = np.cross(axis, wanted)
+    angle = math.atan2(float(np.linalg.norm(cross)), float(axis @ wanted))
+    if angle <= LEASH:
+        return wanted
+    return _unit(rotation_about(cross * (LEASH / np.linalg.norm(cross))) @ axis)
+
+
+def _angle_about(axis: Array, start: Array, end: Array) -> float:
+    """Return the angle [rad] about the unit axis (3,) from start (3,) to the projection of end (3,)."""
+    return math.atan2(float(axis @ np.cross(start, end)), float(start @ end))
+
+
+def rotation_about(turn: Array) -> Array:
+    """Return the rotation matrix (3, 3) about turn (3,), its length the angle [rad]. Rodrigues' formula."""
+    angle = float(np.linalg.norm(turn))
+    if angle == 0.0:
+        return np.eye(3)
+    x, y, z = turn / angle
+    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.asarray(np.eye(3) + math.sin(angle) * K + (1.0 - math.cos(angle)) * (K @ K))
+
+
+def _unit(vector: Array) -> Array:
+    return np.asarray(vector / np.linalg.norm(vector))

@@ -1,0 +1,220 @@
+"""Teleop: twists, joint velocities and hand poses to an ArmController, under the names of MoveIt Servo.
+
+Callbacks only store the newest command; a thread turns it into joint positions, at the publish rate and as
+soon as a command comes. Nothing moves the arm longer than incoming_command_timeout after the last command.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped, TwistStamped
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, Int8
+from std_srvs.srv import SetBool
+
+from ik_node.checks import Array
+from ik_node.control.clutch import Clutch
+from ik_node.control.controller import ArmController
+from ik_node.control.settings import ArmSettings
+from ik_node.control.snapshot import Snapshot
+from ik_node.control.states import READY, State
+from ik_node.control.teleoperation import Teleoperation
+from ik_node.errors import InputError, listed
+from ik_node.ros.conversions import check_stamp, pose_matrix
+from ik_node.ros.frames import Frames
+from ik_node.ros.node_time import NodeTime
+from ik_node.ros.qos import NEWEST, REPORTS
+
+JOINT_JOG, TWIST, POSE = 'joint_jog', 'twist', 'pose'  # in the order of moveit_msgs/srv/ServoCommandType
+COMMANDS = (JOINT_JOG, TWIST, POSE)
+INVALID, NO_WARNING, JOINT_BOUND = -1, 0, 6  # moveit_msgs/msg/ServoStatus
+MOST_PERIODS = 2.0  # of motion per step: after a stall the tool goes on, it does not jump
+
+
+def installed(module: str, name: str) -> Any:
+    """Return a message or service of a package that PyPI does not have, None where it is not installed."""
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError):
+        return None
+
+
+class Teleop:
+    """Subscribes to the commands of a hand and steers controller."""
+
+    def __init__(
+        self,
+        node: Node,
+        controller: ArmController,
+        frames: Frames,
+        time: NodeTime,
+        settings: Callable[[], ArmSettings],
+    ) -> None:
+        self._node, self._controller, self._frames, self._time = node, controller, frames, time
+        self._settings = settings
+        self._changed = threading.Condition()
+        self._command: tuple[str, Any, float] | None = None  # kind, message, when it was received [s]
+        self._new = self._closing = self._paused = False
+        self._kind = ''  # the only kind that counts; empty: every one
+        self._clutch = Clutch()
+        self._arm: Teleoperation | None = None
+        self._stepped = float('-inf')
+        self._code = NO_WARNING
+        jog = installed('control_msgs.msg', 'JointJog') or JointState
+        for kind, message, topic in (
+            (TWIST, TwistStamped, '~/delta_twist_cmds'),
+            (JOINT_JOG, jog, '~/delta_joint_cmds'),
+            (POSE, PoseStamped, '~/pose_target_cmds'),
+        ):
+            node.create_subscription(message, topic, self._store(kind), NEWEST)
+        node.create_subscription(Bool, '~/enable', self._enable, NEWEST)
+        node.create_service(SetBool, '~/pause_servo', self._pause)
+        switch = installed('moveit_msgs.srv', 'ServoCommandType')
+        if switch is not None:
+            node.create_service(switch, '~/switch_command_type', self._switch)
+        self._status_type = installed('moveit_msgs.msg', 'ServoStatus')
+        self._status = node.create_publisher(self._status_type or Int8, '~/servo_status', REPORTS)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(timeout=1.0)
+
+    # Storing
+
+    def _store(self, kind: str) -> Callable[[Any], None]:
+        def store(message: Any) -> None:
+            if self._paused or self._kind not in ('', kind):
+                return
+            with self._changed:
+                self._command, self._new = (kind, message, self._time.now()), True
+                self._changed.notify()
+
+        return store
+
+    def _enable(self, message: Bool) -> None:
+        self._clutch.enable(message.data, self._time.now(), self._settings().clutch_timeout)
+
+    def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        self._paused = request.data
+        with self._changed:
+            self._command = None
+        response.success, response.message = True, 'paused' if request.data else 'commands are accepted'
+        return response
+
+    def _switch(self, request: Any, response: Any) -> Any:
+        response.success = request.command_type in range(len(COMMANDS))
+        if response.success:
+            self._kind = COMMANDS[request.command_type]
+        return response
+
+    # Steps, in a thread of their own
+
+    def _run(self) -> None:
+        while True:
+            period = 1.0 / self._settings().publish_rate
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._closing or self._new, None if self._command is None else period
+                )
+                if self._closing:
+                    return
+                command, self._new = self._command, False
+            if command is not None:
+                try:
+                    self._step(*command, period)
+                except InputError as error:
+                    self._forget()
+                    self._say(INVALID)
+                    self._node.get_logger().warning(
+                        f'{command[0]} command ignored: {error}', throttle_duration_sec=2.0
+                    )
+
+    def _forget(self) -> None:
+        with self._changed:
+            if not self._new:
+                self._command = None
+
+    def _step(self, kind: str, message: Any, received: float, period: float) -> None:
+        settings, now = self._settings(), self._time.now()
+        snapshot = self._controller.snapshot()
+        if now - received > settings.incoming_command_timeout or now < received:
+            self._forget()
+            return
+        if snapshot is None or snapshot.state not in READY:
+            raise InputError(self._controller.condition()[1])
+        check_stamp(message.header.stamp, self._time.now_ns(), settings.goal_timeout)
+        if self._arm is None or snapshot.state is not State.TELEOPERATED or self._stepped < received - 0.5:
+            self._arm = Teleoperation(snapshot.model.solver, snapshot.position)
+            self._stepped = now - period
+        dt = min(now - self._stepped, MOST_PERIODS * period)
+        if dt <= 0.0:
+            return
+        self._stepped = now
+        joints = self._moved(kind, message, snapshot, dt)
+        if joints is not None and self._controller.steer(joints, now):
+            self._say(JOINT_BOUND if self._arm.held_back else NO_WARNING)
+
+    def _moved(self, kind: str, message: Any, arm: Snapshot, dt: float) -> Array | None:
+        """Return the joint positions after a step of dt [s] by a command; None if it asks for none."""
+        assert self._arm is not None
+        settings = self._settings()
+        fastest = settings.speed_scaling * arm.model.arm.velocity
+        if kind == JOINT_JOG:
+            return self._arm.jog(_joint_velocities(message, arm, settings, fastest), dt)
+        T = self._frames.in_base(message.header, arm.model, arm.values)
+        if kind == TWIST:
+            linear, angular = _twist(message, settings)
+            return self._arm.twist(T[:3, :3] @ linear, T[:3, :3] @ angular, dt, fastest)
+        hand = T @ pose_matrix(message.pose)
+        goal = self._clutch.goal(hand, arm.model, self._arm.q, self._time.now(), settings.position_scale)
+        return None if goal is None else self._arm.reach(goal, dt)
+
+    def _say(self, code: int) -> None:
+        """Publish a status when it changes."""
+        if code == self._code:
+            return
+        self._code = code
+        if self._status_type is None:
+            self._status.publish(Int8(data=code))
+        else:
+            self._status.publish(self._status_type(code=code))
+
+
+def _twist(message: TwistStamped, settings: ArmSettings) -> tuple[Array, Array]:
+    """Return linear [m/s] and angular [rad/s] velocity, each (3,), in the frame of the message."""
+    parts = message.twist.linear, message.twist.angular
+    linear, angular = (np.array([part.x, part.y, part.z]) for part in parts)
+    if not (np.isfinite(linear).all() and np.isfinite(angular).all()):
+        raise InputError(f'a twist must be finite, got linear {linear.tolist()}, angular {angular.tolist()}')
+    if settings.command_in_type == 'unitless':
+        linear = settings.scale_linear * np.clip(linear, -1.0, 1.0)
+        angular = settings.scale_rotational * np.clip(angular, -1.0, 1.0)
+    return linear, angular
+
+
+def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings, fastest: Array) -> Array:
+    """Return the velocities (n,) of the joints of the arm that a JointJog or a JointState asks for."""
+    names = list(getattr(message, 'joint_names', None) or getattr(message, 'name', []))
+    given = list(getattr(message, 'velocities', None) or getattr(message, 'velocity', []))
+    known = arm.model.arm.joint_names
+    if len(names) != len(given) or not np.isfinite(given).all():
+        raise InputError(f'one finite velocity per joint is needed, got {given} for {listed(names)}')
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(f'unknown joints: {listed(unknown)}; joints: {listed(known, unknown[0])}')
+    wanted = dict(zip(names, given, strict=True))
+    velocities = np.array([wanted.get(name, 0.0) for name in known])
+    if settings.command_in_type == 'unitless':
+        velocities = settings.scale_joint * np.clip(velocities, -1.0, 1.0)
+    return np.clip(velocities, -fastest, fastest)

@@ -1,0 +1,132 @@
+"""A hand over real DDS: twists, joint velocities and poses move the arm, and their silence ends that."""
+
+import time
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import PoseStamped, TwistStamped
+from node_harness import Client, running
+from sensor_msgs.msg import JointState
+from small_arm import arm_urdf
+from std_msgs.msg import Bool, Int8
+
+from ik_node.model.arm import Arm
+from ik_node.ros.conversions import matrix_pose
+from ik_node.ros.qos import REPORTS
+from ik_node.tracks.curves import tip_pose
+
+READY = {'yaw': 0.3, 'shoulder': 0.4, 'elbow': 0.5, 'roll': 0.2, 'wrist': 0.3}
+PERIOD = 0.02  # [s] between two commands
+TOOL = ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
+
+
+@pytest.fixture(scope='module')
+def arm() -> Arm:
+    return Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
+
+
+class Hand:
+    """Publishes commands, and what it hears of them."""
+
+    def __init__(self, client: Client) -> None:
+        node, self.client = client.node, client
+        self.twists = node.create_publisher(TwistStamped, 'ik_node/delta_twist_cmds', 10)
+        self.jogs = node.create_publisher(JointState, 'ik_node/delta_joint_cmds', 10)
+        self.poses = node.create_publisher(PoseStamped, 'ik_node/pose_target_cmds', 10)
+        self.enable = node.create_publisher(Bool, 'ik_node/enable', 10)
+        self.codes: list[int] = []
+        node.create_subscription(Int8, 'ik_node/servo_status', lambda m: self.codes.append(m.data), REPORTS)
+        for publisher in (self.twists, self.jogs, self.poses, self.enable):
+            client.wait(lambda p=publisher: p.get_subscription_count() > 0, 'the subscription')
+
+    def repeat(self, publisher, message, count: int) -> None:
+        for _ in range(count):
+            publisher.publish(message)
+            time.sleep(PERIOD)
+
+    def twist(
+        self, count: int, frame: str = 'base_link', linear=(0.0, 0.0, 0.0), angular=(0.0, 0.0, 0.0)
+    ) -> None:
+        message = TwistStamped()
+        message.header.frame_id = frame
+        message.twist.linear.x, message.twist.linear.y, message.twist.linear.z = map(float, linear)
+        message.twist.angular.x, message.twist.angular.y, message.twist.angular.z = map(float, angular)
+        self.repeat(self.twists, message, count)
+
+    def pose(self, T: np.ndarray, count: int) -> None:
+        message = PoseStamped(pose=matrix_pose(T))
+        message.header.frame_id = 'base_link'
+        self.repeat(self.poses, message, count)
+
+
+@pytest.fixture
+def hand():
+    with running(arm_urdf(), speed_scaling=1.0) as client:
+        client.answer('goal_joints', client.joints(**READY))
+        client.wait_still()
+        yield Hand(client)
+
+
+def test_a_twist_moves_the_tool_and_its_silence_ends_that(hand, arm):
+    start, axis = arm.fk(hand.client.wait_still())
+    hand.twist(40, linear=(-0.25, 0.0, 0.0))  # of 0.4 m/s, unitless
+    q = hand.client.wait_still()
+    point, direction = arm.fk(q)
+    assert -0.12 < (point - start)[0] < -0.04
+    assert point[1:] == pytest.approx(start[1:], abs=2e-3)
+    assert direction == pytest.approx(axis, abs=0.1)
+    before = hand.client.position()
+    time.sleep(0.3)
+    np.testing.assert_array_equal(hand.client.position(), before)
+
+
+def test_a_twist_may_be_in_the_frame_of_the_tool(hand, arm):
+    start, axis = arm.fk(hand.client.wait_still())
+    hand.twist(25, frame='tool0', linear=(0.0, 0.0, -0.25))
+    moved = arm.fk(hand.client.wait_still())[0] - start
+    assert moved @ axis < -0.02
+    assert np.linalg.norm(moved - (moved @ axis) * axis) < 0.01
+
+
+def test_joint_velocities_move_joints(hand):
+    message = JointState(name=['yaw', 'wrist'], velocity=[0.5, -0.5])
+    hand.repeat(hand.jogs, message, 25)
+    q = dict(zip(READY, hand.client.wait_still(), strict=True))
+    assert q['yaw'] > READY['yaw'] + 0.05
+    assert q['wrist'] < READY['wrist'] - 0.05
+    assert q['elbow'] == pytest.approx(READY['elbow'], abs=1e-9)
+
+
+def test_a_pose_is_approached_and_with_the_clutch_relative(hand, arm):
+    start, axis = arm.fk(hand.client.wait_still())
+    T = tip_pose(start + np.array([-0.03, 0.0, 0.02]), axis, *TOOL)
+    hand.pose(T, 60)
+    assert arm.fk(hand.client.wait_still())[0] == pytest.approx(T[:3, 3], abs=2e-3)
+    hand.repeat(hand.enable, Bool(data=True), 10)
+    T[:3, 3] = 0.0, 0.0, 2.0  # far away, but the hand does not move
+    hand.pose(T, 10)
+    assert arm.fk(hand.client.wait_still())[0] == pytest.approx(
+        start + np.array([-0.03, 0.0, 0.02]), abs=4e-3
+    )
+
+
+def test_nonsense_and_pauses_move_nothing(hand):
+    before = hand.client.position()
+    hand.twist(5, linear=(np.nan, 0.0, 0.0))
+    hand.twist(5, frame='nowhere', linear=(1.0, 0.0, 0.0))
+    hand.repeat(hand.jogs, JointState(name=['yaw'], velocity=[]), 5)
+    hand.repeat(hand.jogs, JointState(name=['nose'], velocity=[1.0]), 5)
+    hand.client.wait(lambda: -1 in hand.codes, 'the status')
+    assert hand.client.call('ik_node/pause_servo', on=True).success
+    hand.twist(5, linear=(1.0, 0.0, 0.0))
+    np.testing.assert_allclose(hand.client.position(), before, atol=1e-12)
+    assert hand.client.call('ik_node/pause_servo', on=False).success
+    hand.twist(10, linear=(-0.2, 0.0, 0.0))
+    hand.client.wait(lambda: abs(hand.client.position() - before).max() > 1e-3, 'the motion')
+
+
+def test_a_stopped_arm_takes_no_commands(hand):
+    assert hand.client.call('ik_node/stop').success
+    before = hand.client.position()
+    hand.twist(10, linear=(-0.2, 0.0, 0.0))
+    np.testing.assert_array_equal(hand.client.position(), before)
