@@ -244,6 +244,13 @@ class IkSolver:
             solution if lateral is None or not solution.solved else self._with_lateral(goal, last, solution)
         )
 
+    def advance(self, goal: Array, q: Array, before: Array) -> bool:
+        """Move q (n,) on to goal (9,), in place, as track does; whether its branch goes that far.
+
+        For the points of a path, already checked: of a branch that ends nothing else is looked for.
+        """
+        return self._tracker.step(goal, q, before)[0]
+
     def steps(self, goal: Goal, seed: ArrayLike | None = None) -> Iterator[Array]:
         """Yield the joints (n,) of one descent by the method from seed (n,): at its start and after each.
 

@@ -1,0 +1,99 @@
+"""Straight lines: from a tool path and the joints at its start to a timed motion of the joints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.joint_path import JointPath, PathEndsError
+from ik_node.control.path_timing import Bounds, timed
+from ik_node.control.tool_path import Stretch, ToolPath
+from ik_node.control.trajectory import Trajectory
+from ik_node.errors import InputError
+from ik_node.solver.solver import IkSolver
+
+PIECES = 96  # of the timing of a stretch, at least
+MOST_PIECES = 192
+BACK = 1e-3  # share of a stretch that is left before the place where it ends
+SHORTEST = 1e-3  # share of a stretch: less of it is not worth a motion
+
+
+@dataclass(frozen=True, eq=False)
+class LineMotion:
+    """A motion along a tool path; trajectory is None if there is nothing to move.
+
+    length [m]: of the whole path. reached [m]: how far the motion goes. reason: why not farther, '' if it does.
+    """
+
+    trajectory: Trajectory | None
+    length: float
+    reached: float
+    reason: str = ''
+
+
+def plan_lines(
+    solver: IkSolver,
+    path: ToolPath,
+    start: Array,
+    bounds: Bounds,
+    blend: float | None = None,
+    partial: bool = False,
+) -> LineMotion:
+    """Plan the fastest motion along path from joints start (n,), which keeps to it within ACCURACY.
+
+    blend [m]: how near a corner the tool may leave the lines; None: it stops at each corner. partial: return
+    the motion up to the place where the path cannot be followed any farther. Else that raises InputError,
+    with the place and the reason.
+    """
+    arm = solver.arm
+    q = arm.checked(start, 'start')
+    outside = np.flatnonzero((q < arm.lower) | (q > arm.upper))
+    if len(outside):
+        raise InputError(f'joint "{arm.joint_names[outside[0]]}" is outside its limits')
+    stretches = path.stretches(*arm.fk(q), blend)
+    length = sum(stretch.length for stretch in stretches)
+    before, whole = 0.0, None
+    for number, stretch in enumerate(stretches):
+        reason, end = '', 1.0
+        try:
+            joints = JointPath(solver, stretch, q)
+        except PathEndsError as error:
+            reason, end = str(error), error.s - BACK
+            reached = before + stretch.travelled(error.s)
+            where = f'after {reached:.4g} m of {length:.4g} m'
+            if len(stretches) > 1:
+                where += f', on line {number + 1}'
+            elif stretch.length < 1e-9:
+                where = f'after {100.0 * error.s:.3g} % of the turn'
+            reason = f'{where}: {reason}'
+            if not partial:
+                raise InputError(reason) from None
+            if end < SHORTEST:
+                return LineMotion(whole, length, before, reason)
+            joints = JointPath(solver, stretch, q, end)
+        motion = timed(joints, pieces(joints, end), bounds)
+        whole = motion if whole is None else whole.followed_by(motion)
+        before += stretch.travelled(end)
+        q = motion.positions[-1]
+        if reason:
+            return LineMotion(whole, length, before, reason)
+    return LineMotion(whole, length, before)
+
+
+def pieces(path: JointPath, end: float) -> Array:
+    """Return where pieces of the timing meet: evenly, and closer where solutions are close to one another."""
+    count = int(np.clip(2 * len(path.sites), PIECES, MOST_PIECES))
+    u = np.linspace(0.0, 1.0, 513)
+    near = unramped(path.sites / end)
+    share = np.interp(u, near, np.linspace(0.0, 1.0, len(near)))
+    return np.interp(np.linspace(0.0, 1.0, count + 1), 0.5 * (u + share), u)
+
+
+def unramped(s: Array) -> Array:
+    """Return the u at which ramped gives s."""
+    from ik_node.control.path_timing import ramped
+
+    u = np.linspace(0.0, 1.0, 2049)
+    return np.interp(s, ramped(u)[0], u)

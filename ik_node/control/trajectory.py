@@ -1,0 +1,101 @@
+"""Trajectory: a timed motion of joints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ik_node.checks import Array
+
+# Quintic on [0, 1] through position, velocity and acceleration at both ends: powers (rows) by these (columns).
+QUINTIC = np.array(
+    [
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 0.5, 0.0, 0.0, 0.0],
+        [-10.0, -6.0, -1.5, 10.0, -4.0, 0.5],
+        [15.0, 8.0, 1.5, -15.0, 7.0, -1.0],
+        [-6.0, -3.0, -0.5, 6.0, -3.0, 0.5],
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """A motion of n joints from rest to rest: a quintic between nodes, so that its acceleration is continuous.
+
+    times (m,) [s] from 0; positions, velocities, accelerations (m, n) [rad or m, per second].
+    """
+
+    times: Array
+    positions: Array
+    velocities: Array
+    accelerations: Array
+
+    @property
+    def duration(self) -> float:
+        """Time from the first to the last node [s]."""
+        return float(self.times[-1])
+
+    def at_time(self, time: float) -> tuple[Array, Array, Array]:
+        """Return position, velocity and acceleration (n,) at time [s]; at rest before and after."""
+        position, velocity, acceleration, _ = self.sampled(np.array([time]))[:, 0]
+        return position, velocity, acceleration
+
+    def sampled(self, times: Array) -> Array:
+        """Return position, velocity, acceleration and jerk (4, p, n) at times (p,) [s]."""
+        inside = np.clip(times, 0.0, self.duration)
+        k = np.clip(np.searchsorted(self.times, inside, side='right') - 1, 0, len(self.times) - 2)
+        span = (self.times[k + 1] - self.times[k])[:, None]
+        x = (inside - self.times[k])[:, None] / span
+        ends = np.array(
+            [
+                self.positions[k],
+                self.velocities[k] * span,
+                self.accelerations[k] * span**2,
+                self.positions[k + 1],
+                self.velocities[k + 1] * span,
+                self.accelerations[k + 1] * span**2,
+            ]
+        )
+        # Relative to the first node, so that rounding does not grow with the position.
+        ends[3] -= ends[0]
+        start, ends[0] = ends[0].copy(), 0.0
+        power = np.tensordot(QUINTIC, ends, axes=1)
+        rows = []
+        for order in range(4):
+            value = np.zeros_like(start)
+            for term in power[::-1]:
+                value = value * x + term
+            rows.append(value / span**order)
+            power = power[1:] * np.arange(1.0, len(power)).reshape(-1, 1, 1)
+        rows[0] += start
+        return np.array(rows)
+
+    def slowed(self, factor: float) -> Trajectory:
+        """Return the same motion in factor times the time."""
+        return Trajectory(
+            factor * self.times, self.positions, self.velocities / factor, self.accelerations / factor**2
+        )
+
+    def excess(self, velocity: Array, acceleration: Array, jerk: Array, fractions: Array) -> float:
+        """Return by which factor the time must grow so that the limits (n,) hold; below 1 it may shrink.
+
+        fractions (p,): where between two nodes the limits are checked, from 0 to 1.
+        """
+        spans = np.diff(self.times)
+        times = (self.times[:-1, None] + spans[:, None] * fractions).ravel()
+        _, v, a, j = np.abs(self.sampled(times))
+        return float(
+            max((v / velocity).max(), np.sqrt((a / acceleration).max()), np.cbrt((j / jerk).max()))
+        )
+
+    def followed_by(self, other: Trajectory) -> Trajectory:
+        """Return this motion and then the other, which starts where this one ends."""
+        return Trajectory(
+            np.concatenate([self.times, self.times[-1] + other.times[1:]]),
+            np.concatenate([self.positions, other.positions[1:]]),
+            np.concatenate([self.velocities, other.velocities[1:]]),
+            np.concatenate([self.accelerations, other.accelerations[1:]]),
+        )
