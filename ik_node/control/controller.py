@@ -187,9 +187,8 @@ class ArmController:
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
             if answer.joints is not None:
-                self._joints.go_to(
-                    answer.joints, self._feedback, self._fresh if self._feedback.expected else None
-                )
+                fresh = self._fresh if self._feedback.expected else None
+                self._joints.go_to(answer.joints, self._feedback, fresh, answer.path)
                 self._arrival = request.arrival
                 self._on(Event.GOAL)
             targets.accept(answer, request)

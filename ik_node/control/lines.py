@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.control.arm_model import ArmModel
 from ik_node.control.joint_path import JointPath, PathEndsError
-from ik_node.control.path_timing import Bounds, timed
-from ik_node.control.tool_path import Stretch, ToolPath
+from ik_node.control.path_timing import Bounds, ramped, timed
+from ik_node.control.settings import ArmSettings
+from ik_node.control.tool_path import ToolPath
 from ik_node.control.trajectory import Trajectory
 from ik_node.errors import InputError
 from ik_node.solver.solver import IkSolver
@@ -24,7 +26,7 @@ SHORTEST = 1e-3  # share of a stretch: less of it is not worth a motion
 class LineMotion:
     """A motion along a tool path; trajectory is None if there is nothing to move.
 
-    length [m]: of the whole path. reached [m]: how far the motion goes. reason: why not farther, '' if it does.
+    length [m]: of the whole path. reached [m]: how far the motion goes. reason: why not farther, or ''.
     """
 
     trajectory: Trajectory | None
@@ -93,7 +95,19 @@ def pieces(path: JointPath, end: float) -> Array:
 
 def unramped(s: Array) -> Array:
     """Return the u at which ramped gives s."""
-    from ik_node.control.path_timing import ramped
-
     u = np.linspace(0.0, 1.0, 2049)
     return np.interp(s, ramped(u)[0], u)
+
+
+def plan_path(model: ArmModel, path: ToolPath, start: Array, settings: ArmSettings) -> LineMotion:
+    """Plan a motion of the arm from start (n,) along path as the settings say; see plan_lines."""
+    limits = model.limits_of_motion(model.arm_index, settings)
+    speed = settings.path_speed or np.inf
+    return plan_lines(
+        model.solver,
+        ToolPath(path.points) if settings.path_direction == 'free' else path,
+        start,
+        Bounds(limits.velocity, limits.acceleration, limits.jerk, speed),
+        settings.path_blend if settings.path_corners == 'blend' else None,
+        settings.path_partial,
+    )

@@ -7,8 +7,8 @@ speed of u is. With b = (du/dt)^2 and derivatives by u,
     acceleration  q'' b + q' b' / 2
     jerk          (q''' b + 3/2 q'' b' + 1/2 q' b'') sqrt(b)
 
-so the limits are linear in b but for the factor sqrt(b) of the jerk. Dividing by it leaves the convex J b^-1/2
-on the right; its tangent is below it, so every step that keeps the linearised limits keeps the true ones
+so the limits are linear in b but for the factor sqrt(b) of the jerk. Dividing by it leaves the convex
+J b^-1/2 on the right; its tangent is below it, so what keeps the linearised limit keeps the true one
 (Debrouwere et al. 2013). b is a cubic spline; a barrier method finds the least time, the integral of b^-1/2.
 """
 
@@ -64,8 +64,14 @@ def ramped(u: Array) -> Array:
     x, y = np.minimum(u / RAMP, 1.0), np.minimum((1.0 - u) / RAMP, 1.0)
 
     def rise(x: Array) -> tuple[Array, Array, Array, Array]:
+        """The integral of 6 x^2 - 8 x^3 + 3 x^4, that polynomial, and two derivatives."""
         whole = (2.0 - 2.0 * x + 0.6 * x * x) * x**3
-        return whole, (6.0 - 8.0 * x + 3.0 * x * x) * x * x, 12.0 * x * (1.0 - x) ** 2, 12.0 - 48.0 * x + 36.0 * x * x
+        return (
+            whole,
+            (6.0 - 8.0 * x + 3.0 * x * x) * x * x,
+            12.0 * x * (1.0 - x) ** 2,
+            12.0 - 48.0 * x + 36.0 * x * x,
+        )
 
     up, down = rise(x), rise(y)
     end = RAMP * 0.6

@@ -34,7 +34,8 @@ def derivative(knots: Array, degree: int, coefficients: Array) -> Array:
     """Return the coefficients (count - 1, ...) of the derivative: a spline of degree - 1 on knots[1:-1]."""
     wide = knots[degree + 1 : -1] - knots[1 : -degree - 1]
     shape = (-1,) + (1,) * (coefficients.ndim - 1)
-    return degree * np.diff(coefficients, axis=0) / wide.reshape(shape)
+    slopes: Array = degree * np.diff(coefficients, axis=0) / wide.reshape(shape)
+    return slopes
 
 
 class Curve:
@@ -44,7 +45,7 @@ class Curve:
         inner = (degree + 1) // 2
         breaks = np.concatenate([sites[:1], sites[inner:-inner], sites[-1:]])
         self._knots, self._degree = knots_between(breaks, degree), degree
-        self._coefficients = np.linalg.solve(basis(self._knots, degree, sites), values)
+        self._coefficients = np.asarray(np.linalg.solve(basis(self._knots, degree, sites), values), float)
 
     def __call__(self, x: Array, derivatives: int = 0) -> Array:
         """Return the curve and its derivatives (derivatives + 1, p, n) at x (p,)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,10 @@ OPPOSITE = math.pi - 1e-3  # [rad] a turn by more has no definite axis
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """k straight lines, end to end: start, turned (k, 3), rate [rad per unit of s] and axis of the turn.
+    """k straight lines, end to end: position (3,) and direction (3,) at their start, None if it is free.
 
-    sizes (k,): the length of each in s, which counts metres or, for lines that mostly turn, METRES_PER_RADIAN.
-    moves (k, 3): of the tool point. angles (k,), axes (k, 3): of the turn, zero without directions.
+    sizes (k,): how long each one counts [m]; a turn counts METRES_PER_RADIAN. moves (k, 3): of the tool
+    point. angles (k,), axes (k, 3): of the turn.
     """
 
     position: Array
@@ -52,7 +53,9 @@ class Stretch:
     def _done(self, s: Array) -> tuple[Array, Array]:
         """Return how far along each line the path is (k, p), as a share of it, and the derivatives by s."""
         x, sizes = s * self.size, self._lines.sizes
-        done = np.ones((len(sizes) + 1, len(x)))  # of the transitions into each line: speed that has passed on
+        done = np.ones(
+            (len(sizes) + 1, len(x))
+        )  # of the transitions into each line: speed that has passed on
         speed = np.ones_like(done)
         done[0], speed[0] = x, 1.0
         for k, (corner, blend) in enumerate(zip(self._corners, self._blends, strict=True)):
@@ -91,7 +94,7 @@ class Stretch:
 
 @dataclass(frozen=True, eq=False)
 class ToolPath:
-    """Points (k, 3) [m] in the base link's frame to which the tool moves in straight lines, one after another.
+    """Points (k, 3) [m] in the base link's frame; the tool moves to one after another in straight lines.
 
     directions (k, 3), unit: the direction turns evenly along each line, about the axis normal to both ends.
     None: it is free. Raises InputError for values that are not finite or not of these shapes.
@@ -137,7 +140,7 @@ class ToolPath:
                 ),
                 blend or 0.0,
             )
-            for first, last in zip(ends[:-1], ends[1:], strict=True)
+            for first, last in pairwise(ends)
             if last > first
         ]
 
@@ -151,8 +154,8 @@ def _turns(rows: Array) -> tuple[Array, Array]:
     opposite: NDArray[np.int64] = np.flatnonzero(angles > OPPOSITE)
     if len(opposite):
         raise InputError(
-            f'line {opposite[0] + 1} turns the tool to the opposite direction: add a pose between, so that it is '
-            'clear which way round'
+            f'line {opposite[0] + 1} turns the tool to the opposite direction: '
+            'add a pose between, so that it is clear which way round'
         )
     axes = normal / np.maximum(length, 1e-300)[:, None]
     return axes, angles

@@ -8,7 +8,7 @@ import numpy as np
 
 from ik_node.checks import Array
 
-# Quintic on [0, 1] through position, velocity and acceleration at both ends: powers (rows) by these (columns).
+# The quintic on [0, 1] from position, velocity and acceleration at both ends: its powers (rows) by these.
 QUINTIC = np.array(
     [
         [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
@@ -23,7 +23,7 @@ QUINTIC = np.array(
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """A motion of n joints from rest to rest: a quintic between nodes, so that its acceleration is continuous.
+    """A motion of n joints from rest to rest; quintics between nodes keep its acceleration continuous.
 
     times (m,) [s] from 0; positions, velocities, accelerations (m, n) [rad or m, per second].
     """
@@ -38,9 +38,9 @@ class Trajectory:
         """Time from the first to the last node [s]."""
         return float(self.times[-1])
 
-    def at_time(self, time: float) -> tuple[Array, Array, Array]:
-        """Return position, velocity and acceleration (n,) at time [s]; at rest before and after."""
-        position, velocity, acceleration, _ = self.sampled(np.array([time]))[:, 0]
+    def at_time(self, time: float) -> tuple[list[float], list[float], list[float]]:
+        """Return position, velocity and acceleration, n numbers each, at time [s]."""
+        position, velocity, acceleration, _ = self.sampled(np.array([time]))[:, 0].tolist()
         return position, velocity, acceleration
 
     def sampled(self, times: Array) -> Array:
@@ -87,9 +87,7 @@ class Trajectory:
         spans = np.diff(self.times)
         times = (self.times[:-1, None] + spans[:, None] * fractions).ravel()
         _, v, a, j = np.abs(self.sampled(times))
-        return float(
-            max((v / velocity).max(), np.sqrt((a / acceleration).max()), np.cbrt((j / jerk).max()))
-        )
+        return float(max((v / velocity).max(), np.sqrt((a / acceleration).max()), np.cbrt((j / jerk).max())))
 
     def followed_by(self, other: Trajectory) -> Trajectory:
         """Return this motion and then the other, which starts where this one ends."""

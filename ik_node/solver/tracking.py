@@ -33,7 +33,6 @@ class Tracker:
 
     def advance(self, goal: Goal, q: Array, before: Array) -> Solution:
         """Move q (n,) on to goal, in place; before (n,): the configuration before q. See IkSolver.track."""
-        arm = self._arm
         solved, position_error, direction_error = self.step(goal.packed, q, before)
         if solved:
             return Solution(Status.SOLVED, q, position_error, direction_error)
