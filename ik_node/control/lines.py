@@ -9,15 +9,13 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.joint_path import JointPath, PathEndsError
-from ik_node.control.path_timing import Bounds, ramped, timed
+from ik_node.control.path_timing import Bounds, timed
 from ik_node.control.settings import ArmSettings
 from ik_node.control.tool_path import ToolPath
 from ik_node.control.trajectory import Trajectory
 from ik_node.errors import InputError
 from ik_node.solver.solver import IkSolver
 
-PIECES = 96  # of the timing of a stretch, at least
-MOST_PIECES = 192
 BACK = 1e-3  # share of a stretch that is left before the place where it ends
 SHORTEST = 1e-3  # share of a stretch: less of it is not worth a motion
 
@@ -75,28 +73,13 @@ def plan_lines(
             if end < SHORTEST:
                 return LineMotion(whole, length, before, reason)
             joints = JointPath(solver, stretch, q, end)
-        motion = timed(joints, pieces(joints, end), bounds)
+        motion = timed(joints, joints.sites / end, bounds)
         whole = motion if whole is None else whole.followed_by(motion)
         before += stretch.travelled(end)
         q = motion.positions[-1]
         if reason:
             return LineMotion(whole, length, before, reason)
     return LineMotion(whole, length, before)
-
-
-def pieces(path: JointPath, end: float) -> Array:
-    """Return where pieces of the timing meet: evenly, and closer where solutions are close to one another."""
-    count = int(np.clip(2 * len(path.sites), PIECES, MOST_PIECES))
-    u = np.linspace(0.0, 1.0, 513)
-    near = unramped(path.sites / end)
-    share = np.interp(u, near, np.linspace(0.0, 1.0, len(near)))
-    return np.interp(np.linspace(0.0, 1.0, count + 1), 0.5 * (u + share), u)
-
-
-def unramped(s: Array) -> Array:
-    """Return the u at which ramped gives s."""
-    u = np.linspace(0.0, 1.0, 2049)
-    return np.interp(s, ramped(u)[0], u)
 
 
 def plan_path(model: ArmModel, path: ToolPath, start: Array, settings: ArmSettings) -> LineMotion:

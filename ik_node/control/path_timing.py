@@ -9,7 +9,8 @@ speed of u is. With b = (du/dt)^2 and derivatives by u,
 
 so the limits are linear in b but for the factor sqrt(b) of the jerk. Dividing by it leaves the convex
 J b^-1/2 on the right; its tangent is below it, so what keeps the linearised limit keeps the true one
-(Debrouwere et al. 2013). b is a cubic spline; a barrier method finds the least time, the integral of b^-1/2.
+(Debrouwere et al. 2013). b is a quadratic spline; a barrier method finds the least time, the integral of
+b^-1/2.
 """
 
 from __future__ import annotations
@@ -23,16 +24,18 @@ from ik_node.checks import Array
 from ik_node.control.splines import basis, derivative, knots_between
 from ik_node.control.trajectory import Trajectory
 
-DEGREE = 3  # of b
+DEGREE = 2  # of b: its second derivative, and the jerk, may jump where pieces meet
+INSIDE = np.array([1e-6, 0.5, 1.0 - 1e-6])  # where in a piece the limits count
+SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
 POINTS = np.array([0.1127016653792583, 0.5, 0.8872983346207417])  # of Gauss and Legendre in a piece
 WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18.0
 GAP = 3e-3  # share of the time by which the barrier may miss the optimum
 STAGE = 12.0  # growth of the barrier's weight
 STEPS = 30  # of Newton's method per stage, at most
-RAMP = 0.35  # share of u in which the path speeds up from rest, and slows down
+SHORTEST_RAMP = 0.002  # share of the path in which it speeds up from rest
+PIECES, MOST_PIECES = 96, 192  # of b
 NODES = 4  # of the trajectory in a piece of b
 MARGIN = 1.0 - 1e-4  # share of the limits that is used
-CHECKS = np.linspace(0.0, 1.0, 5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,19 +52,43 @@ class Bounds:
 Path = Callable[[Array], tuple[Array, Array]]
 
 
-def timed(path: Path, breaks: Array, bounds: Bounds) -> Trajectory:
+def timed(path: Path, sites: Array, bounds: Bounds) -> Trajectory:
     """Return the motion along path over s from 0 to 1 from rest to rest, as fast as the bounds allow.
 
-    breaks (k,) from 0 to 1: where pieces of b meet, close together where the path bends sharply.
+    sites (k,) from 0 to 1: close together where the path bends sharply, so that the timing is finer there.
     """
-    profile = _Profile(path, breaks, bounds)
-    coefficients = profile.fastest()
-    return profile.trajectory(coefficients)
+    ramp = _ramp(path, bounds)
+    profile = _Profile(path, _breaks(sites, ramp), ramp, bounds)
+    return profile.trajectory(profile.fastest())
 
 
-def ramped(u: Array) -> Array:
+def _ramp(path: Path, bounds: Bounds) -> float:
+    """Return the share of u in which the path speeds up to the velocity limits, about."""
+    q, speed = path(np.linspace(0.0, 1.0, 65))
+    moves = np.maximum(np.abs(q[1]).mean(axis=0), 1e-9)
+    limits = bounds.velocity, bounds.acceleration, bounds.jerk
+    velocity, acceleration, jerk = (float((limit / moves).min()) for limit in limits)
+    velocity = min(velocity, bounds.tool_speed / max(float(speed.mean()), 1e-9))
+    if acceleration**2 < velocity * jerk:
+        time = velocity / acceleration + acceleration / jerk
+    else:
+        time = 2.0 * np.sqrt(velocity / jerk)
+    share = min(max(0.5 * time * velocity, SHORTEST_RAMP), 0.4)
+    return float(share / (0.6 + 0.8 * share))
+
+
+def _breaks(sites: Array, ramp: float) -> Array:
+    """Return where pieces of b meet: a third in each ramp, and closer where sites are close."""
+    count = int(np.clip(2 * len(sites), PIECES, MOST_PIECES))
+    u = np.linspace(0.0, 1.0, 2049)
+    even = np.interp(u, [0.0, ramp, 1.0 - ramp, 1.0], [0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0])
+    near = np.interp(u, np.interp(sites, ramped(u, ramp)[0], u), np.linspace(0.0, 1.0, len(sites)))
+    return np.interp(np.linspace(0.0, 1.0, count + 1), 0.5 * (even + near), u)
+
+
+def ramped(u: Array, ramp: float) -> Array:
     """Return s and its first three derivatives (4, p) at u (p,): s starts and ends as a cube."""
-    x, y = np.minimum(u / RAMP, 1.0), np.minimum((1.0 - u) / RAMP, 1.0)
+    x, y = np.minimum(u / ramp, 1.0), np.minimum((1.0 - u) / ramp, 1.0)
 
     def rise(x: Array) -> tuple[Array, Array, Array, Array]:
         """The integral of 6 x^2 - 8 x^3 + 3 x^4, that polynomial, and two derivatives."""
@@ -74,26 +101,26 @@ def ramped(u: Array) -> Array:
         )
 
     up, down = rise(x), rise(y)
-    end = RAMP * 0.6
-    total = 1.0 - 2.0 * RAMP + 2.0 * end
+    end = ramp * 0.6
+    total = 1.0 - 2.0 * ramp + 2.0 * end
     s = np.where(
-        u < RAMP,
-        RAMP * up[0],
-        np.where(u <= 1.0 - RAMP, end + u - RAMP, total - RAMP * down[0]),
+        u < ramp,
+        ramp * up[0],
+        np.where(u <= 1.0 - ramp, end + u - ramp, total - ramp * down[0]),
     )
     first = up[1] * down[1]
-    second = np.where(u < RAMP, up[2], 0.0) / RAMP - np.where(u > 1.0 - RAMP, down[2], 0.0) / RAMP
-    third = (np.where(u < RAMP, up[3], 0.0) + np.where(u > 1.0 - RAMP, down[3], 0.0)) / RAMP**2
+    second = np.where(u < ramp, up[2], 0.0) / ramp - np.where(u > 1.0 - ramp, down[2], 0.0) / ramp
+    third = (np.where(u < ramp, up[3], 0.0) + np.where(u > 1.0 - ramp, down[3], 0.0)) / ramp**2
     return np.array([s, first, second, third]) / total
 
 
 class _Profile:
-    def __init__(self, path: Path, breaks: Array, bounds: Bounds) -> None:
-        self._path, self._breaks, self._bounds = path, breaks, bounds
+    def __init__(self, path: Path, breaks: Array, ramp: float, bounds: Bounds) -> None:
+        self._path, self._breaks, self._ramp, self._bounds = path, breaks, ramp, bounds
         self._knots = knots_between(breaks, DEGREE)
         widths = np.diff(breaks)
-        u = (breaks[:-1, None] + widths[:, None] * POINTS).ravel()
-        self._weights = (widths[:, None] * WEIGHTS).ravel()
+        u = (breaks[:-1, None] + widths[:, None] * INSIDE).ravel()
+        self._weights = (widths[:, None] * SIMPSON).ravel()
         self._bases = self._all_bases(u)
         q, speed = self._by_u(u)
         limits = bounds.velocity, bounds.acceleration, bounds.jerk
@@ -114,7 +141,7 @@ class _Profile:
 
     def _by_u(self, u: Array) -> tuple[Array, Array]:
         """Return the joints and three derivatives by u (4, p, n), and the tool's speed (p,)."""
-        s, first, second, third = ramped(u)
+        s, first, second, third = ramped(u, self._ramp)
         q, speed = self._path(s)
         first, second, third = first[:, None], second[:, None], third[:, None]
         rows = [
@@ -218,7 +245,5 @@ class _Profile:
             row[[0, -1]] = 0.0
         found = Trajectory(np.concatenate([[0.0], np.cumsum(times)]), q[0], velocity, acceleration)
         bounds = self._bounds
-        factor = found.excess(
-            MARGIN * bounds.velocity, MARGIN * bounds.acceleration, MARGIN * bounds.jerk, CHECKS
-        )
+        factor = found.excess(MARGIN * bounds.velocity, MARGIN * bounds.acceleration, MARGIN * bounds.jerk)
         return found.slowed(max(factor, float((tool * np.sqrt(b)).max()) / (MARGIN * bounds.tool_speed)))

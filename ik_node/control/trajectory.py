@@ -79,15 +79,29 @@ class Trajectory:
             factor * self.times, self.positions, self.velocities / factor, self.accelerations / factor**2
         )
 
-    def excess(self, velocity: Array, acceleration: Array, jerk: Array, fractions: Array) -> float:
-        """Return by which factor the time must grow so that the limits (n,) hold; below 1 it may shrink.
+    def excess(self, velocity: Array, acceleration: Array, jerk: Array) -> float:
+        """Return by which factor the time must grow so that the limits (n,) hold at every time.
 
-        fractions (p,): where between two nodes the limits are checked, from 0 to 1.
+        Below 1 it may shrink. A polynomial stays inside the hull of its Bezier points.
         """
-        spans = np.diff(self.times)
-        times = (self.times[:-1, None] + spans[:, None] * fractions).ravel()
-        _, v, a, j = np.abs(self.sampled(times))
-        return float(max((v / velocity).max(), np.sqrt((a / acceleration).max()), np.cbrt((j / jerk).max())))
+        h = np.diff(self.times)[:, None]
+        q, v, a = self.positions, h * self.velocities[:-1], h**2 * self.accelerations[:-1]
+        v_end, a_end = h * self.velocities[1:], h**2 * self.accelerations[1:]
+        points = np.array(
+            [
+                q[:-1],
+                q[:-1] + v / 5.0,
+                q[:-1] + 0.4 * v + a / 20.0,
+                q[1:] - 0.4 * v_end + a_end / 20.0,
+                q[1:] - v_end / 5.0,
+                q[1:],
+            ]
+        )
+        shares = []
+        for degree, limit in ((5, velocity), (4, acceleration), (3, jerk)):
+            points = degree * np.diff(points, axis=0) / h
+            shares.append(float((np.abs(points) / limit).max()))
+        return max(shares[0], shares[1] ** 0.5, shares[2] ** (1.0 / 3.0))
 
     def followed_by(self, other: Trajectory) -> Trajectory:
         """Return this motion and then the other, which starts where this one ends."""
