@@ -58,20 +58,17 @@ class JointPath:
 
     def _followed(self, start: Array) -> tuple[Array, Array]:
         """Return sites and solutions along the branch of start (n,)."""
-        arm, solver = self._solver.arm, self._solver
+        arm = self._solver.arm
         span = np.where(arm.prismatic, arm.reach, 1.0)
         sites, rows = [0.0], [start]
         step, last = FIRST_STEP, 0.0
         while sites[-1] < self._end:
             step = min(step, LARGEST_STEP, self._end - sites[-1])
             s = self._end if sites[-1] + 1.01 * step >= self._end else sites[-1] + step
-            q = np.ascontiguousarray(rows[-1].copy())
-            carried = 0.0 if len(rows) < 2 else step / last
-            before = q if len(rows) < 2 else q - carried * (rows[-1] - rows[-2])
-            solved = solver.advance(self._stretch.goals(np.array([s]))[0], q, before.copy())
-            move = float(np.abs((q - rows[-1]) / span).max())
-            if solved and move <= LARGE_MOVE:
-                q = self._exact(s, q)
+            carried = 0.0 if len(rows) < 2 else step / last * (rows[-1] - rows[-2])
+            q = self._next(s, rows[-1], carried)
+            move = np.inf if q is None else float(np.abs((q - rows[-1]) / span).max())
+            if q is not None and move <= LARGE_MOVE:
                 last = s - sites[-1]
                 sites.append(s)
                 rows.append(q)
@@ -83,6 +80,15 @@ class JointPath:
             else:
                 raise PathEndsError(sites[-1], self._why(s, rows[-1]))
         return np.array(sites), np.array(rows)
+
+    def _next(self, s: float, q: Array, step: Array | float) -> Array | None:
+        """Return the solution at s on the branch of q (n,), about step (n,) away; None if it ends."""
+        goal, found = self._stretch.goals(np.array([s])), q.copy()
+        if self._solver.advance(goal[0], found, q - step):
+            return self._exact(s, found)
+        # Where the solver's tolerances are not met, those of the path may be.
+        ahead = self._exact(s, np.clip(q + step, self._solver.arm.lower, self._solver.arm.upper))
+        return ahead if self._errors(np.array([s]), ahead[None])[0] <= 1.0 - EXACT else None
 
     def _planned(self, start: Array) -> tuple[Array, Array] | None:
         """Return sites and solutions on another branch, which crosses that of start (n,), or None."""
@@ -145,10 +151,10 @@ class JointPath:
         middle = 0.5 * (sites[k] + sites[k + 1])
         added = []
         for s, i in zip(middle, k, strict=True):
-            q = rows[i].copy()
-            if not self._solver.advance(self._stretch.goals(np.array([s]))[0], q, q.copy()):
+            q = self._next(float(s), rows[i], 0.5 * (rows[i + 1] - rows[i]))
+            if q is None:
                 raise PathEndsError(float(sites[i]), self._why(float(s), rows[i]))
-            added.append(self._exact(float(s), q))
+            added.append(q)
         return np.insert(sites, k + 1, middle), np.insert(rows, k + 1, added, axis=0)
 
     def _errors(self, s: Array, q: Array) -> Array:
