@@ -2,8 +2,8 @@
 
 It shares nothing with ik_node. With b = (du/dt)^2 at the points of a grid, all limits but that of the jerk
 are linear; the jerk's is replaced by the linear one that touches it from inside at the last b. Each program
-gives a b that keeps the true limits and takes less time, until that no longer pays. On straight lines in joint
-space it finds Ruckig's optimum to 0.2 %.
+gives a b that keeps the true limits and takes less time, until that no longer pays. On straight lines in
+joint space it finds Ruckig's optimum to 0.2 %.
 """
 
 from __future__ import annotations

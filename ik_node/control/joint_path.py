@@ -21,6 +21,8 @@ ROUNDS = 8
 BETWEEN = np.array([0.2, 0.4, 0.6, 0.8])  # where between two sites the curve is checked
 SLACK = 5e-7  # [rad, m] by which it may exceed a limit between sites
 OTHER_SITES = 200  # for the choice of another branch
+SINGULAR = 'so near to a singularity that the joints cannot follow smoothly'
+INTRICATE = 'from here on it bends too sharply or too often, or a singularity is too near'
 
 
 class PathEndsError(IkError):
@@ -60,11 +62,13 @@ class JointPath:
         """Return sites and solutions along the branch of start (n,)."""
         arm = self._solver.arm
         span = np.where(arm.prismatic, arm.reach, 1.0)
+        marks = np.append(self._stretch.marks, 1.0)
         sites, rows = [0.0], [start]
         step, last = FIRST_STEP, 0.0
         while sites[-1] < self._end:
-            step = min(step, LARGEST_STEP, self._end - sites[-1])
-            s = self._end if sites[-1] + 1.01 * step >= self._end else sites[-1] + step
+            mark = min(self._end, float(marks[np.searchsorted(marks, sites[-1], side='right')]))
+            step = min(step, LARGEST_STEP, mark - sites[-1])
+            s = mark if sites[-1] + 1.01 * step >= mark else sites[-1] + step
             carried = 0.0 if len(rows) < 2 else step / last * (rows[-1] - rows[-2])
             q = self._next(s, rows[-1], carried)
             move = np.inf if q is None else float(np.abs((q - rows[-1]) / span).max())
@@ -74,7 +78,7 @@ class JointPath:
                 rows.append(q)
                 step = 2.0 * step if move < SMALL_MOVE else step
                 if len(sites) > MOST_SITES:
-                    raise PathEndsError(sites[-1], self._singular())
+                    raise PathEndsError(sites[-1], INTRICATE)
             elif step > LEAST_STEP:
                 step *= 0.5
             else:
@@ -144,7 +148,7 @@ class JointPath:
             if len(sites) + len(k) > MOST_SITES:
                 break
             sites, rows = self._with(sites, rows, k)
-        raise PathEndsError(float(sites[k[0]]), self._singular())
+        raise PathEndsError(float(sites[k[0]]), INTRICATE if len(sites) + len(k) > MOST_SITES else SINGULAR)
 
     def _with(self, sites: Array, rows: Array, k: NDArray[np.int64]) -> tuple[Array, Array]:
         """Add solutions in the middle between sites k and k + 1."""
@@ -166,8 +170,4 @@ class JointPath:
     def _why(self, s: float, q: Array) -> str:
         """Return why the branch of q (n,) does not go on to s."""
         solution = self._solver.track(Goal.unpacked(self._stretch.goals(np.array([s]))[0]), q)
-        return self._singular() if solution.reason is None else str(solution.reason)
-
-    @staticmethod
-    def _singular() -> str:
-        return 'so near to a singularity that the joints cannot follow smoothly'
+        return SINGULAR if solution.reason is None else str(solution.reason)

@@ -33,7 +33,7 @@ GAP = 3e-3  # share of the time by which the barrier may miss the optimum
 STAGE = 12.0  # growth of the barrier's weight
 STEPS = 30  # of Newton's method per stage, at most
 SHORTEST_RAMP = 0.002  # share of the path in which it speeds up from rest
-PIECES, MOST_PIECES = 96, 192  # of b
+PIECES, MOST_PIECES = 96, 256  # of b
 NODES = 4  # of the trajectory in a piece of b
 MARGIN = 1.0 - 1e-4  # share of the limits that is used
 

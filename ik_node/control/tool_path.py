@@ -15,7 +15,7 @@ from ik_node.solver.goal import pack_goals
 
 METRES_PER_RADIAN = 0.1  # what a turn counts beside a motion of the tool point
 SHORTEST = 1e-6  # [m] a line that is shorter is left out
-MOST_POINTS = 1000
+MOST_POINTS, MOST_BLENDED = 100, 20  # a path with more takes too long to plan
 OPPOSITE = math.pi - 1e-3  # [rad] a turn by more has no definite axis
 
 
@@ -49,6 +49,9 @@ class Stretch:
         self._corners = ends[:-1]
         self._blends = np.minimum(blend, 0.5 * np.minimum(lines.sizes[:-1], lines.sizes[1:]))
         self.length = float(np.linalg.norm(lines.moves, axis=1).sum())
+        corners, blends = self._corners, self._blends
+        # Where the path changes its shape.
+        self.marks = np.unique(np.concatenate([corners - blends, corners, corners + blends])) / self.size
 
     def _done(self, s: Array) -> tuple[Array, Array]:
         """Return how far along each line the path is (k, p), as a share of it, and the derivatives by s."""
@@ -124,6 +127,10 @@ class ToolPath:
             turn = 0.0 if rows is None else float(np.linalg.norm(rows[k] - rows[kept[-1]]))
             if max(float(np.linalg.norm(points[k] - points[kept[-1]])), METRES_PER_RADIAN * turn) > SHORTEST:
                 kept.append(k)
+        if blend is not None and len(kept) > MOST_BLENDED + 1:
+            raise InputError(
+                f'a path with blended corners may have {MOST_BLENDED} poses at most, got {len(kept) - 1}'
+            )
         moves = np.diff(points[kept], axis=0)
         axes, angles = (np.zeros_like(moves), np.zeros(len(moves))) if rows is None else _turns(rows[kept])
         sizes = np.maximum(np.linalg.norm(moves, axis=1), METRES_PER_RADIAN * angles)

@@ -208,7 +208,7 @@ def test_nothing_to_do_and_turning_on_the_spot():
         ([], None),
         ([[np.nan, 0.0, 0.0]], None),
         ([[0.1, 0.0, 0.2]], [[0.0, 0.0, 3.0]]),
-        ([[0.1] * 3] * 1001, None),
+        ([[0.1] * 3] * 101, None),
     ],
 )
 def test_bad_paths_are_refused(points, directions):
