@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseArray, PoseStamped
-from node_harness import Client, running
+from node_harness import running
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node.model.arm import Arm
@@ -32,20 +32,20 @@ def client():
         yield client
 
 
-def path(client: Client, *poses: tuple, frame: str = 'base_link') -> PoseArray:
+def path(*poses: tuple, frame: str = 'base_link') -> PoseArray:
     """A path through tools, each (position, direction)."""
     message = PoseArray(
         poses=[matrix_pose(tip_pose(*pose, (0.0, 0.0, 1.0), (0.0, 0.0, 0.0))) for pose in poses]
     )
     message.header.frame_id = frame
-    message.header.stamp = client.now().to_msg()
     return message
 
 
 def test_a_path_is_followed_in_straight_lines(client, arm):
     start, direction = arm.fk(list(START.values()))
     corner, end = np.add(start, [0.0, 0.08, 0.03]), np.add(start, [-0.05, 0.0, 0.05])
-    message = path(client, (corner, direction), (end, direction))
+    message = path((corner, direction), (end, direction))
+    message.header.stamp = client.now().to_msg()
     mark = len(client.samples)
     status = client.answer('goal_path', message)
     assert status.level == DiagnosticStatus.OK
@@ -71,7 +71,7 @@ def test_a_path_is_followed_in_straight_lines(client, arm):
 def test_what_cannot_be_followed_is_refused_with_the_place_and_the_reason(client, arm):
     start, direction = arm.fk(list(START.values()))
     before = client.position()
-    status = client.answer('goal_path', path(client, (np.add(start, [2.0, 0.0, 0.0]), direction)))
+    status = client.answer('goal_path', path((np.add(start, [2.0, 0.0, 0.0]), direction)))
     assert status.level == DiagnosticStatus.ERROR
     assert status.message.startswith('goal_path refused: after 0.')
     assert ' of 2 m: ' in status.message
@@ -93,7 +93,7 @@ def test_bad_messages_are_refused(client, arm):
     start, direction = arm.fk(list(START.values()))
     before = client.position()
     for name, (spoil, reason) in BAD.items():
-        message = path(client, (np.add(start, [0.0, 0.05, 0.0]), direction))
+        message = path((np.add(start, [0.0, 0.05, 0.0]), direction))
         spoil(message)
         status = client.answer('goal_path', message)
         assert status.message.startswith('goal_path refused: '), name
@@ -104,7 +104,7 @@ def test_bad_messages_are_refused(client, arm):
 def test_parameters_of_paths(client, arm):
     start, direction = arm.fk(list(START.values()))
     assert all(r.successful for r in client.set_parameters(path_partial=True, path_corners='blend'))
-    status = client.answer('goal_path', path(client, (np.add(start, [2.0, 0.0, 0.0]), direction)))
+    status = client.answer('goal_path', path((np.add(start, [2.0, 0.0, 0.0]), direction)))
     assert status.level == DiagnosticStatus.WARN
     assert status.message.startswith('unreachable: after 0.')
     client.wait_said('arrived at the end of the part that can be followed')
@@ -113,19 +113,19 @@ def test_parameters_of_paths(client, arm):
 
 def test_a_path_waits_for_rest_and_a_stop_ends_it(client, arm):
     start, direction = arm.fk(list(START.values()))
-    client.answer('goal_path', path(client, (np.add(start, [0.0, 0.1, 0.0]), direction)))
-    status = client.answer('goal_path', path(client, (start, direction)))
+    client.answer('goal_path', path((np.add(start, [0.0, 0.1, 0.0]), direction)))
+    status = client.answer('goal_path', path((start, direction)))
     assert status.message == 'goal_path refused: the arm is moving: a path begins at rest'
     assert client.call('ik_node/stop').success
     client.wait_said('stopped')
     client.wait_still()
-    status = client.answer('goal_path', path(client, (start, direction)))
+    status = client.answer('goal_path', path((start, direction)))
     assert 'resume' in status.message
 
 
 def test_goals_replace_paths(client, arm):
     start, direction = arm.fk(list(START.values()))
-    client.answer('goal_path', path(client, (np.add(start, [0.0, 0.1, 0.0]), direction)))
+    client.answer('goal_path', path((np.add(start, [0.0, 0.1, 0.0]), direction)))
     pose = client.pose(tip_pose(start, direction, (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)))
     assert isinstance(pose, PoseStamped)
     client.answer('goal_pose', pose)
