@@ -23,6 +23,7 @@ SECTIONS = (
     'unreachable',
     'closest',
     'tracking',
+    'lines',
     'determinism',
     'node',
     'start',

@@ -76,6 +76,17 @@ class Reference:
             largest = max(largest, float(np.abs(q - before).max()))
         return q[0], largest
 
+    def along(self, start: Array, positions: Array, directions: Array, weight: float) -> Array:
+        """Return the joints (N, n) of descents from goal to goal, each begun where the last two point."""
+        rows, before = np.empty((len(positions), len(start))), start
+        now, weights = start, np.array([weight])
+        for k, target in enumerate(np.hstack([positions, directions])):
+            q = np.clip(2.0 * now - before, *self.limits)[None]
+            descend_all(*self.model, self.limits, target, weights, PATIENT, q)
+            before, now = now, q[0]
+            rows[k] = now
+        return rows
+
     def best_effort(
         self, position: Array, direction: Array, restarts: int, seed: int = 0
     ) -> tuple[float, float, Array]:

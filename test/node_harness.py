@@ -11,7 +11,7 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from domains import new_domain
-from geometry_msgs.msg import PointStamped, PoseStamped
+from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
 from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -52,6 +52,7 @@ class Client:
             for topic, kind in (
                 ('goal_pose', PoseStamped),
                 ('goal_point', PointStamped),
+                ('goal_path', PoseArray),
                 ('goal_joints', JointState),
             )
         }

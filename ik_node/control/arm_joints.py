@@ -14,6 +14,7 @@ from ik_node.control.goal_stream import JointState
 from ik_node.control.joint_group import JointGroup
 from ik_node.control.outputs import Plan, Sample
 from ik_node.control.settings import ArmSettings
+from ik_node.control.trajectory import Trajectory
 from ik_node.errors import InputError, listed
 
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
@@ -99,13 +100,21 @@ class ArmJoints:
     # Motion
 
     def go_to(
-        self, targets: Mapping[str, float], feedback: Feedback, fresh: Mapping[str, float] | None
+        self,
+        targets: Mapping[str, float],
+        feedback: Feedback,
+        fresh: Mapping[str, float] | None,
+        path: Trajectory | None = None,
     ) -> None:
         """Move to targets by name. Joints off the arm start at their measured position, else at rest.
 
-        fresh: recent measurements, None if joints need not be measured. Raises InputError for a joint that
-        has to be measured first.
+        fresh: recent measurements, None if joints need not be measured. path: how the arm gets there. Raises
+        InputError for a joint that has to be measured first, and for a path that does not begin where the arm
+        rests.
         """
+        if path is not None:
+            self.arm.motion.follow_path(path)
+            return
         new = [name for name in targets if name in self._resting and name not in self._others]
         missing = [name for name in new if fresh is not None and name not in fresh]
         if missing:

@@ -18,6 +18,7 @@ from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
 from ik_node.control.news import News
 from ik_node.control.outputs import Output, Sample
+from ik_node.control.progress import Progress
 from ik_node.control.report import Level, Report, condition
 from ik_node.control.requests import Request, Wanted
 from ik_node.control.settings import ArmSettings
@@ -50,9 +51,7 @@ class ArmController:
         self._targets: Targets
         self._settings: ArmSettings
         self._epoch = 0  # a solution for a request of another epoch is void
-        self._number = 0  # of requests
-        self._pursued: Report | None = None  # when the arm arrives
-        self._arrival: float | None = None  # of a request whose first sample is still to come
+        self._progress = Progress(self._news)
         self._fault_reason = ''
         self._ticked = -math.inf  # time of the last tick
         self._guided_until = 0.0
@@ -103,7 +102,7 @@ class ArmController:
             self._targets = Targets(model)
             self._joints = ArmJoints(model, settings, places)
             self._epoch += 1
-            self._pursued = self._arrival = None
+            self._progress.end()
             if not self._feedback.expected:
                 self._joints.place_all()
             self._on(Event.CONFIGURE)
@@ -188,35 +187,25 @@ class ArmController:
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
             if answer.joints is not None:
-                self._joints.go_to(
-                    answer.joints, self._feedback, self._fresh if self._feedback.expected else None
-                )
-                self._arrival = request.arrival
+                fresh = self._fresh if self._feedback.expected else None
+                self._joints.go_to(answer.joints, self._feedback, fresh, answer.path)
                 self._on(Event.GOAL)
             targets.accept(answer, request)
-            self._number += 1
-            report = answer.report(self._state, request, self._number)
-            self._news.add(report)
-            if answer.joints is not None:
-                self._pursued = answer.arrived_report(report)
+            self._progress.begin(answer, request, self._state)
 
     def steer(self, joints: Array, time: float) -> bool:
         """Move on to positions (arm.n,) that a hand asks for at time [s]; False if the arm is not ready."""
         with self._change():
             if self._state not in READY:
                 return False
-            self._pursued = None
+            self._progress.end()
             self._joints.go_to(self._targets.steer(joints, time), self._feedback, None)
             self._on(Event.STEER)
             return True
 
     def _refuse(self, request: Request, reason: str) -> None:
         with self._change():
-            self._number += 1
-            message = f'{request.source} refused: {reason}'
-            self._news.add(
-                Report(Level.ERROR, message, 'refused', 'refused', self._state, request, self._number)
-            )
+            self._progress.refuse(request, reason, self._state)
 
     def stop(self) -> None:
         """Stop within the limits and stay there: goals are refused until resume."""
@@ -298,7 +287,7 @@ class ArmController:
                 self._forget_places()
                 self._fault(f'a sample was not published: {refusal}')
                 return None
-            sample, self._arrival = replace(sample, arrival=self._arrival), None
+            sample, self._progress.arrival = replace(sample, arrival=self._progress.arrival), None
             if not self._joints.moving:
                 self._rest()
             plan = self._joints.new_plan()
@@ -320,9 +309,7 @@ class ArmController:
                 self._on(Event.DEACTIVATE)
         elif self._state in ON_ITS_WAY:
             self._on(Event.ARRIVED)
-            if self._pursued is not None:
-                self._news.add(self._pursued)
-                self._pursued = None
+            self._progress.arrive()
 
     def _guard(self, time: float) -> None:
         """Check the timeouts of hand guiding and of measurements."""
@@ -362,14 +349,14 @@ class ArmController:
     def _forget_places(self) -> None:
         """Forget the positions of the joints: only later measurements count."""
         self._epoch += 1
-        self._pursued = self._arrival = None
+        self._progress.end()
         self._joints.unplace()
         self._targets.restart()
         self._feedback.forget()
 
     def _brake(self) -> None:
         self._epoch += 1
-        self._pursued = None
+        self._progress.end()
         self._joints.brake()
         self._targets.restart()
 

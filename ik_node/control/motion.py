@@ -17,6 +17,7 @@ from ruckig import (
 from ik_node.checks import Array
 from ik_node.control.goal_stream import JointState
 from ik_node.control.pursuit import Pursuit
+from ik_node.control.trajectory import Trajectory as TimedPath
 from ik_node.errors import InputError
 
 TURN = 2.0 * np.pi
@@ -25,6 +26,8 @@ RETURN_SPEED = 0.1  # share of the velocity limit at which a joint returns from 
 # (0.1 rad at 5 rad/s^2 and 50 rad/s^3) hit such distances, uneven ones do not.
 UNEVEN = 1.0 - 1e-6 * np.pi
 ROUNDING = 1e-9  # a plan may exceed the limits by this much
+MOVING = 'the arm is moving: a path begins at rest'
+PATH_SLACK = 1e-6  # [rad or m] by which a path may exceed them: samples are clipped
 
 
 def _finite(name: str, value: ArrayLike, size: int) -> Array:
@@ -65,7 +68,7 @@ class JointMotion:
         self._ruckig = Ruckig(self.n)
         self._pursuit = Pursuit(self.n)
         self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
-        self._resting = True  # there is no plan to follow
+        self._resting = self._settled = True  # there is no plan to follow
         self.reset(position)
 
     def set_limits(self, velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike) -> None:
@@ -76,8 +79,12 @@ class JointMotion:
         )
         if any((limit <= 0.0).any() for limit in limits):
             raise InputError(f'velocity, acceleration and jerk limits must be greater than 0, got {limits}')
-        self._limits = (limits[0], limits[1], UNEVEN * limits[2])
-        self._settled = self._resting
+        before, self._limits = self._limits, (limits[0], limits[1], UNEVEN * limits[2])
+        on_path = isinstance(self._plan, TimedPath) and self._settled and not self._resting
+        if not on_path:
+            self._settled = self._resting
+        elif any((new < old).any() for new, old in zip(self._limits, before, strict=True)):
+            self.stop()  # a new plan to the target would leave the path
 
     def reset(self, position: ArrayLike) -> None:
         """Stand still at position (n,), inside the limits or not, and forget the target."""
@@ -86,7 +93,7 @@ class JointMotion:
         self.acceleration: Array = np.zeros(self.n)
         self._target: Array | None = None
         self._moving_target: tuple[JointState, float] | None = None  # and the smoothing
-        self._plan: Trajectory | None = None
+        self._plan: Trajectory | TimedPath | None = None
         self._jerk = self._limits[2]  # of the plan
         self._settled = True  # the plan being followed is the one for the target
         self._resting = True
@@ -114,6 +121,19 @@ class JointMotion:
         velocity, acceleration = (np.where(clipped, 0.0, x) for x in target[1:])
         self._moving_target = JointState(self.target, velocity, acceleration), smoothing
 
+    def follow_path(self, path: TimedPath) -> None:
+        """Follow a timed path. Raises InputError unless it begins where the joints rest."""
+        if not self._resting:
+            raise InputError(MOVING)
+        low, high = path.positions.min(axis=0), path.positions.max(axis=0)
+        if np.abs(path.positions[0] - self.position).max() > ROUNDING:
+            raise InputError('the arm has moved: the path begins elsewhere')
+        if (low < self.lower - PATH_SLACK).any() or (high > self.upper + PATH_SLACK).any():
+            raise InputError('the path leaves the position limits of the joints')
+        self._use(path, self._limits[2])
+        self._target, self._moving_target = path.positions[-1].copy(), None
+        self._settled, self._resting = True, False
+
     def stop(self) -> None:
         """Stop as soon as the limits allow, and drop the target."""
         self._target = self._moving_target = None
@@ -136,7 +156,7 @@ class JointMotion:
         return not self._resting
 
     @property
-    def plan(self) -> Trajectory | None:
+    def plan(self) -> Trajectory | TimedPath | None:
         """The plan being followed, from its beginning to rest; None before the first."""
         return self._plan
 
@@ -202,7 +222,7 @@ class JointMotion:
     def _state(self, state: JointState) -> None:
         self.position, self.velocity, self.acceleration = state
 
-    def _use(self, plan: Trajectory, jerk: Array) -> None:
+    def _use(self, plan: Trajectory | TimedPath, jerk: Array) -> None:
         self._plan = plan
         self._jerk = jerk
         self._elapsed = 0.0

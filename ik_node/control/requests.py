@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
+from ik_node.control.tool_path import ToolPath
 from ik_node.solver.goal import Goal
 
 if TYPE_CHECKING:
     from ik_node.control.snapshot import Snapshot
 
-# A goal of the tool, joint positions by name, or nothing new.
-Wanted = Goal | Mapping[str, float] | None
+# A goal of the tool, a path of it, joint positions by name, or nothing new.
+Wanted = Goal | ToolPath | Mapping[str, float] | None
 
 
 class Request(Protocol):

@@ -84,6 +84,28 @@ class ArmSettings:
     clutch_timeout: float = parameter(
         0.5, 'time after the last true on ~/enable at which the clutch opens [s]', low=0.01, high=10.0
     )
+    path_corners: str = parameter(
+        'stop',
+        'at the poses of goal_path: stop, or blend one line into the next',
+        choices=('stop', 'blend'),
+    )
+    path_blend: float = parameter(
+        0.02,
+        'distance from a blended corner within which the tool may leave the lines [m]',
+        low=1e-4,
+        high=10.0,
+    )
+    path_direction: str = parameter(
+        'keep',
+        'direction of the tool along goal_path: that of the poses, or free',
+        choices=('keep', 'free'),
+    )
+    path_partial: bool = parameter(
+        False, 'follow a goal_path that ends early as far as possible, instead of refusing it'
+    )
+    path_speed: float = parameter(
+        0.0, 'speed limit of the tool point along goal_path [m/s]; 0: none', low=0.0, high=100.0
+    )
     goal_timeout: float = parameter(
         1.0,
         'largest difference between the stamp of a goal and the clock [s]; a zero stamp is always accepted',

@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.goal_stream import STREAM_GAP, GoalStream, JointState
+from ik_node.control.lines import plan_path
 from ik_node.control.report import Level, Report
 from ik_node.control.requests import Request
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
+from ik_node.control.tool_path import ToolPath
+from ik_node.control.trajectory import Trajectory
 from ik_node.solver.goal import Goal, Solution, Status
 
 
@@ -20,7 +23,8 @@ from ik_node.solver.goal import Goal, Solution, Status
 class Answer:
     """The joint targets for a request, by name; joints is None if the arm holds its position.
 
-    goal and solution: None for joint targets. arrived: the message at the end of the motion.
+    goal and solution: None for joint targets. arrived: the message at the end of the motion. path: how to
+    move there, None for the fastest way. partial: only a part of a path can be followed.
     """
 
     joints: dict[str, float] | None
@@ -30,10 +34,14 @@ class Answer:
     goal: Goal | None = None
     solution: Solution | None = None
     solve_time: float = 0.0
+    path: Trajectory | None = None
+    partial: bool = False
 
     def report(self, state: State, request: Request, number: int) -> Report:
         """Return the report on the request, with the arm in state."""
-        status = 'solved' if self.solution is None else self.solution.status.value
+        status = 'unreachable' if self.partial else 'solved'
+        if self.solution is not None:
+            status = self.solution.status.value
         phase = 'held' if self.joints is None else 'moving'
         return Report(
             self.level,
@@ -77,12 +85,18 @@ class Targets:
         self._stream.clear()
 
     def find(
-        self, wanted: Goal | Mapping[str, float], arrival: float, position: Array, settings: ArmSettings
+        self,
+        wanted: Goal | ToolPath | Mapping[str, float],
+        arrival: float,
+        position: Array,
+        settings: ArmSettings,
     ) -> Answer:
         """Return the targets for a goal received at arrival, with the arm at position (arm.n,).
 
-        Raises InputError for joint targets beyond the limits.
+        Raises InputError for joint targets beyond the limits, and for a path that cannot be followed.
         """
+        if isinstance(wanted, ToolPath):
+            return self._along(wanted, position, settings)
         if not isinstance(wanted, Goal):
             joints = self.model.joint_targets(wanted)
             said = 'solved: moving to the requested joint positions'
@@ -102,6 +116,28 @@ class Targets:
         said = f'{reason}; moving to the closest configuration'
         arrived = f'arrived at the closest configuration; {reason}'
         return Answer(joints, Level.WARN, said, arrived, wanted, solution, solve_time)
+
+    def _along(self, wanted: ToolPath, position: Array, settings: ArmSettings) -> Answer:
+        """Return the answer to a path that begins at position (arm.n,)."""
+        begin = time.perf_counter()
+        found = plan_path(self.model, wanted, position, settings)
+        end = position if found.trajectory is None else found.trajectory.positions[-1]
+        joints = dict(zip(self.model.arm.joint_names, end.tolist(), strict=True))
+        duration = 0.0 if found.trajectory is None else found.trajectory.duration
+        said = f'solved: moving along {found.length:.4g} m in {duration:.3g} s'
+        arrived = 'arrived at the end of the path'
+        if found.reason:
+            said = f'unreachable: {found.reason}; moving along the part before, in {duration:.3g} s'
+            arrived = f'arrived at the end of the part that can be followed; {found.reason}'
+        return Answer(
+            joints,
+            Level.WARN if found.reason else Level.OK,
+            said,
+            arrived,
+            solve_time=time.perf_counter() - begin,
+            path=found.trajectory,
+            partial=bool(found.reason),
+        )
 
     def accept(self, answer: Answer, request: Request) -> None:
         """Note that an answer is pursued: a goal soon after it continues from its solution."""

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from geometry_msgs.msg import PointStamped, PoseStamped
+import numpy as np
+from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
+from ik_node.control.motion import MOVING
 from ik_node.control.requests import Wanted
 from ik_node.control.snapshot import Snapshot
+from ik_node.control.tool_path import MOST_POINTS, ToolPath
 from ik_node.errors import InputError
 from ik_node.ros.conversions import NS_PER_S, check_stamp, joint_values, point_array, pose_matrix
 from ik_node.ros.frames import Frames
@@ -106,6 +109,26 @@ class PointRequest(GoalRequest):
         return Goal(T[:3, :3] @ point + T[:3, 3])
 
 
+class PathRequest(GoalRequest):
+    """Poses of the tip frame, which it passes in straight lines, roll about the tool axis free."""
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        poses = self.message.poses
+        if not 0 < len(poses) <= MOST_POINTS:
+            raise InputError(f'a path must have from 1 to {MOST_POINTS} poses, got {len(poses)}')
+        if arm.moving:
+            raise InputError(MOVING)
+        T = self._in_base(arm)
+        goals = []
+        for number, pose in enumerate(poses, 1):
+            try:
+                goals.append(arm.model.pose_goal(T @ pose_matrix(pose)))
+            except InputError as error:
+                raise InputError(f'pose {number}: {error}') from None
+        rows = np.array([goal.packed for goal in goals])
+        return ToolPath(rows[:, :3], rows[:, 3:6])
+
+
 class JointsRequest(GoalRequest):
     """Joint positions; an unchanged repeat is ignored."""
 
@@ -121,5 +144,6 @@ class JointsRequest(GoalRequest):
 GOALS: dict[str, tuple[type, type[GoalRequest]]] = {
     'goal_pose': (PoseStamped, PoseRequest),
     'goal_point': (PointStamped, PointRequest),
+    'goal_path': (PoseArray, PathRequest),
     'goal_joints': (JointState, JointsRequest),
 }

@@ -279,6 +279,13 @@ class IkSolver:
         reason = Reason(Cause.SEARCH_ENDED, 0.0, 'no solution nearby')
         return Solution(Status.NOT_FOUND, now, *errors, reason)
 
+    def advance(self, goal: Array, q: Array, before: Array) -> bool:
+        """Move q (n,) on to goal (9,), in place, as track does; whether its branch goes that far.
+
+        For the points of a path, already checked: of a branch that ends nothing else is looked for.
+        """
+        return self._tracker.step(goal, q, before)[0]
+
     def steps(self, goal: Goal, seed: ArrayLike | None = None) -> Iterator[Array]:
         """Yield the joints (n,) of one descent by the method from seed (n,): at its start and after each.
 

@@ -33,10 +33,7 @@ class Tracker:
 
     def advance(self, goal: Goal, q: Array, before: Array) -> Solution:
         """Move q (n,) on to goal, in place; before (n,): the configuration before q. See IkSolver.track."""
-        arm, work = self._arm, np.empty(self._work)
-        solved, position_error, direction_error = kernels.advance(
-            arm.joints, arm.tool, arm.limits, self._form, goal.packed, self._options, q, before, work
-        )
+        solved, position_error, direction_error = self.step(goal.packed, q, before)
         if solved:
             return Solution(Status.SOLVED, q, position_error, direction_error)
         other = self._solve(goal, q)
@@ -53,6 +50,14 @@ class Tracker:
         )
         reason = Reason(Cause.BRANCH_ENDS, move, sentence, joint)
         return Solution(Status.NOT_FOUND, q, position_error, direction_error, reason, other_branch=other.q)
+
+    def step(self, goal: Array, q: Array, before: Array) -> tuple[bool, float, float]:
+        """Do as advance for goal (9,), without a search if the branch ends: (solved, both errors)."""
+        arm, work = self._arm, np.empty(self._work)
+        found: tuple[bool, float, float] = kernels.advance(
+            arm.joints, arm.tool, arm.limits, self._form, goal, self._options, q, before, work
+        )
+        return found
 
     def _joint_in_the_way(self, goal: Goal, q: Array) -> str | None:
         """Return the joint whose limit ends the branch at q (n,): without it the motion can continue."""

@@ -1,0 +1,350 @@
+"""Straight lines: followed within 0.2 mm and 0.1 degrees, or refused with the place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from control_harness import PERIOD, SETTINGS, Rig
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ik_node import Arm, Goal, IkSolver, InputError
+from ik_node.control.joint_path import ACCURACY
+from ik_node.control.lines import plan_lines
+from ik_node.control.path_timing import Bounds
+from ik_node.control.report import Level
+from ik_node.control.states import State
+from ik_node.control.tool_path import ToolPath
+
+ROOT = Path(__file__).resolve().parents[2]
+ARMS = ['seed_arm', 'so101_like', 'moveo_like', 'prismatic_arm', 'xarm5_like']
+START = np.array([0.3, 0.5, 0.9, 0.4, 0.6])  # of the small arm, away from limits and singularities
+
+
+def arm_of(name: str) -> Arm:
+    return Arm.from_file(ROOT / 'urdf' / f'{name}.urdf.xacro', 'tool0', base_link='base_link')
+
+
+def solver_of(name: str) -> IkSolver:
+    return IkSolver(arm_of(name), position_tolerance=1e-4, direction_tolerance=1e-3, time_budget=0.05)
+
+
+def bounds_of(arm) -> Bounds:
+    return Bounds(0.5 * arm.velocity, np.where(arm.prismatic, 1.0, 5.0), np.where(arm.prismatic, 10.0, 50.0))
+
+
+def fk(arm, rows):
+    points, axes = zip(*(arm.fk(q) for q in rows), strict=True)
+    return np.array(points), np.array(axes)
+
+
+def off_line(points, axes, start, end):
+    """Distances [m] and angles [rad] from the line of poses between start and end, (position, direction)."""
+    (p0, d0), (p1, d1) = start, end
+    move = p1 - p0
+    share = np.clip((points - p0) @ move / (move @ move), 0.0, 1.0)
+    angle = np.arctan2(np.linalg.norm(np.cross(d0, d1)), d0 @ d1)
+    if angle > 1e-9:
+        wanted = (np.sin((1 - share) * angle)[:, None] * d0 + np.sin(share * angle)[:, None] * d1) / np.sin(
+            angle
+        )
+    else:
+        wanted = np.repeat(d0[None], len(share), axis=0)
+    away = np.linalg.norm(points - p0 - share[:, None] * move, axis=1)
+    turned = np.arctan2(np.linalg.norm(np.cross(axes, wanted), axis=1), (axes * wanted).sum(axis=1))
+    return away.max(), turned.max()
+
+
+def assert_obeys(trajectory, arm, bounds) -> None:
+    q, v, a, j = trajectory.sampled(np.linspace(0.0, trajectory.duration, 2000))
+    assert (q >= arm.lower - 1e-6).all()
+    assert (q <= arm.upper + 1e-6).all()
+    for rows, limit in ((v, bounds.velocity), (a, bounds.acceleration), (j, bounds.jerk)):
+        assert (np.abs(rows) <= limit).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', ARMS)
+def test_accepted_lines_are_straight_and_within_all_limits(name):
+    arm, solver = arm_of(name), solver_of(name)
+    bounds, rng = bounds_of(arm), np.random.default_rng(5)
+    accepted = 0
+    for q in arm.sample(rng, 16):
+        goal = np.clip(q + rng.normal(size=arm.n) * 0.3, arm.lower, arm.upper)
+        if arm.effective_dof == 4:
+            goal[0] = q[0]  # another line has no solutions
+        start, end = arm.fk(q), arm.fk(goal)
+        try:
+            motion = plan_lines(solver, ToolPath([end[0]], [end[1]]), q, bounds)
+        except InputError as error:
+            assert re.match(r'after .* m of .* m: ', str(error))  # noqa: PT017
+            continue
+        accepted += 1
+        np.testing.assert_array_equal(motion.trajectory.positions[0], q)
+        assert_obeys(motion.trajectory, arm, bounds)
+        rows = motion.trajectory.sampled(np.linspace(0.0, motion.trajectory.duration, 300))[0]
+        away, turned = off_line(*fk(arm, rows), start, end)
+        assert away <= ACCURACY[0]
+        assert turned <= ACCURACY[1]
+        np.testing.assert_allclose(fk(arm, rows[-1:])[0][0], end[0], atol=1e-4)
+    assert accepted >= 6
+
+
+def corner(solver, blend):
+    """Two lines of 0.1 m with a right angle between them, on the seed arm; and the points."""
+    arm = solver.arm
+    q = solver.solve_all(_goal([0.4, 0.05, 0.2]))[0].q
+    points = np.array([[0.4, 0.15, 0.2], [0.3, 0.15, 0.2]])
+    path = ToolPath(points, [[0.0, 0.0, -1.0]] * 2)
+    motion = plan_lines(solver, path, q, bounds_of(arm), blend)
+    return motion.trajectory, np.vstack([[0.4, 0.05, 0.2], points])
+
+
+def _goal(position):
+    return Goal(position, (0.0, 0.0, -1.0))
+
+
+def test_the_tool_stops_at_corners():
+    solver = solver_of('seed_arm')
+    trajectory, points = corner(solver, None)
+    times = np.linspace(0.0, trajectory.duration, 4000)
+    q, v = trajectory.sampled(times)[:2]
+    near = np.linalg.norm(fk(solver.arm, q)[0] - points[1], axis=1)
+    k = int(near.argmin())
+    assert near[k] <= ACCURACY[0]
+    assert np.abs(v[k - 3 : k + 4]).max() < 0.02
+    assert_obeys(trajectory, solver.arm, bounds_of(solver.arm))
+
+
+def test_blended_corners_are_faster_and_near_the_corner_only():
+    solver = solver_of('seed_arm')
+    stopped, points = corner(solver, None)
+    trajectory, _ = corner(solver, 0.02)
+    assert trajectory.duration < 0.9 * stopped.duration
+    assert_obeys(trajectory, solver.arm, bounds_of(solver.arm))
+    tool, axes = fk(solver.arm, trajectory.sampled(np.linspace(0.0, trajectory.duration, 1500))[0])
+    first = np.linalg.norm(tool[:, [0, 2]] - points[0, [0, 2]], axis=1)
+    second = np.linalg.norm(tool[:, 1:] - points[1, 1:], axis=1)
+    far = np.linalg.norm(tool - points[1], axis=1) > 0.02
+    assert np.minimum(first, second)[far].max() <= ACCURACY[0]
+    assert np.minimum(first, second).max() > 1e-3
+    np.testing.assert_allclose(tool[-1], points[2], atol=1e-5)
+    assert np.linalg.norm(axes - [0.0, 0.0, -1.0], axis=1).max() <= ACCURACY[1]
+
+
+def test_a_line_that_leaves_the_workspace_is_refused_with_the_place():
+    solver = solver_of('seed_arm')
+    q = solver.solve_all(_goal([0.4, 0.05, 0.2]))[0].q
+    path = ToolPath([[2.4, 0.05, 0.2]], [[0.0, 0.0, -1.0]])
+    with pytest.raises(InputError, match=r'^after (0\.\d+) m of 2 m: ') as caught:
+        plan_lines(solver, path, q, bounds_of(solver.arm))
+    place = float(str(caught.value).split()[1])
+    reached = solver.solve(_goal([0.4 + place - 0.002, 0.05, 0.2]), q)
+    beyond = solver.solve(_goal([0.4 + place + 0.005, 0.05, 0.2]), q)
+    assert reached.solved
+    assert not beyond.solved or np.abs(beyond.q - reached.q).max() > 0.3
+
+    motion = plan_lines(solver, path, q, bounds_of(solver.arm), partial=True)
+    assert motion.reason.startswith('after 0.')
+    assert place - 0.02 <= motion.reached <= place
+    tool = solver.arm.fk(motion.trajectory.positions[-1])[0]
+    np.testing.assert_allclose(tool, [0.4 + motion.reached, 0.05, 0.2], atol=2 * ACCURACY[0])
+
+
+def test_four_degrees_of_freedom_keep_the_direction_only_in_the_plane_of_the_arm():
+    solver = solver_of('so101_like')
+    arm = solver.arm
+    q = arm.middle + np.array([0.2, 0.3, -0.4, 0.5, 0.1])
+    position, direction = arm.fk(q)
+    across = position + np.array([-position[1], position[0], 0.0]) * 0.3
+    with pytest.raises(InputError, match='direction'):
+        plan_lines(solver, ToolPath([across], [direction]), q, bounds_of(arm))
+    motion = plan_lines(solver, ToolPath([across]), q, bounds_of(arm))
+    rows = motion.trajectory.sampled(np.linspace(0.0, motion.trajectory.duration, 300))[0]
+    away, _ = off_line(*fk(arm, rows), (position, direction), (across, direction))
+    assert away <= ACCURACY[0]
+    assert_obeys(motion.trajectory, arm, bounds_of(arm))
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_positions_alone(seed):
+    rng = np.random.default_rng(seed)
+    solver = solver_of('seed_arm')
+    arm = solver.arm
+    q, goal = arm.sample(rng, 2)
+    goal = np.clip(q + 0.2 * (goal - q), arm.lower, arm.upper)
+    start, end = arm.fk(q), arm.fk(goal)
+    try:
+        motion = plan_lines(solver, ToolPath([end[0]]), q, bounds_of(arm))
+    except InputError:
+        return
+    rows = motion.trajectory.sampled(np.linspace(0.0, motion.trajectory.duration, 200))[0]
+    assert off_line(*fk(arm, rows), start, end)[0] <= ACCURACY[0]
+    assert_obeys(motion.trajectory, arm, bounds_of(arm))
+
+
+def test_nothing_to_do_and_turning_on_the_spot():
+    solver = solver_of('seed_arm')
+    arm = solver.arm
+    q = solver.solve_all(_goal([0.4, 0.05, 0.2]))[0].q
+    position, direction = arm.fk(q)
+    assert plan_lines(solver, ToolPath([position], [direction]), q, bounds_of(arm)).trajectory is None
+    motion = plan_lines(solver, ToolPath([position], [[0.3, 0.0, -(0.91**0.5)]]), q, bounds_of(arm))
+    tool, axes = fk(arm, motion.trajectory.sampled(np.linspace(0.0, motion.trajectory.duration, 200))[0])
+    assert np.linalg.norm(tool - position, axis=1).max() <= ACCURACY[0]
+    np.testing.assert_allclose(axes[-1], [0.3, 0.0, -(0.91**0.5)], atol=1e-3)
+    with pytest.raises(InputError, match='opposite direction'):
+        plan_lines(solver, ToolPath([position], [-direction]), q, bounds_of(arm))
+
+
+@pytest.mark.parametrize(
+    ('points', 'directions'),
+    [
+        ([], None),
+        ([[np.nan, 0.0, 0.0]], None),
+        ([[0.1, 0.0, 0.2]], [[0.0, 0.0, 3.0]]),
+        ([[0.1] * 3] * 101, None),
+    ],
+)
+def test_bad_paths_are_refused(points, directions):
+    with pytest.raises(InputError):
+        ToolPath(np.reshape(points, (-1, 3)), directions)
+
+
+# With a controller
+
+
+def started(model, **changes) -> Rig:
+    """An arm at START."""
+    rig = Rig(model)
+    rig.controller.limit(replace(SETTINGS, **changes))
+    rig.tick(2)
+    rig.go(**dict(zip(model.arm.joint_names, START.tolist(), strict=True)))
+    rig.settle()
+    return rig
+
+
+def line_of(rig: Rig, move=(0.0, 0.08, 0.03)) -> ToolPath:
+    position, direction = rig.model.arm.fk(rig.controller.snapshot().position)
+    return ToolPath([position + move], [direction])
+
+
+def tool_of(rig: Rig):
+    return rig.model.arm.fk(rig.controller.snapshot().position)
+
+
+def test_the_arm_follows_a_line(model):
+    rig = started(model)
+    start, path = tool_of(rig), line_of(rig)
+    report = rig.ask(path)
+    assert (report.level, report.status, report.phase) == (Level.OK, 'solved', 'moving')
+    tools = [start]
+    while rig.state is State.MOVING:
+        rig.tick()
+        tools.append(tool_of(rig))
+    points, axes = map(np.array, zip(*tools, strict=True))
+    away, turned = off_line(points, axes, start, (path.points[0], path.directions[0]))
+    assert away <= ACCURACY[0]
+    assert turned <= ACCURACY[1]
+    np.testing.assert_allclose(points[-1], path.points[0], atol=1e-5)
+    assert rig.reports[-1].phase == 'arrived'
+    assert rig.reports[-1].message == 'arrived at the end of the path'
+
+
+def test_a_stop_on_a_line_brakes_within_the_limits(model):
+    rig = started(model)
+    rig.ask(line_of(rig))
+    rig.tick(20)
+    rig.controller.stop()
+    rig.settle()
+    assert rig.state is State.STOPPED
+    assert not any('not published' in report.message for report in rig.reports)
+    speeds = np.array([sample.velocities for sample in rig.output.samples])
+    assert np.abs(np.diff(speeds, axis=0)).max() <= SETTINGS.max_acceleration * PERIOD + 1e-6
+
+
+def test_a_path_does_not_begin_while_the_arm_moves(model):
+    rig = started(model)
+    rig.go(yaw=-1.0)
+    rig.tick(5)
+    report = rig.ask(line_of(rig))
+    assert report.status == 'refused'
+    assert 'at rest' in report.message
+    rig.settle()
+    assert rig.position('yaw') == pytest.approx(-1.0)
+
+
+def test_a_goal_on_a_line_replaces_it(model):
+    rig = started(model)
+    rig.ask(line_of(rig))
+    rig.tick(20)
+    assert rig.go(yaw=-0.5).phase == 'moving'
+    rig.settle()
+    assert rig.state is State.HOLDING
+    assert rig.position('yaw') == pytest.approx(-0.5)
+
+
+def test_lower_limits_on_a_line_end_it(model):
+    rig = started(model)
+    path = line_of(rig)
+    rig.ask(path)
+    rig.tick(20)
+    rig.controller.limit(replace(SETTINGS, max_acceleration=4.0))
+    rig.settle()
+    assert rig.state is State.HOLDING
+    assert np.linalg.norm(tool_of(rig)[0] - path.points[0]) > 1e-3
+
+
+def test_other_settings_do_not_end_a_line(model):
+    rig = started(model)
+    start, path = tool_of(rig), line_of(rig)
+    rig.ask(path)
+    rig.tick(20)
+    rig.controller.limit(replace(SETTINGS, goal_timeout=2.0))
+    tools = []
+    while rig.state is State.MOVING:
+        rig.tick()
+        tools.append(tool_of(rig))
+    points, axes = map(np.array, zip(*tools, strict=True))
+    assert off_line(points, axes, start, (path.points[0], path.directions[0]))[0] <= ACCURACY[0]
+    np.testing.assert_allclose(points[-1], path.points[0], atol=1e-5)
+
+
+def test_what_cannot_be_followed_does_not_move_the_arm(model):
+    rig = started(model)
+    before = rig.controller.snapshot().position
+    report = rig.ask(line_of(rig, (2.0, 0.0, 0.0)))
+    assert report.status == 'refused'
+    assert re.search(r'refused: after 0\.\d+ m of 2 m: ', report.message)
+    rig.tick(50)
+    np.testing.assert_array_equal(rig.controller.snapshot().position, before)
+    assert rig.state is State.HOLDING
+
+
+def test_the_part_that_can_be_followed_is_followed_if_asked(model):
+    rig = started(model, path_partial=True)
+    start = tool_of(rig)[0]
+    report = rig.ask(line_of(rig, (2.0, 0.0, 0.0)))
+    assert (report.level, report.status, report.phase) == (Level.WARN, 'unreachable', 'moving')
+    rig.settle()
+    gone = tool_of(rig)[0] - start
+    assert gone[0] > 0.01
+    np.testing.assert_allclose(gone[1:], 0.0, atol=ACCURACY[0])
+    assert rig.reports[-1].phase == 'arrived'
+    assert rig.reports[-1].level is Level.WARN
+
+
+def test_the_tool_may_be_slowed_down(model):
+    rig = started(model, path_speed=0.05)
+    before = tool_of(rig)[0]
+    rig.ask(line_of(rig))
+    while rig.state is State.MOVING:
+        rig.tick()
+        now = tool_of(rig)[0]
+        assert np.linalg.norm(now - before) <= 0.05 * PERIOD + 1e-6
+        before = now
