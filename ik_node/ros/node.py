@@ -343,6 +343,8 @@ class IkNode(ClosableNode):
         level, message = self._controller.condition()
         if message == NO_MODEL and self._refused:
             return Level.ERROR, self._refused
+        if message == NO_MODEL and self._text:
+            return Level.OK, 'preparing the arm'
         return (Level.WARN, NO_CLOCK) if self._time.stands else (level, message)
 
 
