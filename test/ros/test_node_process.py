@@ -38,6 +38,7 @@ def node(tmp_path):
 def test_signals_end_it_with_exit_code_0_and_without_a_word(node, number, pause):
     running = node('tip_link:=tool0')
     running.wait_said(READY)
+    time.sleep(0.5)  # that line goes to /rosout too, which takes a moment on a busy machine
     said = running.said
     running.process.send_signal(number)
     if pause is not None:  # the second one comes while it stops, or later
