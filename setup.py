@@ -52,6 +52,7 @@ setup(
             'ros-jazzy-sensor-msgs',
             'ros-jazzy-std-msgs',
             'ros-jazzy-std-srvs',
+            'ros-jazzy-trajectory-msgs',
             'ros-jazzy-visualization-msgs',
         ],
         # What ruff and mypy object to changes from release to release, hence the upper bounds.

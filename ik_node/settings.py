@@ -51,7 +51,7 @@ def check(settings: Any) -> None:
 def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
     about = field.metadata
     if isinstance(field.default, tuple):
-        return _numbers(field, value)
+        return _texts(field, value) if '' in field.default else _numbers(field, value)
     if isinstance(field.default, float):
         if not _is_number(value) or not about['low'] <= value <= about['high']:
             raise _refusal(field, f'a number from {about["low"]:g} to {about["high"]:g}', value)
@@ -82,6 +82,13 @@ def _numbers(field: dataclasses.Field[Any], value: Any) -> tuple[float, ...]:
     if not all(_is_number(x) for x in numbers) or size not in (None, len(numbers)):
         raise _refusal(field, f'{size if size else "a list of"} finite numbers', value)
     return tuple(map(float, numbers))
+
+
+def _texts(field: dataclasses.Field[Any], value: Any) -> tuple[str, ...]:
+    texts = () if isinstance(value, str) else tuple(value or ())
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise _refusal(field, 'a list of strings', value)
+    return texts
 
 
 def _is_number(value: Any) -> bool:

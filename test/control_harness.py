@@ -11,7 +11,7 @@ from small_arm import ARM_JOINTS, PARAMETERS
 
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.controller import ArmController
-from ik_node.control.outputs import Plan, Sample
+from ik_node.control.outputs import Output, Plan, Sample
 from ik_node.control.report import Report
 from ik_node.control.settings import ArmSettings
 from ik_node.control.snapshot import Snapshot
@@ -37,7 +37,7 @@ class Asked:
         return self.what
 
 
-class Kept:
+class Kept(Output):
     """An output that keeps all that it is given."""
 
     def __init__(self) -> None:

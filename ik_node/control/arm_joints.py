@@ -1,4 +1,4 @@
-"""ArmJoints: the commanded joints of a robot: those of the arm, and others that goals have named."""
+"""ArmJoints: the commanded joints of a robot: those of the arm, and others that goals or settings name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ik_node.control.feedback import Feedback
 from ik_node.control.following import Following
 from ik_node.control.goal_stream import JointState
 from ik_node.control.joint_group import JointGroup
-from ik_node.control.outputs import Plan, Sample
+from ik_node.control.motion_ahead import motion_ahead
+from ik_node.control.outputs import Sample
 from ik_node.control.settings import ArmSettings
 from ik_node.control.trajectory import Trajectory
 from ik_node.errors import InputError, listed
@@ -23,7 +24,8 @@ HAND_GUIDING_SHARE = 0.25  # of the velocity limits
 class ArmJoints:
     """The arm moves as one group; other joints stay where they are until a goal names them.
 
-    arm: the group of the arm. unplaced: its joints whose position is not known.
+    arm: the group of the arm. unplaced: joints that have to be commanded and whose position is not known:
+    those of the arm, and those that share its controller.
     """
 
     def __init__(self, model: ArmModel, settings: ArmSettings, places: Mapping[str, float]) -> None:
@@ -36,13 +38,17 @@ class ArmJoints:
         self.arm = JointGroup(
             names, model.limits_of_motion(model.arm_index, settings), np.array([known[n] for n in names])
         )
-        self.unplaced: tuple[str, ...] = names
+        # Joints that the controller moves besides the arm, a gripper for instance; foreign: not of the robot.
+        self._listed = settings.listed_joints(names)
+        self._held = tuple(name for name in self._listed if name not in names)
+        self._foreign: dict[str, float] = {}  # positions at which they are held
+        self.unplaced: tuple[str, ...] = (*names, *self._held)
         self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
         self._resting = {name: known[name] for name in model.joints.variables if name not in names}
         self._following = Following(model.arm.continuous)
         self._goal: Mapping[str, float] = {}  # the last targets
         self._chasing = False  # the arm follows a moving target
-        self._plan = self.arm.motion.plan  # the last one that was reported
+        self._plans: list[object] = []  # of all groups, at the last sample
 
     def take(self, model: ArmModel, settings: ArmSettings) -> None:
         """Change to another model of the same joints, and its limits."""
@@ -85,16 +91,35 @@ class ArmJoints:
         if known:
             self.arm.place(known)
         self.unplaced = tuple(name for name in self.arm.names if name not in known)
+        self._hold(positions)
 
-    def place_all(self) -> None:
-        """Assume every joint at its last command, or at home."""
+    def place_all(self, positions: Mapping[str, float]) -> None:
+        """Assume the joints of the arm at their last command, or at home, and others where they are measured."""
         self.unplaced = ()
+        self._hold(positions)
+
+    def _hold(self, positions: Mapping[str, float]) -> None:
+        """Hold the joints that share the controller of the arm; those that are not named become unplaced."""
+        for name in self._held:
+            if name in self._others or name in self._foreign:
+                continue
+            if name not in positions:
+                self.unplaced += (name,)
+            elif name in self._resting:
+                self._others[name] = self._group(name, positions[name])
+            else:
+                self._foreign[name] = positions[name]
+
+    def _group(self, name: str, position: float) -> JointGroup:
+        limits = self._model.limits_of_motion(self._model.joints.indices([name]), self._settings)
+        return JointGroup((name,), limits, np.array([position]))
 
     def unplace(self) -> None:
         """Forget the positions of the joints."""
-        self.unplaced = self.arm.names
+        self.unplaced = (*self.arm.names, *self._held)
         self.arm.place({})
         self._others.clear()
+        self._foreign.clear()
         self._following.restart()
 
     # Motion
@@ -121,9 +146,7 @@ class ArmJoints:
             raise InputError(f'not measured recently: {listed(missing)}')
         for name in new:
             found = feedback.position(name) if fresh is None else fresh[name]
-            place = self._resting[name] if found is None else found
-            limits = self._model.limits_of_motion(self._model.joints.indices([name]), self._settings)
-            self._others[name] = JointGroup((name,), limits, np.array([place]))
+            self._others[name] = self._group(name, self._resting[name] if found is None else found)
         for group in self._groups:
             if not targets.keys().isdisjoint(group.names):
                 group.go_to(targets)
@@ -151,28 +174,35 @@ class ArmJoints:
         """Move to measured positions."""
         self.arm.go_to({name: value for name, value in positions.items() if name in self.arm.names})
 
-    def step(self, time: float, dt: float, feedback: Feedback, whole: bool) -> tuple[Sample, str | None]:
+    def step(
+        self, time: float, dt: float, feedback: Feedback, whole: bool, caught_up: float = 0.0
+    ) -> tuple[Sample, str | None]:
         """Advance by dt [s] to time [s]; return the sample, and why it must not be published, else None.
 
-        whole: the sample has all joints of the robot, else only those that were ever commanded.
+        whole: the sample has all joints of the robot, else only those that were ever commanded. caught_up:
+        time [s] before that during which the plans went on without samples.
         """
         refusal: str | None = None
         for group in self._groups:
-            refusal = group.step(dt) or refusal
+            refusal = group.step(dt, caught_up) or refusal
         self._following.commanded(time, self.arm.motion.position, self._settings.following_delay)
+        before, self._plans = self._plans, [group.motion.plan for group in self._groups]
+        replanned = any(plan is not None and plan not in before for plan in self._plans)
+        groups = [(group.names, group.motion) for group in self._groups]
         joints = self._model.joints
         positions, velocities = joints.expand(*self.values(feedback))
         rows = np.ones(len(joints.names), dtype=bool) if whole else self._commanded_rows()
         names = tuple(name for name, row in zip(joints.names, rows, strict=True) if row)
-        return Sample(time, names, positions[rows], velocities[rows]), refusal
-
-    def new_plan(self) -> Plan | None:
-        """Return the plan of the arm if it has changed since the last call."""
-        plan = self.arm.motion.plan
-        if plan is self._plan:
-            return None
-        self._plan = plan
-        return None if plan is None else Plan(self.arm.names, plan.duration, lambda t: plan.at_time(t)[:2])
+        held = np.array(list(self._foreign.values()))
+        return Sample(
+            time,
+            (*names, *self._foreign),
+            np.append(positions[rows], held),
+            np.append(velocities[rows], np.zeros(held.size)),
+            self._listed,
+            motion_ahead(groups) if self.moving or replanned else None,
+            replanned,
+        ), refusal
 
     def _commanded_rows(self) -> np.ndarray:
         return self._model.driven_by(self.commanded)

@@ -125,6 +125,12 @@ def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[Ro
         robot = read_urdf(text)
         joints = JointSet(robot)
     arm = Arm(robot, **settings.tool())
+    listed_joints = settings.listed_joints(arm.joint_names)
+    missing = [name for name in arm.joint_names if name not in listed_joints]
+    if missing:
+        raise InputError(
+            f'parameter controller_joints must have every joint of the arm, missing: {listed(missing)}'
+        )
     return robot, joints, arm, _home(settings.home, arm)
 
 

@@ -17,7 +17,7 @@ from ik_node.control.arm_joints import ArmJoints
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
 from ik_node.control.news import News
-from ik_node.control.outputs import Output, Sample
+from ik_node.control.outputs import Output, Outputs, Sample
 from ik_node.control.progress import Progress
 from ik_node.control.report import Level, Report, condition
 from ik_node.control.requests import Request, Wanted
@@ -41,7 +41,7 @@ class ArmController:
 
     def __init__(self, report: Callable[[Report], None], outputs: Sequence[Output] = ()) -> None:
         self._lock = threading.RLock()
-        self._news, self._outputs = News(report), outputs
+        self._news, self._outputs = News(report), Outputs(outputs)
         self._state = State.UNCONFIGURED
         self._active = False  # commands are allowed
         self._stopped = False  # a stop was asked for, and no resume since
@@ -257,50 +257,52 @@ class ArmController:
             elif self._state in COMMANDING:
                 error = self._joints.following_error(self._feedback)
                 if error is not None:
+                    if self._outputs.runs_plans:  # no plan begins where the arm is: halt it there
+                        self._forget_places()
                     self._fault(error)
+
+    def fail(self, reason: str) -> None:
+        """Stop until resume, because an output cannot command the arm."""
+        with self._change():
+            if self._state in COMMANDING:
+                self._fault(reason)
 
     def tick(self, time: float) -> Sample | None:
         """Advance to time [s]; return the sample to publish, None if nothing may be published."""
         with self._change():
-            last, self._ticked = self._ticked, time
-            back = self._feedback.advance(time)
-            if self._model is None:
-                return None
-            if back:
-                self._guided_until = min(self._guided_until, time + self._settings.hand_guiding_timeout)
-            self._place_known()
-            self._guard(time)
-            braking = self._state is State.FAULTED and self._joints.moving
-            if self._joints.unplaced or not (self._state in COMMANDING or braking):
-                return None
-            dt = (
-                0.0
-                if last == -math.inf
-                else min(max(time - last, 0.0), MOST_PERIODS / self._settings.publish_rate)
-            )
-            if self._state is State.TELEOPERATED or (
-                self._state is State.MOVING and self._settings.follow_goals
-            ):
-                self._joints.chase(self._targets.moving(time), self._settings.smoothing)
-            sample, refusal = self._joints.step(time, dt, self._feedback, self._published)
-            if refusal is not None:
-                self._forget_places()
-                self._fault(f'a sample was not published: {refusal}')
-                return None
-            sample, self._progress.arrival = replace(sample, arrival=self._progress.arrival), None
-            if not self._joints.moving:
-                self._rest()
-            plan = self._joints.new_plan()
-        for output in self._outputs:
-            if plan is not None:
-                output.planned(plan)
-            output.sampled(sample)
+            sample = self._advance(time)
+            measured = self._feedback.positions()
+        self._outputs.emit(sample, measured)
         return sample
 
-    @property
-    def _published(self) -> bool:
-        """Whether samples include joints that were never commanded, to display the whole robot."""
-        return self._feedback.alone and not self._feedback.expected
+    def _advance(self, time: float) -> Sample | None:
+        last, self._ticked = self._ticked, time
+        back = self._feedback.advance(time)
+        if self._model is None:
+            return None
+        if back:
+            self._guided_until = min(self._guided_until, time + self._settings.hand_guiding_timeout)
+        self._place_known()
+        self._guard(time)
+        braking = self._state is State.FAULTED and self._joints.moving
+        if self._joints.unplaced or not (self._state in COMMANDING or braking):
+            return None
+        passed = 0.0 if last == -math.inf else max(time - last, 0.0)
+        dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
+        missed = passed - dt if self._outputs.runs_plans else 0.0
+        following = self._state is State.MOVING and self._settings.follow_goals
+        if following or self._state is State.TELEOPERATED:
+            self._joints.chase(self._targets.moving(time), self._settings.smoothing)
+        whole = self._feedback.alone and not self._feedback.expected  # to display the robot
+        sample, refusal = self._joints.step(time, dt, self._feedback, whole, missed)
+        if refusal is not None:
+            self._forget_places()
+            self._fault(f'a sample was not published: {refusal}')
+            return None
+        sample, self._progress.arrival = replace(sample, arrival=self._progress.arrival), None
+        if not self._joints.moving:
+            self._rest()
+        return sample
 
     def _rest(self) -> None:
         if self._state is State.STOPPING:
@@ -335,7 +337,7 @@ class ArmController:
         if self._state is not State.WAITING:
             return
         if not self._feedback.expected:
-            self._joints.place_all()
+            self._joints.place_all(self._fresh)
         elif self._joints.unplaced:  # else the arm was only stopped, and its command does not change
             self._joints.place(self._fresh)
         if not self._joints.unplaced:

@@ -54,6 +54,10 @@ class Feedback:
         measured = self._joints.get(name)
         return None if measured is None else measured.position
 
+    def positions(self) -> dict[str, float]:
+        """Return the newest position of each joint."""
+        return {name: joint.position for name, joint in self._joints.items()}
+
     def fresh(self, timeout: float) -> dict[str, float]:
         """Return positions received since forget and, unless timeout [s] is 0, not longer ago than that."""
         return {

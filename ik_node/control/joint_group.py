@@ -35,10 +35,15 @@ class JointGroup:
         """Move to these targets by name; joints that are not named keep theirs."""
         self.motion.go_to(self._filled(self.motion.target, targets))
 
-    def step(self, dt: float) -> str | None:
-        """Advance by dt [s]; return why the new sample must not be published, else None."""
+    def step(self, dt: float, caught_up: float = 0.0) -> str | None:
+        """Advance by dt [s]; return why the new sample must not be published, else None.
+
+        caught_up: time [s] before that during which the present plan went on without samples.
+        """
+        if caught_up > 0.0:
+            self.motion.carry_on(caught_up)
         position, velocity = self.motion.step(dt)
-        return self._gate.refuse(position, velocity, dt)
+        return self._gate.refuse(position, velocity, dt + caught_up)
 
     def _filled(self, values: Array, named: Mapping[str, float]) -> Array:
         return np.array([named.get(name, value) for name, value in zip(self.names, values, strict=True)])

@@ -161,6 +161,16 @@ class JointMotion:
         return self._plan
 
     @property
+    def elapsed(self) -> float:
+        """Time since the beginning of the plan [s]."""
+        return self._elapsed
+
+    @property
+    def braking(self) -> bool:
+        """Whether there is no target: the joints only come to rest."""
+        return self._target is None
+
+    @property
     def remaining(self) -> float:
         """Time left of the plan being followed [s]."""
         return 0.0 if self._plan is None or self._resting else max(0.0, self._plan.duration - self._elapsed)
@@ -182,8 +192,13 @@ class JointMotion:
             return self.position, self.velocity
         if not self._settled and not (self._returning and self._target is not None):
             self._replan()
-        if self._plan is None:
-            return self.position, self.velocity
+        self.carry_on(dt)
+        return self.position, self.velocity
+
+    def carry_on(self, dt: float) -> None:
+        """Advance by dt [s] on the present plan, whatever the target is."""
+        if self._plan is None or self._resting:
+            return
         self._elapsed += dt
         position, velocity, acceleration = (np.array(x) for x in self._plan.at_time(self._elapsed)[:3])
         # Against rounding only: the plan was checked, and a joint outside must not jump to its limit.
@@ -193,7 +208,6 @@ class JointMotion:
         self.acceleration = acceleration
         if self._elapsed >= self._plan.duration:
             self._arrive()
-        return self.position, self.velocity
 
     def _followed(self, dt: float) -> bool:
         """Advance by dt [s] after the moving target; False if the arm could not come to rest from there."""

@@ -111,7 +111,18 @@ class ArmSettings:
         'largest difference between the stamp of a goal and the clock [s]; a zero stamp is always accepted',
         low=1e-3,
     )
-    output: str = parameter('joint_states', 'where the commands go', read_only=True)
+    output: str = parameter(
+        'joint_states',
+        'where the commands go: joint_states, joint_trajectory, position_commands or '
+        'follow_joint_trajectory; joint_states may be added to another one',
+        read_only=True,
+    )
+    controller_joints: tuple[str, ...] = parameter(
+        ('',),
+        'joints of the controller in its order, with those that it moves besides the arm; '
+        'one empty name: the joints of the arm',
+        read_only=True,
+    )
     publish_rate: float = parameter(100.0, 'joint_states per second [Hz]', low=1.0, high=1000.0)
     speed_scaling: float = parameter(0.5, 'fraction of the URDF velocity limits to use', low=0.001, high=1.0)
     max_acceleration: float = parameter(
@@ -130,8 +141,8 @@ class ArmSettings:
     )
     wait_for_measured: str = parameter(
         'auto',
-        'command nothing before every joint of the arm has been measured; auto: as soon as joint_states is '
-        'remapped or anybody publishes measured_joint_states',
+        'command nothing before every joint of the arm has been measured; auto: with any output but '
+        'joint_states, and as soon as joint_states is remapped or anybody publishes measured_joint_states',
         choices=('auto', 'true', 'false'),
     )
     measured_timeout: float = parameter(
@@ -163,6 +174,9 @@ class ArmSettings:
             raise InputError(
                 f'parameter compromise must be 0 for solver {self.solver}: it is supported by lm only'
             )
+        names = self.controller_joints
+        if len(set(names)) < len(names) or ('' in names and len(names) > 1):
+            raise InputError(f'parameter controller_joints must be different names, got {list(names)}')
         if not self.home:
             raise InputError('parameter home must be one number, or one per joint, got none')
 
@@ -187,6 +201,10 @@ class ArmSettings:
             'random_seed': self.random_seed,
             'compromise': self.compromise or None,
         }
+
+    def listed_joints(self, arm_joints: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the joints of the controller in its order, for the joints of an arm."""
+        return arm_joints if self.controller_joints == ('',) else self.controller_joints
 
     def same_model(self, other: ArmSettings) -> bool:
         """Whether both settings build the same ArmModel."""

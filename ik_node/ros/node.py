@@ -38,7 +38,8 @@ from ik_node.ros.goal_markers import GoalMarkers
 from ik_node.ros.goal_requests import GOALS, GoalContext, GoalRequest
 from ik_node.ros.measured_watch import MeasuredWatch
 from ik_node.ros.node_time import NO_CLOCK, NodeTime
-from ik_node.ros.outputs import make_output
+from ik_node.ros.outputs import PICTURE, make_outputs, output_names
+from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.qos import GOAL_QOS, LATCHED, MEASURED, REPORTS, STREAM
 from ik_node.ros.reports import diagnostic, goal_state, status_message
@@ -79,17 +80,19 @@ class IkNode(ClosableNode):
         self._goal_state = self.create_publisher(Float64MultiArray, '~/goal_state', STREAM)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
         self._goal_markers = GoalMarkers(self.create_publisher(MarkerArray, '~/markers', LATCHED).publish)
-        self._controller = ArmController(
-            self._publish_report, [make_output(self._settings.output, self, self._time)]
-        )
+        outputs = output_names(self._settings.output)
+        context = OutputContext(self, self._time, lambda reason: self._controller.fail(reason))
+        self._outputs = make_outputs(outputs, context)
+        self._controller = ArmController(self._publish_report, self._outputs)
         self._controller.activate()
-        self._watch = MeasuredWatch(self)
+        measured_topic = 'measured_joint_states' if PICTURE in outputs else 'joint_states'
+        self._watch = MeasuredWatch(self, measured_topic, always=outputs != (PICTURE,))
         self._look_for_measurements()
         self._loop = SampleLoop(self, lambda: 1.0 / self._settings.publish_rate, self._sample)
         self._start_with_description()
         for topic, (message, kind) in GOALS.items():
             self.create_subscription(message, topic, self._store(topic, kind), GOAL_QOS)
-        self.create_subscription(JointState, 'measured_joint_states', self._on_measured, MEASURED)
+        self.create_subscription(JointState, measured_topic, self._on_measured, MEASURED)
         self.create_service(Trigger, '~/home', self._home)
         self.create_service(Trigger, '~/stop', self._stop)
         self.create_service(Trigger, '~/resume', self._resume)
@@ -107,6 +110,9 @@ class IkNode(ClosableNode):
         self._inbox.close()
         self._teleop.close()
         self._loop.close()
+        if self.context.ok():
+            for output in self._outputs:
+                output.halted({})
         self._server.join(timeout=2.0)
         self.destroy_node()
         gc.unfreeze()
@@ -128,7 +134,7 @@ class IkNode(ClosableNode):
             positions = measured_values(message)
         except InputError as error:
             self.get_logger().warning(
-                f'measured_joint_states message ignored: {error}', throttle_duration_sec=2.0
+                f'message with measured joints ignored: {error}', throttle_duration_sec=2.0
             )
             return
         self._controller.on_measured(positions, self._time.now())

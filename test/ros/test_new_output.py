@@ -14,26 +14,21 @@ from small_arm import arm_urdf
 ROOT = Path(__file__).resolve().parents[2]
 TOY = '''"""toy: writes every sample into a file."""
 
-from typing import Any
-
-from ik_node.control.outputs import Plan, Sample
-from ik_node.ros.node_time import NodeTime
+from ik_node.control.outputs import Output, Sample
+from ik_node.ros.outputs.context import OutputContext
 
 
-class Toy:
+class Toy(Output):
     """Writes the names and positions of each sample."""
 
-    def __init__(self, node: Any, time: NodeTime) -> None:
+    def __init__(self, context: OutputContext) -> None:
         self._file = open('toy.txt', 'w')
-
-    def planned(self, plan: Plan) -> None:
-        """Ignore plans."""
 
     def sampled(self, sample: Sample) -> None:
         """Write a sample."""
         print(*sample.names, *sample.positions.tolist(), file=self._file, flush=True)
 '''
-ROW = "OUTPUTS = {'joint_states': ('joint_states', 'JointStates')"
+ROW = "    'joint_states': ('joint_states', 'JointStates'),"
 PROGRAM = """
 import sys, time
 import rclpy
@@ -41,7 +36,12 @@ from rclpy.parameter import Parameter
 from ik_node.ros.node import IkNode
 
 rclpy.init(domain_id=int(sys.argv[1]))
-given = {'robot_description': sys.stdin.read(), 'tip_link': 'tool0', 'output': 'toy'}
+given = {
+    'robot_description': sys.stdin.read(),
+    'tip_link': 'tool0',
+    'output': 'toy',
+    'wait_for_measured': 'false',
+}
 node = IkNode(parameter_overrides=[Parameter(name, value=value) for name, value in given.items()])
 end = time.monotonic() + 60
 while time.monotonic() < end and open('toy.txt').read().count('\\n') < 3:
@@ -58,7 +58,7 @@ def test_a_new_output_is_one_file_and_one_row(tmp_path: Path) -> None:
     registry = package / 'ros' / 'outputs' / '__init__.py'
     text = registry.read_text()
     assert ROW in text
-    registry.write_text(text.replace(ROW, f"{ROW}, 'toy': ('toy', 'Toy')"))
+    registry.write_text(text.replace(ROW, f"{ROW}\n    'toy': ('toy', 'Toy'),"))
     result = subprocess.run(
         [sys.executable, '-c', PROGRAM, str(new_domain())],
         input=arm_urdf(),

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sensor_msgs.msg import JointState
 
-from ik_node.control.outputs import Plan, Sample
+from ik_node.control.outputs import Output, Sample
 from ik_node.ros.conversions import joint_state
-from ik_node.ros.node_time import NodeTime
+from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.qos import STREAM
 
 
-class JointStates:
+class JointStates(Output):
     """Publishes samples on joint_states."""
 
-    def __init__(self, node: Any, time: NodeTime) -> None:
-        self._time = time
-        self._publisher = node.create_publisher(JointState, 'joint_states', STREAM)
-
-    def planned(self, plan: Plan) -> None:
-        """Ignore plans: the samples are enough."""
+    def __init__(self, context: OutputContext) -> None:
+        self._time = context.time
+        self._publisher = context.node.create_publisher(JointState, 'joint_states', STREAM)
 
     def sampled(self, sample: Sample) -> None:
         """Publish a sample."""

@@ -1,0 +1,18 @@
+"""OutputContext: what an output may use of its node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ik_node.ros.node_time import NodeTime
+
+
+@dataclass(frozen=True, eq=False)
+class OutputContext:
+    """What an output may use of its node. fail(reason): stops the arm, since it cannot be commanded."""
+
+    node: Any
+    time: NodeTime
+    fail: Callable[[str], None]

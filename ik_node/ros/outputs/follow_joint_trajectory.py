@@ -1,0 +1,148 @@
+"""follow_joint_trajectory: whole moves for the action of a joint_trajectory_controller of ros2_control.
+
+Unlike the topic, the action answers: whether a trajectory is accepted, and how it ended.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from rclpy.action.client import ActionClient
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from trajectory_msgs.msg import JointTrajectory
+
+from ik_node.control.outputs import Sample
+from ik_node.errors import MissingError, shown
+from ik_node.ros.conversions import NS_PER_S
+from ik_node.ros.outputs.context import OutputContext
+from ik_node.ros.outputs.trajectory_output import TrajectoryOutput
+
+ACTION = 'follow_joint_trajectory'
+PATIENCE = 1.0  # [s] within which the controller has to answer a trajectory
+# FollowJointTrajectory.Result.error_code
+ERRORS = {
+    -1: 'invalid goal',
+    -2: 'invalid joints',
+    -3: 'old header timestamp',
+    -4: 'path tolerance violated',
+    -5: 'goal tolerance violated',
+}
+SUCCEEDED, CANCELED = 4, 5  # action_msgs/msg/GoalStatus
+
+
+def action_type() -> Any:
+    """Return the type of the action. Raises MissingError."""
+    try:
+        return importlib.import_module('control_msgs.action').FollowJointTrajectory
+    except ModuleNotFoundError:
+        distribution = os.environ.get('ROS_DISTRO', 'jazzy')
+        raise MissingError(
+            f'output {ACTION} needs the ROS package control_msgs, which is not installed: '
+            f'sudo apt install ros-{distribution}-control-msgs. PyPI does not have it; '
+            'output joint_trajectory works without it'
+        ) from None
+
+
+def failure(status: int, result: Any) -> str:
+    """Return how a controller ended a trajectory: a sentence, empty if it ended as it should."""
+    if status == SUCCEEDED and result.error_code == 0:
+        return ''
+    what = 'cancelled' if status == CANCELED else ERRORS.get(result.error_code, f'error {result.error_code}')
+    said = f': {shown(result.error_string)}' if result.error_string else ''
+    return f'the controller ended the trajectory ({what}){said}'
+
+
+class FollowJointTrajectoryAction(TrajectoryOutput):
+    """Sends each plan as a goal of the action follow_joint_trajectory; the newest replaces the others.
+
+    What ends an earlier motion is sent as a goal too, since a mere cancel lets the controller brake beyond
+    the limits of the arm. A controller that does not take that goal is told to cancel.
+    """
+
+    def __init__(self, context: OutputContext) -> None:
+        super().__init__(context)
+        self._action = action_type()
+        self._client = ActionClient(context.node, self._action, ACTION)
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._lock = threading.Lock()  # goals are sent and answered in different threads
+        self._number = 0  # of the newest goal
+        self._void = 0  # the newest goal that was given up
+        self._asked: int | None = None  # when the newest goal was sent, None once it is answered [ns]
+        self._handle: Any = None  # of the goal that the controller carries out
+
+    def sampled(self, sample: Sample) -> None:
+        """Send the trajectory that is due, if any, and check that the controller answers."""
+        super().sampled(sample)
+        with self._lock:
+            late = self._asked is not None and self._now() - self._asked > PATIENCE * NS_PER_S
+            if late:
+                self._asked = None
+        if late:
+            self._fail(f'the controller does not answer within {PATIENCE:g} s')
+
+    def send(self, message: JointTrajectory, braking: bool) -> None:
+        """Send a trajectory as a goal."""
+        if not self._client.server_is_ready():
+            self._fail('no controller offers the action')
+            return
+        with self._lock:
+            self._number += 1
+            number = self._number
+            self._asked = self._now()
+        future = self._client.send_goal_async(self._action.Goal(trajectory=message))
+        future.add_done_callback(lambda done: self._answered(done, number, braking))
+
+    def halted(self, measured: Mapping[str, float]) -> None:  # noqa: ARG002
+        """Cancel all goals: the controller holds the joints where they are."""
+        with self._lock:
+            self._void, self._asked = self._number, None
+            self._cancel()
+
+    def _answered(self, future: Any, number: int, braking: bool) -> None:
+        error = future.exception()
+        handle = None if error else future.result()
+        with self._lock:
+            newest = number == self._number
+            if newest:
+                self._asked = None
+            if handle is None or not handle.accepted:
+                if not newest:
+                    return  # the next one decides
+                self._cancel()
+            elif number <= self._void:
+                handle.cancel_goal_async()
+                return
+            else:
+                if braking:
+                    self._cancel()  # for controllers that carry out one goal after another
+                self._handle = handle
+        if handle is None or not handle.accepted:
+            self._fail(str(error) if error else 'the controller refused the trajectory')
+        else:
+            handle.get_result_async().add_done_callback(lambda done: self._ended(done, number))
+
+    def _ended(self, future: Any, number: int) -> None:
+        with self._lock:
+            if number != self._number or number <= self._void:
+                return  # replaced or cancelled: it was bound to end
+            self._handle = None
+        error = future.exception()
+        reason = str(error) if error else failure(future.result().status, future.result().result)
+        if reason:
+            self._fail(reason)
+
+    def _cancel(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel_goal_async()
+            self._handle = None
+
+    def _now(self) -> int:
+        return int(self._steady.now().nanoseconds)
+
+    def _fail(self, reason: str) -> None:
+        self._context.fail(f'{ACTION}: {reason}')

@@ -1,0 +1,20 @@
+"""position_commands: every sample as a list of positions, for a forward_position_controller."""
+
+from __future__ import annotations
+
+from std_msgs.msg import Float64MultiArray
+
+from ik_node.control.outputs import Output, Sample
+from ik_node.ros.outputs.context import OutputContext
+from ik_node.ros.qos import STREAM
+
+
+class PositionCommands(Output):
+    """Publishes the positions of the joints of the controller, in its order, on position_commands."""
+
+    def __init__(self, context: OutputContext) -> None:
+        self._publisher = context.node.create_publisher(Float64MultiArray, 'position_commands', STREAM)
+
+    def sampled(self, sample: Sample) -> None:
+        """Publish a sample."""
+        self._publisher.publish(Float64MultiArray(data=sample.listed()))
