@@ -20,8 +20,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
-demo: venv  ## Start an arm, the browser viewer and a goal that travels along a circle; Ctrl-C ends it
-	@$(VENV)/bin/ik_demo
+demo: venv  ## Start an arm, the browser viewer and a goal that travels along a circle; SIM=1: in MuJoCo
+	@$(VENV)/bin/ik_demo $(if $(SIM),--sim)
 
 test: check  ## Run every check and every test, on all cores
 	@$(KERNELS)
@@ -30,7 +30,7 @@ test: check  ## Run every check and every test, on all cores
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
 	@$(KERNELS)
-	@$(RUN) -m pytest -n logical -m 'not slow' test/unit test/solver test/control
+	@$(RUN) -m pytest -n logical -m 'not slow' test/unit test/solver test/control test/sim
 
 check: venv-test  ## Lint, formatting, types and who may import whom
 	@$(RUN) -m ruff check
@@ -49,7 +49,7 @@ clean:  ## Remove .venv and everything that was built
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 venv:
-	@$(SETUP)
+	@$(SETUP) $(if $(SIM),sim)
 
 venv-test:
-	@$(SETUP) test
+	@$(SETUP) sim test

@@ -43,6 +43,7 @@ setup(
         'viewer': ['trimesh>=4.6', 'viser>=1.1', 'websockets>=13', 'yourdfpy>=0.0.56'],  # ik_viewer, ik_demo
         'pictures': ['matplotlib>=3.5', 'tqdm>=4.62'],  # ik_reach
         'scipy': ['scipy>=1.9'],  # the method of that name
+        'sim': ['mujoco>=3.2'],  # ik_plant
         # ROS 2 itself, from PyPI, for machines without a ROS installation. Never beside a sourced ROS.
         'ros-wheels': [
             'ros-jazzy-diagnostic-msgs',
@@ -73,6 +74,7 @@ setup(
             'ik_node = ik_node.start:ik_node',
             'ik_viewer = ik_node.start:ik_viewer',
             'ik_goals = ik_node.start:ik_goals',
+            'ik_plant = ik_node.start:ik_plant',
             'ik_demo = ik_node.start:ik_demo',
             'ik_inspect = ik_node.start:ik_inspect',
             'ik_reach = ik_node.start:ik_reach',

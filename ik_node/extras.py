@@ -13,6 +13,7 @@ EXTRAS = {
     'viewer': ('trimesh', 'viser', 'websockets', 'yourdfpy'),
     'pictures': ('matplotlib', 'tqdm'),
     'scipy': ('scipy',),
+    'sim': ('mujoco',),
 }
 
 

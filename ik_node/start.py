@@ -79,6 +79,11 @@ def ik_goals() -> NoReturn:
     _run('ik_node.ros.track_player', STOPPED, node=True)
 
 
+def ik_plant() -> NoReturn:
+    """Run the simulated arm."""
+    _run('ik_node.sim.node', STOPPED, node=True)
+
+
 def ik_demo() -> NoReturn:
     """Run all three nodes."""
     _run('ik_node.ros.demo', STOPPED)

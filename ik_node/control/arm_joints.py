@@ -94,7 +94,7 @@ class ArmJoints:
         self._hold(positions)
 
     def place_all(self, positions: Mapping[str, float]) -> None:
-        """Assume the joints of the arm at their last command, or at home, and others where they are measured."""
+        """Assume the joints of the arm at their last command or at home, others where they are measured."""
         self.unplaced = ()
         self._hold(positions)
 

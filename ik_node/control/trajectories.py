@@ -25,7 +25,7 @@ HALT = 0.3  # [s] within which a controller ends a motion that is void
 
 @dataclass(frozen=True, eq=False)
 class JointTrajectory:
-    """Positions and velocities (k, n) of the named joints at times (k,) > 0 [s] from now, the last at rest."""
+    """Positions and velocities (k, n) of the named joints at times (k,) > 0 [s]; the last is rest."""
 
     names: tuple[str, ...]
     times: Array

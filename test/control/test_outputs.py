@@ -66,8 +66,8 @@ def rig(model: ArmModel) -> Driven:
     return rig
 
 
-def cubic(trajectory: JointTrajectory, start: tuple[np.ndarray, np.ndarray], count: int = 40) -> np.ndarray:
-    """Positions, velocities and accelerations (N, 3, n) of a controller that starts at start and interpolates."""
+def cubic(trajectory: JointTrajectory, start: tuple[np.ndarray, ...], count: int = 40) -> np.ndarray:
+    """Positions, velocities and accelerations (N, 3, n) of a controller that starts at start."""
     rows = []
     times = [0.0, *trajectory.times]
     states = [start, *zip(trajectory.positions, trajectory.velocities, strict=True)]

@@ -1,0 +1,1 @@
+"""A simulated arm behind the controllers of a real one: MuJoCo, loaded where it is used."""

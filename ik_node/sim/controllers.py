@@ -1,0 +1,116 @@
+"""Controllers: the controllers of ros2_control and a simple driver, as far as commands for an arm go.
+
+Written after the documentation of joint_trajectory_controller and forward_command_controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.errors import InputError, listed
+
+REST = 1e-6  # [rad/s, m/s]: the last velocity of a trajectory must not exceed this
+
+
+class Controllers:
+    """Turns commands into the targets (n,) of joints; the newest command counts.
+
+    names: joints, n. controlled: those that a list of positions has, in its order.
+    """
+
+    def __init__(self, names: Sequence[str], controlled: Sequence[str], start: Array) -> None:
+        self._names = {name: i for i, name in enumerate(names)}
+        unknown = [name for name in controlled if name not in self._names]
+        if unknown:
+            raise InputError(f'controller_joints {listed(unknown)} do not exist; joints: {listed(names)}')
+        self._controlled = [self._names[name] for name in controlled]
+        self._position, self._velocity = start.copy(), np.zeros(start.size)
+        # Times (k,), positions and velocities (k, n): a trajectory that begins at the time of the first row.
+        self._trajectory: tuple[Array, Array, Array] | None = None
+
+    def follow(
+        self,
+        now: float,
+        names: Sequence[str],
+        times: Sequence[float],
+        positions: Sequence[Sequence[float]],
+        velocities: Sequence[Sequence[float]],
+    ) -> None:
+        """Begin a trajectory at time now [s], from the present target; times count from there.
+
+        Raises InputError for one that a joint_trajectory_controller refuses.
+        """
+        index = self._indices(names)
+        if not len(times) or not len(times) == len(positions) == len(velocities):
+            raise InputError(f'a trajectory needs points, got {len(times)}')
+        if not (np.diff([0.0, *times]) > 0.0).all():
+            raise InputError(f'times must increase and be greater than 0, got {list(times)}')
+        places, speeds = (_rows(rows, index.size) for rows in (positions, velocities))
+        if np.abs(speeds[-1]).max(initial=0.0) > REST:
+            raise InputError(f'the last velocity must be 0, got {speeds[-1].tolist()}')
+        p = np.tile(self._position, (len(times) + 1, 1))
+        v = np.zeros_like(p)
+        v[0] = self._velocity
+        p[1:, index], v[1:, index] = places, speeds
+        self._trajectory = now + np.array([0.0, *times]), p, v
+
+    def forward(self, positions: Sequence[float]) -> None:
+        """Take a list of positions. Raises InputError unless there is a finite one for each joint."""
+        self._jump(np.array(self._controlled), positions)
+
+    def drive(self, names: Sequence[str], positions: Sequence[float]) -> None:
+        """Take positions by name, of the joints that there are. Raises InputError for a bad message."""
+        known = dict(zip(names, positions, strict=False))
+        if len(known) != len(names) or len(names) != len(positions):
+            raise InputError(f'one position per name is needed, got {listed(names)} and {list(positions)}')
+        mine = [name for name in names if name in self._names]
+        self._jump(self._indices(mine), [known[name] for name in mine])
+
+    def targets(self, now: float) -> Array:
+        """Return the targets (n,) at time now [s]."""
+        if self._trajectory is not None:
+            self._position, self._velocity = _interpolated(*self._trajectory, now)
+            if now >= self._trajectory[0][-1]:
+                self._trajectory = None
+        return self._position
+
+    def _jump(self, index: Array, positions: Sequence[float]) -> None:
+        (places,) = _rows([positions], index.size)
+        self._trajectory = None
+        self._position = self._position.copy()
+        self._position[index] = places
+        self._velocity = np.zeros_like(self._position)
+
+    def _indices(self, names: Sequence[str]) -> Array:
+        unknown = [name for name in names if name not in self._names]
+        if unknown or len(set(names)) < len(names) or not names:
+            raise InputError(f'joints must be different ones of {listed(self._names)}, got {listed(names)}')
+        return np.array([self._names[name] for name in names])
+
+
+def _rows(rows: Sequence[Sequence[float]], size: int) -> Array:
+    if any(len(row) != size for row in rows):
+        raise InputError(f'{size} numbers are needed, got {[len(row) for row in rows]}')
+    values = np.array([list(row) for row in rows], dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise InputError('numbers must be finite')
+    return values
+
+
+def _interpolated(times: Array, positions: Array, velocities: Array, now: float) -> tuple[Array, Array]:
+    """Return position and velocity (n,) at time now on cubics between the rows; at rest after the last."""
+    if now >= times[-1]:
+        return positions[-1], np.zeros_like(positions[-1])
+    i = max(int(np.searchsorted(times, now, side='right')) - 1, 0)
+    h = times[i + 1] - times[i]
+    t = max(now - times[i], 0.0)
+    mean = (positions[i + 1] - positions[i]) / h
+    b = (3.0 * mean - 2.0 * velocities[i] - velocities[i + 1]) / h
+    a = (velocities[i] + velocities[i + 1] - 2.0 * mean) / h**2
+    return (
+        positions[i] + t * (velocities[i] + t * (b + t * a)),
+        velocities[i] + t * (2.0 * b + t * 3.0 * a),
+    )

@@ -1,0 +1,103 @@
+"""ik_plant: a simulated arm that takes commands as controllers do, and publishes measured joint_states.
+
+The newest command counts, whatever topic it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from trajectory_msgs.msg import JointTrajectory
+
+from ik_node.errors import IkError, InputError
+from ik_node.model.description import load_description
+from ik_node.ros.conversions import joint_state, seconds
+from ik_node.ros.node_time import NodeTime
+from ik_node.ros.parameters import declare
+from ik_node.ros.qos import LATCHED, STREAM
+from ik_node.ros.run import ClosableNode, run
+from ik_node.sim.controllers import Controllers
+from ik_node.sim.plant import Plant
+from ik_node.sim.settings import PlantSettings
+
+
+class PlantNode(ClosableNode):
+    """The node; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__('ik_plant', **options)
+        self._settings = declare(self, PlantSettings)
+        self._time = NodeTime(self)
+        self._plant: Plant | None = None
+        self._text = ''
+        settings = self._settings
+        if settings.robot_description and settings.urdf_file:
+            raise InputError('parameters robot_description and urdf_file are both set; set only one of them')
+        self._publisher = self.create_publisher(JointState, 'joint_states', STREAM)
+        if settings.robot_description or settings.urdf_file:
+            self._build(settings.robot_description or load_description(settings.urdf_file))
+        else:
+            self.create_subscription(String, 'robot_description', self._describe, LATCHED)
+            self.get_logger().info('waiting for robot_description')
+        for kind, topic, command in (
+            (JointTrajectory, 'joint_trajectory', follow),
+            (Float64MultiArray, 'position_commands', forward),
+            (JointState, 'joint_commands', drive),
+        ):
+            self.create_subscription(kind, topic, self._take(command), STREAM)
+        self.create_timer(1.0 / settings.publish_rate, self._publish)
+
+    def _describe(self, message: String) -> None:
+        if message.data == self._text:
+            return
+        try:
+            self._build(message.data)
+        except IkError as error:
+            self.get_logger().error(f'robot_description refused: {error}')
+
+    def _build(self, text: str) -> None:
+        self._plant = Plant(text, self._settings, self._time.now())
+        self._text = text
+        self.get_logger().info(f'simulating {len(self._plant.names)} joints')
+
+    def _take(self, command: Callable[[Any], Callable[[Controllers, float], None]]) -> Callable[[Any], None]:
+        def take(message: Any) -> None:
+            if self._plant is not None:
+                self._plant.command(command(message), self._time.now())
+
+        return take
+
+    def _publish(self) -> None:
+        if self._plant is None:
+            return
+        now = self._time.now()
+        for refusal in self._plant.advance(now):
+            self.get_logger().error(f'command refused: {refusal}', throttle_duration_sec=2.0)
+        message = joint_state(self._time.stamp(now), self._plant.names, *self._plant.measured())
+        self._publisher.publish(message)
+
+
+def follow(message: JointTrajectory) -> Callable[[Controllers, float], None]:
+    """Return the command of a trajectory."""
+    points = message.points
+    times = [seconds(point.time_from_start) for point in points]
+    rows = [[point.positions for point in points], [point.velocities for point in points]]
+    return lambda controllers, now: controllers.follow(now, message.joint_names, times, *rows)
+
+
+def forward(message: Float64MultiArray) -> Callable[[Controllers, float], None]:
+    """Return the command of a list of positions."""
+    return lambda controllers, _: controllers.forward(message.data)
+
+
+def drive(message: JointState) -> Callable[[Controllers, float], None]:
+    """Return the command of positions by name."""
+    return lambda controllers, _: controllers.drive(message.name, message.position)
+
+
+def main() -> int:
+    """Run ik_plant."""
+    return run('ik_plant', PlantNode)

@@ -1,0 +1,47 @@
+"""The parameters of ik_plant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ik_node.settings import check, parameter
+
+
+@dataclass(frozen=True)
+class PlantSettings:
+    """The parameters of ik_plant."""
+
+    robot_description: str = parameter('', 'URDF text; empty: urdf_file or the topic', read_only=True)
+    urdf_file: str = parameter('', 'path of a .urdf or .xacro file; empty: the topic', read_only=True)
+    controller_joints: tuple[str, ...] = parameter(
+        ('',),
+        'joints that position_commands has, in its order; one empty name: all independent joints',
+        read_only=True,
+    )
+    start: tuple[float, ...] = parameter(
+        (0.0,),
+        'positions of the independent joints at the start [rad, m]; one value is used for every joint',
+        read_only=True,
+    )
+    publish_rate: float = parameter(
+        100.0, 'joint_states per second [Hz]', low=1.0, high=1000.0, read_only=True
+    )
+    noise: float = parameter(
+        0.0, 'standard deviation of the measured positions [rad, m]', low=0.0, high=1.0, read_only=True
+    )
+    latency: float = parameter(
+        0.0, 'delay of commands, and again of measurements [s]', low=0.0, high=1.0, read_only=True
+    )
+    droop: float = parameter(
+        0.0,
+        'sag under gravity of the most loaded joint in its worst position [rad, m]',
+        low=0.0,
+        high=1.0,
+        read_only=True,
+    )
+    backlash: float = parameter(
+        0.0, 'play between motor and joint [rad, m]', low=0.0, high=1.0, read_only=True
+    )
+
+    def __post_init__(self) -> None:
+        check(self)

@@ -1,0 +1,168 @@
+"""The simulated arm: what its controllers take and refuse, and how a real arm differs from an ideal one."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import shared_path
+from small_arm import ARM_JOINTS, arm_urdf
+
+from ik_node.errors import InputError
+from ik_node.model.description import load_description
+from ik_node.model.urdf import read_urdf
+from ik_node.sim.controllers import Controllers
+from ik_node.sim.inertia import link_inertias
+from ik_node.sim.plant import Plant
+from ik_node.sim.settings import PlantSettings
+
+pytest.importorskip('mujoco')
+ROOT = Path(__file__).resolve().parents[2]
+SEED = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
+NAMES = (*ARM_JOINTS, 'finger')
+
+
+def plant(**settings: object) -> Plant:
+    return Plant(arm_urdf(), PlantSettings(**settings), 0.0)
+
+
+def send(plant: Plant, time: float, *positions: float) -> None:
+    plant.command(lambda controllers, _: controllers.forward(positions), time)
+
+
+def run(plant: Plant, begin: float, end: float) -> np.ndarray:
+    """Measured positions (N, m) every 10 ms."""
+    rows = []
+    for time in np.arange(begin, end, 0.01) + 0.01:
+        assert plant.advance(time) == []
+        rows.append(plant.measured()[0])
+    return np.array(rows)
+
+
+def test_servos_reach_their_targets_and_mimic_joints_follow():
+    arm = plant()
+    assert arm.names == (*ARM_JOINTS, 'finger', 'other_finger')
+    send(arm, 0.0, 0.5, -0.3, 0.2, 1.0, -1.0, 0.03)
+    assert run(arm, 0.0, 2.0)[-1] == pytest.approx([0.5, -0.3, 0.2, 1.0, -1.0, 0.03, -0.03], abs=1e-4)
+
+
+def test_a_trajectory_is_followed_by_cubics_from_where_the_command_is():
+    controllers = Controllers(['a', 'b'], ['a', 'b'], np.array([1.0, 0.0]))
+    controllers.follow(5.0, ['a'], [1.0, 2.0], [[2.0], [2.5]], [[1.0], [0.0]])
+    times = 5.0 + np.linspace(0.0, 2.0, 401)
+    rows = np.array([controllers.targets(time) for time in times])
+    assert (rows[:, 1] == 0.0).all()
+    assert rows[[0, 200, 400], 0] == pytest.approx([1.0, 2.0, 2.5])
+    velocity = np.gradient(rows[:, 0], times)
+    assert velocity[[1, 200, 399]] == pytest.approx([0.0, 1.0, 0.0], abs=0.02)
+    controllers.follow(5.5, ['b', 'a'], [1.0], [[1.0, 2.5]], [[0.0, 0.0]])
+    assert controllers.targets(6.5) == pytest.approx([2.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    ('names', 'times', 'positions', 'velocities', 'said'),
+    [
+        (['a'], [], [], [], 'needs points'),
+        (['c'], [1.0], [[0.0]], [[0.0]], 'got "c"'),
+        (['a', 'a'], [1.0], [[0.0, 0.0]], [[0.0, 0.0]], 'different'),
+        (['a'], [0.0], [[0.0]], [[0.0]], 'must increase'),
+        (['a'], [1.0, 1.0], [[0.0], [0.0]], [[0.0], [0.0]], 'must increase'),
+        (['a'], [1.0], [[0.0]], [[0.1]], 'last velocity'),
+        (['a'], [1.0], [[math.nan]], [[0.0]], 'finite'),
+        (['a'], [1.0], [[0.0, 1.0]], [[0.0]], '1 numbers'),
+    ],
+)
+def test_what_a_trajectory_controller_refuses(names, times, positions, velocities, said):
+    controllers = Controllers(['a', 'b'], ['a', 'b'], np.zeros(2))
+    with pytest.raises(InputError, match=said):
+        controllers.follow(0.0, names, times, positions, velocities)
+    assert not controllers.targets(2.0).any()
+
+
+def test_lists_of_positions_have_one_for_each_joint_of_the_controller():
+    controllers = Controllers(['a', 'b', 'c'], ['c', 'a'], np.zeros(3))
+    controllers.forward([0.3, 0.1])
+    assert controllers.targets(0.0) == pytest.approx([0.1, 0.0, 0.3])
+    for positions in ([0.3], [0.3, math.inf]):
+        with pytest.raises(InputError):
+            controllers.forward(positions)
+    controllers.drive(['b', 'camera'], [0.2, 7.0])
+    assert controllers.targets(0.0) == pytest.approx([0.1, 0.2, 0.3])
+    with pytest.raises(InputError, match='do not exist'):
+        Controllers(['a'], ['b'], np.zeros(1))
+
+
+def test_the_most_loaded_joint_sags_by_the_droop():
+    arm = Plant(SEED, PlantSettings(droop=0.05), 0.0)
+    run(arm, 0.0, 2.0)
+    # Stretched out, the load of the shoulder is near its worst.
+    positions = np.zeros(len(arm.names))
+    positions[1] = np.pi / 2
+    send(arm, 2.0, *positions)
+    sag = run(arm, 2.0, 5.0)[-1] - positions
+    assert 0.03 < np.abs(sag).max() < 0.06
+    ideal = Plant(SEED, PlantSettings(), 0.0)
+    assert run(ideal, 0.0, 1.0)[-1] == pytest.approx(np.zeros(len(arm.names)), abs=1e-9)
+
+
+def test_backlash_leaves_the_joint_short_of_its_target_on_either_side():
+    arm = plant(backlash=0.02)
+    send(arm, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert run(arm, 0.0, 2.0)[-1, 0] == pytest.approx(0.49, abs=1e-4)
+    send(arm, 2.0, -0.5, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert run(arm, 2.0, 4.0)[-1, 0] == pytest.approx(-0.49, abs=1e-4)
+
+
+def test_commands_and_measurements_are_late_by_the_latency():
+    moves = []
+    for latency in (0.0, 0.1):
+        arm = plant(latency=latency)
+        send(arm, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0)
+        moves.append(int((np.abs(run(arm, 0.0, 1.0)[:, 0]) > 0.1).argmax()))
+    assert moves[1] - moves[0] == pytest.approx(20, abs=1)
+
+
+def test_measurements_are_noisy_but_the_arm_is_not():
+    arm = plant(noise=0.001)
+    rows = run(arm, 0.0, 2.0)
+    assert rows.std(axis=0) == pytest.approx(np.full(7, 0.001), rel=0.3)
+    assert np.abs(arm.position).max() < 1e-9
+
+
+def test_a_stall_of_the_simulation_is_no_leap_of_the_arm():
+    arm = plant()
+    send(arm, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0)
+    arm.advance(0.02)
+    before = arm.position[0]
+    arm.advance(100.0)
+    assert abs(arm.position[0] - before) < 0.1
+    arm.advance(50.0)
+    assert run(arm, 50.0, 52.0)[-1, 0] == pytest.approx(0.5, abs=1e-4)
+
+
+def test_links_without_a_possible_inertia_get_one():
+    bad = '<inertial><mass value="{}"/><inertia ixx="{}" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    for values in (('0', '1'), ('nan', '1'), ('1', 'inf'), ('x', '1'), ('-1', '1')):
+        text = arm_urdf().replace('<link name="l2"/>', f'<link name="l2">{bad.format(*values)}</link>')
+        inertia = link_inertias(read_urdf(text), text)['l2']
+        assert inertia.mass == pytest.approx(1.5 * 0.3)  # as long as the way to the elbow
+        assert (np.linalg.eigvalsh(inertia.tensor) > 0.0).all()
+    good = bad.format('2', '1')
+    text = arm_urdf().replace('<link name="l2"/>', f'<link name="l2">{good}</link>')
+    assert link_inertias(read_urdf(text), text)['l2'].mass == 2.0
+
+
+def test_the_start_is_checked():
+    assert plant(start=(0.1,)).position[:6] == pytest.approx([0.1] * 6)
+    with pytest.raises(InputError, match='start must be one number or 6'):
+        plant(start=(0.1, 0.2))
+
+
+def test_every_real_arm_can_be_simulated():
+    for path in sorted(shared_path('arms').glob('*.urdf')):
+        arm = Plant(load_description(path), PlantSettings(droop=0.01), 0.0)
+        position = run(arm, 0.0, 1.0)[-1]
+        assert np.isfinite(position).all()
+        assert np.abs(position).max() < 0.05, path
