@@ -25,6 +25,7 @@ SECTIONS = (
     'tracking',
     'lines',
     'determinism',
+    'plant',
     'node',
     'start',
     'before',

@@ -1,8 +1,9 @@
 """Trajectories for controllers that interpolate on their own, from the plans of an arm.
 
 A controller that replaces one trajectory by another joins the first point of the new one by a cubic from
-where it is then. It lags behind the samples by the time that messages take, which varies, so the first point
-must not be too near. Between the points it follows cubics too: at the knots of a plan, these are the plan.
+where it is then. It always runs LAG behind the samples, so that it is still where both plans agree when the
+new one arrives. The time that messages take varies, so the first point must not be too near nevertheless.
+Between the points it follows cubics too: at the knots of a plan, these are the plan.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.outputs import Plan, Sample
 
-JOIN = 0.1  # [s] from a moving arm to the first point of a trajectory
+LAG = (
+    0.02  # [s] of a controller behind the samples: a new plan begins up to this long before its first sample
+)
+JOIN = 0.08  # [s] from a moving arm to the first point of a trajectory
 START = 0.02  # [s] from an arm at rest to the first point
 SPACING = 1e-3  # [s] at least between two points
 UNKNOWN_KNOTS = 0.01  # [s] between the points of a plan without knots
@@ -34,9 +38,9 @@ class JointTrajectory:
 
 
 def point_times(plan: Plan, join: float) -> list[float]:
-    """Return the times [s] of the points of a plan, the first one join [s] from now or later."""
-    knots = plan.knots() or np.arange(join, plan.duration, UNKNOWN_KNOTS).tolist()
-    end = max(plan.duration, join)
+    """Return the times [s] of the points of a trajectory: LAG behind those of the plan, and join at least."""
+    knots = [knot + LAG for knot in plan.knots() or np.arange(0.0, plan.duration, UNKNOWN_KNOTS).tolist()]
+    end = max(plan.duration + LAG, join)
     times = [join] if end > join else []
     for knot in knots:
         if (times[-1] if times else join) + SPACING <= knot <= end - SPACING:
@@ -73,7 +77,7 @@ class Trajectories:
             return self._stand(JOIN, sample.listed())
         held = sample.named()
         times = point_times(plan, JOIN if now < self._ends else START)
-        states = [{**held, **plan.named(time)} for time in times]
+        states = [{**held, **plan.named(time - LAG)} for time in times]
         rows = np.array([[state[name] for name in sample.controller] for state in states])
         rows[-1, :, 1] = 0.0
         return self._keep(np.array(times), rows)

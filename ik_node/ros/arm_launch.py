@@ -13,6 +13,7 @@ import yaml
 
 from ik_node.checks import AXES, read_axis
 from ik_node.errors import IkError, InputError, listed
+from ik_node.extras import require
 from ik_node.model.arm import Arm
 from ik_node.model.description import load_description, read_from
 from ik_node.model.meshes import mesh_folder
@@ -30,6 +31,7 @@ RVIZ_FILE = SHARE / 'config' / 'ik_node.rviz'
 YES_OR_NO = ('true', 'false', 'True', 'False')
 FRAME_RATE = 60.0  # [Hz] of robot_state_publisher; its default of 20 looks jerky in RViz
 CAMERA_DISTANCE, CAMERA_HEIGHT = 1.6, 0.45  # of RViz, in reaches of the arm
+NO_SIMULATION = 'none'
 PLAIN_REACH = 0.85  # [m], if it is not known
 
 # name: (default, description, choices or None for any text)
@@ -66,6 +68,11 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'use_sim_time': ('false', 'Take the time from /clock', YES_OR_NO),
     'rviz': ('true', 'Start RViz', YES_OR_NO),
     'viewer': ('false', 'Start the browser viewer on http://127.0.0.1:8080', YES_OR_NO),
+    'sim': (
+        NO_SIMULATION,
+        'Simulate the arm in MuJoCo behind a trajectory controller, which publishes joint_states',
+        (NO_SIMULATION, 'mujoco'),
+    ),
     'gui': ('false', 'Start joint_state_publisher_gui; its sliders set joint goals', YES_OR_NO),
     'track': (
         NO_TRACK,
@@ -122,6 +129,11 @@ def plan(given: Mapping[str, str]) -> Plan:
     tf = (('/tf', 'tf'), ('/tf_static', 'tf_static'))
     time = {'use_sim_time': 'use_sim_time' in wanted}
 
+    simulated = given['sim'] != NO_SIMULATION
+    if simulated:
+        require('mujoco', 'sim:=mujoco')
+    output = {'output': 'joint_trajectory'} if simulated else {}
+
     def own(name: str, parameters: dict[str, Any], **options: Any) -> Start:
         return Start(PACKAGE, name, {**time, **parameters}, files, **options)
 
@@ -134,8 +146,10 @@ def plan(given: Mapping[str, str]) -> Plan:
             {'robot_description': text, 'publish_frequency': FRAME_RATE},
             remappings=tf,
         ),
-        own('ik_node', {**links, **tool}, remappings=tf, ends_all=True),
+        own('ik_node', {**links, **tool, **output}, remappings=tf, ends_all=True),
     ]
+    if simulated:
+        starts.append(own('ik_plant', {}))
     config = ''
     if 'rviz' in wanted:
         config = rviz_config(robot.root, arm.reach if arm else PLAIN_REACH)

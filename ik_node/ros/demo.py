@@ -1,5 +1,7 @@
 """ik_demo: start ik_node, ik_viewer and ik_goals for one arm, report what they do, and stop them.
 
+With --sim the arm is simulated by ik_plant, and ik_node commands it by trajectories.
+
 Everything stays on this machine: the nodes discover only nodes of the same host, the viewer listens on
 127.0.0.1.
 """
@@ -39,6 +41,7 @@ RESTARTS = 20  # enough for placing a circle
 PATIENCE = 10.0  # seconds within which the nodes must shut down before they are killed
 HEARD_EVERY = 5.0  # seconds between two reports of the same status
 DOMAIN = 'ROS_DOMAIN_ID'
+SIMULATED = {'noise': 2e-4, 'latency': 0.005, 'droop': 0.005}  # [rad], [s], [rad]: a decent small arm
 
 
 def say(message: str) -> None:
@@ -90,6 +93,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument('--track', choices=(NO_TRACK, *TRACKS), default='circle', help='default: circle')
     parser.add_argument('--port', type=int, default=8080, help='of the browser viewer; default: 8080')
+    parser.add_argument('--sim', action='store_true', help='simulate the arm in MuJoCo, behind a controller')
     parser.add_argument('--no-viewer', action='store_true', help='start no browser viewer')
     return parser.parse_args(args)
 
@@ -113,6 +117,9 @@ def plan(options: argparse.Namespace) -> list[tuple[str, dict[str, Any]]]:
     if options.description_file and options.track != NO_TRACK:
         goals |= _placed(arm)
     nodes = [('ik_node', {**tool, 'robot_description': text})]
+    if options.sim:
+        nodes[0][1]['output'] = 'joint_trajectory'
+        nodes.append(('ik_plant', {'robot_description': text, **SIMULATED}))
     if not options.no_viewer:
         page = {'port': options.port, 'mesh_path': str(mesh_folder(path, text) or '')}
         nodes.append(('ik_viewer', {**tool, **page}))
@@ -232,6 +239,8 @@ def run(options: argparse.Namespace) -> int:
         for package in EXTRAS['viewer']:
             require(package, 'ik_demo')
         check_port(options.port)
+    if options.sim:
+        require('mujoco', 'ik_demo --sim')
     nodes = plan(options)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())

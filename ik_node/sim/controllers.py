@@ -18,7 +18,8 @@ REST = 1e-6  # [rad/s, m/s]: the last velocity of a trajectory must not exceed t
 class Controllers:
     """Turns commands into the targets (n,) of joints; the newest command counts.
 
-    names: joints, n. controlled: those that a list of positions has, in its order.
+    names: joints, n. controlled: those that a list of positions has, in its order. velocity: of the targets
+    (n,), 0 unless a trajectory is followed.
     """
 
     def __init__(self, names: Sequence[str], controlled: Sequence[str], start: Array) -> None:
@@ -27,7 +28,7 @@ class Controllers:
         if unknown:
             raise InputError(f'controller_joints {listed(unknown)} do not exist; joints: {listed(names)}')
         self._controlled = [self._names[name] for name in controlled]
-        self._position, self._velocity = start.copy(), np.zeros(start.size)
+        self._position, self.velocity = start.copy(), np.zeros(start.size)
         # Times (k,), positions and velocities (k, n): a trajectory that begins at the time of the first row.
         self._trajectory: tuple[Array, Array, Array] | None = None
 
@@ -51,9 +52,10 @@ class Controllers:
         places, speeds = (_rows(rows, index.size) for rows in (positions, velocities))
         if np.abs(speeds[-1]).max(initial=0.0) > REST:
             raise InputError(f'the last velocity must be 0, got {speeds[-1].tolist()}')
+        self.targets(now)
         p = np.tile(self._position, (len(times) + 1, 1))
         v = np.zeros_like(p)
-        v[0] = self._velocity
+        v[0] = self.velocity
         p[1:, index], v[1:, index] = places, speeds
         self._trajectory = now + np.array([0.0, *times]), p, v
 
@@ -72,7 +74,7 @@ class Controllers:
     def targets(self, now: float) -> Array:
         """Return the targets (n,) at time now [s]."""
         if self._trajectory is not None:
-            self._position, self._velocity = _interpolated(*self._trajectory, now)
+            self._position, self.velocity = _interpolated(*self._trajectory, now)
             if now >= self._trajectory[0][-1]:
                 self._trajectory = None
         return self._position
@@ -82,7 +84,7 @@ class Controllers:
         self._trajectory = None
         self._position = self._position.copy()
         self._position[index] = places
-        self._velocity = np.zeros_like(self._position)
+        self.velocity = np.zeros_like(self._position)
 
     def _indices(self, names: Sequence[str]) -> Array:
         unknown = [name for name in names if name not in self._names]

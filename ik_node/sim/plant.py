@@ -79,6 +79,11 @@ class Plant:
         return position + self._settings.noise * self._generator.standard_normal(position.size), velocity
 
     @property
+    def targets(self) -> tuple[Array, Array]:
+        """Positions and velocities (n,) of the independent joints that the controllers want now."""
+        return self._controllers.targets(self._time), self._controllers.velocity
+
+    @property
     def position(self) -> Array:
         """True positions (m,) of all joints."""
         return self._dynamics.position

@@ -14,7 +14,7 @@ from ik_node.control.arm_model import ArmModel
 from ik_node.control.controller import ArmController
 from ik_node.control.outputs import Output, Plan, Sample
 from ik_node.control.states import State
-from ik_node.control.trajectories import JOIN, WINDOW, JointTrajectory, Trajectories
+from ik_node.control.trajectories import JOIN, LAG, WINDOW, JointTrajectory, Trajectories
 from ik_node.errors import InputError
 
 SHARED = (*ARM_JOINTS[::-1], 'finger')
@@ -108,8 +108,8 @@ def test_a_move_is_one_trajectory_within_the_limits_between_its_points_too(rig: 
     path = cubic(trajectory, (start, np.zeros(5)))
     assert np.abs(path[:, 1]).max() <= 0.5 * 2.0 + 1e-3
     assert np.abs(path[:, 2]).max() <= 5.0 * 1.02
-    for sample in rig.output.samples:  # the controller runs where the samples are
-        after = sample.time - time
+    for sample in rig.output.samples:  # the controller runs LAG behind the samples
+        after = sample.time - time + LAG
         if 0.0 < after < trajectory.times[-1]:
             i = np.searchsorted(trajectory.times, after)
             piece = cubic(trajectory, (start, np.zeros(5)), 400)[400 * i : 400 * (i + 1), 0]

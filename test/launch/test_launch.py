@@ -47,6 +47,15 @@ def test_the_default_is_the_arm_its_node_and_rviz():
     assert read_urdf(text).name == 'seed_arm'
 
 
+def test_a_simulated_arm_takes_trajectories():
+    pytest.importorskip('mujoco')
+    assert 'ik_plant' not in starts()
+    nodes = starts(sim='mujoco')
+    assert 'ik_plant' in nodes
+    assert nodes['ik_node'].parameters['output'] == 'joint_trajectory'
+    assert 'output' not in starts(sim='none')['ik_node'].parameters
+
+
 @pytest.mark.parametrize('flag', FLAGS)
 def test_each_flag_starts_one_more(flag):
     without, with_it = starts(**{flag: 'false'}), starts(**{flag: 'True'})

@@ -111,6 +111,19 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(demo):
     assert 'starting' not in running.said
 
 
+def test_a_simulated_arm_follows_the_circle(demo):
+    pytest.importorskip('mujoco')
+    running = demo('--no-viewer', '--sim')
+    running.wait_said(GOING)
+    running.wait(lambda: running.said.count('goals so far') > 1, 'hundreds of goals')
+    assert 'refused' not in running.said
+    assert 'call ~/resume' not in running.said
+    nodes = running.children()
+    assert sorted(nodes) == ['ik_goals', 'ik_node', 'ik_plant']
+    os.killpg(running.process.pid, signal.SIGINT)
+    ended_well(running, nodes)
+
+
 @pytest.mark.parametrize(
     ('arguments', 'says'),
     [

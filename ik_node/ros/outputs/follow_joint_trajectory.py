@@ -74,6 +74,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         self._void = 0  # the newest goal that was given up
         self._asked: int | None = None  # when the newest goal was sent, None once it is answered [ns]
         self._handle: Any = None  # of the goal that the controller carries out
+        self._running = 0  # its number
 
     def sampled(self, sample: Sample) -> None:
         """Send the trajectory that is due, if any, and check that the controller answers."""
@@ -117,10 +118,10 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
             elif number <= self._void:
                 handle.cancel_goal_async()
                 return
-            else:
+            elif number > self._running:
                 if braking:
                     self._cancel()  # for controllers that carry out one goal after another
-                self._handle = handle
+                self._handle, self._running = handle, number
         if handle is None or not handle.accepted:
             self._fail(str(error) if error else 'the controller refused the trajectory')
         else:

@@ -1,0 +1,224 @@
+"""Random goals on a simulated arm, through the outputs to both controllers of ros2_control."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from benchmarks.arms import Task
+from benchmarks.chain import Array, angle_between
+from benchmarks.tables import Table, heading
+from ik_node import Goal
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.controller import ArmController
+from ik_node.control.outputs import Output, Plan, Sample
+from ik_node.control.report import Report
+from ik_node.control.settings import ArmSettings
+from ik_node.control.snapshot import Snapshot
+from ik_node.control.states import State
+from ik_node.control.trajectories import JointTrajectory, Trajectories
+from ik_node.sim.dynamics import TIMESTEP
+from ik_node.sim.plant import Plant
+from ik_node.sim.settings import PlantSettings
+
+GOALS = 500
+ARMS = ('seed_arm', 'so101_like', 'xarm5_like', 'so101', 'moveo')
+REAL = {'noise': 3e-4, 'latency': 0.005, 'droop': 5e-4}  # [rad], [s], [rad]
+NEAR = 1e-3, np.radians(0.5)  # [m], [rad] from what was promised
+EVERY = 4  # goals: before each of these another goal is sent, which this one replaces in motion
+SETTLE = 0.5  # [s] after the last command, for the servos
+LONGEST = 120.0  # [s] for one goal
+BEYOND = 1e-6  # [rad, m, and per second] by which a sample may exceed a limit
+BETWEEN = 1.01  # share of its velocity limit that what the controller makes of a trajectory may reach
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A goal at a time [s] of the simulation."""
+
+    goal: Goal
+    arrival: float
+    source: str = 'bench'
+    stamp: str = ''
+    frame: str = ''
+
+    def wanted(self, _: Snapshot) -> Goal:
+        """Return the goal."""
+        return self.goal
+
+
+@dataclass
+class Limits:
+    """Counts samples, those beyond a limit, and the largest shares of velocity and acceleration limits."""
+
+    model: ArmModel
+    settings: ArmSettings
+    samples: int = 0
+    beyond: int = 0
+    shares: Array = field(default_factory=lambda: np.zeros(2))
+    steps: int = 0  # of the controller
+
+    def __post_init__(self) -> None:
+        limits = self.model.limits_of_motion(self.model.arm_index, self.settings)
+        self.lower, self.upper = limits.lower, limits.upper
+        self.velocity, self.acceleration = limits.velocity, limits.acceleration
+
+    def look(self, positions: Array, velocities: Array) -> None:
+        """Check positions and velocities (k, n) that go out."""
+        outside = (positions > self.upper + BEYOND) | (positions < self.lower - BEYOND)
+        fast = np.abs(velocities) > self.velocity + BEYOND
+        self.samples += len(positions)
+        self.beyond += int((outside | fast).any(axis=-1).sum())
+
+    def look_between(self, position: Array, velocity: Array, before: Array, dt: float) -> None:
+        """Check what the controller wants: position, velocity (n,), and the velocity dt [s] before."""
+        shares = np.abs(velocity) / self.velocity, np.abs(velocity - before) / dt / self.acceleration
+        self.shares = np.maximum(self.shares, [share.max() for share in shares])
+        outside = (position > self.upper + 1e-4) | (position < self.lower - 1e-4)
+        self.steps += 1
+        self.beyond += int(outside.any() or bool((shares[0] > BETWEEN).any()))
+
+
+class TrajectoryLink(Output):
+    """From the arm's plans to the trajectory controller of the plant, without DDS."""
+
+    runs_plans = True
+
+    def __init__(self, limits: Limits) -> None:
+        self.plant: Plant
+        self._limits = limits
+        self._trajectories = Trajectories()
+        self._time = 0.0
+
+    def planned(self, plan: Plan) -> None:
+        """Pass on a plan."""
+        self._trajectories.planned(plan)
+
+    def sampled(self, sample: Sample) -> None:
+        """Send the trajectory that is due."""
+        self._time = sample.time
+        trajectory = self._trajectories.sampled(sample)
+        if trajectory is not None:
+            self._send(trajectory)
+
+    def _send(self, trajectory: JointTrajectory) -> None:
+        self._limits.look(trajectory.positions, trajectory.velocities)
+        sent = trajectory.times.tolist(), trajectory.positions.tolist(), trajectory.velocities.tolist()
+        self.plant.command(lambda c, now: c.follow(now, trajectory.names, *sent), self._time)
+
+
+class PositionsLink(Output):
+    """From the arm's samples to the position controller of the plant, without DDS."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.plant: Plant
+        self._limits = limits
+
+    def sampled(self, sample: Sample) -> None:
+        """Send a list of positions."""
+        positions = sample.listed()
+        self._limits.look(np.array([positions]), sample.velocities[None])
+        self.plant.command(lambda c, _: c.forward(positions), sample.time)
+
+
+LINKS = {'joint_trajectory': TrajectoryLink, 'position_commands': PositionsLink}
+
+
+def run(tasks: list[Task], scale: float) -> None:
+    """Print how near the simulated arms come to what was promised, and whether limits were kept."""
+    chosen = [task for task in tasks if task.name in ARMS] or tasks
+    count = max(5, round(GOALS * scale))
+    heading(
+        'Plant',
+        f"""{count} random reachable goals for each arm and output, one after another, every {EVERY}th
+        replacing another one in motion, on a simulated arm
+        (MuJoCo, sensor noise {REAL['noise']:g} rad, latency {REAL['latency']:g} s both ways, sag
+        {REAL['droop']:g} rad). It runs faster than real time, in one process and without DDS: ArmController,
+        the outputs' own conversions, the controllers of ik_plant, the physics. Near: the tool at rest is
+        within {1e3 * NEAR[0]:g} mm and {np.degrees(NEAR[1]):g} deg of the promised place, by another FK.
+        Beyond: samples with a position or velocity beyond its limit, of those that went out and of those that
+        the trajectory controller makes between the points every {1e3 * TIMESTEP:g} ms (there velocities by
+        more than {BETWEEN - 1:.0%}). Shares: the largest velocity and acceleration that the trajectory
+        controller makes, by their limits; beyond 1 where it joins a trajectory that replaces another.""",
+    )
+    columns = ('goals', 'near', 'worst mm', 'worst deg', 'stopped', 'samples', 'beyond', 'v share', 'a share')
+    table = Table('arm'.ljust(12), 'output'.ljust(18), *columns)
+    for task in chosen:
+        for output in LINKS:
+            table.row(task.name, output, *Campaign(task, output).run(count))
+
+
+class Campaign:
+    """One simulated arm behind one output."""
+
+    def __init__(self, task: Task, output: str) -> None:
+        self.task = task
+        self.settings = ArmSettings(
+            base_link=task.base, tip_link=task.tip, tool_axis=task.axis, tool_point=task.point, output=output
+        )
+        model = ArmModel.build(task.xml, self.settings)
+        names = model.arm.joint_names
+        self.time = 0.0
+        self.plant = Plant(task.xml, PlantSettings(controller_joints=names, **REAL), self.time)
+        self.rows = np.array([self.plant.names.index(name) for name in names])
+        self.variables = model.arm_index
+        self.limits = Limits(model, self.settings)
+        link = LINKS[output](self.limits)
+        link.plant = self.plant
+        self.between = output == 'joint_trajectory'
+        self.reports: list[Report] = []
+        self.controller = ArmController(self.reports.append, [link])
+        self.controller.expect_measured(True)
+        self.controller.activate()
+        self.controller.configure(model, self.settings)
+
+    def run(self, count: int) -> Iterable[object]:
+        """Go to count goals; return the cells of the row."""
+        self._pass(0.1)
+        positions, directions, _ = self.task.goals(count, seed=7)
+        near, worst, stopped = 0, np.zeros(2), 0
+        for i, (position, direction) in enumerate(zip(positions, directions, strict=True)):
+            if i % EVERY == EVERY - 1:  # another goal first, which is replaced in motion
+                self.controller.submit(Asked(Goal(positions[i - 2], directions[i - 2]), self.time))
+                self._pass(0.05 * (1 + i % 13))
+            self.controller.submit(Asked(Goal(position, direction), self.time))
+            report = next(r for r in reversed(self.reports) if r.request is not None)
+            begin = self.time
+            self._pass(0.05)
+            while self.controller.state is State.MOVING and self.time < begin + LONGEST:
+                self._pass(0.05)
+            self._pass(SETTLE)
+            if self.controller.state is not State.HOLDING or report.solution is None:
+                stopped += 1
+                self.controller.resume()
+                self._pass(0.5)
+                continue
+            q = np.array([report.solution.q, self.plant.position[self.rows]])
+            (promised, place), axes = self.task.chain.fk(q)
+            off = np.array([np.linalg.norm(place - promised), angle_between(*axes)])
+            near += bool((off <= NEAR).all())
+            worst = np.maximum(worst, off)
+        shares = [f'{share:.3f}' for share in self.limits.shares] if self.between else []
+        samples = self.limits.samples + self.limits.steps
+        worst_off = f'{1e3 * worst[0]:.3f}', f'{np.degrees(worst[1]):.3f}'
+        return count, near, *worst_off, stopped, samples, self.limits.beyond, *shares
+
+    def _pass(self, seconds: float) -> None:
+        """Let time pass."""
+        end = self.time + seconds
+        period = 1.0 / self.settings.publish_rate
+        while self.time < end:
+            for _ in range(round(period / TIMESTEP)):
+                self.time += TIMESTEP
+                _, before = self.plant.targets
+                for refusal in self.plant.advance(self.time):
+                    raise RuntimeError(refusal)
+                if self.between:
+                    place, velocity = self.plant.targets
+                    rows = self.variables
+                    self.limits.look_between(place[rows], velocity[rows], before[rows], TIMESTEP)
+            measured = dict(zip(self.plant.names, self.plant.measured()[0].tolist(), strict=True))
+            self.controller.on_measured(measured, self.time)
+            self.controller.tick(self.time)

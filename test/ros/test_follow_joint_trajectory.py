@@ -1,0 +1,177 @@
+"""The action client, against a stand-in for the action: control_msgs has no wheel on PyPI.
+
+The futures are rclpy's; the server's answers are given by hand, in every order that matters.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from rclpy.task import Future
+
+from ik_node.control.outputs import Plan, Sample
+from ik_node.ros.outputs import follow_joint_trajectory as module
+from ik_node.ros.outputs.context import OutputContext
+
+NAMES = ('a', 'b')
+SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
+
+
+class Handle:
+    """An accepted or refused goal."""
+
+    def __init__(self, accepted: bool) -> None:
+        self.accepted, self.cancelled = accepted, 0
+        self.result = Future()
+
+    def get_result_async(self) -> Future:
+        return self.result
+
+    def cancel_goal_async(self) -> None:
+        self.cancelled += 1
+
+    def end(self, status: int, code: int = 0, text: str = '') -> None:
+        result = SimpleNamespace(error_code=code, error_string=text)
+        self.result.set_result(SimpleNamespace(status=status, result=result))
+
+
+class Server:
+    """Stands in for ActionClient; keeps the goals and their futures."""
+
+    def __init__(self, *_: Any) -> None:
+        self.ready, self.goals, self.answers = True, [], []
+
+    def server_is_ready(self) -> bool:
+        return self.ready
+
+    def send_goal_async(self, goal: Any) -> Future:
+        self.goals.append(goal)
+        self.answers.append(Future())
+        return self.answers[-1]
+
+    def answer(self, number: int = -1, accepted: bool = True) -> Handle:
+        handle = Handle(accepted)
+        self.answers[number].set_result(handle)
+        return handle
+
+
+class Arm:
+    """The output with its clock and what it reports."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        action = SimpleNamespace(Goal=lambda trajectory: trajectory)
+        monkeypatch.setattr(module, 'ActionClient', Server)
+        monkeypatch.setattr(module, 'action_type', lambda: action)
+        self.said: list[str] = []
+        self.output = module.FollowJointTrajectoryAction(OutputContext(None, None, self.said.append))
+        self.server: Server = self.output._client
+        self.time = 0.0
+
+    def move(self, braking: bool = False, wait: float = 1.0) -> None:
+        """Start a motion of one second."""
+        self.time += wait
+        state = np.array([1.0, 2.0]), np.zeros(2)
+        plan = Plan(NAMES, 1.0, lambda _: state, lambda: [0.5, 1.0], braking)
+        self.output.planned(plan)
+        self.output.sampled(Sample(self.time, NAMES, *state, NAMES, plan))
+
+
+@pytest.fixture
+def arm(monkeypatch: pytest.MonkeyPatch) -> Arm:
+    return Arm(monkeypatch)
+
+
+def test_a_motion_that_is_accepted_and_succeeds_says_nothing(arm: Arm) -> None:
+    arm.move()
+    (goal,) = arm.server.goals
+    assert list(goal.joint_names) == list(NAMES)
+    assert list(goal.points[-1].velocities) == [0.0, 0.0]
+    arm.server.answer().end(SUCCEEDED)
+    assert arm.said == []
+
+
+def test_without_a_server_the_arm_stops(arm: Arm) -> None:
+    arm.server.ready = False
+    arm.move()
+    assert arm.said == ['follow_joint_trajectory: no controller offers the action']
+    assert not arm.server.goals
+
+
+def test_a_refusal_stops_the_arm(arm: Arm) -> None:
+    arm.move()
+    running = arm.server.answer()
+    arm.move()
+    arm.server.answer(accepted=False)
+    assert arm.said == ['follow_joint_trajectory: the controller refused the trajectory']
+    assert running.cancelled == 1
+
+
+@pytest.mark.parametrize(
+    ('status', 'code', 'text', 'said'),
+    [
+        (ABORTED, -4, 'joint "a" is 0.3 off', 'path tolerance violated): joint "a" is 0.3 off'),
+        (ABORTED, -5, '', 'goal tolerance violated)'),
+        (SUCCEEDED, -1, '', 'invalid goal)'),
+        (ABORTED, -77, 'new\nline', 'error -77): new\\nline'),
+        (CANCELED, 0, '', 'cancelled)'),
+    ],
+)
+def test_a_motion_that_fails_stops_the_arm_with_the_words_of_the_controller(
+    arm: Arm, status: int, code: int, text: str, said: str
+) -> None:
+    arm.move()
+    arm.server.answer().end(status, code, text)
+    assert arm.said == [f'follow_joint_trajectory: the controller ended the trajectory ({said}']
+
+
+def test_a_motion_that_is_replaced_may_end_as_it_likes(arm: Arm) -> None:
+    arm.move()
+    first = arm.server.answer()
+    arm.move()
+    second = arm.server.answer()
+    first.end(ABORTED, -4)
+    assert arm.said == []
+    second.end(SUCCEEDED)
+    assert arm.said == []
+
+
+def test_braking_replaces_the_motion_and_cancels_it(arm: Arm) -> None:
+    arm.move()
+    running = arm.server.answer()
+    arm.move(braking=True, wait=0.01)
+    assert len(arm.server.goals) == 2
+    assert running.cancelled == 0  # until the braking is accepted
+    arm.server.answer()
+    assert running.cancelled == 1
+
+
+def test_a_halt_cancels_what_runs_and_what_is_accepted_later(arm: Arm) -> None:
+    arm.move()
+    running = arm.server.answer()
+    arm.move()
+    arm.output.halted({})
+    assert running.cancelled == 1
+    late = arm.server.answer()
+    assert late.cancelled == 1
+    late.end(CANCELED)
+    running.end(CANCELED)
+    assert arm.said == []
+
+
+def test_a_controller_that_does_not_answer_stops_the_arm(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, 'PATIENCE', 0.0)
+    arm.move()
+    assert arm.said == ['follow_joint_trajectory: the controller does not answer within 0 s']
+
+
+def test_answers_in_the_wrong_order_leave_the_newest_motion(arm: Arm) -> None:
+    arm.move()
+    arm.move()
+    newest = arm.server.answer(1)
+    older = arm.server.answer(0)
+    arm.output.halted({})
+    assert (newest.cancelled, older.cancelled) == (1, 0)
+    assert arm.said == []
