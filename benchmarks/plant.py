@@ -36,13 +36,19 @@ BETWEEN = 1.01  # share of its velocity limit that what the controller makes of 
 
 @dataclass(frozen=True)
 class Asked:
-    """A goal at a time [s] of the simulation."""
+    """A goal at a time [s] of the simulation; a moving one has a stamp."""
 
     goal: Goal
     arrival: float
+    goal_time: float | None = None
     source: str = 'bench'
     stamp: str = ''
     frame: str = ''
+
+    @property
+    def received(self) -> float:
+        """When it was received, on the clock of the simulation [s]."""
+        return self.arrival
 
     def wanted(self, _: Snapshot) -> Goal:
         """Return the goal."""

@@ -104,7 +104,7 @@ class ArmController:
             self._epoch += 1
             self._progress.end()
             if not self._feedback.expected:
-                self._joints.place_all()
+                self._joints.place_all(self._fresh)
             self._on(Event.CONFIGURE)
             self._begin()
             return True

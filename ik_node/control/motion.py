@@ -16,7 +16,7 @@ from ruckig import (
 
 from ik_node.checks import Array
 from ik_node.control.goal_stream import JointState
-from ik_node.control.pursuit import Pursuit
+from ik_node.control.pursuit import Pursuit, advanced
 from ik_node.control.trajectory import Trajectory as TimedPath
 from ik_node.errors import InputError
 
@@ -98,6 +98,7 @@ class JointMotion:
         self._settled = True  # the plan being followed is the one for the target
         self._resting = True
         self._returning = False
+        self._follows = False  # the last sample was one after a moving target: the plan only ends that
         self._elapsed = 0.0
         self._pursuit.restart()
 
@@ -188,7 +189,8 @@ class JointMotion:
         """
         if self._resting or dt <= 0.0:
             return self.position, self.velocity
-        if self._moving_target is not None and self._followed(dt):
+        self._follows = self._moving_target is not None and self._followed(dt)
+        if self._follows:
             return self.position, self.velocity
         if not self._settled and not (self._returning and self._target is not None):
             self._replan()
@@ -227,6 +229,23 @@ class JointMotion:
         self.position = np.clip(self.position, low, high)  # against rounding only, as in step
         self._use(plan, jerk)
         return True
+
+    def coasting(self, duration: float) -> tuple[JointState, Array, Trajectory] | None:
+        """Return how the joints go on after a moving target for a while [s], and then rest.
+
+        That is the state now, the jerk (n,) that ends the acceleration meanwhile, and the plan from then on.
+        None if no moving target was followed, or if the limits forbid it.
+        """
+        now, (velocity, _, jerkiest) = self._state, self._limits
+        jerk = -now.acceleration / duration
+        end = advanced(now, jerk, duration)
+        if not self._follows or (np.abs(jerk) > jerkiest).any() or (np.abs(end.velocity) > velocity).any():
+            return None
+        low, high = self._allowed()
+        self._state = JointState(end.position, end.velocity, np.zeros(self.n))
+        plan = self._planned(None, Synchronization.No, 1.0, jerkiest, (low, high))
+        self._state = now
+        return None if plan is None else (now, jerk, plan)
 
     @property
     def _state(self) -> JointState:

@@ -2,48 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.outputs import Plan
+from ik_node.control.pursuit import advanced
 
 if TYPE_CHECKING:
     from ruckig import Trajectory
 
     from ik_node.control.motion import JointMotion
 
+COAST = 0.15  # [s] for which a controller goes on after a moving target without news of it
+States = tuple[Array, Array]  # positions and velocities
+
+
+class Part(NamedTuple):
+    """The rest of the motion of one group: at and knots as in Plan."""
+
+    duration: float
+    at: Callable[[float], States]
+    knots: Callable[[], list[float]]
+
 
 def motion_ahead(groups: Sequence[tuple[tuple[str, ...], JointMotion]]) -> Plan:
     """Return the rest of the motion of all groups (names, motion)."""
     names = tuple(name for joints, _ in groups for name in joints)
-    # Fixed now: the motion goes on while an output works on this plan.
-    parts = [
-        (motion.plan if motion.moving else None, motion.elapsed, motion.position) for _, motion in groups
-    ]
-    duration = max([0.0, *(plan.duration - elapsed for plan, elapsed, _ in parts if plan is not None)])
-    braking = all(motion.braking or not motion.moving for _, motion in groups)
+    parts = [_part(motion) for _, motion in groups]
 
-    def at(t: float) -> tuple[Array, Array]:
-        positions, velocities = [], []
-        for plan, elapsed, position in parts:
-            if plan is None:
-                state = position, np.zeros_like(position)
-            else:
-                state = plan.at_time(min(elapsed + t, plan.duration))[:2]
-            positions.append(state[0])
-            velocities.append(state[1])
+    def at(t: float) -> States:
+        positions, velocities = zip(*(part.at(t) for part in parts), strict=True)
         return np.concatenate(positions), np.concatenate(velocities)
 
     def knots() -> list[float]:
-        times = {
-            knot - elapsed for plan, elapsed, _ in parts if plan is not None for knot in plan_knots(plan)
-        }
-        return sorted(time for time in times if time > 0.0)
+        return sorted({knot for part in parts for knot in part.knots() if knot > 0.0})
 
-    return Plan(names, duration, at, knots, braking)
+    braking = all(motion.braking or not motion.moving for _, motion in groups)
+    return Plan(names, max(part.duration for part in parts), at, knots, braking)
+
+
+def _part(motion: JointMotion) -> Part:
+    # The present state is copied: the motion goes on while an output works on its plan.
+    plan, elapsed, position = motion.plan, motion.elapsed, motion.position
+    if plan is None or not motion.moving:
+        return Part(0.0, lambda _: (position, np.zeros_like(position)), list)
+    coasting = motion.coasting(COAST)
+    if coasting is None:
+        return _following(plan, -elapsed)
+    now, jerk, rest = coasting
+    after = _following(rest, COAST)
+
+    def at(t: float) -> States:
+        if t >= COAST:
+            return after.at(t)
+        return advanced(now, jerk, t)[:2]
+
+    return Part(after.duration, at, lambda: [COAST, *after.knots()])
+
+
+def _following(plan: Trajectory, begin: float) -> Part:
+    """Return the part that follows a plan whose beginning is at time begin [s]."""
+
+    def at(t: float) -> States:
+        position, velocity = plan.at_time(min(t - begin, plan.duration))[:2]
+        return np.array(position), np.array(velocity)
+
+    return Part(max(plan.duration + begin, 0.0), at, lambda: [knot + begin for knot in plan_knots(plan)])
 
 
 def plan_knots(plan: Trajectory) -> list[float]:

@@ -46,14 +46,14 @@ class Pursuit:
         self._demand = max(demand, self._demand * float(np.exp(-dt / MEMORY)))
         if self._demand > TOO_HARD:
             return None
-        goal = _advanced(target, np.zeros(self.n), -dt)
+        goal = advanced(target, np.zeros(self.n), -dt)
         w = min(1.0 / smoothing, LARGEST_GAIN / dt)
         jerk = (
             w**3 * (goal.position - now.position)
             + 3.0 * w**2 * (goal.velocity - now.velocity)
             + 3.0 * w * (goal.acceleration - now.acceleration)
         )
-        near = _advanced(now, jerk, dt)
+        near = advanced(now, jerk, dt)
         # where the velocity goes while the acceleration vanishes
         crest = near.velocity + near.acceleration * np.abs(near.acceleration) / (2.0 * jerkiest)
         beyond = (np.abs(jerk) > jerkiest) | (np.abs(near.acceleration) > hardest) | (np.abs(crest) > fastest)
@@ -88,7 +88,7 @@ class Pursuit:
         return JointState(position + goal.position + frame * dt, velocity + frame, acceleration)
 
 
-def _advanced(now: JointState, jerk: Array, dt: float) -> JointState:
+def advanced(now: JointState, jerk: Array, dt: float) -> JointState:
     """Return the state after dt [s] of constant jerk (n,)."""
     return JointState(
         now.position + (now.velocity + (now.acceleration / 2.0 + jerk * (dt / 6.0)) * dt) * dt,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import shared_path
+from shared_files import shared_path
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node.errors import InputError
