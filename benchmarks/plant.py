@@ -121,11 +121,18 @@ class PositionsLink(Output):
     def __init__(self, limits: Limits) -> None:
         self.plant: Plant
         self._limits = limits
+        self._last: tuple[float, Array, Array] | None = None  # time, positions and their change per second
 
     def sampled(self, sample: Sample) -> None:
         """Send a list of positions."""
         positions = sample.listed()
-        self._limits.look(np.array([positions]), sample.velocities[None])
+        place, change = np.array(positions), np.zeros(len(positions))
+        self._limits.look(place[None], sample.velocities[None])
+        if self._last is not None:
+            dt = sample.time - self._last[0]
+            change = (place - self._last[1]) / dt
+            self._limits.look_between(place, change, self._last[2], dt)
+        self._last = sample.time, place, change
         self.plant.command(lambda c, _: c.forward(positions), sample.time)
 
 
@@ -147,7 +154,8 @@ def run(tasks: list[Task], scale: float) -> None:
         Beyond: samples with a position or velocity beyond its limit, of those that went out and of those that
         the trajectory controller makes between the points every {1e3 * TIMESTEP:g} ms (there velocities by
         more than {BETWEEN - 1:.0%}). Shares: the largest velocity and acceleration that the trajectory
-        controller makes, by their limits; beyond 1 where it joins a trajectory that replaces another.""",
+        controller makes, by their limits; beyond 1 where it joins a trajectory that replaces another. For
+        positions: those of their differences.""",
     )
     columns = ('goals', 'near', 'worst mm', 'worst deg', 'stopped', 'samples', 'beyond', 'v share', 'a share')
     table = Table('arm'.ljust(12), 'output'.ljust(18), *columns)
@@ -206,7 +214,7 @@ class Campaign:
             off = np.array([np.linalg.norm(place - promised), angle_between(*axes)])
             near += bool((off <= NEAR).all())
             worst = np.maximum(worst, off)
-        shares = [f'{share:.3f}' for share in self.limits.shares] if self.between else []
+        shares = [f'{share:.3f}' for share in self.limits.shares]
         samples = self.limits.samples + self.limits.steps
         worst_off = f'{1e3 * worst[0]:.3f}', f'{np.degrees(worst[1]):.3f}'
         return count, near, *worst_off, stopped, samples, self.limits.beyond, *shares
