@@ -175,12 +175,13 @@ class ArmJoints:
         self.arm.go_to({name: value for name, value in positions.items() if name in self.arm.names})
 
     def step(
-        self, time: float, dt: float, feedback: Feedback, whole: bool, caught_up: float = 0.0
+        self, time: float, dt: float, feedback: Feedback, caught_up: float = 0.0
     ) -> tuple[Sample, str | None]:
         """Advance by dt [s] to time [s]; return the sample, and why it must not be published, else None.
 
-        whole: the sample has all joints of the robot, else only those that were ever commanded. caught_up:
-        time [s] before that during which the plans went on without samples.
+        The sample has the joints that were ever commanded; all of them, to display the robot, if no joint is
+        measured and nobody else publishes joints. caught_up: time [s] before that during which the plans went
+        on without samples.
         """
         refusal: str | None = None
         for group in self._groups:
@@ -191,6 +192,7 @@ class ArmJoints:
         groups = [(group.names, group.motion) for group in self._groups]
         joints = self._model.joints
         positions, velocities = joints.expand(*self.values(feedback))
+        whole = feedback.alone and not feedback.expected
         rows = np.ones(len(joints.names), dtype=bool) if whole else self._commanded_rows()
         names = tuple(name for name, row in zip(joints.names, rows, strict=True) if row)
         held = np.array(list(self._foreign.values()))

@@ -254,12 +254,10 @@ class ArmController:
                 self._place_known()
             elif self._state is State.HAND_GUIDED:
                 self._joints.follow(positions)
-            elif self._state in COMMANDING:
-                error = self._joints.following_error(self._feedback)
-                if error is not None:
-                    if self._outputs.runs_plans:  # no plan begins where the arm is: halt it there
-                        self._forget_places()
-                    self._fault(error)
+            elif self._state in COMMANDING and (error := self._joints.following_error(self._feedback)):
+                if self._outputs.runs_plans:  # no plan begins where the arm is: halt it there
+                    self._forget_places()
+                self._fault(error)
 
     def fail(self, reason: str) -> None:
         """Stop until resume, because an output cannot command the arm."""
@@ -271,9 +269,7 @@ class ArmController:
         """Advance to time [s]; return the sample to publish, None if nothing may be published."""
         with self._change():
             sample = self._advance(time)
-            measured = self._feedback.positions()
-        self._outputs.emit(sample, measured)
-        return sample
+        return self._outputs.emit(sample, self._feedback.positions)
 
     def _advance(self, time: float) -> Sample | None:
         last, self._ticked = self._ticked, time
@@ -290,11 +286,9 @@ class ArmController:
         passed = 0.0 if last == -math.inf else max(time - last, 0.0)
         dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
         missed = passed - dt if self._outputs.runs_plans else 0.0
-        following = self._state is State.MOVING and self._settings.follow_goals
-        if following or self._state is State.TELEOPERATED:
+        if self._state is State.TELEOPERATED or (self._state is State.MOVING and self._settings.follow_goals):
             self._joints.chase(self._targets.moving(time), self._settings.smoothing)
-        whole = self._feedback.alone and not self._feedback.expected  # to display the robot
-        sample, refusal = self._joints.step(time, dt, self._feedback, whole, missed)
+        sample, refusal = self._joints.step(time, dt, self._feedback, missed)
         if refusal is not None:
             self._forget_places()
             self._fault(f'a sample was not published: {refusal}')

@@ -56,7 +56,7 @@ class Feedback:
 
     def positions(self) -> dict[str, float]:
         """Return the newest position of each joint."""
-        return {name: joint.position for name, joint in self._joints.items()}
+        return {name: joint.position for name, joint in dict(self._joints).items()}
 
     def fresh(self, timeout: float) -> dict[str, float]:
         """Return positions received since forget and, unless timeout [s] is 0, not longer ago than that."""

@@ -88,14 +88,15 @@ class Outputs:
         self._halted = True
         self.runs_plans = any(output.runs_plans for output in self._outputs)
 
-    def emit(self, sample: Sample | None, measured: Mapping[str, float]) -> None:
-        """Pass on a sample. None: commands end, with the joints as measured."""
+    def emit(self, sample: Sample | None, measured: Callable[[], Mapping[str, float]]) -> Sample | None:
+        """Pass on a sample and return it. None: commands end, with the joints as measured."""
         for output in self._outputs:
             if sample is None:
                 if not self._halted:
-                    output.halted(measured)
+                    output.halted(measured())
                 continue
             if sample.replanned and sample.plan is not None:
                 output.planned(sample.plan)
             output.sampled(sample)
         self._halted = sample is None
+        return sample
