@@ -13,12 +13,12 @@ from benchmarks.tables import Table, heading
 from ik_node import Goal
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.controller import ArmController
+from ik_node.control.controller_trajectories import JointTrajectory, Trajectories
 from ik_node.control.outputs import Output, Plan, Sample
 from ik_node.control.report import Report
 from ik_node.control.settings import ArmSettings
 from ik_node.control.snapshot import Snapshot
 from ik_node.control.states import State
-from ik_node.control.trajectories import JointTrajectory, Trajectories
 from ik_node.sim.dynamics import TIMESTEP
 from ik_node.sim.plant import Plant
 from ik_node.sim.settings import PlantSettings

@@ -10,12 +10,14 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.outputs import Plan
 from ik_node.control.pursuit import advanced
+from ik_node.control.trajectory import Trajectory as TimedPath
 
 if TYPE_CHECKING:
     from ruckig import Trajectory
 
     from ik_node.control.motion import JointMotion
 
+PATH_STEP = 0.01  # [s] between the knots of a path
 COAST = 0.15  # [s] for which a controller goes on after a moving target without news of it
 States = tuple[Array, Array]  # positions and velocities
 
@@ -63,7 +65,7 @@ def _part(motion: JointMotion) -> Part:
     return Part(after.duration, at, lambda: [COAST, *after.knots()])
 
 
-def _following(plan: Trajectory, begin: float) -> Part:
+def _following(plan: Trajectory | TimedPath, begin: float) -> Part:
     """Return the part that follows a plan whose beginning is at time begin [s]."""
 
     def at(t: float) -> States:
@@ -73,9 +75,14 @@ def _following(plan: Trajectory, begin: float) -> Part:
     return Part(max(plan.duration + begin, 0.0), at, lambda: [knot + begin for knot in plan_knots(plan)])
 
 
-def plan_knots(plan: Trajectory) -> list[float]:
-    """Return the times [s] at which the jerk of any joint changes, with the end of the plan."""
+def plan_knots(plan: Trajectory | TimedPath) -> list[float]:
+    """Return the times [s] at which the jerk of any joint changes, with the end of the plan.
+
+    The jerk along a path changes all the time: its knots are so near that cubics between them will do.
+    """
     times = [plan.duration]
+    if isinstance(plan, TimedPath):
+        return [*np.arange(0.0, plan.duration, PATH_STEP).tolist(), *times]
     for profile in plan.profiles[0]:
         phases = (*profile.brake.t, *profile.t, *profile.accel.t)
         times.extend(np.cumsum(phases).tolist())

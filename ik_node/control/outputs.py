@@ -15,14 +15,14 @@ class Plan:
     """The rest of a motion, from the sample that has this plan to rest.
 
     at(t) gives positions and velocities (n,) of the named joints t [s] after that sample; from duration on
-    they are at rest. knots: times between which every joint moves by a cubic, empty if they are unknown.
+    they are at rest. knots: times between which every joint moves by a cubic.
     braking: the motion goes nowhere, it only ends an earlier one.
     """
 
     names: tuple[str, ...]
     duration: float
     at: Callable[[float], tuple[Array, Array]]
-    knots: Callable[[], Sequence[float]] = tuple
+    knots: Callable[[], Sequence[float]]
     braking: bool = False
 
     def named(self, t: float) -> dict[str, tuple[float, float]]:

@@ -12,9 +12,10 @@ from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.controller import ArmController
+from ik_node.control.controller_trajectories import JOIN, LAG, WINDOW, JointTrajectory, Trajectories
 from ik_node.control.outputs import Output, Plan, Sample
 from ik_node.control.states import State
-from ik_node.control.trajectories import JOIN, LAG, WINDOW, JointTrajectory, Trajectories
+from ik_node.control.tool_path import ToolPath
 from ik_node.errors import InputError
 
 SHARED = (*ARM_JOINTS[::-1], 'finger')
@@ -119,6 +120,27 @@ def test_a_move_is_one_trajectory_within_the_limits_between_its_points_too(rig: 
             i = np.searchsorted(trajectory.times, after)
             piece = cubic(trajectory, (start, np.zeros(5)), 400)[400 * i : 400 * (i + 1), 0]
             assert np.abs(piece - sample.positions).max(axis=1).min() < 2e-3
+
+
+def test_a_straight_line_is_straight_between_the_points_of_its_trajectory_too(rig: Driven) -> None:
+    rig.go(yaw=0.3, shoulder=0.6, elbow=0.9, wrist=0.7)
+    rig.tick(400)
+    arm, start = rig.model.arm, rig.output.samples[-1].positions
+    begin, direction = arm.fk(start)
+    end = np.add(begin, [0.0, 0.06, 0.03])
+    count = len(rig.output.sent)
+    report = rig.ask(ToolPath([end], [direction]))
+    assert report.phase == 'moving', report.message
+    rig.tick(400)
+    assert rig.state is State.HOLDING
+    ((_, trajectory),) = rig.output.sent[count:]
+    assert valid(trajectory)
+    path = cubic(trajectory, (start, np.zeros(5)), 5)
+    assert np.abs(path[:, 2]).max() <= 5.0 * 1.02
+    points = np.array([arm.fk(q)[0] for q in path[:, 0]])
+    share = np.clip((points - begin) @ (end - begin) / ((end - begin) @ (end - begin)), 0.0, 1.0)
+    assert np.linalg.norm(points - begin - share[:, None] * (end - begin), axis=1).max() <= 2e-4
+    assert points[-1] == pytest.approx(end, abs=1e-5)
 
 
 def test_moving_goals_replace_the_trajectory_at_a_bounded_rate(rig: Driven) -> None:

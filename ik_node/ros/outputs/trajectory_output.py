@@ -8,8 +8,8 @@ from builtin_interfaces.msg import Duration
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import JointTrajectoryPoint
 
+from ik_node.control.controller_trajectories import JointTrajectory, Trajectories
 from ik_node.control.outputs import Output, Plan, Sample
-from ik_node.control.trajectories import JointTrajectory, Trajectories
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.outputs.context import OutputContext
 

@@ -22,7 +22,6 @@ LAG = (
 JOIN = 0.08  # [s] from a moving arm to the first point of a trajectory
 START = 0.02  # [s] from an arm at rest to the first point
 SPACING = 1e-3  # [s] at least between two points
-UNKNOWN_KNOTS = 0.01  # [s] between the points of a plan without knots
 WINDOW = 0.05  # [s] at least between two trajectories, unless the arm brakes
 HALT = 0.3  # [s] within which a controller ends a motion that is void
 
@@ -39,7 +38,7 @@ class JointTrajectory:
 
 def point_times(plan: Plan, join: float) -> list[float]:
     """Return the times [s] of the points of a trajectory: LAG behind those of the plan, and join at least."""
-    knots = [knot + LAG for knot in plan.knots() or np.arange(0.0, plan.duration, UNKNOWN_KNOTS).tolist()]
+    knots = [knot + LAG for knot in plan.knots()]
     end = max(plan.duration + LAG, join)
     times = [join] if end > join else []
     for knot in knots:
