@@ -24,7 +24,7 @@ class JointGroup:
     def limit(self, limits: Limits, share: float = 1.0) -> None:
         """Use these limits from now on, with a share of their velocity."""
         self.motion.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
-        self._gate.set_limits(share * limits.velocity, limits.acceleration)
+        self._gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
 
     def place(self, positions: Mapping[str, float]) -> None:
         """Set the joints at rest at these positions by name; others keep theirs."""

@@ -102,6 +102,16 @@ class ArmSettings:
     max_linear_jerk: float = parameter(
         10.0, 'jerk limit of every prismatic joint [m/s^3]', low=0.001, high=1e6
     )
+    joint_limits_file: str = parameter(
+        '',
+        'path of a joint_limits.yaml as MoveIt writes it; it may only tighten the limits of the URDF',
+        read_only=True,
+    )
+    joint_limit_margins: tuple[float, ...] = parameter(
+        (0.0,),
+        'distance that the joints of the arm keep from their position limits [rad, m]; one value is used for '
+        'every joint',
+    )
     home: tuple[float, ...] = parameter(
         (0.0,),
         'joint positions of ~/home [rad, m], clipped into the limits; one value is used for every joint',
@@ -141,8 +151,9 @@ class ArmSettings:
             raise InputError(
                 f'parameter compromise must be 0 for solver {self.solver}: it is supported by lm only'
             )
-        if not self.home:
-            raise InputError('parameter home must be one number, or one per joint, got none')
+        for name in ('home', 'joint_limit_margins'):
+            if not getattr(self, name):
+                raise InputError(f'parameter {name} must be one number, or one per joint, got none')
 
     def tool(self) -> dict[str, Any]:
         """Return the arguments of Arm besides the robot."""
@@ -166,6 +177,12 @@ class ArmSettings:
             'compromise': self.compromise or None,
         }
 
+    def bounds(self) -> tuple[object, ...]:
+        """Return what decides the position and velocity limits of a robot."""
+        links = (self.base_link, self.tip_link) if any(self.joint_limit_margins) else ()
+        return self.joint_limits_file, self.joint_limit_margins, links
+
     def same_model(self, other: ArmSettings) -> bool:
         """Whether both settings build the same ArmModel."""
-        return (self.tool(), self.search(), self.home) == (other.tool(), other.search(), other.home)
+        mine = (self.tool(), self.search(), self.home, self.bounds())
+        return mine == (other.tool(), other.search(), other.home, other.bounds())
