@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ik_node.checks import unit_vector
+from ik_node.control.calibration import Calibration
 from ik_node.errors import InputError
 from ik_node.settings import check, parameter
 from ik_node.solver.methods import METHODS
@@ -122,6 +123,14 @@ class ArmSettings:
         'remapped or anybody publishes measured_joint_states',
         choices=('auto', 'true', 'false'),
     )
+    joint_signs: str = parameter(
+        '',
+        "1 or -1 by joint, such as 'wrist: -1': driver's position = sign * position in the URDF + offset",
+        read_only=True,
+    )
+    joint_offsets: str = parameter(
+        '', "offset by joint [rad, m], such as 'wrist: 0.1, elbow: -0.02': see joint_signs", read_only=True
+    )
     measured_timeout: float = parameter(
         1.0, 'silence of the measurements after which the arm stops [s]; 0: never', low=0.0, high=3600.0
     )
@@ -147,6 +156,7 @@ class ArmSettings:
     def __post_init__(self) -> None:
         check(self)
         unit_vector('parameter tool_axis', self.tool_axis)
+        self.calibration()
         if self.compromise and self.solver != 'lm':
             raise InputError(
                 f'parameter compromise must be 0 for solver {self.solver}: it is supported by lm only'
@@ -154,6 +164,10 @@ class ArmSettings:
         for name in ('home', 'joint_limit_margins'):
             if not getattr(self, name):
                 raise InputError(f'parameter {name} must be one number, or one per joint, got none')
+
+    def calibration(self) -> Calibration:
+        """Return the calibration of the driver. Raises InputError."""
+        return Calibration.read(self.joint_signs, self.joint_offsets)
 
     def tool(self) -> dict[str, Any]:
         """Return the arguments of Arm besides the robot."""

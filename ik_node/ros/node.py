@@ -23,6 +23,7 @@ from visualization_msgs.msg import MarkerArray
 
 from ik_node import kernels
 from ik_node.control.arm_model import ArmModel
+from ik_node.control.calibration import Calibrated
 from ik_node.control.controller import NO_MODEL, ArmController
 from ik_node.control.inbox import Inbox
 from ik_node.control.report import Level, Report
@@ -79,9 +80,9 @@ class IkNode(ClosableNode):
         self._goal_state = self.create_publisher(Float64MultiArray, '~/goal_state', STREAM)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
         self._goal_markers = GoalMarkers(self.create_publisher(MarkerArray, '~/markers', LATCHED).publish)
-        self._controller = ArmController(
-            self._publish_report, [make_output(self._settings.output, self, self._time)]
-        )
+        self._calibration = self._settings.calibration()
+        output = make_output(self._settings.output, self, self._time)
+        self._controller = ArmController(self._publish_report, [Calibrated(output, self._calibration)])
         self._controller.activate()
         self._watch = MeasuredWatch(self)
         self._look_for_measurements()
@@ -131,7 +132,7 @@ class IkNode(ClosableNode):
                 f'measured_joint_states message ignored: {error}', throttle_duration_sec=2.0
             )
             return
-        self._controller.on_measured(positions, self._time.now())
+        self._controller.on_measured(self._calibration.measured(positions), self._time.now())
 
     def _look_for_measurements(self) -> None:
         self._watch.poll(self._settings.wait_for_measured, time.monotonic())
