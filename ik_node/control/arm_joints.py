@@ -14,6 +14,10 @@ from ik_node.control.goal_stream import JointState
 from ik_node.control.joint_group import JointGroup
 from ik_node.control.outputs import Plan, Sample
 from ik_node.control.settings import ArmSettings
+from ik_node.control.tool_gate import ToolGate
+from ik_node.control.tool_pace import ToolPace
+from ik_node.control.way import Way
+from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError, listed
 
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
@@ -22,7 +26,7 @@ HAND_GUIDING_SHARE = 0.25  # of the velocity limits
 class ArmJoints:
     """The arm moves as one group; other joints stay where they are until a goal names them.
 
-    arm: the group of the arm. unplaced: its joints whose position is not known.
+    arm: the group of the arm. unplaced: its joints whose position is not known. way: checks its motions.
     """
 
     def __init__(self, model: ArmModel, settings: ArmSettings, places: Mapping[str, float]) -> None:
@@ -41,6 +45,8 @@ class ArmJoints:
         self._following = Following(model.arm.continuous)
         self._goal: Mapping[str, float] = {}  # the last targets
         self._chasing = False  # the arm follows a moving target
+        self._tool_gate = ToolGate(model.arm)
+        self._limit_tool()
         self._plan = self.arm.motion.plan  # the last one that was reported
 
     def take(self, model: ArmModel, settings: ArmSettings) -> None:
@@ -48,6 +54,17 @@ class ArmJoints:
         self._model, self._settings = model, settings
         for group in self._groups:
             group.limit(self._model.limits_of_motion(model.joints.indices(group.names), settings))
+
+        if model.arm is not self._tool_gate.arm:
+            self._tool_gate = ToolGate(model.arm)
+        self._limit_tool()
+
+    def _limit_tool(self) -> None:
+        arm, rates = self._model.arm, self._settings.tool_rates()
+        workspace = Workspace.of(arm, self._settings.workspace)
+        self._tool_gate.set_limits(workspace, *rates)
+        self.arm.motion.set_pace(ToolPace(arm, *rates))
+        self.way = Way(arm, workspace)
 
     @property
     def _groups(self) -> list[JointGroup]:
@@ -83,6 +100,7 @@ class ArmJoints:
         known = {name: positions[name] for name in self.arm.names if name in positions}
         if known:
             self.arm.place(known)
+        self._tool_gate.restart()
         self.unplaced = tuple(name for name in self.arm.names if name not in known)
 
     def place_all(self) -> None:
@@ -94,6 +112,7 @@ class ArmJoints:
         self.unplaced = self.arm.names
         self.arm.place({})
         self._others.clear()
+        self._tool_gate.restart()
         self._following.restart()
 
     # Motion
@@ -150,7 +169,9 @@ class ArmJoints:
         refusal: str | None = None
         for group in self._groups:
             refusal = group.step(dt) or refusal
-        self._following.commanded(time, self.arm.motion.position, self._settings.following_delay)
+        motion = self.arm.motion
+        refusal = refusal or self._tool_gate.refuse(motion.position, motion.moving, dt)
+        self._following.commanded(time, motion.position, self._settings.following_delay)
         joints = self._model.joints
         positions, velocities = joints.expand(*self.values(feedback))
         rows = np.ones(len(joints.names), dtype=bool) if whole else self._commanded_rows()

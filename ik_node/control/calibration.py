@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ik_node.checks import Array
+from ik_node.checks import Array, yaml_number
 from ik_node.control.outputs import Output, Plan, Sample
 from ik_node.errors import LARGEST, InputError, listed
 
@@ -100,9 +100,8 @@ def _read(parameter: str, text: str) -> dict[str, float]:
         found: Any = yaml.safe_load(text if text.strip().startswith('{') else f'{{{text}}}')
     except yaml.YAMLError:
         found = None
-    numbers = isinstance(found, dict) and all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) for value in found.values()
-    )
-    if not numbers:
+    if isinstance(found, dict):
+        found = {str(name): yaml_number(value) for name, value in found.items()}
+    if not isinstance(found, dict) or None in found.values():
         raise InputError(f'parameter {parameter} must hold a number by joint, {SYNTAX}, got {text!r}')
-    return {str(name): float(value) for name, value in found.items()}
+    return found

@@ -19,12 +19,13 @@ from ik_node.control.feedback import Feedback
 from ik_node.control.news import News
 from ik_node.control.outputs import Output, Sample
 from ik_node.control.report import Level, Report, condition
-from ik_node.control.requests import Request, Wanted
+from ik_node.control.requests import Request
 from ik_node.control.settings import ArmSettings
 from ik_node.control.snapshot import Snapshot
 from ik_node.control.states import COMMANDING, ON_ITS_WAY, READY, TRANSITIONS, Event, State
 from ik_node.control.targets import Targets
 from ik_node.errors import InputError
+from ik_node.solver.goal import Goal
 
 MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm continues, it does not jump to catch up
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported when they begin
@@ -161,7 +162,7 @@ class ArmController:
 
     def submit(self, *requests: Request) -> None:
         """Process requests, oldest first: invalid ones are refused, the newest valid one is pursued."""
-        newest: tuple[Request, Wanted] | None = None
+        newest: tuple[Request, Goal | Mapping[str, float]] | None = None
         for request in requests:
             snapshot = self.snapshot()
             try:
@@ -178,12 +179,17 @@ class ArmController:
             except InputError as error:
                 self._refuse(newest[0], str(error))
 
-    def _pursue(self, request: Request, wanted: Wanted) -> None:
+    def _pursue(self, request: Request, wanted: Goal | Mapping[str, float]) -> None:
         with self._lock:
             snapshot, epoch, targets, settings = self.snapshot(), self._epoch, self._targets, self._settings
+            way = self._joints.way
         assert snapshot is not None
-        assert wanted is not None
+        way.check_goal(wanted)
         answer = targets.find(wanted, request.arrival, snapshot.position, settings)
+        if answer.joints is not None:
+            with self._lock:
+                motion = self._joints.arm.preview(answer.joints)
+            way.check(motion)
         with self._change():
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
@@ -214,9 +220,8 @@ class ArmController:
         with self._change():
             self._number += 1
             message = f'{request.source} refused: {reason}'
-            self._news.add(
-                Report(Level.ERROR, message, 'refused', 'refused', self._state, request, self._number)
-            )
+            report = Report(Level.ERROR, message, 'refused', 'refused', self._state, request, self._number)
+            self._news.add(report)
 
     def stop(self) -> None:
         """Stop within the limits and stay there: goals are refused until resume."""
@@ -284,11 +289,8 @@ class ArmController:
             braking = self._state is State.FAULTED and self._joints.moving
             if self._joints.unplaced or not (self._state in COMMANDING or braking):
                 return None
-            dt = (
-                0.0
-                if last == -math.inf
-                else min(max(time - last, 0.0), MOST_PERIODS / self._settings.publish_rate)
-            )
+            most = MOST_PERIODS / self._settings.publish_rate
+            dt = 0.0 if last == -math.inf else min(max(time - last, 0.0), most)
             if self._state is State.TELEOPERATED or (
                 self._state is State.MOVING and self._settings.follow_goals
             ):

@@ -35,6 +35,12 @@ class JointGroup:
         """Move to these targets by name; joints that are not named keep theirs."""
         self.motion.go_to(self._filled(self.motion.target, targets))
 
+    def preview(self, targets: Mapping[str, float]) -> JointMotion:
+        """Return a copy of the motion that goes to these targets by name."""
+        motion = self.motion.twin()
+        motion.go_to(self._filled(motion.target, targets))
+        return motion
+
     def step(self, dt: float) -> str | None:
         """Advance by dt [s]; return why the new sample must not be published, else None."""
         position, velocity = self.motion.step(dt)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from ruckig import (
@@ -17,6 +19,7 @@ from ruckig import (
 from ik_node.checks import Array
 from ik_node.control.goal_stream import JointState
 from ik_node.control.pursuit import Pursuit
+from ik_node.control.tool_pace import ToolPace
 from ik_node.errors import InputError
 
 TURN = 2.0 * np.pi
@@ -65,6 +68,7 @@ class JointMotion:
         self._ruckig = Ruckig(self.n)
         self._pursuit = Pursuit(self.n)
         self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
+        self._pace: ToolPace | None = None
         self._resting = True  # there is no plan to follow
         self.reset(position)
 
@@ -77,6 +81,11 @@ class JointMotion:
         if any((limit <= 0.0).any() for limit in limits):
             raise InputError(f'velocity, acceleration and jerk limits must be greater than 0, got {limits}')
         self._limits = (limits[0], limits[1], UNEVEN * limits[2])
+        self._settled = self._resting
+
+    def set_pace(self, pace: ToolPace) -> None:
+        """Slow later plans down to the limits of the tool. Stops are as fast as the joint limits allow."""
+        self._pace = pace if pace.limited else None
         self._settled = self._resting
 
     def reset(self, position: ArrayLike) -> None:
@@ -113,6 +122,12 @@ class JointMotion:
         clipped = np.abs(self.target - self._near_turn(target.position)) > 0.0
         velocity, acceleration = (np.where(clipped, 0.0, x) for x in target[1:])
         self._moving_target = JointState(self.target, velocity, acceleration), smoothing
+
+    def twin(self) -> JointMotion:
+        """Return a copy in the same state, to see where it leads; it shares the arrays: none is written."""
+        other = copy.copy(self)
+        other._ruckig, other._pursuit = Ruckig(self.n), Pursuit(self.n)
+        return other
 
     def stop(self) -> None:
         """Stop as soon as the limits allow, and drop the target."""
@@ -187,7 +202,7 @@ class JointMotion:
         before, self._state = self._state, after
         jerk = self._jerk_now()
         plan = self._planned(None, Synchronization.No, 1.0, jerk, (low, high))
-        if plan is None:
+        if plan is None or (self._pace is not None and not self._pace.kept(plan)):
             self._state = before
             return False
         self.position = np.clip(self.position, low, high)  # against rounding only, as in step
@@ -260,13 +275,29 @@ class JointMotion:
         allowed: tuple[Array, Array],
     ) -> Trajectory | None:
         """Return the plan from the last sample to rest at target (None: soon); None if it leaves allowed."""
+
+        def within(velocity: Array) -> Trajectory | None:
+            return self._calculated(target, synchronization, velocity, jerk, allowed)
+
+        plan = within(share * self._limits[0])
+        if plan is None or target is None or self._pace is None:
+            return plan
+        return self._pace.slowed(plan, within)
+
+    def _calculated(
+        self,
+        target: Array | None,
+        synchronization: Synchronization,
+        velocity: Array,
+        jerk: Array,
+        allowed: tuple[Array, Array],
+    ) -> Trajectory | None:
         request = InputParameter(self.n)
         request.current_position = self.position.tolist()
         request.current_velocity = self.velocity.tolist()
         request.current_acceleration = self.acceleration.tolist()
-        velocity, acceleration, _ = self._limits
-        request.max_velocity = (share * velocity).tolist()
-        request.max_acceleration = acceleration.tolist()
+        request.max_velocity = velocity.tolist()
+        request.max_acceleration = self._limits[1].tolist()
         request.max_jerk = jerk.tolist()
         request.synchronization = synchronization
         if target is None:

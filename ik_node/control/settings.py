@@ -8,6 +8,7 @@ from typing import Any
 
 from ik_node.checks import unit_vector
 from ik_node.control.calibration import Calibration
+from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError
 from ik_node.settings import check, parameter
 from ik_node.solver.methods import METHODS
@@ -113,6 +114,24 @@ class ArmSettings:
         'distance that the joints of the arm keep from their position limits [rad, m]; one value is used for '
         'every joint',
     )
+    max_tool_speed: float = parameter(
+        0.0,
+        'speed limit of the tool point [m/s]; 0: none',
+        low=0.0,
+        high=100.0,
+    )
+    max_tool_turn_rate: float = parameter(
+        0.0,
+        'limit of the angular velocity of the tip [rad/s]; 0: none',
+        low=0.0,
+        high=100.0,
+    )
+    workspace: tuple[float, ...] = parameter(
+        (0.0,) * 6,
+        'box that the tool point never leaves: least x, y, z, largest x, y, z in the base frame [m]; all 0: '
+        'the reach of the arm',
+        size=6,
+    )
     home: tuple[float, ...] = parameter(
         (0.0,),
         'joint positions of ~/home [rad, m], clipped into the limits; one value is used for every joint',
@@ -157,6 +176,7 @@ class ArmSettings:
         check(self)
         unit_vector('parameter tool_axis', self.tool_axis)
         self.calibration()
+        Workspace.check(self.workspace)
         if self.compromise and self.solver != 'lm':
             raise InputError(
                 f'parameter compromise must be 0 for solver {self.solver}: it is supported by lm only'
@@ -168,6 +188,10 @@ class ArmSettings:
     def calibration(self) -> Calibration:
         """Return the calibration of the driver. Raises InputError."""
         return Calibration.read(self.joint_signs, self.joint_offsets)
+
+    def tool_rates(self) -> tuple[float, float]:
+        """Return the limits of the tool [m/s, rad/s], infinite where there is none."""
+        return self.max_tool_speed or math.inf, self.max_tool_turn_rate or math.inf
 
     def tool(self) -> dict[str, Any]:
         """Return the arguments of Arm besides the robot."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ik_node.checks import yaml_number
 from ik_node.errors import InputError, listed, quoted
 from ik_node.model.robot import Robot
 
@@ -109,11 +110,11 @@ def _limits(joint: str, fields: Mapping[Any, Any]) -> JointLimits:
 
 
 def _number(joint: str, name: str, value: Any) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_number or (not name.endswith('_position') and value <= 0):
+    number = yaml_number(value)
+    if number is None or not math.isfinite(number) or (not name.endswith('_position') and number <= 0):
         allowed = 'a finite number' if name.endswith('_position') else 'a finite number greater than 0'
         raise InputError(f'{name} of joint {quoted(joint)} must be {allowed}, got {value!r}')
-    return float(value)
+    return number
 
 
 def limits_of_drivers(robot: Robot, limits: Mapping[str, JointLimits]) -> dict[str, JointLimits]:

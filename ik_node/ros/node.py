@@ -31,6 +31,7 @@ from ik_node.control.requests import HomeRequest
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import ON_ITS_WAY, READY
 from ik_node.control.statistics import Statistics
+from ik_node.control.workspace import Workspace
 from ik_node.errors import IkError, InputError
 from ik_node.model.description import load_description, read_from
 from ik_node.ros.conversions import measured_values
@@ -239,6 +240,7 @@ class IkNode(ClosableNode):
         self._goal_markers.clear()
         for warning in model.arm.warnings:
             self.get_logger().warning(warning)
+        self.get_logger().info(Workspace.of(model.arm, self._settings.workspace).describe())
 
     # Goals, in a separate thread
 

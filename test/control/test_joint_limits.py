@@ -19,7 +19,7 @@ joint_limits:
     min_position: -0.5
     max_position: 0.5
     has_velocity_limits: true
-    max_velocity: 1.5
+    max_velocity: 15e-1
     has_acceleration_limits: true
     max_acceleration: 3.0
     has_jerk_limits: true
