@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.control.arm_collision import CollisionGate
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
 from ik_node.control.following import Following
@@ -46,6 +47,7 @@ class ArmJoints:
         self._goal: Mapping[str, float] = {}  # the last targets
         self._chasing = False  # the arm follows a moving target
         self._tool_gate = ToolGate(model.arm)
+        self._collision_gate: CollisionGate | None = None
         self._limit_tool()
         self._plan = self.arm.motion.plan  # the last one that was reported
 
@@ -64,7 +66,15 @@ class ArmJoints:
         workspace = Workspace.of(arm, self._settings.workspace)
         self._tool_gate.set_limits(workspace, *rates)
         self.arm.motion.set_pace(ToolPace(arm, *rates))
-        self.way = Way(arm, workspace)
+        self.way = Way(self._model, workspace)
+        found = self._model.collision
+        if found is None or self._collision_gate is None or self._collision_gate.collision is not found:
+            self._collision_gate = None if found is None else CollisionGate(found)
+
+    def _restart_gates(self) -> None:
+        self._tool_gate.restart()
+        if self._collision_gate is not None:
+            self._collision_gate.restart()
 
     @property
     def _groups(self) -> list[JointGroup]:
@@ -100,7 +110,7 @@ class ArmJoints:
         known = {name: positions[name] for name in self.arm.names if name in positions}
         if known:
             self.arm.place(known)
-        self._tool_gate.restart()
+        self._restart_gates()
         self.unplaced = tuple(name for name in self.arm.names if name not in known)
 
     def place_all(self) -> None:
@@ -112,7 +122,7 @@ class ArmJoints:
         self.unplaced = self.arm.names
         self.arm.place({})
         self._others.clear()
-        self._tool_gate.restart()
+        self._restart_gates()
         self._following.restart()
 
     # Motion
@@ -172,8 +182,10 @@ class ArmJoints:
         motion = self.arm.motion
         refusal = refusal or self._tool_gate.refuse(motion.position, motion.moving, dt)
         self._following.commanded(time, motion.position, self._settings.following_delay)
-        joints = self._model.joints
-        positions, velocities = joints.expand(*self.values(feedback))
+        joints, (values, rates) = self._model.joints, self.values(feedback)
+        if self._collision_gate is not None:
+            refusal = refusal or self._collision_gate.refuse(values)
+        positions, velocities = joints.expand(values, rates)
         rows = np.ones(len(joints.names), dtype=bool) if whole else self._commanded_rows()
         names = tuple(name for name, row in zip(joints.names, rows, strict=True) if row)
         return Sample(time, names, positions[rows], velocities[rows]), refusal

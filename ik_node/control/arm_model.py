@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
+from ik_node.control.arm_collision import arm_collision
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError, listed
 from ik_node.model.arm import Arm
+from ik_node.model.collision import SelfCollision
 from ik_node.model.joint_limits import (
     JointLimits,
     limited,
@@ -45,12 +47,16 @@ class ArmModel:
     home: Array
     arm_index: NDArray[np.int64]
     solver: IkSolver
+    collision: SelfCollision | None
+    notes: tuple[str, ...]  # lines for the log
 
     @classmethod
     def build(cls, text: str, settings: ArmSettings, before: ArmModel | None = None) -> ArmModel:
         """Read text, build arm and solver; for the same text reuse the robot of before. Raises IkError."""
         parts = _read(text, settings, before)
-        return cls(*parts, IkSolver(parts[5], **settings.search()))
+        arm, joints = parts[5], parts[4]
+        collision = arm_collision(text, arm, joints, settings)
+        return cls(*parts, IkSolver(arm, **settings.search()), *collision)
 
     @staticmethod
     def check(text: str, settings: ArmSettings, before: ArmModel | None = None) -> None:

@@ -16,6 +16,7 @@ from ik_node.checks import Array
 from ik_node.control.arm_joints import ArmJoints
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
+from ik_node.control.motion import JointMotion
 from ik_node.control.news import News
 from ik_node.control.outputs import Output, Sample
 from ik_node.control.report import Level, Report, condition
@@ -186,10 +187,7 @@ class ArmController:
         assert snapshot is not None
         way.check_goal(wanted)
         answer = targets.find(wanted, request.arrival, snapshot.position, settings)
-        if answer.joints is not None:
-            with self._lock:
-                motion = self._joints.arm.preview(answer.joints)
-            way.check(motion)
+        answer = way.choose(answer, snapshot.values, self._preview)
         with self._change():
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
@@ -205,6 +203,10 @@ class ArmController:
             self._news.add(report)
             if answer.joints is not None:
                 self._pursued = answer.arrived_report(report)
+
+    def _preview(self, targets: Mapping[str, float]) -> JointMotion:
+        with self._lock:
+            return self._joints.arm.preview(targets)
 
     def steer(self, joints: Array, time: float) -> bool:
         """Move on to positions (arm.n,) that a hand asks for at time [s]; False if the arm is not ready."""

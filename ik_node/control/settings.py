@@ -132,6 +132,16 @@ class ArmSettings:
         'the reach of the arm',
         size=6,
     )
+    self_collision: str = parameter(
+        'auto',
+        'refuse goals and motions in which parts of the robot collide; auto: if coal is installed and the '
+        'description has collision shapes',
+        choices=('auto', 'true', 'false'),
+    )
+    mesh_path: str = parameter(
+        '', 'folder whose meshes are used as collision shapes, besides those of installed ROS packages'
+    )
+    srdf_file: str = parameter('', 'path of an SRDF file with further pairs of links that are not checked')
     home: tuple[float, ...] = parameter(
         (0.0,),
         'joint positions of ~/home [rad, m], clipped into the limits; one value is used for every joint',
@@ -222,5 +232,8 @@ class ArmSettings:
 
     def same_model(self, other: ArmSettings) -> bool:
         """Whether both settings build the same ArmModel."""
-        mine = (self.tool(), self.search(), self.home, self.bounds())
-        return mine == (other.tool(), other.search(), other.home, other.bounds())
+        return self._model_parts() == other._model_parts()
+
+    def _model_parts(self) -> tuple[object, ...]:
+        collision = self.self_collision, self.mesh_path, self.srdf_file
+        return self.tool(), self.search(), self.home, self.bounds(), collision

@@ -240,7 +240,8 @@ class IkNode(ClosableNode):
         self._goal_markers.clear()
         for warning in model.arm.warnings:
             self.get_logger().warning(warning)
-        self.get_logger().info(Workspace.of(model.arm, self._settings.workspace).describe())
+        for line in (Workspace.of(model.arm, self._settings.workspace).describe(), *model.notes):
+            self.get_logger().info(line)
 
     # Goals, in a separate thread
 
@@ -337,6 +338,10 @@ class IkNode(ClosableNode):
         values = self._statistics.summary(1.0 / self._settings.publish_rate)
         values['state'] = self._controller.state.value
         values['kernels'] = str(self._kernels)
+        snapshot = self._controller.snapshot()
+        if snapshot is not None and snapshot.model.collision is not None:
+            distance, pair = snapshot.model.collision.distance(snapshot.values)
+            values['distance to self-collision [m]'] = f'{distance:.4f} ({pair[0]} with {pair[1]})'
         status = diagnostic(level, self.get_fully_qualified_name(), message, values)
         array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()
