@@ -1,8 +1,10 @@
 """Calibration: a driver whose signs and zeros differ from the URDF's."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from control_harness import Kept, Rig
+from control_harness import SETTINGS, Kept, Rig
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
@@ -38,6 +40,7 @@ def test_an_arm_with_another_calibration_does_not_jump_and_arrives(model):
     rig = Rig(model, measured=True)
     driver = Kept()
     rig.controller._outputs = [Calibrated(driver, FLIPPED)]
+    rig.controller.limit(replace(SETTINGS, measured_timeout=0.0))
     start = {**dict.fromkeys(ARM_JOINTS, 0.2), 'yaw': 0.7}
     rig.measure(**FLIPPED.measured(start))
     first = rig.tick() and driver.samples[-1]

@@ -173,7 +173,7 @@ def test_margins_that_make_no_sense_are_refused(build, margins):
 
 
 def test_a_joint_in_its_margin_comes_back_with_the_first_goal_and_is_not_moved_before(build):
-    model, settings = build(joint_limit_margins=(0.1,))
+    model, settings = build(joint_limit_margins=(0.1,), measured_timeout=0.0)
     rig = Rig(model, measured=True)
     assert rig.controller.configure(model, settings)
     rig.measure_all(yaw=2.45)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from control_harness import SETTINGS, Rig
+from folding_arm import bar, folding_urdf
 from small_arm import arm_urdf
 
 from ik_node import Goal
@@ -19,39 +20,6 @@ from ik_node.control.states import State
 from ik_node.errors import InputError, MissingError
 
 pytest.importorskip('coal')
-POST = '<collision><origin xyz="0.3 0 0.25"/><geometry><box size="0.04 0.04 0.5"/></geometry></collision>'
-
-
-def hinge(name: str, parent: str, child: str, xyz: str, axis: str) -> str:
-    return (
-        f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{child}"/>'
-        f'<origin xyz="{xyz}"/><axis xyz="{axis}"/><limit lower="-3.1" upper="3.1" velocity="2" effort="1"/>'
-        '</joint>'
-    )
-
-
-def bar(length: float) -> str:
-    return (
-        f'<collision><origin xyz="{length / 2} 0 0"/><geometry><box size="{length} 0.03 0.03"/></geometry>'
-        '</collision>'
-    )
-
-
-def folding_urdf(base: str = '', fore: str = bar(0.2)) -> str:
-    """Yaw, shoulder and elbow; links of 0.2 m. A post beside the arm belongs to the base link."""
-    base = base or POST
-    return (
-        '<robot name="folding">'
-        f'<link name="base">{base}</link><link name="turret"/><link name="upper">{bar(0.2)}</link>'
-        f'<link name="fore">{fore}</link><link name="hand">{bar(0.05)}</link>'
-        + hinge('yaw', 'base', 'turret', '0 0 0.1', '0 0 1')
-        + hinge('shoulder', 'turret', 'upper', '0 0 0.1', '0 -1 0')
-        + hinge('elbow', 'upper', 'fore', '0.2 0 0', '0 -1 0')
-        + hinge('wrist', 'fore', 'hand', '0.2 0 0', '0 -1 0')
-        + '</robot>'
-    )
-
-
 FOLDING = ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.05, 0.0, 0.0))
 
 

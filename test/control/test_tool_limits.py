@@ -175,7 +175,7 @@ def start_inside(model: ArmModel, **start: float) -> Rig:
     rig = Rig(model, measured=True)
     rig.measure_all(**start)
     rig.tick(3)
-    rig.controller.limit(replace(SETTINGS, workspace=BOX))
+    rig.controller.limit(replace(SETTINGS, workspace=BOX, measured_timeout=0.0))
     return rig
 
 
