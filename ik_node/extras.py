@@ -11,7 +11,7 @@ from ik_node.errors import MissingError
 
 EXTRAS = {
     'viewer': ('trimesh', 'viser', 'websockets', 'yourdfpy'),
-    'collision': ('coal', 'trimesh'),
+    'collision': ('coal',),
     'pictures': ('matplotlib', 'tqdm'),
     'scipy': ('scipy',),
 }

@@ -207,7 +207,7 @@ def test_without_the_library_it_is_off_with_one_line_that_helps(monkeypatch):
     model = build()
     assert model.collision is None
     assert len(model.notes) == 1
-    assert '-m pip install coal trimesh' in model.notes[0]
+    assert '-m pip install coal' in model.notes[0]
     with pytest.raises(MissingError):
         build(self_collision='true')
 
