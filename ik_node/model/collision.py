@@ -18,6 +18,7 @@ from ik_node.model.robot import Joint, Robot
 SAMPLES = 200  # configurations in which pairs are looked at
 ALWAYS = 0.95  # share of them from which a pair counts as always in collision: its shapes are crude
 RESOLUTION = 2e-3  # [m] that a point moves at least from one look at a path to the next
+FAR = 0.1  # [m] from which bounds of distances are good enough to advance along a path
 FREE_SPAN = np.pi  # a joint without limits is sampled from -pi to pi [rad or m]
 
 Pair = tuple[str, str]
@@ -49,6 +50,7 @@ class SelfCollision:
         self._rows = [joints.names.index(joint.name) for _, joint, _ in self._steps]
         driven = [robot.driver(joint.name).joint in arm_joints for _, joint, _ in self._steps]
         self._movers = _movers(self._steps, driven)
+        self._all_movers = _movers(self._steps, [True] * len(self._steps))
         self._body = np.array([body_of[shape.link][0] for shape in shapes], dtype=np.int64)
         poses = [body_of[shape.link][1] @ shape.pose for shape in shapes]
         self._turns = np.array([pose[:3, :3] for pose in poses]).reshape(-1, 3, 3)
@@ -63,6 +65,7 @@ class SelfCollision:
         self._pairs = self._enabled({frozenset(pair) for pair in excluded})
         self.always = self._always_colliding()
         self._pairs = self._enabled({frozenset(pair) for pair in (*excluded, *self.always)})
+        self._grouped()
 
     @property
     def empty(self) -> bool:
@@ -81,11 +84,7 @@ class SelfCollision:
     def distance(self, q: Array) -> tuple[float, Pair]:
         """Return the least distance [m], negative in collision, and the links that have it."""
         poses = self._poses(q)
-        turns = poses[self._body, :3, :3]
-        centres = (turns @ self._centres[:, :, None])[:, :, 0] + poses[self._body, :3, 3]
-        first, second = self._pairs.T
-        apart = np.linalg.norm(centres[first] - centres[second], axis=1)
-        bounds = apart - self._radii[first] - self._radii[second]
+        bounds = self._bounds(poses)
         best, pair = np.inf, ('', '')
         placed: dict[int, object] = {}
         for k in np.argsort(bounds).tolist():
@@ -102,24 +101,71 @@ class SelfCollision:
 
         (row before it, distance, links), None if it never does. A path that starts nearer may stay as near,
         but not end so. Conservative advancement: from one look to the next no point moves farther than the
-        distance that is left, or than RESOLUTION: so nothing between two looks is nearer than
+        distance that is left to the other part, or than RESOLUTION: so nothing between two looks is nearer than
         clearance - RESOLUTION / 2.
         """
-        lengths = np.abs(np.diff(path, axis=0)) @ self.sweep
-        covered = np.concatenate([[0.0], np.cumsum(lengths)])
+        steps = np.abs(np.diff(path, axis=0)) @ (self.sweep * self._moved_by).T
+        covered = np.vstack([np.zeros((1, len(self._groups))), np.cumsum(steps, axis=0)])  # (k, groups)
+        rows, end = np.arange(len(path), dtype=np.float64), float(len(path) - 1)
         least, at = clearance, 0.0
         while True:
-            k = min(int(np.searchsorted(covered, at, side='right')) - 1, len(path) - 1)
-            share = 0.0 if k == len(path) - 1 else (at - covered[k]) / lengths[k]
+            k = min(int(at), len(path) - 1)
+            share = at - k
             q = path[k] if share == 0.0 else (1.0 - share) * path[k] + share * path[k + 1]
-            distance, pair = self.distance(q)
+            distances, pairs = self._by_group(q)
+            nearest = int(distances.argmin())
+            distance = float(distances[nearest])
             if at == 0.0:
                 least = min(clearance, distance / 2 if distance > 0.0 else distance - RESOLUTION)
-            if distance < (clearance if at == covered[-1] else least):
-                return k, distance, pair
-            if at == covered[-1]:
+            if distance < (clearance if at == end else least):
+                return k, distance, pairs[nearest]
+            if at == end:
                 return None
-            at = min(at + max(distance - least, RESOLUTION), covered[-1])
+            until = end
+            for g, free in enumerate(np.maximum(distances - least, RESOLUTION).tolist()):
+                line = covered[:, g]
+                here = float(np.interp(at, rows, line))
+                if line[-1] > here + free:
+                    until = min(until, float(np.interp(here + free, line, rows)))
+            at = until if until > at else min(k + 1.0, end)
+
+    def _by_group(self, q: Array) -> tuple[Array, list[Pair]]:
+        """Return the least distance (groups,) between links that the same joints move, and those links.
+
+        Far apart, the distance is a lower bound.
+        """
+        poses = self._poses(q)
+        bounds = self._bounds(poses)
+        distances, pairs = np.full(len(self._groups), np.inf), [('', '')] * len(self._groups)
+        placed: dict[int, object] = {}
+        for g, members in enumerate(self._groups):
+            for k in members[np.argsort(bounds[members])].tolist():
+                if bounds[k] >= distances[g]:
+                    break
+                i, j = self._pairs[k].tolist()
+                found = bounds[k] if bounds[k] > FAR else self._between(i, j, poses, placed)
+                if found < distances[g]:
+                    distances[g], pairs[g] = found, (self._shapes[i].link, self._shapes[j].link)
+        return distances, pairs
+
+    def _bounds(self, poses: Array) -> Array:
+        """Return a lower bound of the distance of each pair, by spheres around the shapes."""
+        centres = (poses[self._body, :3, :3] @ self._centres[:, :, None])[:, :, 0] + poses[self._body, :3, 3]
+        first, second = self._pairs.T
+        apart = np.linalg.norm(centres[first] - centres[second], axis=1)
+        return apart - self._radii[first] - self._radii[second]
+
+    def _grouped(self) -> None:
+        """Group the pairs by the joints that move one of them and not the other."""
+        groups: dict[frozenset[int], list[int]] = {}
+        for k, (i, j) in enumerate(self._pairs.tolist()):
+            groups.setdefault(self._all_movers[self._body[i]] ^ self._all_movers[self._body[j]], []).append(k)
+        self._groups = [np.array(members) for members in groups.values()]
+        unit = np.eye(self._joints.n)
+        ratios = np.array([self._joints.expand(np.zeros(self._joints.n), e)[1] for e in unit])  # (n, m)
+        self._moved_by = np.array(
+            [(ratios[:, [self._rows[k] for k in key]] != 0.0).any(axis=1) for key in groups], dtype=np.float64
+        ).reshape(-1, self._joints.n)
 
     def _between(self, i: int, j: int, poses: Array, placed: dict[int, object]) -> float:
         for k in (i, j):
@@ -177,14 +223,9 @@ class SelfCollision:
     def _colliding(self, q: Array) -> set[frozenset[str]]:
         """Return every pair of links in collision."""
         poses = self._poses(q)
-        centres = np.array(
-            [poses[b, :3, :3] @ c + poses[b, :3, 3] for b, c in zip(self._body, self._centres, strict=True)]
-        ).reshape(-1, 3)
         found: set[frozenset[str]] = set()
         placed: dict[int, object] = {}
-        first, second = self._pairs.T
-        apart = np.linalg.norm(centres[first] - centres[second], axis=1)
-        for i, j in self._pairs[apart < self._radii[first] + self._radii[second]].tolist():
+        for i, j in self._pairs[self._bounds(poses) < 0.0].tolist():
             pair = frozenset((self._shapes[i].link, self._shapes[j].link))
             if pair not in found and self._between(i, j, poses, placed) < 0.0:
                 found.add(pair)
@@ -234,7 +275,7 @@ def _bodies(robot: Robot) -> tuple[list[tuple[int, Joint, Array]], dict[str, tup
 
 
 def _movers(steps: list[tuple[int, Joint, Array]], driven: list[bool]) -> list[frozenset[int]]:
-    """Return by body the joints of the arm that move it."""
+    """Return by body the joints that move it, of those that are driven."""
     movers: list[frozenset[int]] = [frozenset()]
     for k, (parent, _, _) in enumerate(steps):
         movers.append(movers[parent] | {k} if driven[k] else movers[parent])
