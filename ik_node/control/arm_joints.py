@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from ruckig import Trajectory
 
 from ik_node.checks import Array
 from ik_node.control.arm_collision import CollisionGate
@@ -16,7 +17,7 @@ from ik_node.control.joint_group import JointGroup
 from ik_node.control.outputs import Plan, Sample
 from ik_node.control.settings import ArmSettings
 from ik_node.control.tool_gate import ToolGate
-from ik_node.control.tool_pace import ToolPace
+from ik_node.control.tool_pace import ToolPace, places
 from ik_node.control.way import Way
 from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError, listed
@@ -46,6 +47,7 @@ class ArmJoints:
         self._following = Following(model.arm.continuous)
         self._goal: Mapping[str, float] = {}  # the last targets
         self._chasing = False  # the arm follows a moving target
+        self._values = model.joints.filled(known)  # of all variables, in the last sample
         self._tool_gate = ToolGate(model.arm)
         self._collision_gate: CollisionGate | None = None
         self._limit_tool()
@@ -67,9 +69,15 @@ class ArmJoints:
         self._tool_gate.set_limits(workspace, *rates)
         self.arm.motion.set_pace(ToolPace(arm, *rates))
         self.way = Way(self._model, workspace)
+        checked = workspace.given or self._model.collision is not None
+        self.arm.motion.guard = self._may_stop if checked else None
         found = self._model.collision
         if found is None or self._collision_gate is None or self._collision_gate.collision is not found:
             self._collision_gate = None if found is None else CollisionGate(found)
+
+    def _may_stop(self, plan: Trajectory) -> bool:
+        """Whether a stop of the arm is free of what way refuses; other joints count as they were last."""
+        return self.way.refusal(places(plan)[0], self._values) is None
 
     def _restart_gates(self) -> None:
         self._tool_gate.restart()
@@ -183,6 +191,7 @@ class ArmJoints:
         refusal = refusal or self._tool_gate.refuse(motion.position, motion.moving, dt)
         self._following.commanded(time, motion.position, self._settings.following_delay)
         joints, (values, rates) = self._model.joints, self.values(feedback)
+        self._values = values
         if self._collision_gate is not None:
             refusal = refusal or self._collision_gate.refuse(values)
         positions, velocities = joints.expand(values, rates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,6 +70,7 @@ class JointMotion:
         self._pursuit = Pursuit(self.n)
         self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
         self._pace: ToolPace | None = None
+        self.guard: Callable[[Trajectory], bool] | None = None  # whether a stop out of a pursuit is allowed
         self._resting = True  # there is no plan to follow
         self.reset(position)
 
@@ -204,6 +206,9 @@ class JointMotion:
         plan = self._planned(None, Synchronization.No, 1.0, jerk, (low, high))
         if plan is None or (self._pace is not None and not self._pace.kept(plan)):
             self._state = before
+            return False
+        if self.guard is not None and not self.guard(plan):  # brake on the plan before, which passed
+            self._state, self._target, self._settled = before, None, True
             return False
         self.position = np.clip(self.position, low, high)  # against rounding only, as in step
         self._use(plan, jerk)

@@ -64,17 +64,19 @@ class Way:
 
     def _check(self, joints: Mapping[str, float], values: Array, preview: Preview) -> None:
         """Raise InputError if the motion to joints leaves the workspace or collides."""
-        places = _places(preview(joints))
+        reason = self.refusal(_places(preview(joints)), values)
+        if reason is not None:
+            raise InputError(reason)
+
+    def refusal(self, places: Array, values: Array) -> str | None:
+        """Return why the arm must not move along places (k, n), SPACING apart; values: all variables."""
         if self._workspace.given:
             points = tool_motion(self._model.arm, places, np.zeros_like(places)).point
             allowed = self._workspace.reaching(points[0])
             for k, point in enumerate(points):
                 outside = allowed.outside(point)
                 if outside is not None:
-                    time = k * SPACING
-                    raise InputError(
-                        f'the tool point would leave the workspace after {time:.2f} s: {outside}'
-                    )
+                    return f'the tool point would leave the workspace after {k * SPACING:.2f} s: {outside}'
         if self._collision is not None:
             path = np.tile(values, (len(places), 1))
             path[:, self._model.arm_index] = places
@@ -85,7 +87,8 @@ class Way:
                     f'overlap by {-distance:.4f} m' if distance < 0.0 else f'come as near as {distance:.4f} m'
                 )
                 when = 'at the end' if index >= len(path) - 1 else f'after {index * SPACING:.2f} s'
-                raise InputError(f'link "{one}" and link "{other}" would {gap} {when} of the motion')
+                return f'link "{one}" and link "{other}" would {gap} {when} of the motion'
+        return None
 
 
 def _instead(answer: Answer, joints: dict[str, float], solution: Solution, reason: InputError) -> Answer:

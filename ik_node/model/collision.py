@@ -101,8 +101,8 @@ class SelfCollision:
 
         (row before it, distance, links), None if it never does. A path that starts nearer may stay as near,
         but not end so. Conservative advancement: from one look to the next no point moves farther than the
-        distance that is left to the other part, or than RESOLUTION: so nothing between two looks is nearer than
-        clearance - RESOLUTION / 2.
+        distance that is left to the other part, or than RESOLUTION: so nothing between two looks is nearer
+        than clearance - RESOLUTION / 2.
         """
         steps = np.abs(np.diff(path, axis=0)) @ (self.sweep * self._moved_by).T
         covered = np.vstack([np.zeros((1, len(self._groups))), np.cumsum(steps, axis=0)])  # (k, groups)

@@ -127,6 +127,18 @@ def test_the_gate_refuses_the_first_sample_in_collision_and_looks_only_when_it_m
     assert len(looks) == before + 1
 
 
+def test_a_stream_of_goals_into_the_post_ends_in_a_stop_before_it(folding):
+    rig = measured(folding, yaw=0.8)
+    for k in range(150):
+        at = 0.8 - 0.01 * k
+        rig.ask(Goal(*folding.arm.fk([at, 0.0, 0.0, 0.0])))
+        rig.tick()
+    rig.settle()
+    assert rig.state is State.HOLDING, rig.reports[-1].message
+    assert rig.position('yaw') < 0.5
+    assert least(folding, rig) > 0.0
+
+
 def test_a_sample_in_collision_is_not_published(folding):
     rig = measured(folding, yaw=1.5)
     rig.controller._joints.way._collision = None  # a check that fails
