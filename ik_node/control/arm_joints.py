@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 import numpy as np
 from ruckig import Trajectory
@@ -14,6 +15,7 @@ from ik_node.control.feedback import Feedback
 from ik_node.control.following import Following
 from ik_node.control.goal_stream import JointState
 from ik_node.control.joint_group import JointGroup
+from ik_node.control.motion import JointMotion
 from ik_node.control.outputs import Plan, Sample
 from ik_node.control.settings import ArmSettings
 from ik_node.control.tool_gate import ToolGate
@@ -156,6 +158,11 @@ class ArmJoints:
             if not targets.keys().isdisjoint(group.names):
                 group.go_to(targets)
         self._goal = targets
+
+    def preview(self, lock: AbstractContextManager[object], targets: Mapping[str, float]) -> JointMotion:
+        """Return a copy of the motion of the arm that goes to targets by name, taken under lock."""
+        with lock:
+            return self.arm.preview(targets)
 
     def chase(self, target: JointState | None, smoothing: float) -> None:
         """Follow a moving target with the next sample; None: it rests at the last target of go_to."""

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from ik_node.checks import Array
 from ik_node.control.arm_joints import ArmJoints
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
-from ik_node.control.motion import JointMotion
 from ik_node.control.news import News
 from ik_node.control.outputs import Output, Sample
 from ik_node.control.report import Level, Report, condition
@@ -58,8 +58,6 @@ class ArmController:
         self._fault_reason = ''
         self._ticked = -math.inf  # time of the last tick
         self._guided_until = 0.0
-
-    # State
 
     @property
     def state(self) -> State:
@@ -183,18 +181,17 @@ class ArmController:
     def _pursue(self, request: Request, wanted: Goal | Mapping[str, float]) -> None:
         with self._lock:
             snapshot, epoch, targets, settings = self.snapshot(), self._epoch, self._targets, self._settings
-            way = self._joints.way
+            joints = self._joints
         assert snapshot is not None
-        way.check_goal(wanted)
+        joints.way.check_goal(wanted)
         answer = targets.find(wanted, request.arrival, snapshot.position, settings)
-        answer = way.choose(answer, snapshot.values, self._preview)
+        answer = joints.way.choose(answer, snapshot.values, partial(joints.preview, self._lock))
         with self._change():
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
             if answer.joints is not None:
-                self._joints.go_to(
-                    answer.joints, self._feedback, self._fresh if self._feedback.expected else None
-                )
+                fresh = self._fresh if self._feedback.expected else None
+                self._joints.go_to(answer.joints, self._feedback, fresh)
                 self._arrival = request.arrival
                 self._on(Event.GOAL)
             targets.accept(answer, request)
@@ -203,10 +200,6 @@ class ArmController:
             self._news.add(report)
             if answer.joints is not None:
                 self._pursued = answer.arrived_report(report)
-
-    def _preview(self, targets: Mapping[str, float]) -> JointMotion:
-        with self._lock:
-            return self._joints.arm.preview(targets)
 
     def steer(self, joints: Array, time: float) -> bool:
         """Move on to positions (arm.n,) that a hand asks for at time [s]; False if the arm is not ready."""
@@ -221,9 +214,10 @@ class ArmController:
     def _refuse(self, request: Request, reason: str) -> None:
         with self._change():
             self._number += 1
-            message = f'{request.source} refused: {reason}'
-            report = Report(Level.ERROR, message, 'refused', 'refused', self._state, request, self._number)
-            self._news.add(report)
+            said = f'{request.source} refused: {reason}'
+            self._news.add(
+                Report(Level.ERROR, said, 'refused', 'refused', self._state, request, self._number)
+            )
 
     def stop(self) -> None:
         """Stop within the limits and stay there: goals are refused until resume."""
@@ -293,9 +287,8 @@ class ArmController:
                 return None
             most = MOST_PERIODS / self._settings.publish_rate
             dt = 0.0 if last == -math.inf else min(max(time - last, 0.0), most)
-            if self._state is State.TELEOPERATED or (
-                self._state is State.MOVING and self._settings.follow_goals
-            ):
+            follows = self._state is State.MOVING and self._settings.follow_goals
+            if follows or self._state is State.TELEOPERATED:
                 self._joints.chase(self._targets.moving(time), self._settings.smoothing)
             sample, refusal = self._joints.step(time, dt, self._feedback, self._published)
             if refusal is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from control_harness import SETTINGS, Rig
+from control_harness import SETTINGS, Asked, Rig
 from folding_arm import bar, folding_urdf
 from small_arm import arm_urdf
 
@@ -129,12 +129,13 @@ def test_the_gate_refuses_the_first_sample_in_collision_and_looks_only_when_it_m
 
 def test_a_stream_of_goals_into_the_post_ends_in_a_stop_before_it(folding):
     rig = measured(folding, yaw=0.8)
+    rig.controller._joints.way.choose = lambda answer, *_: answer  # only the guard of the pursuit is left
     for k in range(150):
         at = 0.8 - 0.01 * k
-        rig.ask(Goal(*folding.arm.fk([at, 0.0, 0.0, 0.0])))
+        goal = Goal(*folding.arm.fk([at, 0.0, 0.0, 0.0]))
+        rig.controller.submit(Asked(goal, arrival=rig.time, received=rig.time, goal_time=rig.time))
         rig.tick()
-    rig.settle()
-    assert rig.state is State.HOLDING, rig.reports[-1].message
+        assert rig.state is not State.FAULTED, rig.reports[-1].message
     assert rig.position('yaw') < 0.5
     assert least(folding, rig) > 0.0
 
