@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
-SETUP := $(PYTHON) tools/set_up.py viewer pictures scipy ros-wheels
+SETUP := $(PYTHON) tools/set_up.py viewer collision pictures scipy ros-wheels
 # Two workers with an empty cache would compile every kernel twice.
 KERNELS := [ ! -e ik_node/kernels/build.py ] || $(RUN) -m ik_node.kernels.build
 

@@ -41,6 +41,7 @@ setup(
     ],
     extras_require={
         'viewer': ['trimesh>=4.6', 'viser>=1.1', 'websockets>=13', 'yourdfpy>=0.0.56'],  # ik_viewer, ik_demo
+        'collision': ['coal>=3.0.1'],  # self-collision checking; meshes need trimesh too
         'pictures': ['matplotlib>=3.5', 'tqdm>=4.62'],  # ik_reach
         'scipy': ['scipy>=1.9'],  # the method of that name
         'sim': ['mujoco>=3.2'],  # ik_plant

@@ -41,6 +41,16 @@ def positive(name: str, value: Any, *, finite: bool = True) -> float:
     return number
 
 
+def yaml_number(value: Any) -> float | None:
+    """Return a number read from YAML, None if it is none. PyYAML takes 1e-5, without a point, for text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     """Check that value is a whole number, of Python or numpy, from low to high. Raises InputError."""
     is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)

@@ -11,6 +11,7 @@ from ik_node.errors import MissingError
 
 EXTRAS = {
     'viewer': ('trimesh', 'viser', 'websockets', 'yourdfpy'),
+    'collision': ('coal',),
     'pictures': ('matplotlib', 'tqdm'),
     'scipy': ('scipy',),
     'sim': ('mujoco',),

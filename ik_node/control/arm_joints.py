@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 import numpy as np
+from ruckig import Trajectory as Ramp
 
 from ik_node.checks import Array
+from ik_node.control.arm_collision import CollisionGate
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
 from ik_node.control.following import Following
 from ik_node.control.goal_stream import JointState
 from ik_node.control.joint_group import JointGroup
+from ik_node.control.motion import JointMotion
 from ik_node.control.motion_ahead import motion_ahead
 from ik_node.control.outputs import Sample
 from ik_node.control.settings import ArmSettings
+from ik_node.control.tool_gate import ToolGate
+from ik_node.control.tool_pace import ToolPace, places
 from ik_node.control.trajectory import Trajectory
+from ik_node.control.way import Way
+from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError, listed
 
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
@@ -25,7 +33,7 @@ class ArmJoints:
     """The arm moves as one group; other joints stay where they are until a goal names them.
 
     arm: the group of the arm. unplaced: joints that have to be commanded and whose position is not known:
-    those of the arm, and those that share its controller.
+    those of the arm, and those that share its controller. way: checks the motions of the arm.
     """
 
     def __init__(self, model: ArmModel, settings: ArmSettings, places: Mapping[str, float]) -> None:
@@ -49,12 +57,41 @@ class ArmJoints:
         self._goal: Mapping[str, float] = {}  # the last targets
         self._chasing = False  # the arm follows a moving target
         self._plans: list[object] = []  # of all groups, at the last sample
+        self._values = model.joints.filled(known)  # of all variables, in the last sample
+        self._tool_gate = ToolGate(model.arm)
+        self._collision_gate: CollisionGate | None = None
+        self._limit_tool()
 
     def take(self, model: ArmModel, settings: ArmSettings) -> None:
         """Change to another model of the same joints, and its limits."""
         self._model, self._settings = model, settings
         for group in self._groups:
             group.limit(self._model.limits_of_motion(model.joints.indices(group.names), settings))
+
+        if model.arm is not self._tool_gate.arm:
+            self._tool_gate = ToolGate(model.arm)
+        self._limit_tool()
+
+    def _limit_tool(self) -> None:
+        arm, rates = self._model.arm, self._settings.tool_rates()
+        workspace = Workspace.of(arm, self._settings.workspace)
+        self._tool_gate.set_limits(workspace, *rates)
+        self.arm.motion.set_pace(ToolPace(arm, *rates))
+        self.way = Way(self._model, workspace)
+        checked = workspace.given or self._model.collision is not None
+        self.arm.motion.guard = self._may_stop if checked else None
+        found = self._model.collision
+        if found is None or self._collision_gate is None or self._collision_gate.collision is not found:
+            self._collision_gate = None if found is None else CollisionGate(found)
+
+    def _may_stop(self, plan: Ramp) -> bool:
+        """Whether a stop of the arm is free of what way refuses; other joints count as they were last."""
+        return self.way.refusal(places(plan)[0], self._values) is None
+
+    def _restart_gates(self) -> None:
+        self._tool_gate.restart()
+        if self._collision_gate is not None:
+            self._collision_gate.restart()
 
     @property
     def _groups(self) -> list[JointGroup]:
@@ -90,6 +127,7 @@ class ArmJoints:
         known = {name: positions[name] for name in self.arm.names if name in positions}
         if known:
             self.arm.place(known)
+        self._restart_gates()
         self.unplaced = tuple(name for name in self.arm.names if name not in known)
         self._hold(positions)
 
@@ -120,6 +158,7 @@ class ArmJoints:
         self.arm.place({})
         self._others.clear()
         self._foreign.clear()
+        self._restart_gates()
         self._following.restart()
 
     # Motion
@@ -151,6 +190,11 @@ class ArmJoints:
             if not targets.keys().isdisjoint(group.names):
                 group.go_to(targets)
         self._goal = targets
+
+    def preview(self, lock: AbstractContextManager[object], targets: Mapping[str, float]) -> JointMotion:
+        """Return a copy of the motion of the arm that goes to targets by name, taken under lock."""
+        with lock:
+            return self.arm.preview(targets)
 
     def chase(self, target: JointState | None, smoothing: float) -> None:
         """Follow a moving target with the next sample; None: it rests at the last target of go_to."""
@@ -186,12 +230,17 @@ class ArmJoints:
         refusal: str | None = None
         for group in self._groups:
             refusal = group.step(dt, caught_up) or refusal
-        self._following.commanded(time, self.arm.motion.position, self._settings.following_delay)
+        motion = self.arm.motion
+        refusal = refusal or self._tool_gate.refuse(motion.position, motion.moving, dt + caught_up)
+        self._following.commanded(time, motion.position, self._settings.following_delay)
         before, self._plans = self._plans, [group.motion.plan for group in self._groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)
         groups = [(group.names, group.motion) for group in self._groups]
-        joints = self._model.joints
-        positions, velocities = joints.expand(*self.values(feedback))
+        joints, (values, rates) = self._model.joints, self.values(feedback)
+        self._values = values
+        if self._collision_gate is not None:
+            refusal = refusal or self._collision_gate.refuse(values)
+        positions, velocities = joints.expand(values, rates)
         whole = feedback.alone and not feedback.expected
         rows = np.ones(len(joints.names), dtype=bool) if whole else self._commanded_rows()
         names = tuple(name for name, row in zip(joints.names, rows, strict=True) if row)

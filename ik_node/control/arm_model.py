@@ -9,9 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
+from ik_node.control.arm_collision import arm_collision
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError, listed
 from ik_node.model.arm import Arm
+from ik_node.model.collision import SelfCollision
+from ik_node.model.joint_limits import (
+    JointLimits,
+    limited,
+    limits_of_drivers,
+    read_joint_limits,
+    with_margins,
+)
 from ik_node.model.joints import JointSet
 from ik_node.model.urdf import Robot, read_urdf
 from ik_node.solver.goal import Goal
@@ -24,24 +33,30 @@ SLACK = 1e-4  # a joint goal may exceed a limit by this much [rad or m] and is t
 class ArmModel:
     """Robot, arm and solver for one description and settings.
 
-    joints: all joints of the robot, with n variables. home: (arm.n,). arm_index: (arm.n,) indices of the
-    joints of the arm in joints.variables.
+    robot: with the limits of the settings. rates: (n, 2) acceleration and jerk limits by variable, infinite
+    where the parameters give them. joints: all joints of the robot, with n variables. home: (arm.n,).
+    arm_index: (arm.n,) indices of the joints of the arm in joints.variables.
     """
 
     text: str
+    bounds: tuple[object, ...]  # the settings that the limits of the robot depend on
     robot: Robot
+    rates: Array
     joints: JointSet
     arm: Arm
-    solver: IkSolver
     home: Array
     arm_index: NDArray[np.int64]
+    solver: IkSolver
+    collision: SelfCollision | None
+    notes: tuple[str, ...]  # lines for the log
 
     @classmethod
     def build(cls, text: str, settings: ArmSettings, before: ArmModel | None = None) -> ArmModel:
         """Read text, build arm and solver; for the same text reuse the robot of before. Raises IkError."""
-        robot, joints, arm, home = _read(text, settings, before)
-        solver = IkSolver(arm, **settings.search())
-        return cls(text, robot, joints, arm, solver, home, joints.indices(arm.joint_names))
+        parts = _read(text, settings, before)
+        arm, joints = parts[5], parts[4]
+        collision = arm_collision(text, arm, joints, settings)
+        return cls(*parts, IkSolver(arm, **settings.search()), *collision)
 
     @staticmethod
     def check(text: str, settings: ArmSettings, before: ArmModel | None = None) -> None:
@@ -54,14 +69,19 @@ class ArmModel:
 
     def limits_of_motion(self, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings) -> Limits:
         """Return the limits of the variables at index (k), each (k,)."""
-        prismatic = self.joints.prismatic[index]
         return Limits(
             self.joints.lower[index],
             self.joints.upper[index],
             settings.speed_scaling * self.joints.velocity[index],
-            np.where(prismatic, settings.max_linear_acceleration, settings.max_acceleration),
-            np.where(prismatic, settings.max_linear_jerk, settings.max_jerk),
+            self._rate(0, index, settings.max_acceleration, settings.max_linear_acceleration),
+            self._rate(1, index, settings.max_jerk, settings.max_linear_jerk),
         )
+
+    def _rate(
+        self, column: int, index: Sequence[int] | NDArray[np.int64], revolute: float, linear: float
+    ) -> Array:
+        own = self.rates[index, column]
+        return np.where(np.isfinite(own), own, np.where(self.joints.prismatic[index], linear, revolute))
 
     def following_tolerance(self, settings: ArmSettings) -> Array:
         """Return the largest following error of each joint of the arm (arm.n,)."""
@@ -118,12 +138,20 @@ class Limits:
     jerk: Array
 
 
-def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[Robot, JointSet, Arm, Array]:
-    if before is not None and before.text == text:
-        robot, joints = before.robot, before.joints
+_Parts = tuple[str, tuple[object, ...], Robot, Array, JointSet, Arm, Array, NDArray[np.int64]]
+
+
+def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> _Parts:
+    """Return the fields of ArmModel up to the solver."""
+    bounds = settings.bounds()
+    if before is not None and (before.text, before.bounds) == (text, bounds):
+        robot, rates, joints = before.robot, before.rates, before.joints
     else:
-        robot = read_urdf(text)
+        robot, limits = _limited(read_urdf(text), settings)
         joints = JointSet(robot)
+        settings.calibration().check(joints.names)
+        own = [limits.get(name, JointLimits()) for name in joints.variables]
+        rates = np.array([[limit.acceleration, limit.jerk] for limit in own]).reshape(-1, 2)
     arm = Arm(robot, **settings.tool())
     listed_joints = settings.listed_joints(arm.joint_names)
     missing = [name for name in arm.joint_names if name not in listed_joints]
@@ -131,7 +159,20 @@ def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[Ro
         raise InputError(
             f'parameter controller_joints must have every joint of the arm, missing: {listed(missing)}'
         )
-    return robot, joints, arm, _home(settings.home, arm)
+    return text, bounds, robot, rates, joints, arm, _home(settings.home, arm), joints.indices(arm.joint_names)
+
+
+def _limited(robot: Robot, settings: ArmSettings) -> tuple[Robot, dict[str, JointLimits]]:
+    """Return the robot with the limits of the settings, and the limits of the file by driving joint."""
+    limits: dict[str, JointLimits] = {}
+    if settings.joint_limits_file:
+        found, unused = read_joint_limits(settings.joint_limits_file)
+        limits = limits_of_drivers(robot, found)
+        robot = limited(robot.with_joints(robot.joints, unused), limits)
+    if any(settings.joint_limit_margins):
+        names = Arm(robot, **settings.tool()).joint_names
+        robot = with_margins(robot, names, settings.joint_limit_margins)
+    return robot, limits
 
 
 def _home(home: tuple[float, ...], arm: Arm) -> Array:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from ik_node.checks import Array
 from ik_node.control.arm_joints import ArmJoints
@@ -20,7 +21,7 @@ from ik_node.control.news import News
 from ik_node.control.outputs import Output, Outputs, Sample
 from ik_node.control.progress import Progress
 from ik_node.control.report import Level, Report, condition
-from ik_node.control.requests import Request, Wanted
+from ik_node.control.requests import Aim, Request
 from ik_node.control.settings import ArmSettings
 from ik_node.control.snapshot import Snapshot
 from ik_node.control.states import COMMANDING, ON_ITS_WAY, READY, TRANSITIONS, Event, State
@@ -55,8 +56,6 @@ class ArmController:
         self._fault_reason = ''
         self._ticked = -math.inf  # time of the last tick
         self._guided_until = 0.0
-
-    # State
 
     @property
     def state(self) -> State:
@@ -160,7 +159,7 @@ class ArmController:
 
     def submit(self, *requests: Request) -> None:
         """Process requests, oldest first: invalid ones are refused, the newest valid one is pursued."""
-        newest: tuple[Request, Wanted] | None = None
+        newest: tuple[Request, Aim] | None = None
         for request in requests:
             snapshot = self.snapshot()
             try:
@@ -177,12 +176,14 @@ class ArmController:
             except InputError as error:
                 self._refuse(newest[0], str(error))
 
-    def _pursue(self, request: Request, wanted: Wanted) -> None:
+    def _pursue(self, request: Request, wanted: Aim) -> None:
         with self._lock:
             snapshot, epoch, targets, settings = self.snapshot(), self._epoch, self._targets, self._settings
+            joints = self._joints
         assert snapshot is not None
-        assert wanted is not None
+        joints.way.check_goal(wanted)
         answer = targets.find(wanted, request.arrival, snapshot.position, settings)
+        answer = joints.way.choose(answer, snapshot.values, partial(joints.preview, self._lock))
         with self._change():
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ik_node.checks import Array
 
 ROUNDING = 1e-6  # [rad, m, and per second] by which a sample may exceed a limit
+
+
+@dataclass(frozen=True, eq=False)
+class _Last:
+    """The last sample (n,): mean acceleration over the dt [s] before it."""
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+    dt: float
+
+    @property
+    def at_rest(self) -> bool:
+        return not (self.velocity.any() or self.acceleration.any())
 
 
 class Gate:
@@ -18,41 +34,59 @@ class Gate:
     def __init__(self, names: tuple[str, ...], lower: Array, upper: Array) -> None:
         self.names = names
         self._lower, self._upper = lower, upper
-        self._velocity = self._acceleration = np.full(len(names), np.inf)
-        self._bounds = self._velocity, self._acceleration
-        self._last: tuple[Array, Array] | None = None
+        self._limits: tuple[Array, Array, Array] = (np.full(len(names), np.inf),) * 3
+        self._bounds = self._limits
+        self._last: _Last | None = None
 
-    def set_limits(self, velocity: Array, acceleration: Array) -> None:
+    def set_limits(self, velocity: Array, acceleration: Array, jerk: Array) -> None:
         """Set the limits (n,) per second. Lower ones apply from the next rest: until then joints brake."""
-        self._velocity, self._acceleration = velocity, acceleration
-        self._bounds = np.maximum(self._bounds[0], velocity), np.maximum(self._bounds[1], acceleration)
-        if self._last is None or not self._last[1].any():
-            self._bounds = velocity, acceleration
+        self._limits = velocity, acceleration, jerk
+        before = self._bounds
+        self._bounds = (
+            np.maximum(before[0], velocity),
+            np.maximum(before[1], acceleration),
+            np.maximum(before[2], jerk),
+        )
+        if self._last is None or self._last.at_rest:
+            self._bounds = self._limits
 
     def restart(self) -> None:
-        """Forget the last sample: the arm was placed anew."""
+        """Forget the last sample: the arm was placed anew, at rest."""
         self._last = None
-        self._bounds = self._velocity, self._acceleration
+        self._bounds = self._limits
 
     def refuse(self, position: Array, velocity: Array, dt: float) -> str | None:
-        """Return why a sample (n,), (n,), dt [s] after the last one, must not be published, else None."""
+        """Return why a sample (n,), (n,), dt [s] after the last one, must not be published, else None.
+
+        Velocities are compared with those of the two samples before: the mean acceleration of a period
+        differs from that of the period before by at most jerk times half the time of both.
+        """
         if not (np.isfinite(position).all() and np.isfinite(velocity).all()):
             return f'positions {position.tolist()} or velocities {velocity.tolist()} are not finite'
-        before, speed = (position, velocity) if self._last is None else self._last
-        fastest, hardest = self._bounds
+        zeros = np.zeros(len(self.names))
+        last = _Last(position, zeros, zeros, 0.0) if self._last is None else self._last
+        fastest, hardest, sharpest = self._bounds
+        gain = velocity - last.velocity
+        mean = gain / dt if dt > 0.0 else last.acceleration
+        span = (dt + last.dt) / 2
+        # The rounding of a velocity counts more in a short period.
+        rounding = sum(ROUNDING / period for period in (dt, last.dt) if period > 0.0)
         checks = (
-            ('position', position, np.maximum(self._upper, before), np.minimum(self._lower, before)),
-            ('velocity', velocity, fastest, -fastest),
-            ('step', position - before, fastest * dt, -fastest * dt),
-            ('change of velocity', velocity - speed, hardest * dt, -hardest * dt),
+            ('position', position, np.maximum(self._upper, last.position), 0.0),
+            ('velocity', velocity, fastest, 0.0),
+            ('step', position - last.position, fastest * dt, 0.0),
+            ('change of velocity', gain, hardest * dt, 0.0),
+            ('change of acceleration', mean - last.acceleration, sharpest * span, rounding),
         )
-        for what, values, high, low in checks:
-            beyond = (values > high + ROUNDING) | (values < low - ROUNDING)
+        for what, values, high, more in checks:
+            low = np.minimum(self._lower, last.position) if what == 'position' else -high
+            beyond = (values > high + ROUNDING + more) | (values < low - ROUNDING - more)
             if beyond.any():
                 i = int(beyond.argmax())
-                span = f'{low[i]:.6g} to {high[i]:.6g}'
-                return f'joint "{self.names[i]}": {what} {values[i]:.6g}, allowed: {span}'
-        self._last = position.copy(), velocity.copy()
-        if not velocity.any():
-            self._bounds = self._velocity, self._acceleration
+                allowed = f'{low[i]:.6g} to {high[i]:.6g}'
+                return f'joint "{self.names[i]}": {what} {values[i]:.6g}, allowed: {allowed}'
+        if dt > 0.0 or self._last is None:
+            self._last = _Last(position.copy(), velocity.copy(), mean, dt)
+        if self._last is None or self._last.at_rest:
+            self._bounds = self._limits
         return None

@@ -24,7 +24,7 @@ class JointGroup:
     def limit(self, limits: Limits, share: float = 1.0) -> None:
         """Use these limits from now on, with a share of their velocity."""
         self.motion.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
-        self._gate.set_limits(share * limits.velocity, limits.acceleration)
+        self._gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
 
     def place(self, positions: Mapping[str, float]) -> None:
         """Set the joints at rest at these positions by name; others keep theirs."""
@@ -34,6 +34,12 @@ class JointGroup:
     def go_to(self, targets: Mapping[str, float]) -> None:
         """Move to these targets by name; joints that are not named keep theirs."""
         self.motion.go_to(self._filled(self.motion.target, targets))
+
+    def preview(self, targets: Mapping[str, float]) -> JointMotion:
+        """Return a copy of the motion that goes to these targets by name."""
+        motion = self.motion.twin()
+        motion.go_to(self._filled(motion.target, targets))
+        return motion
 
     def step(self, dt: float, caught_up: float = 0.0) -> str | None:
         """Advance by dt [s]; return why the new sample must not be published, else None.

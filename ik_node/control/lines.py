@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from ik_node.control.arm_model import ArmModel
 from ik_node.control.joint_path import JointPath, PathEndsError
 from ik_node.control.path_timing import Bounds, timed
 from ik_node.control.settings import ArmSettings
+from ik_node.control.tool_pace import SHARE, ToolPace
 from ik_node.control.tool_path import ToolPath
 from ik_node.control.trajectory import Trajectory
 from ik_node.errors import InputError
 from ik_node.solver.solver import IkSolver
 
 BACK = 1e-3  # share of a stretch that is left before the place where it ends
+STEP = 0.005  # [s] between two looks at the speed of the tool
 SHORTEST = 1e-3  # share of a stretch: less of it is not worth a motion
 
 
@@ -86,7 +88,7 @@ def plan_path(model: ArmModel, path: ToolPath, start: Array, settings: ArmSettin
     """Plan a motion of the arm from start (n,) along path as the settings say; see plan_lines."""
     limits = model.limits_of_motion(model.arm_index, settings)
     speed = settings.path_speed or np.inf
-    return plan_lines(
+    motion = plan_lines(
         model.solver,
         ToolPath(path.points) if settings.path_direction == 'free' else path,
         start,
@@ -94,3 +96,15 @@ def plan_path(model: ArmModel, path: ToolPath, start: Array, settings: ArmSettin
         settings.path_blend if settings.path_corners == 'blend' else None,
         settings.path_partial,
     )
+    return _paced(motion, ToolPace(model.arm, *settings.tool_rates()))
+
+
+def _paced(motion: LineMotion, pace: ToolPace) -> LineMotion:
+    """Return motion, slowed down until it keeps the limits of the tool."""
+    trajectory = motion.trajectory
+    if trajectory is None or not pace.limited:
+        return motion
+    times = np.linspace(0.0, trajectory.duration, max(2, int(trajectory.duration / STEP)))
+    position, velocity, *_ = trajectory.sampled(times)
+    excess = pace.excess(position, velocity) / SHARE
+    return replace(motion, trajectory=trajectory.slowed(excess)) if excess > 1.0 else motion

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from ruckig import (
@@ -17,6 +20,7 @@ from ruckig import (
 from ik_node.checks import Array
 from ik_node.control.goal_stream import JointState
 from ik_node.control.pursuit import Pursuit, advanced
+from ik_node.control.tool_pace import ToolPace
 from ik_node.control.trajectory import Trajectory as TimedPath
 from ik_node.errors import InputError
 
@@ -68,6 +72,8 @@ class JointMotion:
         self._ruckig = Ruckig(self.n)
         self._pursuit = Pursuit(self.n)
         self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
+        self._pace: ToolPace | None = None
+        self.guard: Callable[[Trajectory], bool] | None = None  # whether a stop out of a pursuit is allowed
         self._resting = self._settled = True  # there is no plan to follow
         self.reset(position)
 
@@ -85,6 +91,12 @@ class JointMotion:
             self._settled = self._resting
         elif any((new < old).any() for new, old in zip(self._limits, before, strict=True)):
             self.stop()  # a new plan to the target would leave the path
+
+    def set_pace(self, pace: ToolPace) -> None:
+        """Slow later plans down to the limits of the tool. Stops are as fast as the joint limits allow."""
+        before, self._pace = self._pace, pace if pace.limited else None
+        if (before is None) != (self._pace is None) or (before is not None and not before.equals(pace)):
+            self._settled = self._resting
 
     def reset(self, position: ArrayLike) -> None:
         """Stand still at position (n,), inside the limits or not, and forget the target."""
@@ -134,6 +146,12 @@ class JointMotion:
         self._use(path, self._limits[2])
         self._target, self._moving_target = path.positions[-1].copy(), None
         self._settled, self._resting = True, False
+
+    def twin(self) -> JointMotion:
+        """Return a copy in the same state, to see where it leads; it shares the arrays: none is written."""
+        other = copy.copy(self)
+        other._ruckig, other._pursuit = Ruckig(self.n), Pursuit(self.n)
+        return other
 
     def stop(self) -> None:
         """Stop as soon as the limits allow, and drop the target."""
@@ -223,8 +241,11 @@ class JointMotion:
         before, self._state = self._state, after
         jerk = self._jerk_now()
         plan = self._planned(None, Synchronization.No, 1.0, jerk, (low, high))
-        if plan is None:
+        if plan is None or (self._pace is not None and not self._pace.kept(plan)):
             self._state = before
+            return False
+        if self.guard is not None and not self.guard(plan):  # brake on the plan before, which passed
+            self._state, self._target, self._settled = before, None, True
             return False
         self.position = np.clip(self.position, low, high)  # against rounding only, as in step
         self._use(plan, jerk)
@@ -313,13 +334,29 @@ class JointMotion:
         allowed: tuple[Array, Array],
     ) -> Trajectory | None:
         """Return the plan from the last sample to rest at target (None: soon); None if it leaves allowed."""
+
+        def within(velocity: Array) -> Trajectory | None:
+            return self._calculated(target, synchronization, velocity, jerk, allowed)
+
+        plan = within(share * self._limits[0])
+        if plan is None or target is None or self._pace is None:
+            return plan
+        return self._pace.slowed(plan, within)
+
+    def _calculated(
+        self,
+        target: Array | None,
+        synchronization: Synchronization,
+        velocity: Array,
+        jerk: Array,
+        allowed: tuple[Array, Array],
+    ) -> Trajectory | None:
         request = InputParameter(self.n)
         request.current_position = self.position.tolist()
         request.current_velocity = self.velocity.tolist()
         request.current_acceleration = self.acceleration.tolist()
-        velocity, acceleration, _ = self._limits
-        request.max_velocity = (share * velocity).tolist()
-        request.max_acceleration = acceleration.tolist()
+        request.max_velocity = velocity.tolist()
+        request.max_acceleration = self._limits[1].tolist()
         request.max_jerk = jerk.tolist()
         request.synchronization = synchronization
         if target is None:

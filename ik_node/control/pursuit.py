@@ -56,7 +56,10 @@ class Pursuit:
         near = advanced(now, jerk, dt)
         # where the velocity goes while the acceleration vanishes
         crest = near.velocity + near.acceleration * np.abs(near.acceleration) / (2.0 * jerkiest)
-        beyond = (np.abs(jerk) > jerkiest) | (np.abs(near.acceleration) > hardest) | (np.abs(crest) > fastest)
+        turns = now.acceleration * near.acceleration < 0.0  # then the velocity is largest within the step
+        peak = now.velocity - now.acceleration**2 / (2.0 * np.where(turns, jerk, np.inf))
+        speed = np.max(np.abs([peak, near.velocity, crest]), axis=0)
+        beyond = (np.abs(jerk) > jerkiest) | (np.abs(near.acceleration) > hardest) | (speed > fastest)
         if not beyond.any():
             return near
         caught = self._caught(now, goal, limits, dt)

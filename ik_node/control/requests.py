@@ -13,8 +13,8 @@ from ik_node.solver.goal import Goal
 if TYPE_CHECKING:
     from ik_node.control.snapshot import Snapshot
 
-# A goal of the tool, a path of it, joint positions by name, or nothing new.
-Wanted = Goal | ToolPath | Mapping[str, float] | None
+Aim = Goal | ToolPath | Mapping[str, float]  # a goal of the tool, a path of it, or joint positions by name
+Wanted = Aim | None  # None: nothing new
 
 
 class Request(Protocol):

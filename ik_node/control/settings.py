@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ik_node.checks import unit_vector
+from ik_node.control.calibration import Calibration
+from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError
 from ik_node.settings import check, parameter
 from ik_node.solver.methods import METHODS
@@ -135,6 +137,44 @@ class ArmSettings:
     max_linear_jerk: float = parameter(
         10.0, 'jerk limit of every prismatic joint [m/s^3]', low=0.001, high=1e6
     )
+    joint_limits_file: str = parameter(
+        '',
+        'path of a joint_limits.yaml as MoveIt writes it; it may only tighten the limits of the URDF',
+        read_only=True,
+    )
+    joint_limit_margins: tuple[float, ...] = parameter(
+        (0.0,),
+        'distance that the joints of the arm keep from their position limits [rad, m]; one value is used for '
+        'every joint',
+    )
+    max_tool_speed: float = parameter(
+        0.0,
+        'speed limit of the tool point [m/s]; 0: none',
+        low=0.0,
+        high=100.0,
+    )
+    max_tool_turn_rate: float = parameter(
+        0.0,
+        'limit of the angular velocity of the tip [rad/s]; 0: none',
+        low=0.0,
+        high=100.0,
+    )
+    workspace: tuple[float, ...] = parameter(
+        (0.0,) * 6,
+        'box that the tool point never leaves: least x, y, z, largest x, y, z in the base frame [m]; all 0: '
+        'the reach of the arm',
+        size=6,
+    )
+    self_collision: str = parameter(
+        'auto',
+        'refuse goals and motions in which parts of the robot collide; auto: if coal is installed and the '
+        'description has collision shapes',
+        choices=('auto', 'true', 'false'),
+    )
+    mesh_path: str = parameter(
+        '', 'folder whose meshes are used as collision shapes, besides those of installed ROS packages'
+    )
+    srdf_file: str = parameter('', 'path of an SRDF file with further pairs of links that are not checked')
     home: tuple[float, ...] = parameter(
         (0.0,),
         'joint positions of ~/home [rad, m], clipped into the limits; one value is used for every joint',
@@ -144,6 +184,14 @@ class ArmSettings:
         'command nothing before every joint of the arm has been measured; auto: with any output but '
         'joint_states, and as soon as joint_states is remapped or anybody publishes measured_joint_states',
         choices=('auto', 'true', 'false'),
+    )
+    joint_signs: str = parameter(
+        '',
+        "1 or -1 by joint, such as 'wrist: -1': driver's position = sign * position in the URDF + offset",
+        read_only=True,
+    )
+    joint_offsets: str = parameter(
+        '', "offset by joint [rad, m], such as 'wrist: 0.1, elbow: -0.02': see joint_signs", read_only=True
     )
     measured_timeout: float = parameter(
         1.0, 'silence of the measurements after which the arm stops [s]; 0: never', low=0.0, high=3600.0
@@ -170,6 +218,8 @@ class ArmSettings:
     def __post_init__(self) -> None:
         check(self)
         unit_vector('parameter tool_axis', self.tool_axis)
+        self.calibration()
+        Workspace.check(self.workspace)
         if self.compromise and self.solver != 'lm':
             raise InputError(
                 f'parameter compromise must be 0 for solver {self.solver}: it is supported by lm only'
@@ -177,8 +227,17 @@ class ArmSettings:
         names = self.controller_joints
         if len(set(names)) < len(names) or ('' in names and len(names) > 1):
             raise InputError(f'parameter controller_joints must be different names, got {list(names)}')
-        if not self.home:
-            raise InputError('parameter home must be one number, or one per joint, got none')
+        for name in ('home', 'joint_limit_margins'):
+            if not getattr(self, name):
+                raise InputError(f'parameter {name} must be one number, or one per joint, got none')
+
+    def calibration(self) -> Calibration:
+        """Return the calibration of the driver. Raises InputError."""
+        return Calibration.read(self.joint_signs, self.joint_offsets)
+
+    def tool_rates(self) -> tuple[float, float]:
+        """Return the limits of the tool [m/s, rad/s], infinite where there is none."""
+        return self.max_tool_speed or math.inf, self.max_tool_turn_rate or math.inf
 
     def tool(self) -> dict[str, Any]:
         """Return the arguments of Arm besides the robot."""
@@ -206,6 +265,15 @@ class ArmSettings:
         """Return the joints of the controller in its order, for the joints of an arm."""
         return arm_joints if self.controller_joints == ('',) else self.controller_joints
 
+    def bounds(self) -> tuple[object, ...]:
+        """Return what decides the position and velocity limits of a robot."""
+        links = (self.base_link, self.tip_link) if any(self.joint_limit_margins) else ()
+        return self.joint_limits_file, self.joint_limit_margins, links
+
     def same_model(self, other: ArmSettings) -> bool:
         """Whether both settings build the same ArmModel."""
-        return (self.tool(), self.search(), self.home) == (other.tool(), other.search(), other.home)
+        return self._model_parts() == other._model_parts()
+
+    def _model_parts(self) -> tuple[object, ...]:
+        collision = self.self_collision, self.mesh_path, self.srdf_file
+        return self.tool(), self.search(), self.home, self.bounds(), collision

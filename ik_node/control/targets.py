@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ik_node.checks import Array
@@ -11,7 +10,7 @@ from ik_node.control.arm_model import ArmModel
 from ik_node.control.goal_stream import STREAM_GAP, GoalStream, JointState
 from ik_node.control.lines import plan_path
 from ik_node.control.report import Level, Report
-from ik_node.control.requests import Request
+from ik_node.control.requests import Aim, Request
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
 from ik_node.control.tool_path import ToolPath
@@ -86,7 +85,7 @@ class Targets:
 
     def find(
         self,
-        wanted: Goal | ToolPath | Mapping[str, float],
+        wanted: Aim,
         arrival: float,
         position: Array,
         settings: ArmSettings,

@@ -73,6 +73,11 @@ class Trajectory:
         rows[0] += start
         return np.array(rows)
 
+    def places(self, spacing: float) -> Array:
+        """Return positions (p, n) from the start to the end, at most spacing [s] apart."""
+        count = int(np.ceil(self.duration / spacing)) + 1
+        return np.asarray(self.sampled(np.linspace(0.0, self.duration, max(count, 2)))[0])
+
     def slowed(self, factor: float) -> Trajectory:
         """Return the same motion in factor times the time."""
         return Trajectory(

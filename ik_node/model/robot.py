@@ -123,6 +123,11 @@ class Robot:
         joints, faults = dict(self.joints), dict(self.faults)
         return Robot, (self.name, self.root, self.links, joints, self._drivers, self.warnings, faults)
 
+    def with_joints(self, joints: Mapping[str, Joint], warnings: Sequence[str] = ()) -> Robot:
+        """Return this robot with other limits of the same joints, and further warnings."""
+        every = (*self.warnings, *warnings)
+        return Robot(self.name, self.root, self.links, joints, self._drivers, every, self.faults)
+
     @property
     def movable(self) -> tuple[Joint, ...]:
         """All movable joints (revolute, continuous, prismatic), including mimic joints."""

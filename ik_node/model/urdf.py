@@ -130,7 +130,7 @@ def _joint(element: JointElement, follows: bool, reading: Reading) -> Joint:
         if limit is not None and (limit.get('lower') or limit.get('upper')):
             reading.note('position limits of a continuous joint are ignored', element.place())
     origin = np.eye(4)
-    origin[:3, :3] = _rotation(*element.rpy)
+    origin[:3, :3] = rotation(*element.rpy)
     origin[:3, 3] = element.xyz
     return Joint(
         name=element.name,
@@ -146,7 +146,7 @@ def _joint(element: JointElement, follows: bool, reading: Reading) -> Joint:
     )
 
 
-def _rotation(roll: float, pitch: float, yaw: float) -> NDArray[np.float64]:
+def rotation(roll: float, pitch: float, yaw: float) -> NDArray[np.float64]:
     """Return Rz(yaw) Ry(pitch) Rx(roll) (3, 3): URDF's rpy [rad] turns about fixed x, then y, then z."""
     (cr, sr), (cp, sp), (cy, sy) = ((math.cos(angle), math.sin(angle)) for angle in (roll, pitch, yaw))
     return np.array(

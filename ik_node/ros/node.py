@@ -23,6 +23,7 @@ from visualization_msgs.msg import MarkerArray
 
 from ik_node import kernels
 from ik_node.control.arm_model import ArmModel
+from ik_node.control.calibration import Calibrated
 from ik_node.control.controller import NO_MODEL, ArmController
 from ik_node.control.inbox import Inbox
 from ik_node.control.report import Level, Report
@@ -30,6 +31,7 @@ from ik_node.control.requests import HomeRequest
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import ON_ITS_WAY, READY
 from ik_node.control.statistics import Statistics
+from ik_node.control.workspace import Workspace
 from ik_node.errors import IkError, InputError
 from ik_node.model.description import load_description, read_from
 from ik_node.ros.conversions import measured_values
@@ -80,10 +82,12 @@ class IkNode(ClosableNode):
         self._goal_state = self.create_publisher(Float64MultiArray, '~/goal_state', STREAM)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
         self._goal_markers = GoalMarkers(self.create_publisher(MarkerArray, '~/markers', LATCHED).publish)
+        self._calibration = self._settings.calibration()
         outputs = output_names(self._settings.output)
         context = OutputContext(self, self._time, lambda reason: self._controller.fail(reason))
         self._outputs = make_outputs(outputs, context)
-        self._controller = ArmController(self._publish_report, self._outputs)
+        calibrated = [Calibrated(output, self._calibration) for output in self._outputs]
+        self._controller = ArmController(self._publish_report, calibrated)
         self._controller.activate()
         measured_topic = 'measured_joint_states' if PICTURE in outputs else 'joint_states'
         self._watch = MeasuredWatch(self, measured_topic, always=outputs != (PICTURE,))
@@ -137,7 +141,7 @@ class IkNode(ClosableNode):
                 f'message with measured joints ignored: {error}', throttle_duration_sec=2.0
             )
             return
-        self._controller.on_measured(positions, self._time.now())
+        self._controller.on_measured(self._calibration.measured(positions), self._time.now())
 
     def _look_for_measurements(self) -> None:
         self._watch.poll(self._settings.wait_for_measured, time.monotonic())
@@ -244,6 +248,8 @@ class IkNode(ClosableNode):
         self._goal_markers.clear()
         for warning in model.arm.warnings:
             self.get_logger().warning(warning)
+        for line in (Workspace.of(model.arm, self._settings.workspace).describe(), *model.notes):
+            self.get_logger().info(line)
 
     # Goals, in a separate thread
 
@@ -340,6 +346,10 @@ class IkNode(ClosableNode):
         values = self._statistics.summary(1.0 / self._settings.publish_rate)
         values['state'] = self._controller.state.value
         values['kernels'] = str(self._kernels)
+        snapshot = self._controller.snapshot()
+        if snapshot is not None and snapshot.model.collision is not None:
+            distance, pair = snapshot.model.collision.distance(snapshot.values)
+            values['distance to self-collision [m]'] = f'{distance:.4f} ({pair[0]} with {pair[1]})'
         status = diagnostic(level, self.get_fully_qualified_name(), message, values)
         array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()

@@ -1,0 +1,84 @@
+"""Self-collision of an arm: the geometry that the settings ask for, and the last check of every sample."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.settings import ArmSettings
+from ik_node.errors import InputError, MissingError
+from ik_node.model.arm import Arm
+from ik_node.model.collision import SelfCollision, unknown_links
+from ik_node.model.collision_shapes import collision_shapes, disabled_pairs
+from ik_node.model.joints import JointSet
+
+SLACK = 1e-3  # [m] by which parts that overlap may overlap more while they come apart
+OFF = 'self-collision is not checked'
+TOLD = 3  # shapes that are left out: so many are told of
+
+
+def arm_collision(
+    text: str, arm: Arm, joints: JointSet, settings: ArmSettings
+) -> tuple[SelfCollision | None, tuple[str, ...]]:
+    """Return the checker that the settings ask for, None if there is none, and lines for the log.
+
+    Raises MissingError or InputError if self_collision is true and it is not possible.
+    """
+    if settings.self_collision == 'false':
+        return None, ()
+    try:
+        shapes, notes = collision_shapes(text, settings.mesh_path)
+        excluded = list(disabled_pairs(settings.srdf_file)) if settings.srdf_file else []
+        found = SelfCollision(arm.robot, joints, arm.joint_names, shapes, excluded) if shapes else None
+    except MissingError as error:
+        if settings.self_collision == 'true':
+            raise
+        return None, (f'{OFF}: {error}',)
+    if len(notes) > TOLD:
+        notes = [*notes[:TOLD], f'and {len(notes) - TOLD} more collision shapes are left out']
+    if found is None or found.empty:
+        why = notes[0] if notes else 'the description has no collision shapes that could touch each other'
+        if settings.self_collision == 'true':
+            raise InputError(f'parameter self_collision is true, but this is not possible: {why}')
+        return None, (f'{OFF}: {why}',)
+    unknown = unknown_links(arm.robot, excluded)
+    if unknown:
+        notes = [*notes, f'srdf_file excludes links that do not exist: {unknown}']
+    return found, (found.describe(), *notes)
+
+
+class CollisionGate:
+    """Refuses samples in which parts of the robot overlap; parts that overlap at the start may come apart.
+
+    A sample is looked at when the joints have moved far enough since the last look for a collision to be
+    possible, so that most samples cost next to nothing.
+    """
+
+    def __init__(self, collision: SelfCollision) -> None:
+        self.collision = collision
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the last sample: the arm was placed anew."""
+        self._seen: Array | None = None
+        self._free = -math.inf  # distance at the last look
+        self._least = 0.0  # allowed distance
+
+    def refuse(self, values: Array) -> str | None:
+        """Return why a sample with these variables (n,) must not be published, else None."""
+        if self._seen is not None:
+            moved = float(np.abs(values - self._seen) @ self.collision.sweep)
+            if moved == 0.0 or moved < self._free:
+                return None
+        distance, pair = self.collision.distance(values)
+        if self._seen is None:
+            self._least = distance - SLACK if distance < 0.0 else 0.0
+        if distance < self._least:
+            allowed = f'allowed: {-self._least:.4f}'
+            return f'link "{pair[0]}" and link "{pair[1]}" overlap by {-distance:.4f} m, {allowed}'
+        if self._least < 0.0:
+            self._least = 0.0 if distance > 0.0 else max(self._least, distance - SLACK)
+        self._seen, self._free = values.copy(), distance
+        return None

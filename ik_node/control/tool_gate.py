@@ -1,0 +1,66 @@
+"""ToolGate: the last check of the tool in every sample, after that of the joints in gate.py."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.workspace import Workspace
+from ik_node.model.arm import Arm
+
+ROUNDING = 1e-6  # [m, rad] by which a step may exceed a limit
+SLACK = 1e-3  # [m] outside the workspace: goals and motions are checked without it, at places of their own
+
+
+class ToolGate:
+    """Compares the place of the tool in each sample with the workspace and with the sample before.
+
+    An arm that starts outside the workspace may move in the smallest box around both until it rests inside.
+    """
+
+    def __init__(self, arm: Arm) -> None:
+        self.arm = arm
+        self._workspace = self._allowed = Workspace(np.full(3, -np.inf), np.full(3, np.inf), given=False)
+        self._limits = self._bounds = math.inf, math.inf
+        self._last: tuple[Array, Array] | None = None  # tool point (3,) and axes of the tip (3, 3)
+
+    def set_limits(self, workspace: Workspace, max_speed: float, max_turn_rate: float) -> None:
+        """Set the limits [m, m/s, rad/s]. Tighter ones apply from the next rest, as in Gate."""
+        self._workspace, self._allowed = workspace, self._allowed.around(workspace)
+        self._limits = max_speed, max_turn_rate
+        self._bounds = max(self._bounds[0], max_speed), max(self._bounds[1], max_turn_rate)
+        if self._last is None:
+            self.restart()
+
+    def restart(self) -> None:
+        """Forget the last sample: the arm was placed anew, at rest."""
+        self._last = None
+        self._allowed, self._bounds = self._workspace, self._limits
+
+    def refuse(self, position: Array, moving: bool, dt: float) -> str | None:
+        """Return why a sample (n,), dt [s] after the last one, must not be published, else None."""
+        frames = self.arm.frames(position)
+        point, axes = frames[-3], np.vstack([frames[-2:], np.cross(frames[-2], frames[-1])])
+        if self._last is None:
+            self._last = point, axes
+            self._allowed = self._workspace.reaching(point)
+        outside = self._allowed.outside(point, SLACK)
+        if outside is not None:
+            return f'the tool point leaves the workspace: {outside}'
+        step = float(np.linalg.norm(point - self._last[0]))
+        # Two frames that differ by a turn by t differ by 2 sqrt(2) sin(t / 2) in all axes together.
+        chord = float(np.linalg.norm(axes - self._last[1]))
+        turn = 2.0 * math.asin(min(1.0, chord / math.sqrt(8.0)))
+        for what, unit, value, limit in (
+            ('speed', 'm/s', step, self._bounds[0]),
+            ('turn rate', 'rad/s', turn, self._bounds[1]),
+        ):
+            if value > limit * dt + ROUNDING:
+                rate = value / dt if dt > 0.0 else math.inf
+                return f'tool {what} {rate:.6g} {unit}, allowed: {limit:.6g}'
+        self._last = point, axes
+        if not moving:
+            self._bounds, self._allowed = self._limits, self._workspace.reaching(point)
+        return None

@@ -1,0 +1,111 @@
+"""Way: the whole motion to a target, simulated and checked before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.motion import JointMotion
+from ik_node.control.report import Level
+from ik_node.control.requests import Aim
+from ik_node.control.targets import Answer
+from ik_node.control.tool_motion import tool_motion
+from ik_node.control.workspace import Workspace
+from ik_node.errors import InputError
+from ik_node.solver.goal import Goal, Solution
+
+SPACING = 0.01  # [s] between two places of a way; between them joints count as moving straight
+LONGEST = 3000  # places: the rest of a longer way is checked by the gate only
+CLEARANCE = 1e-3  # [m] that parts of the robot keep on a way
+ALTERNATIVES = 8  # other solutions that are tried
+
+Preview = Callable[[Mapping[str, float]], JointMotion]  # a copy of the motion, on its way to these targets
+
+
+class Way:
+    """Checks of motions of an arm. workspace: the box that the tool point may not leave."""
+
+    def __init__(self, model: ArmModel, workspace: Workspace) -> None:
+        self._model, self._workspace = model, workspace
+        self._collision = model.collision
+
+    def check_goal(self, wanted: Aim) -> None:
+        """Raise InputError for a goal outside a workspace given by the user."""
+        if isinstance(wanted, Goal) and self._workspace.given:
+            outside = self._workspace.outside(wanted.position)
+            if outside is not None:
+                raise InputError(f'the goal is outside the workspace: {outside}')
+
+    def choose(self, answer: Answer, values: Array, preview: Preview) -> Answer:
+        """Return answer if its motion is allowed, else one with another solution whose motion is.
+
+        values: all variables (n,) now. Raises InputError with the place and the reason if there is none.
+        """
+        if answer.joints is None or (self._collision is None and not self._workspace.given):
+            return answer
+        if answer.path is not None:  # no other motion will do
+            self._check_places(answer.path.places(SPACING), values)
+            return answer
+        try:
+            self._check(answer.joints, values, preview)
+            return answer
+        except InputError as error:
+            reason = error
+        if answer.goal is not None and answer.solution is not None and answer.solution.solved:
+            seed = values[self._model.arm_index]
+            for other in self._model.solver.solve_all(answer.goal, seed)[:ALTERNATIVES]:
+                joints = dict(zip(self._model.arm.joint_names, other.q.tolist(), strict=True))
+                try:
+                    self._check(joints, values, preview)
+                except InputError:
+                    continue
+                return _instead(answer, joints, other, reason)
+        raise reason
+
+    def _check(self, joints: Mapping[str, float], values: Array, preview: Preview) -> None:
+        """Raise InputError if the motion to joints leaves the workspace or collides."""
+        self._check_places(_places(preview(joints)), values)
+
+    def _check_places(self, places: Array, values: Array) -> None:
+        reason = self.refusal(places, values)
+        if reason is not None:
+            raise InputError(reason)
+
+    def refusal(self, places: Array, values: Array) -> str | None:
+        """Return why the arm must not move along places (k, n), SPACING apart; values: all variables."""
+        if self._workspace.given:
+            points = tool_motion(self._model.arm, places, np.zeros_like(places)).point
+            allowed = self._workspace.reaching(points[0])
+            for k, point in enumerate(points):
+                outside = allowed.outside(point)
+                if outside is not None:
+                    return f'the tool point would leave the workspace after {k * SPACING:.2f} s: {outside}'
+        if self._collision is not None:
+            path = np.tile(values, (len(places), 1))
+            path[:, self._model.arm_index] = places
+            hit = self._collision.along(path, CLEARANCE)
+            if hit is not None:
+                index, distance, (one, other) = hit
+                gap = (
+                    f'overlap by {-distance:.4f} m' if distance < 0.0 else f'come as near as {distance:.4f} m'
+                )
+                when = 'at the end' if index >= len(path) - 1 else f'after {index * SPACING:.2f} s'
+                return f'link "{one}" and link "{other}" would {gap} {when} of the motion'
+        return None
+
+
+def _instead(answer: Answer, joints: dict[str, float], solution: Solution, reason: InputError) -> Answer:
+    said = f'solved: with another solution, since with the nearest {reason}; moving to the goal'
+    return replace(answer, joints=joints, solution=solution, message=said, level=Level.WARN)
+
+
+def _places(motion: JointMotion) -> Array:
+    """Return positions (k, n) of a motion until it rests, SPACING apart."""
+    places = [motion.position]
+    while motion.moving and len(places) < LONGEST:
+        places.append(motion.step(SPACING)[0])
+    return np.array(places)

@@ -1,0 +1,212 @@
+"""Joint limits besides those of the URDF: a joint_limits.yaml as MoveIt writes it, and margins."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ik_node.checks import yaml_number
+from ik_node.errors import InputError, listed, quoted
+from ik_node.model.robot import Robot
+
+OUTER = 'robot_description_planning'  # MoveIt's parameter files have the limits in this block
+BLOCK = 'joint_limits'
+FACTORS = ('default_velocity_scaling_factor', 'default_acceleration_scaling_factor')
+# By flag: the numbers that it switches on.
+NUMBERS = {
+    'has_position_limits': ('min_position', 'max_position'),
+    'has_velocity_limits': ('max_velocity',),
+    'has_acceleration_limits': ('max_acceleration',),
+    'has_jerk_limits': ('max_jerk',),
+}
+# Fields of the same files that say nothing about positions and their derivatives, or that are not supported.
+UNUSED = (
+    'angle_wraparound',
+    'has_deceleration_limits',
+    'max_deceleration',
+    'has_effort_limits',
+    'max_effort',
+    'has_soft_limits',
+    'k_position',
+    'k_velocity',
+    'soft_lower_limit',
+    'soft_upper_limit',
+)
+FIELDS = (*NUMBERS, *(name for names in NUMBERS.values() for name in names), *UNUSED)
+
+
+@dataclass(frozen=True)
+class JointLimits:
+    """Limits of one joint in rad or m and seconds; infinite where there is none."""
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    velocity: float = math.inf
+    acceleration: float = math.inf
+    jerk: float = math.inf
+
+
+def read_joint_limits(path: str | os.PathLike[str]) -> tuple[dict[str, JointLimits], list[str]]:
+    """Read a joint_limits.yaml; return the limits by joint, and one sentence per thing that is not used.
+
+    The scaling factors are defaults for requests to MoveIt and not used. Raises InputError for a file that
+    cannot be read, unknown fields and impossible values.
+    """
+    import yaml  # here: an Arm does not need it
+
+    try:
+        text = Path(path).read_text(encoding='utf-8')
+        content = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f'joint_limits_file {quoted(str(path))} cannot be read: {error}') from None
+    except yaml.YAMLError as error:
+        reason = ' '.join(str(error).split())
+        raise InputError(f'joint_limits_file {quoted(str(path))} is not YAML: {reason}') from None
+    try:
+        block = _mapping(content, 'the file')
+        block = _mapping(block.get(OUTER, block), OUTER)
+        unknown = [str(name) for name in block if name not in (BLOCK, *FACTORS)]
+        if BLOCK not in block or unknown:
+            raise InputError(f'it must have a block {BLOCK}, got {listed(map(str, block))}')
+        joints = _mapping(block[BLOCK], BLOCK)
+        limits = {str(name): _limits(str(name), _mapping(joints[name], str(name))) for name in joints}
+    except InputError as error:
+        raise InputError(f'joint_limits_file {quoted(str(path))}: {error}') from None
+    unused = sorted({str(field) for fields in joints.values() for field in fields if field in UNUSED})
+    return limits, [f'fields of joint_limits_file that are not used: {", ".join(unused)}'] if unused else []
+
+
+def _mapping(value: Any, what: str) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise InputError(f'{what} must be a mapping of names to values, got {value!r}')
+    return value
+
+
+def _limits(joint: str, fields: Mapping[Any, Any]) -> JointLimits:
+    unknown = [str(name) for name in fields if name not in FIELDS]
+    if unknown:
+        raise InputError(
+            f'joint {quoted(joint)} has the unknown fields {listed(unknown)}; '
+            f'allowed: {listed(FIELDS, unknown[0])}'
+        )
+    found: dict[str, float] = {}
+    for flag, names in NUMBERS.items():
+        used = fields.get(flag, False)
+        if not isinstance(used, bool):
+            raise InputError(f'{flag} of joint {quoted(joint)} must be true or false, got {used!r}')
+        for name in names if used else ():
+            found[name] = _number(joint, name, fields.get(name))
+    lower, upper = found.get('min_position', -math.inf), found.get('max_position', math.inf)
+    if lower > upper:
+        raise InputError(
+            f'joint {quoted(joint)}: min_position {lower:g} must not exceed max_position {upper:g}'
+        )
+    rates = (found.get(name, math.inf) for name in ('max_velocity', 'max_acceleration', 'max_jerk'))
+    return JointLimits(lower, upper, *rates)
+
+
+def _number(joint: str, name: str, value: Any) -> float:
+    number = yaml_number(value)
+    if number is None or not math.isfinite(number) or (not name.endswith('_position') and number <= 0):
+        allowed = 'a finite number' if name.endswith('_position') else 'a finite number greater than 0'
+        raise InputError(f'{name} of joint {quoted(joint)} must be {allowed}, got {value!r}')
+    return number
+
+
+def limits_of_drivers(robot: Robot, limits: Mapping[str, JointLimits]) -> dict[str, JointLimits]:
+    """Return the limits by driving joint: those of a mimic joint are those of its driver, converted.
+
+    Raises InputError for joints that the robot does not have or that cannot move, and for position limits of
+    continuous joints.
+    """
+    driving: dict[str, JointLimits] = {}
+    names = [joint.name for joint in robot.movable]
+    for name, limit in limits.items():
+        if name not in names:
+            raise InputError(
+                f'joint_limits_file names {quoted(name)}, which is no movable joint of this robot; '
+                f'movable joints: {listed(names, name)}'
+            )
+        bounded = math.isfinite(limit.lower) or math.isfinite(limit.upper)
+        if robot.joints[name].type == 'continuous' and bounded:
+            raise InputError(
+                f'joint_limits_file gives position limits to {quoted(name)}, which is continuous: '
+                'make it revolute in the URDF'
+            )
+        driver, ratio, shift = robot.driver(name)
+        if ratio == 0.0 or not robot.joints[driver].movable:
+            continue
+        low, high = sorted(((limit.lower - shift) / ratio, (limit.upper - shift) / ratio))
+        rates = (rate / abs(ratio) for rate in (limit.velocity, limit.acceleration, limit.jerk))
+        mine = JointLimits(low, high, *rates)
+        driving[driver] = _tighter(driving.get(driver, JointLimits()), mine)
+    return driving
+
+
+def _tighter(one: JointLimits, other: JointLimits) -> JointLimits:
+    return JointLimits(
+        max(one.lower, other.lower),
+        min(one.upper, other.upper),
+        min(one.velocity, other.velocity),
+        min(one.acceleration, other.acceleration),
+        min(one.jerk, other.jerk),
+    )
+
+
+def limited(robot: Robot, limits: Mapping[str, JointLimits]) -> Robot:
+    """Return the robot with position and velocity limits (by driving joint) no wider than these.
+
+    A value that is wider than that of the URDF is not used and becomes a warning: a file next to the URDF
+    must not unlock what its maker forbids. Raises InputError if no position is left.
+    """
+    joints, warnings = dict(robot.joints), []
+    for name, limit in limits.items():
+        joint = joints[name]
+        own = JointLimits(joint.lower, joint.upper, joint.velocity)
+        tight = _tighter(own, limit)
+        if tight.lower > tight.upper:
+            raise InputError(
+                f'joint_limits_file allows {quoted(name)} {limit.lower:g} to {limit.upper:g}, '
+                f'the URDF {joint.lower:g} to {joint.upper:g}: no position is left'
+            )
+        for what, given, used in (
+            ('min_position', limit.lower, tight.lower),
+            ('max_position', limit.upper, tight.upper),
+            ('max_velocity', limit.velocity, tight.velocity),
+        ):
+            if math.isfinite(given) and given != used:
+                warnings.append(
+                    f'joint {quoted(name)}: {what} {given:g} of joint_limits_file is wider than '
+                    f'{used:g} of the URDF or its default, {used:g} is used'
+                )
+        joints[name] = replace(joint, lower=tight.lower, upper=tight.upper, velocity=tight.velocity)
+    return robot.with_joints(joints, warnings)
+
+
+def with_margins(robot: Robot, names: Sequence[str], margins: Sequence[float]) -> Robot:
+    """Return the robot with the position limits of names moved inwards by margins [rad or m].
+
+    margins: one, or one for each of names.
+    Continuous joints keep none. Raises InputError for margins that leave no position.
+    """
+    if len(margins) not in (1, len(names)):
+        raise InputError(
+            f'parameter joint_limit_margins must be one number or {len(names)} ({", ".join(names)}), '
+            f'got {list(margins)}'
+        )
+    joints = dict(robot.joints)
+    every = margins if len(margins) > 1 else [margins[0]] * len(names)
+    for name, margin in zip(names, every, strict=True):
+        joint = joints[name]
+        room = (joint.upper - joint.lower) / 2
+        if margin < 0.0 or not margin <= room:
+            raise InputError(
+                f'the margin of joint {quoted(name)} in joint_limit_margins must be from 0 to {room:g}, half '
+                f'of its range, got {margin:g}'
+            )
+        joints[name] = replace(joint, lower=joint.lower + margin, upper=joint.upper - margin)
+    return robot.with_joints(joints)

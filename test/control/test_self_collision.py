@@ -1,0 +1,273 @@
+"""Self-collision: no goal, no motion and no sample in which parts of the robot overlap."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from control_harness import SETTINGS, Asked, Rig
+from folding_arm import bar, folding_urdf
+from small_arm import arm_urdf
+
+from ik_node import Goal
+from ik_node.control.arm_collision import CollisionGate
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.settings import ArmSettings
+from ik_node.control.states import State
+from ik_node.errors import InputError, MissingError
+
+pytest.importorskip('coal')
+FOLDING = ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.05, 0.0, 0.0))
+
+
+def build(text: str = '', **values: object) -> ArmModel:
+    return ArmModel.build(text or folding_urdf(), replace(FOLDING, **values))
+
+
+@pytest.fixture(scope='module')
+def folding() -> ArmModel:
+    return build()
+
+
+def measured(model: ArmModel, **start: float) -> Rig:
+    rig = Rig(model, measured=True)
+    rig.controller.limit(replace(SETTINGS, measured_timeout=0.0))
+    rig.measure(**{**dict.fromkeys(model.arm.joint_names, 0.0), **start})
+    rig.tick(3)
+    assert rig.state is State.HOLDING
+    return rig
+
+
+def least(model: ArmModel, rig: Rig) -> float:
+    """The least distance in all samples of the arm."""
+    return min(
+        model.collision.distance(model.joints.filled(dict(zip(s.names, s.positions.tolist(), strict=True))))[
+            0
+        ]
+        for s in rig.output.samples
+    )
+
+
+def test_a_joint_goal_in_collision_is_refused_with_the_pair(folding):
+    rig = measured(folding, yaw=1.5)
+    report = rig.go(elbow=3.0)
+    assert report.status == 'refused'
+    assert 'link "upper" and link "hand" would' in report.message
+    assert rig.state is State.HOLDING
+    assert rig.go(elbow=1.5).phase == 'moving'
+    rig.settle()
+    assert least(folding, rig) > 0.0
+
+
+def test_a_motion_through_the_post_is_refused_with_the_time_and_the_way_around_is_not(folding):
+    rig = measured(folding, yaw=0.8)
+    report = rig.go(yaw=-0.8)
+    assert 'link "base" and link ' in report.message
+    assert ' s of the motion' in report.message
+    assert rig.go(yaw=0.8, shoulder=2.4).phase == 'moving'  # back over itself
+    rig.settle()
+    assert rig.go(yaw=-0.8).phase == 'moving'
+    rig.settle()
+    assert least(folding, rig) > 0.0
+
+
+def test_another_solution_is_taken_where_the_nearest_collides(folding):
+    # The goal can be met from above and from below; the elbow that is nearest goes through the post.
+    rng = np.random.default_rng(3)
+    switched = free = 0
+    for _ in range(40):
+        q = rng.uniform(-2.5, 2.5, 4)
+        rig = measured(folding, yaw=1.5)
+        report = rig.ask(Goal(*folding.arm.fk(q)))
+        if report.status == 'refused':
+            assert 'would' in report.message
+            continue
+        switched += 'with another solution' in report.message
+        free += 'with another solution' not in report.message
+        rig.settle()
+        assert rig.state is State.HOLDING, rig.reports[-1].message
+        assert least(folding, rig) > 0.0
+    assert switched > 0
+    assert free > 10
+
+
+def test_an_arm_that_starts_in_collision_may_come_out_but_not_go_deeper(folding):
+    rig = measured(folding, yaw=1.5, elbow=3.02)
+    assert folding.collision.distance(rig.controller.snapshot().values)[0] < 0.0
+    assert rig.go(elbow=3.1).status == 'refused'
+    assert rig.go(elbow=1.5).phase == 'moving'
+    rig.settle()
+    assert rig.state is State.HOLDING
+    assert rig.position('elbow') == pytest.approx(1.5)
+
+
+def test_the_gate_refuses_the_first_sample_in_collision_and_looks_only_when_it_must(folding):
+    gate = CollisionGate(folding.collision)
+    looks = []
+    distance = folding.collision.distance
+    counted = lambda q: looks.append(q) or distance(q)  # noqa: E731
+    gate.collision = type(
+        'Counted', (), {'distance': staticmethod(counted), 'sweep': folding.collision.sweep}
+    )
+    samples = np.linspace(0.0, 3.0, 300)
+    reasons = [gate.refuse(np.array([1.5, 0.0, elbow, 0.0])) for elbow in samples]
+    first = next(k for k, reason in enumerate(reasons) if reason)
+    assert 'link "upper" and link "hand" overlap by' in reasons[first]
+    assert distance(np.array([1.5, 0.0, samples[first], 0.0]))[0] < 0.0
+    assert distance(np.array([1.5, 0.0, samples[first - 1], 0.0]))[0] >= 0.0
+    assert len(looks) < 120
+    before = len(looks)
+    gate.restart()
+    gate.refuse(np.zeros(4))
+    for _ in range(100):
+        assert gate.refuse(np.zeros(4)) is None
+    assert len(looks) == before + 1
+
+
+def test_a_stream_of_goals_into_the_post_ends_in_a_stop_before_it(folding):
+    rig = measured(folding, yaw=0.8)
+    rig.controller._joints.way.choose = lambda answer, *_: answer  # only the guard of the pursuit is left
+    for k in range(150):
+        at = 0.8 - 0.01 * k
+        goal = Goal(*folding.arm.fk([at, 0.0, 0.0, 0.0]))
+        rig.controller.submit(Asked(goal, arrival=rig.time, received=rig.time, goal_time=rig.time))
+        rig.tick()
+        assert rig.state is not State.FAULTED, rig.reports[-1].message
+    assert rig.position('yaw') < 0.5
+    assert least(folding, rig) > 0.0
+
+
+def test_a_sample_in_collision_is_not_published(folding):
+    rig = measured(folding, yaw=1.5)
+    rig.controller._joints.way._collision = None  # a check that fails
+    rig.go(elbow=3.0)
+    rig.tick(1000)
+    assert rig.state is State.FAULTED
+    assert 'a sample was not published: link "upper" and link "hand" overlap by' in rig.reports[-1].message
+    assert least(folding, rig) >= 0.0
+
+
+def test_distances_change_no_faster_than_the_joints_can_move_any_point(folding):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        q = rng.uniform(-3.0, 3.0, 4)
+        step = rng.normal(size=4) * 0.02
+        one, other = folding.collision.distance(q)[0], folding.collision.distance(q + step)[0]
+        if min(one, other) > 0.0:
+            assert abs(one - other) <= np.abs(step) @ folding.collision.sweep + 1e-6
+
+
+# Pairs
+
+
+def test_pairs_joined_by_a_joint_are_left_out_and_always_colliding_ones_are_listed():
+    wide = '<collision><geometry><sphere radius="0.21"/></geometry></collision>'
+    model = build(folding_urdf(fore=wide + bar(0.2)))  # reaches over the elbow to the shoulder
+    assert model.collision.always == []
+    sphere = wide.replace('0.21', '0.6')
+    model = build(folding_urdf(fore=sphere))
+    assert model.collision.always == [('base', 'fore')]
+    assert 'left out, as they collide everywhere: base with fore' in model.notes[0]
+
+
+def test_an_srdf_excludes_further_pairs_and_its_unknown_links_are_named(tmp_path):
+    file = tmp_path / 'arm.srdf'
+    file.write_text(
+        '<robot name="folding"><disable_collisions link1="hand" link2="upper" reason="User"/>'
+        '<disable_collisions link1="jaw" link2="upper"/></robot>'
+    )
+    model = build(srdf_file=str(file))
+    rig = measured(model, yaw=1.5)
+    assert rig.go(elbow=3.0).phase == 'moving'
+    assert 'srdf_file excludes links that do not exist: "jaw"' in model.notes
+    with pytest.raises(InputError, match='srdf_file'):
+        build(srdf_file=str(tmp_path / 'none.srdf'))
+
+
+def test_fingers_may_close_on_each_other():
+    fingers = ''.join(
+        f'<link name="{name}"><collision><geometry><box size="0.02 0.02 0.02"/></geometry></collision></link>'
+        f'<joint name="{name}_slide" type="prismatic"><parent link="hand"/><child link="{name}"/>'
+        f'<origin xyz="0.08 {side} 0"/><axis xyz="0 1 0"/>'
+        '<limit lower="-0.02" upper="0.02" velocity="1" effort="1"/></joint>'
+        for name, side in (('left', 0.015), ('right', -0.015))
+    )
+    model = build(folding_urdf().replace('</robot>', fingers + '</robot>'))
+    rig = measured(model, yaw=1.5, left_slide=0.0, right_slide=0.0)
+    assert rig.go(left_slide=-0.02, right_slide=0.02).phase == 'moving'
+    rig.settle()
+    assert rig.state is State.HOLDING
+
+
+# On and off
+
+
+def test_without_shapes_it_is_off_with_one_line(model):
+    assert model.collision is None
+    assert model.notes == (
+        'self-collision is not checked: the description has no collision shapes that could touch each other',
+    )
+    with pytest.raises(InputError, match='self_collision is true, but this is not possible'):
+        ArmModel.build(arm_urdf(), replace(SETTINGS, self_collision='true'))
+
+
+def test_without_the_library_it_is_off_with_one_line_that_helps(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'coal', None)
+    monkeypatch.setattr('ik_node.extras.find_spec', lambda _: None)
+    model = build()
+    assert model.collision is None
+    assert len(model.notes) == 1
+    assert '-m pip install coal' in model.notes[0]
+    with pytest.raises(MissingError):
+        build(self_collision='true')
+
+
+def test_it_can_be_switched_off():
+    assert build(self_collision='false').collision is None
+    assert build(self_collision='false').notes == ()
+
+
+@pytest.mark.parametrize(
+    ('shape', 'words'),
+    [
+        ('<box size="1 1"/>', 'size of <box> must be 3 numbers greater than 0'),
+        ('<sphere radius="nan"/>', 'radius of <sphere>'),
+        ('<cylinder radius="0" length="1"/>', 'radius of <cylinder>'),
+        ('<mesh filename="package://nowhere/a.stl"/>', 'not found'),
+        ('<mesh filename="/etc/passwd"/>', 'neither in mesh_path nor in an installed ROS package'),
+        ('<cone/>', 'it has no box, cylinder, sphere or mesh'),
+    ],
+)
+def test_a_shape_that_cannot_be_read_is_left_out_with_the_reason(shape, words):
+    broken = f'<collision><geometry>{shape}</geometry></collision>{bar(0.2)}'
+    model = build(folding_urdf(fore=broken))
+    assert any(words in note and 'link "fore" is left out' in note for note in model.notes)
+    assert model.collision is not None
+
+
+def test_a_mesh_in_mesh_path_is_its_convex_hull(tmp_path):
+    trimesh = pytest.importorskip('trimesh')
+    trimesh.creation.box((200.0, 30.0, 30.0)).export(tmp_path / 'bar.stl')
+    mesh = (
+        '<collision><origin xyz="0.1 0 0"/><geometry><mesh filename="bar.stl" scale="0.001 0.001 0.001"/>'
+        '</geometry></collision>'
+    )
+    by_mesh = build(folding_urdf(fore=mesh), mesh_path=str(tmp_path))
+    by_box = build()
+    rng = np.random.default_rng(0)
+    for q in rng.uniform(-2.0, 2.0, (30, 4)):
+        assert by_mesh.collision.distance(q)[0] == pytest.approx(by_box.collision.distance(q)[0], abs=1e-5)
+
+
+@pytest.mark.parametrize('path', sorted(Path('urdf').glob('*_*.urdf.xacro')), ids=lambda p: p.name)
+def test_the_arms_here_are_free_at_home_and_have_no_pair_that_always_collides(path):
+    from ik_node.model.description import load_description
+
+    model = ArmModel.build(load_description(path), ArmSettings(self_collision='true'))
+    home = model.joints.filled(dict(zip(model.arm.joint_names, model.home.tolist(), strict=True)))
+    assert model.collision.distance(home)[0] > 0.0
+    assert model.collision.always == []
+    assert len(model.notes) == 1
