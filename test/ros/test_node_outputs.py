@@ -185,7 +185,7 @@ def test_droop_and_noise_do_not_change_the_command():
             after = {tuple(message.data) for message in heard.positions[count:]}
             assert len(after) == 1
             assert next(iter(after))[1] == pytest.approx(1.2)
-            assert abs(client.position('shoulder')[0] - 1.2) > 0.005
+            assert abs(client.position('shoulder')[0] - 1.2) > 0.002
 
 
 def test_a_controller_that_is_absent_is_named():
