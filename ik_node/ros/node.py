@@ -303,6 +303,7 @@ class IkNode(ClosableNode):
             self._loop.hurry()
         elif report.status == 'refused':
             self._statistics.count('refused')
+            self._goals.joints = None  # the same joint goal again is a new one
         self._status.publish(status_message(self.get_name(), report))
         self._publish_goal_state()
         log = self.get_logger()

@@ -146,6 +146,11 @@ def test_joint_goals_move_the_joints_named_and_mimics_follow(client):
     assert client.position('yaw') == pytest.approx(-0.5)
 
 
+def test_a_joint_goal_that_was_refused_is_refused_again(client):
+    for _ in range(2):
+        assert 'cannot move to 9' in client.answer('goal_joints', client.joints(yaw=9.0)).message
+
+
 def test_a_joint_goal_in_a_stream_counts_once(client, arm):
     """joint_state_publisher_gui repeats its sliders for ever, which must not overrule a pose."""
     goal = client.joints(yaw=0.7)
