@@ -75,6 +75,7 @@ setup(
             'ik_node = ik_node.start:ik_node',
             'ik_viewer = ik_node.start:ik_viewer',
             'ik_goals = ik_node.start:ik_goals',
+            'ik_teleop = ik_node.start:ik_teleop',
             'ik_plant = ik_node.start:ik_plant',
             'ik_demo = ik_node.start:ik_demo',
             'ik_inspect = ik_node.start:ik_inspect',

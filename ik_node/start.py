@@ -84,6 +84,11 @@ def ik_plant() -> NoReturn:
     _run('ik_node.sim.node', STOPPED, node=True)
 
 
+def ik_teleop() -> NoReturn:
+    """Move an arm with the keys of a terminal."""
+    _run('ik_node.ros.teleop_keys', STOPPED, node=True)
+
+
 def ik_demo() -> NoReturn:
     """Run all three nodes."""
     _run('ik_node.ros.demo', STOPPED)

@@ -20,8 +20,15 @@ TIMEOUT = 180.0  # s; a cold compile takes a minute, all else a fraction of a se
 class Running:
     """A program in a process and session of its own, and what it has said so far."""
 
-    def __init__(self, name: str, *arguments: str, **variables: str) -> None:
-        self.domain = new_domain()
+    def __init__(
+        self,
+        name: str,
+        *arguments: str,
+        stdin: int | None = None,
+        domain: int | None = None,
+        **variables: str,
+    ) -> None:
+        self.domain = new_domain() if domain is None else domain
         environment = os.environ | {
             **variables,
             'ROS_DOMAIN_ID': str(self.domain),
@@ -30,6 +37,7 @@ class Running:
         self.process = subprocess.Popen(
             [sys.executable, '-m', 'ik_node.start', name, *arguments],
             env=environment,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

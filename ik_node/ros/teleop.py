@@ -172,7 +172,9 @@ class Teleop:
         fastest = settings.speed_scaling * arm.model.arm.velocity
         if kind == JOINT_JOG:
             return self._arm.jog(_joint_velocities(message, arm, settings, fastest), dt)
-        T = self._frames.in_base(message.header, arm.model, arm.values)
+        header = message.header
+        header.frame_id = header.frame_id or arm.model.arm.base_link  # as in MoveIt Servo
+        T = self._frames.in_base(header, arm.model, arm.values)
         if kind == TWIST:
             linear, angular = _twist(message, settings)
             return self._arm.twist(T[:3, :3] @ linear, T[:3, :3] @ angular, dt, fastest)

@@ -1,0 +1,141 @@
+"""ik_teleop: move the tool of an arm with the keys of a terminal."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import threading
+import time
+import tty
+from typing import Any
+
+from geometry_msgs.msg import TwistStamped
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from std_msgs.msg import Int8
+from std_srvs.srv import Trigger
+
+from ik_node.ros.qos import NEWEST, REPORTS
+from ik_node.ros.run import ClosableNode, run
+
+RATE = 50.0  # [Hz] of the twists
+HELD = 0.15  # [s] for which a key counts: terminals repeat a held key faster than that
+SPEEDS = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # shares of scale_linear and scale_rotational
+# By key: direction of the linear and of the angular velocity in the base link.
+KEYS: dict[str, tuple[tuple[int, int, int], tuple[int, int, int]]] = {
+    'w': ((1, 0, 0), (0, 0, 0)),
+    's': ((-1, 0, 0), (0, 0, 0)),
+    'a': ((0, 1, 0), (0, 0, 0)),
+    'd': ((0, -1, 0), (0, 0, 0)),
+    'r': ((0, 0, 1), (0, 0, 0)),
+    'f': ((0, 0, -1), (0, 0, 0)),
+    'u': ((0, 0, 0), (1, 0, 0)),
+    'o': ((0, 0, 0), (-1, 0, 0)),
+    'i': ((0, 0, 0), (0, 1, 0)),
+    'k': ((0, 0, 0), (0, -1, 0)),
+    'j': ((0, 0, 0), (0, 0, 1)),
+    'l': ((0, 0, 0), (0, 0, -1)),
+}
+SERVICES = {'h': 'home', ' ': 'stop', 'c': 'resume'}
+HELP = """\
+Move the tool in the base link:
+  w s  +x -x      a d  +y -y      r f  up, down
+  u o  about x    i k  about y    j l  about z
+  + -  speed      h  home         space  stop    c  resume after a stop
+  q  quit
+"""
+CODES = {
+    -1: 'the command was ignored, see the log of ik_node',
+    0: '',
+    6: 'at a limit or at the end of the reach',
+}
+
+
+class KeysNode(ClosableNode):
+    """Publishes twists while a key is held down; options are those of rclpy's Node."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__('ik_teleop', **options)
+        self._twists = self.create_publisher(TwistStamped, 'ik_node/delta_twist_cmds', NEWEST)
+        self.create_subscription(Int8, 'ik_node/servo_status', self._heard, REPORTS)
+        self._askers = {key: self.create_client(Trigger, f'ik_node/{name}') for key, name in SERVICES.items()}
+        self._speed = 2
+        self._key, self._until = '', 0.0
+        self._closing = threading.Event()
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(1.0 / RATE, self._publish, clock=steady)
+        print(HELP, flush=True)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def close(self) -> None:
+        """End the thread, restore the terminal, and close the node."""
+        self._closing.set()
+        self._reader.join(timeout=1.0)
+        self.destroy_node()
+
+    def press(self, key: str) -> None:
+        """Do what a key means."""
+        if key in KEYS:
+            self._key, self._until = key, time.monotonic() + HELD
+        elif key in self._askers:
+            self._key = ''
+            self._call(key)
+        elif key in '+-':
+            step = 1 if key == '+' else -1
+            self._speed = min(max(self._speed + step, 0), len(SPEEDS) - 1)
+            print(f'speed {SPEEDS[self._speed]:g}', flush=True)
+        elif key == 'q':
+            self.context.try_shutdown()
+
+    def _publish(self) -> None:
+        if not self._key or time.monotonic() > self._until:
+            self._key = ''
+            return
+        linear, angular = KEYS[self._key]
+        message = TwistStamped()
+        message.header.stamp = self.get_clock().now().to_msg()
+        speed = SPEEDS[self._speed]
+        twist = message.twist
+        twist.linear.x, twist.linear.y, twist.linear.z = (speed * value for value in linear)
+        twist.angular.x, twist.angular.y, twist.angular.z = (speed * value for value in angular)
+        self._twists.publish(message)
+
+    def _call(self, key: str) -> None:
+        client = self._askers[key]
+        if not client.service_is_ready():
+            print(f'{SERVICES[key]}: ik_node is not running', flush=True)
+            return
+        client.call_async(Trigger.Request()).add_done_callback(
+            lambda future: print(f'{SERVICES[key]}: {future.result().message}', flush=True)
+        )
+
+    def _heard(self, message: Int8) -> None:
+        said = CODES.get(message.data, f'status {message.data}')
+        if said:
+            print(said, flush=True)
+
+    def _read(self) -> None:
+        """Read keys until the end; a terminal passes each on at once, a pipe when it is written."""
+        descriptor = sys.stdin.fileno()
+        before = termios.tcgetattr(descriptor) if os.isatty(descriptor) else None
+        if before is not None:
+            tty.setcbreak(descriptor)
+        try:
+            while not self._closing.is_set():
+                if select.select([descriptor], [], [], 0.1)[0]:
+                    keys = os.read(descriptor, 64).decode(errors='ignore')
+                    if not keys:  # the end of a pipe
+                        return
+                    for key in keys.lower():
+                        self.press(key)
+        finally:
+            if before is not None:
+                termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def main() -> int:
+    """Run ik_teleop."""
+    return run('ik_teleop', KeysNode)
