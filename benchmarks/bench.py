@@ -29,6 +29,7 @@ SECTIONS = (
     'node',
     'start',
     'before',
+    'follow',
 )
 
 
