@@ -35,6 +35,7 @@ NO_SIMULATION = 'none'
 PLAIN_REACH = 0.85  # [m], if it is not known
 
 # name: (default, description, choices or None for any text)
+REAL_NAMES = (('joint_states', 'joint_commands'), ('measured_joint_states', 'joint_states'))
 ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'description_file': (
         'seed_arm',
@@ -68,6 +69,11 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'use_sim_time': ('false', 'Take the time from /clock', YES_OR_NO),
     'rviz': ('true', 'Start RViz', YES_OR_NO),
     'viewer': ('false', 'Start the browser viewer on http://127.0.0.1:8080', YES_OR_NO),
+    'real': (
+        'false',
+        'A driver publishes joint_states: ik_node reads them and sends commands on joint_commands',
+        YES_OR_NO,
+    ),
     'sim': (
         NO_SIMULATION,
         'Simulate the arm in MuJoCo behind a trajectory controller, which publishes joint_states',
@@ -132,6 +138,9 @@ def plan(given: Mapping[str, str]) -> Plan:
     simulated = given['sim'] != NO_SIMULATION
     if simulated:
         require('mujoco', 'sim:=mujoco')
+    if simulated and 'real' in wanted:
+        raise InputError(f'real:=true and sim:={given["sim"]} exclude each other')
+    swapped = REAL_NAMES if 'real' in wanted else ()
     output = {'output': 'joint_trajectory'} if simulated else {}
 
     def own(name: str, parameters: dict[str, Any], **options: Any) -> Start:
@@ -146,7 +155,7 @@ def plan(given: Mapping[str, str]) -> Plan:
             {'robot_description': text, 'publish_frequency': FRAME_RATE},
             remappings=tf,
         ),
-        own('ik_node', {**links, **tool, **output}, remappings=tf, ends_all=True),
+        own('ik_node', {**links, **tool, **output}, remappings=(*tf, *swapped), ends_all=True),
     ]
     if simulated:
         starts.append(own('ik_plant', {}))

@@ -47,6 +47,15 @@ def test_the_default_is_the_arm_its_node_and_rviz():
     assert read_urdf(text).name == 'seed_arm'
 
 
+def test_a_real_arm_has_the_names_swapped():
+    remappings = dict(starts(real='true')['ik_node'].remappings)
+    assert remappings['joint_states'] == 'joint_commands'
+    assert remappings['measured_joint_states'] == 'joint_states'
+    assert 'joint_states' not in dict(starts()['ik_node'].remappings)
+    with pytest.raises(InputError, match='real:=true and sim:=mujoco exclude each other'):
+        starts(real='true', sim='mujoco')
+
+
 def test_a_simulated_arm_takes_trajectories():
     pytest.importorskip('mujoco')
     assert 'ik_plant' not in starts()
