@@ -21,6 +21,9 @@ class ArmSettings:
 
     robot_description: str = parameter('', 'URDF text; empty: urdf_file or the topic', read_only=True)
     urdf_file: str = parameter('', 'path of a .urdf or .xacro file; empty: the topic', read_only=True)
+    autostart: bool = parameter(
+        True, 'configure and activate at once; false: wait for a lifecycle manager', read_only=True
+    )
     publish_description: bool = parameter(
         True,
         'publish what robot_description or urdf_file gave on the topic robot_description',

@@ -17,7 +17,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, String
+from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 
@@ -29,15 +29,16 @@ from ik_node.control.inbox import Inbox
 from ik_node.control.report import Level, Report
 from ik_node.control.requests import HomeRequest
 from ik_node.control.settings import ArmSettings
-from ik_node.control.states import ON_ITS_WAY, READY
+from ik_node.control.states import ON_ITS_WAY, READY, State
 from ik_node.control.statistics import Statistics
 from ik_node.control.workspace import Workspace
 from ik_node.errors import IkError, InputError
-from ik_node.model.description import load_description, read_from
 from ik_node.ros.conversions import measured_values
+from ik_node.ros.descriptions import Descriptions
 from ik_node.ros.frames import Frames
 from ik_node.ros.goal_markers import GoalMarkers
 from ik_node.ros.goal_requests import GOALS, GoalContext, GoalRequest
+from ik_node.ros.managed import ManagedNode
 from ik_node.ros.measured_watch import MeasuredWatch
 from ik_node.ros.node_time import NO_CLOCK, NodeTime
 from ik_node.ros.outputs import PICTURE, make_outputs, output_names
@@ -45,17 +46,19 @@ from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.qos import GOAL_QOS, LATCHED, MEASURED, REPORTS, STREAM
 from ik_node.ros.reports import diagnostic, goal_state, status_message
-from ik_node.ros.run import ClosableNode, run
+from ik_node.ros.run import run
 from ik_node.ros.sample_loop import SampleLoop
 from ik_node.ros.teleop import Teleop
 
 PATIENCE = 2.0  # [s] without a description or a clock after which the log says so
 STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
 REMINDER = 10.0  # [s] from one line in the log to the next while the arm cannot move
+BRAKING = 10.0  # [s] within which an arm that is deactivated comes to rest
+RESTING = (State.UNCONFIGURED, State.INACTIVE)
 AFTER_ERROR = 0.1  # [s] to wait after an unexpected error, so that the loop does not spin
 
 
-class IkNode(ClosableNode):
+class IkNode(ManagedNode):
     """The node; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters."""
 
     def __init__(self, **options: Any) -> None:
@@ -88,12 +91,11 @@ class IkNode(ClosableNode):
         self._outputs = make_outputs(outputs, context)
         calibrated = [Calibrated(output, self._calibration) for output in self._outputs]
         self._controller = ArmController(self._publish_report, calibrated)
-        self._controller.activate()
         measured_topic = 'measured_joint_states' if PICTURE in outputs else 'joint_states'
         self._watch = MeasuredWatch(self, measured_topic, always=outputs != (PICTURE,))
         self._look_for_measurements()
         self._loop = SampleLoop(self, lambda: 1.0 / self._settings.publish_rate, self._sample)
-        self._start_with_description()
+        self._descriptions = Descriptions(self, self._inbox.put_description)
         for topic, (message, kind) in GOALS.items():
             self.create_subscription(message, topic, self._store(topic, kind), GOAL_QOS)
         self.create_subscription(JointState, measured_topic, self._on_measured, MEASURED)
@@ -107,6 +109,34 @@ class IkNode(ClosableNode):
         self._server = threading.Thread(target=self._serve_loop, daemon=True)
         self._server.start()
         self._loop.start()
+        if self._settings.autostart:
+            try:
+                self.start()
+            except IkError:
+                self.close()
+                raise
+
+    # Lifecycle
+
+    def configure(self) -> None:
+        """Read the description from the parameters, or else wait for the topic. Raises IkError."""
+        self._descriptions.open(self._settings)
+
+    def activate(self) -> None:
+        """Allow commands."""
+        self._controller.activate()
+
+    def deactivate(self) -> bool:
+        """Bring the arm to rest within its limits, then command nothing."""
+        self._controller.deactivate()
+        end = time.monotonic() + BRAKING
+        while self._controller.state not in RESTING and time.monotonic() < end:
+            time.sleep(0.01)
+        return self._controller.state in RESTING
+
+    def clean_up(self) -> None:
+        """Let the next configure read the description anew."""
+        self._descriptions.close()
 
     def close(self) -> None:
         """End the threads and the node."""
@@ -129,9 +159,6 @@ class IkNode(ClosableNode):
             self._statistics.count('superseded', pushed)
 
         return store
-
-    def _describe(self, message: String) -> None:
-        self._inbox.put_description(message.data)
 
     def _on_measured(self, message: JointState) -> None:
         try:
@@ -181,22 +208,6 @@ class IkNode(ClosableNode):
         return response
 
     # The arm
-
-    def _start_with_description(self) -> None:
-        """Read the description from the parameters, or else wait for the topic."""
-        text, path = self._settings.robot_description, self._settings.urdf_file
-        if text and path:
-            raise InputError('parameters robot_description and urdf_file are both set; set only one of them')
-        if not text and not path:
-            self.create_subscription(String, 'robot_description', self._describe, LATCHED)
-            return
-        text = text or load_description(path)
-        with read_from(path):
-            ArmModel.check(text, self._settings)
-        self._inbox.put_description(text)
-        if self._settings.publish_description:
-            self._description = self.create_publisher(String, 'robot_description', LATCHED)
-            self._description.publish(String(data=text))
 
     def _check(self, settings: ArmSettings) -> None:
         """Raise IkError if these settings are invalid for the arm."""

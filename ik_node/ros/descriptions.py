@@ -1,0 +1,53 @@
+"""Descriptions: where the robot description comes from, the parameters or else the topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.subscription import Subscription
+from std_msgs.msg import String
+
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.settings import ArmSettings
+from ik_node.errors import InputError
+from ik_node.model.description import load_description, read_from
+from ik_node.ros.qos import LATCHED
+
+
+class Descriptions:
+    """Passes descriptions on to receive while it is open."""
+
+    def __init__(self, node: Node, receive: Callable[[str], None]) -> None:
+        self._node, self._receive = node, receive
+        self._subscription: Subscription | None = None
+        self._publisher: Publisher | None = None
+
+    def open(self, settings: ArmSettings) -> None:
+        """Read the description that the settings name, or wait for the topic. Raises IkError."""
+        text, path = settings.robot_description, settings.urdf_file
+        if text and path:
+            raise InputError('parameters robot_description and urdf_file are both set; set only one of them')
+        if not text and not path:
+            self._subscription = self._node.create_subscription(
+                String, 'robot_description', self._hear, LATCHED
+            )
+            return
+        text = text or load_description(path)
+        with read_from(path):
+            ArmModel.check(text, settings)
+        self._receive(text)
+        if settings.publish_description:
+            if self._publisher is None:
+                self._publisher = self._node.create_publisher(String, 'robot_description', LATCHED)
+            self._publisher.publish(String(data=text))
+
+    def _hear(self, message: String) -> None:
+        self._receive(message.data)
+
+    def close(self) -> None:
+        """Wait for no description any more."""
+        if self._subscription is not None:
+            self._node.destroy_subscription(self._subscription)
+            self._subscription = None

@@ -1,0 +1,80 @@
+"""ManagedNode: a lifecycle node that also starts by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+
+from ik_node.errors import IkError
+
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+
+
+class ManagedNode(LifecycleNode):
+    """A node with four steps; options are those of rclpy's Node.
+
+    Subclasses fill in configure, activate, deactivate and clean_up, and call start at the end of __init__.
+    """
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._configured = False
+
+    def configure(self) -> None:
+        """Load and check what the node works with. Raises IkError."""
+
+    def activate(self) -> None:
+        """Begin to work."""
+
+    def deactivate(self) -> bool:
+        """Come to rest; return whether that was possible."""
+        return True
+
+    def clean_up(self) -> None:
+        """Undo configure."""
+
+    def start(self) -> None:
+        """Configure and activate the node without a manager. Raises IkError if it cannot be configured."""
+        self.configure()
+        self._configured = True
+        self.trigger_configure()
+        self.trigger_activate()
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Configure; FAILURE leaves the node unconfigured."""
+        try:
+            if not self._configured:
+                self.configure()
+        except IkError as error:
+            self.get_logger().error(str(error))
+            return FAILURE
+        self._configured = True
+        return super().on_configure(state)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Activate."""
+        self.activate()
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Deactivate; FAILURE leaves the node active."""
+        return super().on_deactivate(state) if self.deactivate() else FAILURE
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Clean up."""
+        self.clean_up()
+        self._configured = False
+        return super().on_cleanup(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Come to rest before the end."""
+        self.deactivate()
+        return super().on_shutdown(state)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Come to rest, and be unconfigured afterwards."""
+        self.deactivate()
+        self.clean_up()
+        self._configured = False
+        return super().on_error(state)
