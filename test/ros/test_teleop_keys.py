@@ -47,10 +47,9 @@ def test_keys_move_the_tool_only_while_they_are_pressed(arm):
         keys.wait_said('Move the tool')
         client.wait(lambda: client.node.count_publishers('ik_node/delta_twist_cmds') > 0, 'the keys')
         before = client.position()
-        for _ in range(30):
-            os.write(ours, b's')
-            time.sleep(0.03)
-        client.wait(lambda: abs(client.position() - before).max() > 0.02, 'the motion')
+        client.wait(
+            lambda: (os.write(ours, b's'), abs(client.position() - before).max() > 0.02)[1], 'the motion'
+        )
         still = client.wait_still()
         time.sleep(0.3)
         assert (client.position() == still).all()
