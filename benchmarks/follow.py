@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from benchmarks.arms import Task
+from benchmarks.asked import Asked
 from benchmarks.chain import Array
 from benchmarks.tables import Table, heading
 from ik_node import Goal, IkSolver
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.controller import ArmController
 from ik_node.control.settings import ArmSettings
-from ik_node.control.snapshot import Snapshot
 from ik_node.control.states import State
 from ik_node.tracks.curves import CURVES, Track
 from ik_node.tracks.placement import Circle, place_circle
@@ -25,27 +23,6 @@ GOAL_PERIOD, PERIOD = 0.02, 0.01  # [s] between goals, and between samples
 LATENCY, JITTER = 0.002, 0.0015  # [s] of a goal on its way
 SECONDS, SETTLE = 8.0, 2.0  # of a run, and of its beginning, which does not count
 DELAYS = np.arange(-0.02, 0.2, 0.002)  # [s] that are tried
-
-
-@dataclass
-class Asked:
-    """A goal on its way."""
-
-    goal: Goal
-    received: float
-    goal_time: float | None
-    source: str = 'bench'
-    stamp: str = ''
-    frame: str = ''
-
-    @property
-    def arrival(self) -> float:
-        """When it was received."""
-        return self.received
-
-    def wanted(self, _: Snapshot) -> Goal:
-        """Return the goal."""
-        return self.goal
 
 
 def run(tasks: list[Task], scale: float) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.arms import Task
+from benchmarks.asked import Asked
 from benchmarks.chain import Array, angle_between
 from benchmarks.tables import Table, heading
 from ik_node import Goal
@@ -17,7 +18,6 @@ from ik_node.control.controller_trajectories import JointTrajectory, Trajectorie
 from ik_node.control.outputs import Output, Plan, Sample
 from ik_node.control.report import Report
 from ik_node.control.settings import ArmSettings
-from ik_node.control.snapshot import Snapshot
 from ik_node.control.states import State
 from ik_node.sim.dynamics import TIMESTEP
 from ik_node.sim.plant import Plant
@@ -32,27 +32,6 @@ SETTLE = 0.5  # [s] after the last command, for the servos
 LONGEST = 120.0  # [s] for one goal
 BEYOND = 1e-6  # [rad, m, and per second] by which a sample may exceed a limit
 BETWEEN = 1.01  # share of its velocity limit that what the controller makes of a trajectory may reach
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A goal at a time [s] of the simulation; a moving one has a stamp."""
-
-    goal: Goal
-    arrival: float
-    goal_time: float | None = None
-    source: str = 'bench'
-    stamp: str = ''
-    frame: str = ''
-
-    @property
-    def received(self) -> float:
-        """When it was received, on the clock of the simulation [s]."""
-        return self.arrival
-
-    def wanted(self, _: Snapshot) -> Goal:
-        """Return the goal."""
-        return self.goal
 
 
 @dataclass
