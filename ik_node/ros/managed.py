@@ -7,11 +7,12 @@ from typing import Any
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from ik_node.errors import IkError
+from ik_node.ros.run import ClosableNode
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
-class ManagedNode(LifecycleNode):
+class ManagedNode(LifecycleNode, ClosableNode):
     """A node with four steps; options are those of rclpy's Node.
 
     Subclasses fill in configure, activate, deactivate and clean_up, and call start at the end of __init__.
@@ -63,8 +64,7 @@ class ManagedNode(LifecycleNode):
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Clean up."""
-        self.clean_up()
-        self._configured = False
+        self._undo()
         return super().on_cleanup(state)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -75,6 +75,9 @@ class ManagedNode(LifecycleNode):
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Come to rest, and be unconfigured afterwards."""
         self.deactivate()
+        self._undo()
+        return super().on_error(state)
+
+    def _undo(self) -> None:
         self.clean_up()
         self._configured = False
-        return super().on_error(state)

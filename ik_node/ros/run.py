@@ -9,7 +9,6 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -29,7 +28,7 @@ class ClosableNode(Node):
         self.destroy_node()
 
 
-def run(name: str, make: Callable[[], Any]) -> int:
+def run(name: str, make: Callable[[], ClosableNode]) -> int:
     """Make the node called name, spin it until Ctrl-C, SIGTERM or shutdown, close it; return the exit code.
 
     0 after a requested shutdown, 1 if the node cannot start, with the reason in the log.
