@@ -10,16 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from ruckig import (
     ControlInterface,
     InputParameter,
-    Result,
     Ruckig,
-    RuckigError,
     Synchronization,
     Trajectory,
 )
 
 from ik_node.checks import Array
 from ik_node.control.goal_stream import JointState
-from ik_node.control.pursuit import Pursuit, advanced
+from ik_node.control.pursuit import Pursuit, advanced, calculated
 from ik_node.control.tool_pace import ToolPace
 from ik_node.control.trajectory import Trajectory as TimedPath
 from ik_node.errors import InputError
@@ -363,11 +361,8 @@ class JointMotion:
             request.control_interface = ControlInterface.Velocity
         else:
             request.target_position = target.tolist()
-        plan = Trajectory(self.n)
-        try:
-            if self._ruckig.calculate(request, plan) not in (Result.Working, Result.Finished):
-                return None
-        except RuckigError:
+        plan = calculated(self._ruckig, request)
+        if plan is None:
             return None
         low, high = allowed
         extrema = plan.position_extrema

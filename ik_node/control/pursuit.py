@@ -81,14 +81,21 @@ class Pursuit:
         request.max_acceleration = hardest.tolist()
         request.max_jerk = jerkiest.tolist()
         request.synchronization = Synchronization.No
-        plan = Trajectory(self.n)
-        try:
-            if self._ruckig.calculate(request, plan) not in (Result.Working, Result.Finished):
-                return None
-        except RuckigError:
+        plan = calculated(self._ruckig, request)
+        if plan is None:
             return None
         position, velocity, acceleration = (np.array(x) for x in plan.at_time(dt)[:3])
         return JointState(position + goal.position + frame * dt, velocity + frame, acceleration)
+
+
+def calculated(ruckig: Ruckig, request: InputParameter) -> Trajectory | None:
+    """Return Ruckig's plan for a request; None if it finds none."""
+    plan = Trajectory(ruckig.degrees_of_freedom)
+    try:
+        found = ruckig.calculate(request, plan) in (Result.Working, Result.Finished)
+    except RuckigError:
+        return None
+    return plan if found else None
 
 
 def advanced(now: JointState, jerk: Array, dt: float) -> JointState:

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.control.tool_motion import rotations
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
@@ -133,13 +134,11 @@ def _angle_about(axis: Array, start: Array, end: Array) -> float:
 
 
 def rotation_about(turn: Array) -> Array:
-    """Return the rotation matrix (3, 3) about turn (3,), its length the angle [rad]. Rodrigues' formula."""
+    """Return the rotation matrix (3, 3) about turn (3,), its length the angle [rad]."""
     angle = float(np.linalg.norm(turn))
     if angle == 0.0:
         return np.eye(3)
-    x, y, z = turn / angle
-    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.asarray(np.eye(3) + math.sin(angle) * K + (1.0 - math.cos(angle)) * (K @ K))
+    return np.asarray(rotations(turn / angle, np.array([angle]))[0])
 
 
 def _unit(vector: Array) -> Array:

@@ -44,7 +44,7 @@ def tool_motion(arm: Arm, positions: Array, velocities: Array) -> ToolMotion:
         if sliding[-1]:
             place = place + value[:, None] * axis
         else:
-            turn = turn @ _rotations(row[layout.AXIS], value)
+            turn = turn @ rotations(row[layout.AXIS], value)
     point = place + turn @ arm.tool[:3]
     linear, angular = np.zeros((count, 3)), np.zeros((count, 3))
     most_linear, most_angular = np.zeros(count), np.zeros(count)
@@ -60,7 +60,7 @@ def tool_motion(arm: Arm, positions: Array, velocities: Array) -> ToolMotion:
     return ToolMotion(point, speed, turn_rate, most_linear, most_angular)
 
 
-def _rotations(axis: Array, angles: Array) -> Array:
+def rotations(axis: Array, angles: Array) -> Array:
     """Return the rotations (k, 3, 3) about a unit axis (3,) by angles (k,) [rad]. Rodrigues' formula."""
     x, y, z = axis
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
