@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from rclpy.node import Node
 
 from ik_node.errors import InputError
@@ -11,7 +13,7 @@ QUIET = 0.3  # [s] without samples after a new subscriber: a driver may be about
 
 
 class MeasuredWatch:
-    """Watches the topics of a node; poll() is cheap enough for every sample.
+    """Watches the topics of a node, by a steady clock; cheap enough for every sample.
 
     expected: measurements are expected. alone: no other publisher of joint_states. quiet: hold samples back.
     """
@@ -29,22 +31,37 @@ class MeasuredWatch:
             )
         self._listeners = 0
         self._checked = self._quiet_until = float('-inf')
+        self._auto = True
         self.expected = False
         self.alone = True
-        self.quiet = False
 
-    def poll(self, wait_for_measured: str, time: float) -> None:
-        """Check the topics at time [s] of a steady clock. wait_for_measured: the parameter of that name."""
-        if wait_for_measured == 'auto' and not (self.expected or self._always):
-            listeners = self._node.count_subscribers(self._commands)
+    @property
+    def quiet(self) -> bool:
+        """Whether samples are held back at present."""
+        return not self.expected and time.monotonic() < self._quiet_until
+
+    def poll(self, wait_for_measured: str) -> None:
+        """Check the topics. wait_for_measured: the parameter of that name."""
+        self._auto = wait_for_measured == 'auto'
+        self.hold_back()
+        if time.monotonic() >= self._checked + CHECK:
+            self._checked = time.monotonic()
+            heard = self._node.count_publishers(self._measured) > 0
+            self.expected = wait_for_measured == 'true' or (
+                self._auto and (self.expected or self._always or heard)
+            )
+            self.alone = self._commands == self._measured or self._node.count_publishers(self._commands) <= 1
+
+    def hold_back(self) -> bool:
+        """Return whether to hold back a sample, also when called directly before it is published.
+
+        Between the check and the publication a driver could connect, and receive a made-up position.
+        """
+        if self._auto and not (self.expected or self._always):
+            publishers = (p for p in self._node.publishers if p.topic_name == self._commands)
+            listeners = sum(p.get_subscription_count() for p in publishers)
             if listeners > self._listeners:
-                self._quiet_until = time + QUIET
+                self._quiet_until = time.monotonic() + QUIET
                 self._checked = float('-inf')
             self._listeners = listeners
-        if time >= self._checked + CHECK:
-            self._checked = time
-            heard = self._node.count_publishers(self._measured) > 0
-            auto = wait_for_measured == 'auto' and (self.expected or self._always or heard)
-            self.expected = auto or wait_for_measured == 'true'
-            self.alone = self._commands == self._measured or self._node.count_publishers(self._commands) <= 1
-        self.quiet = not self.expected and time < self._quiet_until
+        return self.quiet

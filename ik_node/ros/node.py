@@ -87,7 +87,9 @@ class IkNode(ManagedNode):
         self._goal_markers = GoalMarkers(self.create_publisher(MarkerArray, '~/markers', LATCHED).publish)
         self._calibration = self._settings.calibration()
         outputs = output_names(self._settings.output)
-        context = OutputContext(self, self._time, lambda reason: self._controller.fail(reason))
+        context = OutputContext(
+            self, self._time, lambda reason: self._controller.fail(reason), lambda: self._watch.hold_back()
+        )
         self._outputs = make_outputs(outputs, context)
         calibrated = [Calibrated(output, self._calibration) for output in self._outputs]
         self._controller = ArmController(self._publish_report, calibrated)
@@ -171,7 +173,7 @@ class IkNode(ManagedNode):
         self._controller.on_measured(self._calibration.measured(positions), self._time.now())
 
     def _look_for_measurements(self) -> None:
-        self._watch.poll(self._settings.wait_for_measured, time.monotonic())
+        self._watch.poll(self._settings.wait_for_measured)
         self._controller.expect_measured(self._watch.expected, self._watch.alone)
 
     # Services

@@ -66,7 +66,7 @@ class Arm:
         monkeypatch.setattr(module, 'ActionClient', Server)
         monkeypatch.setattr(module, 'action_type', lambda: action)
         self.said: list[str] = []
-        self.output = module.FollowJointTrajectoryAction(OutputContext(None, None, self.said.append))
+        self.output = module.FollowJointTrajectoryAction(OutputContext(None, None, self.said.append, bool))
         self.server: Server = self.output._client
         self.time = 0.0
 

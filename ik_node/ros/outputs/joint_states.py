@@ -15,9 +15,12 @@ class JointStates(Output):
 
     def __init__(self, context: OutputContext) -> None:
         self._time = context.time
+        self._hold_back = context.hold_back
         self._publisher = context.node.create_publisher(JointState, 'joint_states', STREAM)
 
     def sampled(self, sample: Sample) -> None:
         """Publish a sample."""
         stamp = self._time.stamp(sample.time)
-        self._publisher.publish(joint_state(stamp, sample.names, sample.positions, sample.velocities))
+        message = joint_state(stamp, sample.names, sample.positions, sample.velocities)
+        if not self._hold_back():
+            self._publisher.publish(message)
