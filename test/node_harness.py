@@ -35,6 +35,7 @@ class Client:
 
     def __init__(self, context: rclpy.Context, namespace: str = '') -> None:
         self.node = Node('client', context=context, namespace=namespace)
+        self.served: IkNode  # set by running()
         self.samples: list[JointState] = []
         self.statuses: list[DiagnosticStatus] = []
         self.markers: list[MarkerArray] = []
@@ -206,6 +207,7 @@ def running(
     thread = threading.Thread(target=executor.spin, daemon=True)
     thread.start()
     client = Client(context, namespace)
+    client.served = node
     try:
         if urdf is None or not ready:
             client.wait_connected()

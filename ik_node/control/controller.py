@@ -131,7 +131,8 @@ class ArmController:
             self._active = False
             if self._model is not None:
                 self._brake()
-                self._on(Event.DEACTIVATE)
+                if not self._braking_fault:
+                    self._on(Event.DEACTIVATE)
 
     def expect_measured(self, expected: bool, alone: bool = True) -> None:
         """Set whether the joints are measured, and whether no other node publishes joints of this robot.
@@ -281,8 +282,7 @@ class ArmController:
             self._guided_until = min(self._guided_until, time + self._settings.hand_guiding_timeout)
         self._place_known()
         self._guard(time)
-        braking = self._state is State.FAULTED and self._joints.moving
-        if self._joints.unplaced or not (self._state in COMMANDING or braking):
+        if self._joints.unplaced or not (self._state in COMMANDING or self._braking_fault):
             return None
         passed = 0.0 if last == -math.inf else max(time - last, 0.0)
         dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
@@ -300,13 +300,14 @@ class ArmController:
         return sample
 
     def _rest(self) -> None:
-        if self._state is State.STOPPING:
-            self._on(Event.RESTED)
-            if not self._active:
-                self._on(Event.DEACTIVATE)
-        elif self._state in ON_ITS_WAY:
+        if self._state in ON_ITS_WAY:
             self._on(Event.ARRIVED)
             self._progress.arrive()
+            return
+        if self._state is State.STOPPING:
+            self._on(Event.RESTED)
+        if not self._active:
+            self._on(Event.DEACTIVATE)
 
     def _guard(self, time: float) -> None:
         """Check the timeouts of hand guiding and of measurements."""
@@ -337,6 +338,11 @@ class ArmController:
             self._joints.place(self._fresh)
         if not self._joints.unplaced:
             self._on(Event.PLACED)
+
+    @property
+    def _braking_fault(self) -> bool:
+        """Whether a faulted arm still moves."""
+        return self._state is State.FAULTED and self._joints.moving
 
     @property
     def _fresh(self) -> dict[str, float]:

@@ -53,7 +53,7 @@ from ik_node.ros.teleop import Teleop
 PATIENCE = 2.0  # [s] without a description or a clock after which the log says so
 STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
 REMINDER = 10.0  # [s] from one line in the log to the next while the arm cannot move
-BRAKING = 10.0  # [s] within which an arm that is deactivated comes to rest
+BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2 launch waits 5 s
 RESTING = (State.UNCONFIGURED, State.INACTIVE)
 AFTER_ERROR = 0.1  # [s] to wait after an unexpected error, so that the loop does not spin
 
@@ -132,9 +132,15 @@ class IkNode(ManagedNode):
         """Bring the arm to rest within its limits, then command nothing."""
         self._controller.deactivate()
         end = time.monotonic() + BRAKING
-        while self._controller.state not in RESTING and time.monotonic() < end:
+        while self._controller.state not in RESTING and not self._time.stands and time.monotonic() < end:
             time.sleep(0.01)
         return self._controller.state in RESTING
+
+    def come_to_rest(self) -> None:
+        """Bring the arm to rest before the program ends."""
+        if not self.deactivate():
+            self.get_logger().error(f'ended while the arm was {self._controller.state.value}')
+        self._loop.close()
 
     def clean_up(self) -> None:
         """Let the next configure read the description anew."""
@@ -291,6 +297,8 @@ class IkNode(ManagedNode):
         self._look_for_measurements()
         if self._watch.quiet:
             return
+        if not self._server.is_alive():
+            self._controller.fail('restart ik_node: the thread that solves goals has ended')
         sample = self._controller.tick(self._time.seconds(now))
         if sample is None:
             return

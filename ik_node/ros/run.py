@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import rclpy
+from rclpy.duration import Duration
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 
 from ik_node.errors import IkError
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may keep another waiting for the interpreter
+DELIVERY = 0.5  # [s] for the last messages to arrive, if their subscribers acknowledge them
+CLOSING = 2.0  # [s] within which a callback in progress should end
 
 
 class ClosableNode(Node):
     """A node with resources to close."""
+
+    def come_to_rest(self) -> None:
+        """End what must not end abruptly; callbacks still run meanwhile."""
 
     def close(self) -> None:
         """Close the resources of the node, and the node."""
@@ -34,42 +43,69 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
     0 after a requested shutdown, 1 if the node cannot start, with the reason in the log.
     """
     asked = threading.Event()
-    # No signal raises anything from here on, not even a second one: ROS shuts down its context when one
-    # arrives, and calls these handlers, which it also restores at the end.
+    # No signal raises anything from here on, not even a second one. ROS would shut down its context at the
+    # first one, and an arm in motion could no longer be commanded to rest.
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda *_: asked.set())
     _find_log_folder()
     try:
-        rclpy.init()
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as error:  # of rcl, for arguments that it cannot parse
         print(error, file=sys.stderr)
         return 1
-    if asked.is_set():  # before ROS would have noticed
-        rclpy.utilities.try_shutdown()
-        return 0
     node: ClosableNode | None = None
     try:
-        node = make()
-        executor = SingleThreadedExecutor()
-        executor.add_node(node)
-        sys.setswitchinterval(SWITCH_INTERVAL)
-        executor.spin()
-    except ExternalShutdownException:
-        pass
+        if not asked.is_set():
+            node = make()
+            sys.setswitchinterval(SWITCH_INTERVAL)
+            _spin(node, asked)
     except IkError as error:
         get_logger(name).fatal(str(error))
         return 1
-    except Exception:
-        if rclpy.utilities.ok():
-            raise
-        # Shutdown was requested while a ROS call was in progress. Silence errors of half-built objects.
-        sys.unraisablehook = lambda _: None
     finally:
         if node is not None:
             node.close()
         rclpy.utilities.try_shutdown()
     return 0
+
+
+def _spin(node: ClosableNode, asked: threading.Event) -> None:
+    """Spin node until asked is set or ROS shuts down, then let it come to rest.
+
+    The main thread only waits, since signal handlers run in it, and not while it waits for messages.
+    """
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    failures: list[Exception] = []
+
+    def spin() -> None:
+        try:
+            executor.spin()
+        except ExternalShutdownException:
+            pass
+        except Exception as error:
+            failures.append(error)
+        finally:
+            asked.set()
+
+    thread = threading.Thread(target=spin, name='executor', daemon=True)
+    thread.start()
+    asked.wait()
+    node.come_to_rest()
+    _deliver(node)
+    executor.shutdown(timeout_sec=CLOSING)
+    thread.join(timeout=CLOSING)
+    if failures:
+        raise failures[0]
+
+
+def _deliver(node: Node) -> None:
+    """Let the last messages arrive: those of a process that ends at once may be lost."""
+    end = time.monotonic() + DELIVERY
+    for publisher in node.publishers:
+        with contextlib.suppress(RuntimeError, NotImplementedError):
+            publisher.wait_for_all_acked(Duration(seconds=max(0.0, end - time.monotonic())))
 
 
 def _find_log_folder() -> None:

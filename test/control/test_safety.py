@@ -106,3 +106,19 @@ def test_a_stopped_picture_shows_another_robot_too(picture):
     assert sample is not None
     assert 'jaw' in sample.names
     assert picture.state is State.STOPPED
+
+
+def test_an_arm_that_brakes_after_a_fault_comes_to_rest_though_it_is_deactivated(real):
+    real.measure_all()
+    real.tick()
+    real.go(yaw=1.5)
+    for _ in range(60):
+        real.tick()
+        real.measure_all(yaw=real.position('yaw'))
+    real.controller.fail('the driver is gone')
+    real.tick()
+    real.controller.deactivate()
+    assert real.state is State.FAULTED
+    real.tick(200)
+    assert real.state is State.INACTIVE
+    assert not real.output.samples[-1].velocities.any()

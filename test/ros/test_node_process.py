@@ -1,9 +1,11 @@
 """ik_node as a process: how it ends, and with which exit code."""
 
 import contextlib
+import itertools
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,45 @@ def test_signals_end_it_with_exit_code_0_and_without_a_word(node, number, pause)
     assert running.said == said
 
 
+@contextlib.contextmanager
+def client_of(running: Running) -> Iterator[Client]:
+    context = rclpy.Context()
+    context.init(domain_id=running.domain)
+    client = Client(context)
+    try:
+        client.wait_ready()
+        yield client
+    finally:
+        client.close()
+        context.try_shutdown()
+
+
+def speed(client: Client) -> float:
+    sample = client.samples[-1]
+    return sample.velocity[sample.name.index('yaw')]
+
+
+@pytest.mark.parametrize('again', [False, True])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_motion_brings_the_arm_to_rest_first(node, number, again):
+    running = node('tip_link:=tool0', 'max_acceleration:=2.0')
+    with client_of(running) as client:
+        client.answer('goal_joints', client.joints(yaw=2.0))
+        client.wait(lambda: speed(client) > 0.5, 'speed')
+        before = len(client.samples)
+        running.process.send_signal(number)
+        if again:
+            time.sleep(0.05)
+            running.process.send_signal(number)
+        assert running.wait_ended() == 0
+        client.wait(lambda: speed(client) == 0.0, 'the last sample')
+        yaw = [sample.velocity[sample.name.index('yaw')] for sample in client.samples[before:]]
+        steps = [abs(b - a) for a, b in itertools.pairwise(yaw)]
+        assert max(steps) < 2.1 * 0.01 * 2  # acceleration times two periods
+        assert client.position('yaw') < 1.9
+    assert 'ended while' not in running.said
+
+
 def test_its_last_words_are_not_lost_in_a_buffer(node):
     """The log of ROS goes through a buffer of C where it is sent to stdout."""
     running = node(urdf='<robot/>', RCUTILS_LOGGING_USE_STDOUT='1', RCUTILS_LOGGING_BUFFERED_STREAM='1')
@@ -76,20 +117,15 @@ def test_a_signal_while_it_waits_for_an_arm_ends_it_too(node):
 
 def test_with_nothing_compiled_goals_are_served_at_once(node, tmp_path):
     running = node('tip_link:=tool0', NUMBA_CACHE_DIR=str(tmp_path))
-    context = rclpy.Context()
-    context.init(domain_id=running.domain)
-    client = Client(context)
     try:
-        client.wait_ready()
-        assert client.answer('goal_point', client.point((0.4, 0.1, 0.3))).message.startswith('solved')
-        client.wait(lambda: 'compiling fast kernels' in running.said, 'the compiler')
-        client.wait(lambda: client.said()['state'] == 'arrived', 'the arrival')
-        assert client.set_parameters(solver='dls')[0].successful
-        assert client.answer('goal_point', client.point((0.3, 0.1, 0.3))).message.startswith('solved')
-        assert client.call('ik_node/stop').success
+        with client_of(running) as client:
+            assert client.answer('goal_point', client.point((0.4, 0.1, 0.3))).message.startswith('solved')
+            client.wait(lambda: 'compiling fast kernels' in running.said, 'the compiler')
+            client.wait(lambda: client.said()['state'] == 'arrived', 'the arrival')
+            assert client.set_parameters(solver='dls')[0].successful
+            assert client.answer('goal_point', client.point((0.3, 0.1, 0.3))).message.startswith('solved')
+            assert client.call('ik_node/stop').success
     finally:
-        client.close()
-        context.try_shutdown()
         end_compiler(str(tmp_path))
 
 
