@@ -69,7 +69,11 @@ class ArmController:
                 return None
             motion = self._joints.arm.motion
             values = self._joints.values(self._feedback)[0]
-            return Snapshot(self._model, self._state, values, motion.target.copy(), motion.remaining)
+            share = self._progress.share(self._ticked, motion.remaining)
+            age = self._feedback.age(self._joints.arm.names)
+            return Snapshot(
+                self._model, self._state, values, motion.target.copy(), motion.remaining, share, age
+            )
 
     def condition(self) -> tuple[Level, str]:
         """Return the condition of the arm in one sentence: what it waits for, or why it does not move."""
@@ -94,14 +98,14 @@ class ArmController:
                 self._joints.take(model, settings)
                 return True
             if before is not None and self._joints.moving:
-                self._brake()
+                self._brake('the arm changes')
                 return False
             places = {} if before is None else before.joints.named(self._joints.values(self._feedback)[0])
             self._model, self._settings = model, settings
             self._targets = Targets(model)
             self._joints = ArmJoints(model, settings, places)
             self._epoch += 1
-            self._progress.end()
+            self._progress.end(self._state, 'the arm has changed')
             if not self._feedback.expected:
                 self._joints.place_all(self._fresh)
             self._on(Event.CONFIGURE)
@@ -122,7 +126,7 @@ class ArmController:
         with self._change():
             self._active = True
             if self._state is State.INACTIVE and self._feedback.expected:
-                self._forget_places()
+                self._forget_places('the joints have to be measured again')
             self._begin()
 
     def deactivate(self) -> None:
@@ -130,7 +134,7 @@ class ArmController:
         with self._change():
             self._active = False
             if self._model is not None:
-                self._brake()
+                self._brake('the node is deactivated')
                 if not self._braking_fault:
                     self._on(Event.DEACTIVATE)
 
@@ -148,7 +152,7 @@ class ArmController:
             if self._model is None:
                 return
             if lost:
-                self._forget_places()
+                self._forget_places('the joints have to be measured first')
                 self._on(Event.LOST)
                 if not self._active:
                     self._on(Event.DEACTIVATE)
@@ -193,14 +197,14 @@ class ArmController:
                 self._joints.go_to(answer.joints, self._feedback, fresh, answer.path)
                 self._on(Event.GOAL)
             targets.accept(answer, request)
-            self._progress.begin(answer, request, self._state)
+            self._progress.begin(answer, request, self._state, self._ticked)
 
     def steer(self, joints: Array, time: float) -> bool:
         """Move on to positions (arm.n,) that a hand asks for at time [s]; False if the arm is not ready."""
         with self._change():
             if self._state not in READY:
                 return False
-            self._progress.end()
+            self._progress.end(self._state, 'a hand has taken over')
             self._joints.go_to(self._targets.steer(joints, time), self._feedback, None)
             self._on(Event.STEER)
             return True
@@ -214,7 +218,7 @@ class ArmController:
         with self._change():
             self._stopped = True
             if self._model is not None:
-                self._brake()
+                self._brake('stopped')
                 self._on(Event.STOP)
 
     def resume(self) -> None:
@@ -224,7 +228,7 @@ class ArmController:
                 raise InputError(f'cannot resume: {self.condition()[1]}')
             self._stopped = False
             if self._state is State.FAULTED and self._feedback.expected:
-                self._forget_places()
+                self._forget_places('the joints have to be measured again')
             self._on(Event.RESUME)
             self._place_known()
 
@@ -258,7 +262,7 @@ class ArmController:
                 self._joints.follow(positions)
             elif self._state in COMMANDING and (error := self._joints.following_error(self._feedback)):
                 if self._outputs.runs_plans:  # no plan begins where the arm is: halt it there
-                    self._forget_places()
+                    self._forget_places(error)
                 self._fault(error)
 
     def fail(self, reason: str) -> None:
@@ -291,8 +295,9 @@ class ArmController:
             self._joints.chase(self._targets.moving(time), self._settings.smoothing)
         sample, refusal = self._joints.step(time, dt, self._feedback, missed)
         if refusal is not None:
-            self._forget_places()
-            self._fault(f'a sample was not published: {refusal}')
+            reason = f'a sample was not published: {refusal}'
+            self._forget_places(reason)
+            self._fault(reason)
             return None
         sample, self._progress.arrival = replace(sample, arrival=self._progress.arrival), None
         if not self._joints.moving:
@@ -349,17 +354,17 @@ class ArmController:
         """Positions by joint that were measured recently."""
         return self._feedback.fresh(self._settings.measured_timeout)
 
-    def _forget_places(self) -> None:
+    def _forget_places(self, reason: str) -> None:
         """Forget the positions of the joints: only later measurements count."""
         self._epoch += 1
-        self._progress.end()
+        self._progress.end(self._state, reason)
         self._joints.unplace()
         self._targets.restart()
         self._feedback.forget()
 
-    def _brake(self) -> None:
+    def _brake(self, reason: str) -> None:
         self._epoch += 1
-        self._progress.end()
+        self._progress.end(self._state, reason)
         self._joints.brake()
         self._targets.restart()
 
@@ -371,7 +376,7 @@ class ArmController:
 
     def _fault(self, reason: str) -> None:
         self._fault_reason = reason
-        self._brake()
+        self._brake(reason)
         self._on(Event.FAULT)
 
     def _on(self, event: Event) -> None:

@@ -66,6 +66,16 @@ class Feedback:
             if not joint.forgotten and (timeout == 0.0 or self._now - joint.time <= timeout)
         }
 
+    def age(self, names: Iterable[str]) -> float:
+        """Return the age [s] of the oldest measurement of joints; infinite if one is missing.
+
+        NaN if no joint is expected to be measured.
+        """
+        if not self.expected:
+            return math.nan
+        times = [self._joints[name].time if name in self._joints else -math.inf for name in names]
+        return self._now - min(times)
+
     def forget(self) -> None:
         """Mark everything received so far as outdated."""
         for joint in self._joints.values():

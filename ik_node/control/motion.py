@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -189,8 +190,10 @@ class JointMotion:
 
     @property
     def remaining(self) -> float:
-        """Time left of the plan being followed [s]."""
-        return 0.0 if self._plan is None or self._resting else max(0.0, self._plan.duration - self._elapsed)
+        """Time left [s]; NaN before the next sample has a plan, and while the target moves."""
+        if self._resting or self._plan is None:
+            return 0.0 if self._resting else math.nan
+        return max(0.0, self._plan.duration - self._elapsed) if self._settled else math.nan
 
     @property
     def outside(self) -> NDArray[np.bool_]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from ik_node.control.news import News
 from ik_node.control.report import Level, Report
 from ik_node.control.requests import Request
@@ -19,16 +22,21 @@ class Progress:
         self._news = news
         self._number = 0
         self._at_the_end: Report | None = None  # when the arm arrives
+        self._began = self._share = math.nan
         self.arrival: float | None = None
 
-    def begin(self, answer: Answer, request: Request, state: State) -> None:
-        """Report the answer to a request; the arm, now in state, pursues it if there are joint targets."""
+    def begin(self, answer: Answer, request: Request, state: State, time: float) -> None:
+        """Report the answer to a request; the arm, now in state, pursues it if there are joint targets.
+
+        time [s]: of the last sample.
+        """
         self._number += 1
         report = answer.report(state, request, self._number)
         self._news.add(report)
         if answer.joints is not None:
             self._at_the_end = answer.arrived_report(report)
             self.arrival = request.arrival
+            self._began = time
 
     def refuse(self, request: Request, reason: str, state: State) -> None:
         """Report why a request is refused."""
@@ -40,8 +48,24 @@ class Progress:
         """Report that the arm has arrived, if it pursues a request."""
         if self._at_the_end is not None:
             self._news.add(self._at_the_end)
-            self._at_the_end = None
+            self._at_the_end, self._share = None, 1.0
 
-    def end(self) -> None:
-        """Pursue nothing any more."""
+    def share(self, time: float, remaining: float) -> float:
+        """Return the share of the motion that is done at time [s], with remaining [s] left.
+
+        1 after an arrival; NaN without a motion, and while its end is unknown.
+        """
+        if self._at_the_end is None:
+            return self._share
+        passed = max(0.0, time - self._began) if math.isfinite(self._began) else 0.0
+        return passed / (passed + remaining) if passed else 0.0
+
+    def end(self, state: State, reason: str) -> None:
+        """Pursue nothing any more; report it if a request is still pursued by the arm, now in state."""
+        if self._at_the_end is not None and self._at_the_end.request is not None:
+            message = f'{self._at_the_end.request.source} ended before the arm arrived: {reason}'
+            self._news.add(
+                replace(self._at_the_end, level=Level.WARN, message=message, phase='stopped', state=state)
+            )
         self._at_the_end = self.arrival = None
+        self._share = math.nan

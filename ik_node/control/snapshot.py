@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.states import ON_ITS_WAY, State
@@ -11,18 +13,33 @@ from ik_node.control.states import ON_ITS_WAY, State
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """An arm at one moment: values (n,) of model.joints.variables, target (arm.n,), time left [s]."""
+    """An arm at one moment: values (n,) of model.joints.variables, target (arm.n,).
+
+    remaining: time left of the motion [s]. share: of the motion towards the goal that is done, 1 after the
+    arrival, NaN without a goal. measured_age: of the oldest measurement of a joint of the arm [s], infinite
+    if there is none, NaN if none is expected.
+    """
 
     model: ArmModel
     state: State
     values: Array
     target: Array
     remaining: float
+    share: float
+    measured_age: float
 
     @property
     def position(self) -> Array:
         """Commanded positions (arm.n,) of the joints of the arm."""
         return self.values[self.model.arm_index]
+
+    @property
+    def margin(self) -> tuple[float, str]:
+        """The least distance of a joint of the arm from a position limit [rad or m], and which joint."""
+        arm = self.model.arm
+        margins = np.minimum(self.position - arm.lower, arm.upper - self.position)
+        joint = int(margins.argmin())
+        return float(margins[joint]), arm.joint_names[joint]
 
     @property
     def moving(self) -> bool:

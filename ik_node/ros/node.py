@@ -35,6 +35,7 @@ from ik_node.control.workspace import Workspace
 from ik_node.errors import IkError, InputError
 from ik_node.ros.conversions import measured_values
 from ik_node.ros.descriptions import Descriptions
+from ik_node.ros.diagnostics import arm_values
 from ik_node.ros.frames import Frames
 from ik_node.ros.goal_markers import GoalMarkers
 from ik_node.ros.goal_requests import GOALS, GoalContext, GoalRequest
@@ -243,6 +244,10 @@ class IkNode(ManagedNode):
         try:
             self._text, self._rejected = text, ''
             model = ArmModel.build(text, self._settings, before)
+            if before is None or before.text != text:
+                # Loaded modules stay: without freezing, later collections would scan them for 0.1 s and more.
+                gc.collect()
+                gc.freeze()
             while not self._controller.configure(model, self._settings):
                 if self._closing.wait(0.005):
                     return
@@ -258,9 +263,6 @@ class IkNode(ManagedNode):
 
     def _settle_in(self, model: ArmModel, replaced: bool) -> None:
         """Complete the switch to a new robot: goals for the previous one are void."""
-        # Loaded modules stay: without freezing, later collections would scan them for 0.1 s and more.
-        gc.collect()
-        gc.freeze()
         if replaced:
             self._goals.replaced = time.perf_counter()
         self._goals.joints = None
@@ -297,7 +299,7 @@ class IkNode(ManagedNode):
         self._look_for_measurements()
         if self._watch.quiet:
             return
-        if not self._server.is_alive():
+        if not (self._server.is_alive() or self._closing.is_set()):
             self._controller.fail('restart ik_node: the thread that solves goals has ended')
         sample = self._controller.tick(self._time.seconds(now))
         if sample is None:
@@ -324,6 +326,7 @@ class IkNode(ManagedNode):
             self._loop.hurry()
         elif report.status == 'refused':
             self._statistics.count('refused')
+        if report.status == 'refused' or report.phase == 'stopped':
             self._goals.joints = None  # the same joint goal again is a new one
         self._status.publish(status_message(self.get_name(), report))
         self._publish_goal_state()
@@ -366,12 +369,12 @@ class IkNode(ManagedNode):
                 self.get_logger().info(message)
             self._announced = message
         values = self._statistics.summary(1.0 / self._settings.publish_rate)
-        values['state'] = self._controller.state.value
         values['kernels'] = str(self._kernels)
         snapshot = self._controller.snapshot()
-        if snapshot is not None and snapshot.model.collision is not None:
-            distance, pair = snapshot.model.collision.distance(snapshot.values)
-            values['distance to self-collision [m]'] = f'{distance:.4f} ({pair[0]} with {pair[1]})'
+        if snapshot is None:
+            values['state'] = self._controller.state.value
+        else:
+            values |= arm_values(snapshot, self._last_report, message)
         status = diagnostic(level, self.get_fully_qualified_name(), message, values)
         array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()

@@ -24,7 +24,16 @@ STATUSES = (
     'not found',
     'refused',
 )  # ~/goal_state publishes their index
-NUMBERS = ('goal', 'state', 'status', 'position_error', 'direction_error', 'distance_left', 'time_left')
+NUMBERS = (
+    'goal',
+    'state',
+    'status',
+    'position_error',
+    'direction_error',
+    'distance_left',
+    'time_left',
+    'share_done',
+)
 
 
 def diagnostic(level: Level, name: str, message: str, values: Mapping[str, Any]) -> DiagnosticStatus:
@@ -62,7 +71,8 @@ def _reason(report: Report) -> str:
 def goal_state(report: Report | None, arm: Snapshot) -> Float64MultiArray:
     """Return the progress towards the goal of report (None before the first) as the values of NUMBERS.
 
-    distance_left: largest remaining joint move [rad or m]. time_left in s.
+    distance_left: largest remaining joint move [rad or m]. time_left in s, NaN while unknown. share_done: of
+    the motion, from 0 to 1, NaN without a goal.
     """
     solution = None if report is None else report.solution
     status = report.status if report is not None and report.status in STATUSES else ''
@@ -74,6 +84,7 @@ def goal_state(report: Report | None, arm: Snapshot) -> Float64MultiArray:
         math.nan if solution is None else solution.direction_error,
         abs(arm.target - arm.position).max(initial=0.0),
         arm.remaining,
+        arm.share,
     )
     size = len(values)
     dimension = MultiArrayDimension(label=','.join(NUMBERS), size=size, stride=size)

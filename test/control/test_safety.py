@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import pytest
 from control_harness import SETTINGS, Rig, positions
 from small_arm import ARM_JOINTS, arm_urdf
@@ -122,3 +125,35 @@ def test_an_arm_that_brakes_after_a_fault_comes_to_rest_though_it_is_deactivated
     real.tick(200)
     assert real.state is State.INACTIVE
     assert not real.output.samples[-1].velocities.any()
+
+
+def test_a_goal_that_ends_before_the_arrival_is_reported_under_its_number(picture):
+    number = picture.go(yaw=1.5).number
+    picture.tick(20)
+    picture.controller.stop()
+    ended = [report for report in picture.reports if report.phase == 'stopped' and report.request]
+    assert [report.number for report in ended] == [number]
+    assert ended[0].message == 'test ended before the arm arrived: stopped'
+    picture.settle()
+    picture.controller.resume()
+    picture.go(yaw=1.5)
+    picture.settle()
+    picture.controller.stop()  # it had arrived
+    assert len([r for r in picture.reports if r.phase == 'stopped' and r.request]) == 1
+
+
+def test_the_share_of_a_motion_grows_from_0_to_1(picture):
+    picture.tick()
+    assert math.isnan(picture.controller.snapshot().share)
+    picture.go(yaw=1.5)
+    shares = []
+    while picture.state is not State.HOLDING:
+        shares.append(picture.controller.snapshot().share)
+        picture.tick()
+    assert shares[0] == 0.0
+    assert shares == sorted(shares)
+    assert max(b - a for a, b in itertools.pairwise(shares)) < 0.1
+    assert picture.controller.snapshot().share == 1.0
+    picture.go(yaw=0.0)
+    picture.controller.stop()
+    assert math.isnan(picture.controller.snapshot().share)

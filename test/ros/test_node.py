@@ -11,7 +11,7 @@ from node_harness import Client, running
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rosgraph_msgs.msg import Clock
 from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
-from std_msgs.msg import String
+from std_msgs.msg import Float64MultiArray, String
 from visualization_msgs.msg import Marker, MarkerArray
 
 from ik_node.model.arm import Arm
@@ -283,6 +283,26 @@ def test_diagnostics_tell_rates_and_goals(client):
         ),
         'the goal in the diagnostics',
     )
+
+
+def test_goal_state_holds_the_progress_as_numbers(client):
+    states = []
+    subscription = client.node.create_subscription(
+        Float64MultiArray, 'ik_node/goal_state', states.append, 100
+    )
+    client.call('ik_node/home')
+    client.wait_still()
+    client.answer('goal_joints', client.joints(yaw=1.0))
+    number = float(client.said()['goal_number'])
+    client.wait(lambda: states and states[-1].data[0] == number and states[-1].data[-1] == 1.0, 'the arrival')
+    names = states[-1].layout.dim[0].label.split(',')
+    rows = [dict(zip(names, state.data, strict=True)) for state in states if state.data[0] == number]
+    moving = [row for row in rows if row['state'] == 4]
+    assert len(moving) > 3
+    assert math.isnan(moving[0]['time_left'])  # it is planned with the next sample
+    assert all(0.0 <= row['share_done'] < 1.0 and row['time_left'] > 0.0 for row in moving[1:])
+    assert rows[-1]['distance_left'] == rows[-1]['time_left'] == 0.0
+    client.node.destroy_subscription(subscription)
 
 
 def test_parameters_change_the_arm_at_once_or_are_refused(client):

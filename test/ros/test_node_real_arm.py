@@ -157,9 +157,9 @@ def test_a_stuck_joint_faults_the_arm_until_resume():
         client.wait(lambda: driver.commands, 'commands')
         driver.stuck = True
         client.answer('goal_joints', client.joints(elbow=1.5))
-        client.wait(lambda: 'away from its command' in last(client), 'the fault')
+        client.wait(lambda: client.said()['state'] == 'faulted', 'the fault')
         assert 'joint "elbow"' in last(client)
-        assert client.said()['state'] == 'faulted'
+        assert 'away from its command' in last(client)
         time.sleep(0.5)
         count = len(driver.commands)
         time.sleep(0.3)
@@ -202,3 +202,25 @@ def test_a_driver_with_other_signs_and_zeros_is_served_in_its_own_coordinates():
         client.wait(lambda: 'arrived' in last(client), 'the arrival')
         client.wait(lambda: driver.command('yaw') == pytest.approx(-0.1), 'the yaw of the driver')
         assert driver.command('elbow') == pytest.approx(0.3)
+
+
+def values_of(client: Client) -> dict[str, str]:
+    client.wait(lambda: client.diagnostics, 'diagnostics')
+    return {pair.key: pair.value for pair in client.diagnostics[-1].status[0].values}
+
+
+def test_diagnostics_explain_why_the_arm_stands_still_and_how_old_measurements_are():
+    with real_arm() as client:
+        why = 'standing still because'
+        client.wait(lambda: values_of(client).get(why, '').startswith('waiting for measured'), 'the reason')
+        assert values_of(client)['age of the oldest measurement [s]'] == 'inf'
+        driver = driver_of(client)
+        client.wait(lambda: values_of(client)[why] == 'there was no goal yet', 'the next reason')
+        assert 0.0 <= float(values_of(client)['age of the oldest measurement [s]']) < 1.0
+        assert values_of(client)['least distance to a joint limit [rad or m]'] == '2.5000 (yaw)'
+        client.answer('goal_joints', client.joints(elbow=2.0))
+        client.wait(lambda: values_of(client)[why].startswith('arrived'), 'the arrival')
+        assert values_of(client)['newest goal'] == '1 (goal_joints): arrived'
+        assert values_of(client)['least distance to a joint limit [rad or m]'] == '0.5000 (elbow)'
+        driver.silent = True
+        client.wait(lambda: 'has not been measured' in values_of(client)[why], 'the fault')
