@@ -20,8 +20,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
-demo: venv  ## Start an arm, the browser viewer and a goal that travels along a circle; SIM=1: in MuJoCo
-	@$(VENV)/bin/ik_demo $(if $(SIM),--sim)
+demo: venv  ## Start an arm, the viewer and a goal on a circle; TELEOP=1: keys instead, SIM=1: in MuJoCo
+	@$(VENV)/bin/ik_demo $(if $(SIM),--sim) $(if $(TELEOP),--teleop)
 
 test: check  ## Run every check and every test, on all cores
 	@$(KERNELS)

@@ -134,9 +134,8 @@ class ArmController:
         with self._change():
             self._active = False
             if self._model is not None:
-                self._brake('the node is deactivated')
-                if not self._braking_fault:
-                    self._on(Event.DEACTIVATE)
+                self._brake('the node is deactivated', Level.OK)
+                self._on(Event.STOP if self._joints.moving else Event.DEACTIVATE)
 
     def expect_measured(self, expected: bool, alone: bool = True) -> None:
         """Set whether the joints are measured, and whether no other node publishes joints of this robot.
@@ -309,10 +308,7 @@ class ArmController:
             self._on(Event.ARRIVED)
             self._progress.arrive()
             return
-        if self._state is State.STOPPING:
-            self._on(Event.RESTED)
-        if not self._active:
-            self._on(Event.DEACTIVATE)
+        self._on(Event.RESTED if self._active else Event.DEACTIVATE)
 
     def _guard(self, time: float) -> None:
         """Check the timeouts of hand guiding and of measurements."""
@@ -362,9 +358,9 @@ class ArmController:
         self._targets.restart()
         self._feedback.forget()
 
-    def _brake(self, reason: str) -> None:
+    def _brake(self, reason: str, level: Level = Level.WARN) -> None:
         self._epoch += 1
-        self._progress.end(self._state, reason)
+        self._progress.end(self._state, reason, level)
         self._joints.brake()
         self._targets.restart()
 

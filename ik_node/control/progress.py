@@ -60,12 +60,12 @@ class Progress:
         passed = max(0.0, time - self._began) if math.isfinite(self._began) else 0.0
         return passed / (passed + remaining) if passed else 0.0
 
-    def end(self, state: State, reason: str) -> None:
+    def end(self, state: State, reason: str, level: Level = Level.WARN) -> None:
         """Pursue nothing any more; report it if a request is still pursued by the arm, now in state."""
         if self._at_the_end is not None and self._at_the_end.request is not None:
             message = f'{self._at_the_end.request.source} ended before the arm arrived: {reason}'
             self._news.add(
-                replace(self._at_the_end, level=Level.WARN, message=message, phase='stopped', state=state)
+                replace(self._at_the_end, level=level, message=message, phase='stopped', state=state)
             )
         self._at_the_end = self.arrival = None
         self._share = math.nan

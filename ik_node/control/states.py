@@ -30,7 +30,7 @@ class Event(enum.Enum):
 
     CONFIGURE = 'configure'
     ACTIVATE = 'activate'
-    DEACTIVATE = 'deactivate'
+    DEACTIVATE = 'deactivate'  # of an arm at rest
     PLACED = 'every joint is placed'
     LOST = 'measurements are expected from now on'
     GOAL = 'goal'
@@ -71,7 +71,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.ARRIVED: State.HOLDING,
         Event.STOP: State.STOPPING,
         Event.FAULT: State.FAULTED,
-        Event.DEACTIVATE: State.STOPPING,
+        Event.DEACTIVATE: State.INACTIVE,
     },
     State.TELEOPERATED: {
         Event.CONFIGURE: State.WAITING,
@@ -80,13 +80,14 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.ARRIVED: State.HOLDING,
         Event.STOP: State.STOPPING,
         Event.FAULT: State.FAULTED,
-        Event.DEACTIVATE: State.STOPPING,
+        Event.DEACTIVATE: State.INACTIVE,
     },
     State.STOPPING: {
         Event.CONFIGURE: State.STOPPED,
         Event.LOST: State.STOPPED,
         Event.RESTED: State.STOPPED,
         Event.FAULT: State.FAULTED,
+        Event.DEACTIVATE: State.INACTIVE,
     },
     State.STOPPED: {
         Event.RESUME: State.WAITING,
@@ -98,7 +99,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.RELEASE: State.MOVING,
         Event.STOP: State.STOPPING,
         Event.FAULT: State.FAULTED,
-        Event.DEACTIVATE: State.STOPPING,
+        Event.DEACTIVATE: State.INACTIVE,
     },
     State.FAULTED: {
         Event.RESUME: State.WAITING,

@@ -1,6 +1,7 @@
 """ik_demo: start ik_node, ik_viewer and ik_goals for one arm, report what they do, and stop them.
 
-With --sim the arm is simulated by ik_plant, and ik_node commands it by trajectories.
+With --sim the arm is simulated by ik_plant, and ik_node commands it by trajectories. With --teleop the keys
+of this terminal move the arm instead of ik_goals.
 
 Everything stays on this machine: the nodes discover only nodes of the same host, the viewer listens on
 127.0.0.1.
@@ -9,6 +10,7 @@ Everything stays on this machine: the nodes discover only nodes of the same host
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import socket
@@ -41,6 +43,7 @@ RESTARTS = 20  # enough for placing a circle
 PATIENCE = 10.0  # seconds within which the nodes must shut down before they are killed
 HEARD_EVERY = 5.0  # seconds between two reports of the same status
 DOMAIN = 'ROS_DOMAIN_ID'
+KEYS = 'ik_teleop'
 SIMULATED = {'noise': 2e-4, 'latency': 0.005, 'droop': 0.005}  # [rad], [s], [rad]: a decent small arm
 
 
@@ -50,7 +53,10 @@ def say(message: str) -> None:
 
 
 class Child:
-    """A node in a separate process and session, so that it receives Ctrl-C only once, from here."""
+    """A node in a separate process and session, so that it receives Ctrl-C only once, from here.
+
+    ik_teleop stays in this session: otherwise it could not read the keys of the terminal.
+    """
 
     def __init__(self, name: str, parameters: dict[str, Any], folder: Path) -> None:
         self.name = name
@@ -58,7 +64,7 @@ class Child:
         file.write_text(yaml.safe_dump({name: {'ros__parameters': parameters}}))
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'ik_node.start', name, '--ros-args', '--params-file', str(file)],
-            start_new_session=True,
+            start_new_session=name != KEYS,
         )
 
     @property
@@ -77,7 +83,9 @@ class Child:
             self._process.wait(timeout=max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             say(f'{self.name} did not shut down within {PATIENCE:g} s; killing it')
-            os.killpg(self._process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # no group of its own
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait()
 
 
@@ -94,6 +102,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument('--track', choices=(NO_TRACK, *TRACKS), default='circle', help='default: circle')
     parser.add_argument('--port', type=int, default=8080, help='of the browser viewer; default: 8080')
     parser.add_argument('--sim', action='store_true', help='simulate the arm in MuJoCo, behind a controller')
+    parser.add_argument('--teleop', action='store_true', help='move the arm with the keys of this terminal')
     parser.add_argument('--no-viewer', action='store_true', help='start no browser viewer')
     return parser.parse_args(args)
 
@@ -114,7 +123,7 @@ def plan(options: argparse.Namespace) -> list[tuple[str, dict[str, Any]]]:
         )
     say(arm.describe())
     goals = {'frame': arm.base_link, 'tool_axis': tool['tool_axis'], 'track': options.track}
-    if options.description_file and options.track != NO_TRACK:
+    if options.description_file and options.track != NO_TRACK and not options.teleop:
         goals |= _placed(arm)
     nodes = [('ik_node', {**tool, 'robot_description': text})]
     if options.sim:
@@ -123,7 +132,7 @@ def plan(options: argparse.Namespace) -> list[tuple[str, dict[str, Any]]]:
     if not options.no_viewer:
         page = {'port': options.port, 'mesh_path': str(mesh_folder(path, text) or '')}
         nodes.append(('ik_viewer', {**tool, **page}))
-    nodes.append(('ik_goals', goals))
+    nodes.append((KEYS, {}) if options.teleop else ('ik_goals', goals))
     return nodes
 
 
@@ -186,11 +195,11 @@ class Listener:
         values = {pair.key: pair.value for pair in status.values}
         self._count += 1
         now = time.monotonic()
-        word = values.get('status', '')
+        word = f'{values.get("status")} {values.get("state")}'
         if now < self._next and word == self._said:
             return
         errors = ''
-        if word in ('solved', 'unreachable', 'not found'):
+        if values.get('position_error', 'nan') != 'nan':  # of a goal for the tool
             errors = (
                 f' ({1e3 * float(values["position_error"]):.3f} mm and '
                 f'{float(values["direction_error"]):.5f} rad off; {self._count} goals so far)'
@@ -210,6 +219,8 @@ def watch(children: list[Child], stop: threading.Event, port: int | None) -> int
     try:
         while not stop.is_set():
             for child in children:
+                if child.exit_code == 0 and child.name == KEYS:
+                    return 0
                 if child.exit_code is not None:
                     say(f'{child.name} ended with exit code {child.exit_code}; stopping the others')
                     return 1

@@ -138,7 +138,9 @@ class IkNode(ManagedNode):
         return self._controller.state in RESTING
 
     def come_to_rest(self) -> None:
-        """Bring the arm to rest before the program ends."""
+        """Bring the arm to rest before the program ends; goals count no more."""
+        self._closing.set()
+        self._inbox.close()
         if not self.deactivate():
             self.get_logger().error(f'ended while the arm was {self._controller.state.value}')
         self._loop.close()
@@ -330,6 +332,8 @@ class IkNode(ManagedNode):
             self._goals.joints = None  # the same joint goal again is a new one
         self._status.publish(status_message(self.get_name(), report))
         self._publish_goal_state()
+        if self._closing.is_set():  # goals that are refused now are no news
+            return
         log = self.get_logger()
         if report.level is Level.ERROR:
             log.error(report.message, throttle_duration_sec=2.0)

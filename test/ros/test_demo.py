@@ -1,6 +1,7 @@
 """ik_demo: starts all, says what goes on, and leaves nothing behind however it ends."""
 
 import os
+import pty
 import signal
 import socket
 from pathlib import Path
@@ -38,7 +39,7 @@ def alive(pid: int) -> bool:
 
 def ended_well(running: Running, nodes: dict[str, int]) -> None:
     assert running.wait_ended() == 0, running.said
-    assert running.said.count('stopping') == 1
+    assert running.said.count('stopping') == 1, running.said
     assert running.said.rstrip().endswith('stopped')
     assert 'Traceback' not in running.said
     assert 'killed' not in running.said
@@ -97,6 +98,26 @@ def test_a_node_that_does_not_end_is_killed(demo):
     assert 'ik_node did not shut down within' in running.said
     assert 'ik_node -9' in running.said
     assert not any(map(alive, nodes.values()))
+
+
+def test_keys_move_the_arm_instead_and_q_ends_all():
+    ours, theirs = pty.openpty()
+    running = Running('ik_demo', '--no-viewer', '--teleop', stdin=theirs)
+    try:
+        running.wait_said('Move the tool')
+        running.wait_said('workspace of the tool point')  # ik_node is ready
+        nodes = running.children()
+        assert sorted(nodes) == ['ik_node', 'ik_teleop']
+        os.write(ours, b'h')
+        running.wait_said('home: moving to the home position')
+        running.wait_said('arrived at the requested joint positions')
+        assert 'nan' not in running.said
+        os.write(ours, b'q')
+        ended_well(running, nodes)
+    finally:
+        running.end()
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_a_port_that_is_taken_is_told_before_anything_starts(demo):
