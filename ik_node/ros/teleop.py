@@ -7,6 +7,7 @@ soon as a command comes. Nothing moves the arm longer than incoming_command_time
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -138,6 +139,14 @@ class Teleop:
                     self._say(INVALID)
                     self._node.get_logger().warning(
                         f'{command[0]} command ignored: {error}', throttle_duration_sec=2.0
+                    )
+                except Exception:  # the next command may do
+                    if self._closing or not self._node.context.ok():
+                        return
+                    self._forget()
+                    self._node.get_logger().error(
+                        f'unexpected error, please report it: {traceback.format_exc()}',
+                        throttle_duration_sec=10.0,
                     )
 
     def _forget(self) -> None:

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from ik_node.control.settings import ArmSettings
 from ik_node.extras import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -211,3 +213,12 @@ def test_ros_finds_the_scripts_and_the_marker(setup: Any) -> None:
     targets = dict(setup.data_files)
     assert targets['share/ament_index/resource_index/packages'] == ['resource/ik_node']
     assert (ROOT / 'resource' / 'ik_node').exists()
+
+
+def test_the_joystick_needs_a_button_and_repeats_its_commands_often_enough():
+    joystick = yaml.safe_load((ROOT / 'config' / 'joystick.yaml').read_text())
+    twists = joystick['teleop_twist_joy_node']['ros__parameters']
+    assert twists['publish_stamped_twist'] and twists['require_enable_button']
+    assert max(twists['scale_linear_turbo'].values()) <= 1.0
+    period = 1.0 / joystick['game_controller_node']['ros__parameters']['autorepeat_rate']
+    assert 2.0 * period < ArmSettings().incoming_command_timeout

@@ -1,0 +1,46 @@
+"""config/sros2_policy.xml gives a real node exactly the rights that it uses."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from node_harness import running
+
+POLICY = Path(__file__).resolve().parents[2] / 'config' / 'sros2_policy.xml'
+# Used only when needed, or by rclpy of later ROS 2 distributions.
+ON_DEMAND = {'/tf', '/tf_static', '/ik_node/get_type_description'}
+
+
+def rights(node: str, kind: str, action: str) -> set[str]:
+    """The full names that the policy allows."""
+    profile = ElementTree.parse(POLICY).find(f'.//profile[@node="{node}"]')
+    names = [entry.text for group in profile.findall(f'{kind}s[@{action}="ALLOW"]') for entry in group]
+    assert len(names) == len(set(names))
+    return {f'/{name}' if name[0] not in '~/' else name.replace('~', f'/{node}') for name in names}
+
+
+def test_the_policy_allows_what_a_node_uses_and_nothing_else():
+    with running(None, ready=False, output='joint_trajectory') as client:
+        client.wait_connected()
+        graph = client.node
+        client.wait(lambda: graph.count_publishers('joint_trajectory'), 'the output')
+        for kind, action, names in (
+            ('topic', 'publish', graph.get_publisher_names_and_types_by_node),
+            ('topic', 'subscribe', graph.get_subscriber_names_and_types_by_node),
+            ('service', 'reply', graph.get_service_names_and_types_by_node),
+            ('service', 'request', graph.get_client_names_and_types_by_node),
+        ):
+            allowed = rights('ik_node', kind, action)
+            client.wait(
+                lambda allowed=allowed, names=names: (
+                    {name for name, _ in names('ik_node', '/')} - ON_DEMAND == allowed - ON_DEMAND
+                ),
+                f'{action}: {sorted(allowed ^ {name for name, _ in names("ik_node", "/")})}',
+            )
+
+
+def test_an_operator_reaches_what_ik_node_offers():
+    assert rights('operator', 'topic', 'publish') - {'/rosout', '/parameter_events'} <= rights(
+        'ik_node', 'topic', 'subscribe'
+    )
+    assert rights('operator', 'topic', 'subscribe') <= rights('ik_node', 'topic', 'publish')
+    assert rights('operator', 'service', 'request') <= rights('ik_node', 'service', 'reply')
