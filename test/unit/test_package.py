@@ -218,7 +218,8 @@ def test_ros_finds_the_scripts_and_the_marker(setup: Any) -> None:
 def test_the_joystick_needs_a_button_and_repeats_its_commands_often_enough():
     joystick = yaml.safe_load((ROOT / 'config' / 'joystick.yaml').read_text())
     twists = joystick['teleop_twist_joy_node']['ros__parameters']
-    assert twists['publish_stamped_twist'] and twists['require_enable_button']
+    assert twists['publish_stamped_twist']
+    assert twists['require_enable_button']
     assert max(twists['scale_linear_turbo'].values()) <= 1.0
     period = 1.0 / joystick['game_controller_node']['ros__parameters']['autorepeat_rate']
     assert 2.0 * period < ArmSettings().incoming_command_timeout
