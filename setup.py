@@ -76,6 +76,7 @@ setup(
             'ik_viewer = ik_node.start:ik_viewer',
             'ik_goals = ik_node.start:ik_goals',
             'ik_teleop = ik_node.start:ik_teleop',
+            'ik_goto = ik_node.start:ik_goto',
             'ik_plant = ik_node.start:ik_plant',
             'ik_demo = ik_node.start:ik_demo',
             'ik_inspect = ik_node.start:ik_inspect',

@@ -89,6 +89,11 @@ def ik_teleop() -> NoReturn:
     _run('ik_node.ros.teleop_keys', STOPPED, node=True)
 
 
+def ik_goto() -> NoReturn:
+    """Send a goal and wait for the arm."""
+    _run('ik_node.ros.goto', INTERRUPTED)
+
+
 def ik_demo() -> NoReturn:
     """Run all three nodes."""
     _run('ik_node.ros.demo', STOPPED)

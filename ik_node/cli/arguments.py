@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
-from ik_node.checks import AXES, read_axis
+import numpy as np
+
+from ik_node.checks import AXES, Array, read_axis
 from ik_node.errors import IkError, InputError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf import read_file
@@ -23,11 +26,39 @@ def tool_axis(text: str) -> tuple[float, float, float]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def plain_parser(description: str) -> argparse.ArgumentParser:
+    """Return a parser that takes -1e-3 for a number; before Python 3.14 argparse takes it for an option."""
+    parser = argparse.ArgumentParser(description=description)
+    parser._negative_number_matcher = re.compile(r'-(\d|\.\d|inf|nan)')
+    return parser
+
+
+def add_goal(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a goal."""
+    for axis in 'xyz':
+        parser.add_argument(axis, type=float, help='position of the tool point [m], base frame')
+    parser.add_argument(
+        '--direction',
+        type=float,
+        nargs=3,
+        metavar=('DX', 'DY', 'DZ'),
+        help='direction of the tool axis, any length (default: free)',
+    )
+
+
+def unit_direction(direction: Sequence[float]) -> Array:
+    """Return three numbers of any length as a unit vector (3,). Raises InputError for zero, NaN and inf."""
+    largest = max(map(abs, direction))
+    if largest == 0.0 or not all(map(math.isfinite, direction)):
+        given = ' '.join(f'{value:g}' for value in direction)
+        raise InputError(f'--direction must be three finite numbers that are not all zero, got {given}')
+    scaled = np.array(direction) / largest  # the squares of the given numbers might overflow or vanish
+    return scaled / math.sqrt(scaled @ scaled)
+
+
 def arm_parser(description: str) -> argparse.ArgumentParser:
     """Return a parser with the arguments of an arm."""
-    parser = argparse.ArgumentParser(description=description)
-    # Before Python 3.14 argparse takes -1e-3 for an option.
-    parser._negative_number_matcher = re.compile(r'-(\d|\.\d|inf|nan)')
+    parser = plain_parser(description)
     parser.add_argument('description_file', help='.urdf or .xacro file of the robot')
     parser.add_argument(
         '--tip-link',

@@ -8,11 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from ik_node.checks import Array
-from ik_node.cli.arguments import arm_parser, read_arm, run, say, warn
-from ik_node.errors import InputError
+from ik_node.cli.arguments import add_goal, arm_parser, read_arm, run, say, unit_direction, warn
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal, Solution
 from ik_node.solver.solver import IkSolver
@@ -21,15 +17,7 @@ from ik_node.solver.solver import IkSolver
 def main(given: Sequence[str] | None = None) -> int:
     """Return 0 if the goal was solved, 1 if not, 2 for an invalid file or argument."""
     parser = arm_parser('Solve position-plus-direction IK for one goal.')
-    for axis in 'xyz':
-        parser.add_argument(axis, type=float, help='position of the tool point [m], base frame')
-    parser.add_argument(
-        '--direction',
-        type=float,
-        nargs=3,
-        metavar=('DX', 'DY', 'DZ'),
-        help='direction of the tool axis, any length (default: free)',
-    )
+    add_goal(parser)
     parser.add_argument(
         '--seed',
         type=float,
@@ -43,7 +31,7 @@ def main(given: Sequence[str] | None = None) -> int:
 def _solve(arguments: argparse.Namespace) -> int:
     arm = read_arm(arguments)
     warn(arm)
-    direction = None if arguments.direction is None else _unit(arguments.direction)
+    direction = None if arguments.direction is None else unit_direction(arguments.direction)
     goal = Goal((arguments.x, arguments.y, arguments.z), direction)
     solver = IkSolver(arm)
     solution = solver.solve(goal, arguments.seed)
@@ -53,16 +41,6 @@ def _solve(arguments: argparse.Namespace) -> int:
     else:
         say('\n'.join(_as_text(arm, solution, every, goal.direction is not None)))
     return 0 if solution.solved else 1
-
-
-def _unit(direction: Sequence[float]) -> Array:
-    """Return three numbers of any length as a unit vector (3,). Raises InputError for zero, NaN and inf."""
-    largest = max(map(abs, direction))
-    if largest == 0.0 or not all(map(math.isfinite, direction)):
-        given = ' '.join(f'{value:g}' for value in direction)
-        raise InputError(f'--direction must be three finite numbers that are not all zero, got {given}')
-    scaled = np.array(direction) / largest  # the squares of the given numbers might overflow or vanish
-    return scaled / math.sqrt(scaled @ scaled)
 
 
 def _as_data(arm: Arm, solution: Solution, every: Sequence[Solution]) -> dict[str, Any]:

@@ -54,8 +54,10 @@ def condition(
             return Level.ERROR, f'{fault}; {RESUME}'
         case State.WAITING:
             return Level.WARN, f'waiting for measured joints: {", ".join(unplaced)}'
-        case State.STOPPING | State.STOPPED:
-            return Level.WARN, f'{state.value}; {RESUME}'
+        case State.STOPPING:
+            return Level.WARN, 'stopping; call ~/resume once the arm is at rest'
+        case State.STOPPED:
+            return Level.WARN, f'stopped; {RESUME}'
         case State.INACTIVE:
             return Level.WARN, 'inactive: commands are disabled'
         case State.HAND_GUIDED:

@@ -1,0 +1,138 @@
+"""ik_goto: send one goal to ik_node, and wait until the arm has arrived or the reason why it does not."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
+from rcl_interfaces.srv import GetParameters
+from rclpy.qos import QoSProfile
+from rclpy.signals import SignalHandlerOptions
+from std_srvs.srv import Trigger
+
+from ik_node.checks import Array
+from ik_node.cli.arguments import add_goal, plain_parser, run, say, unit_direction
+from ik_node.errors import InputError
+from ik_node.ros.conversions import array_point, matrix_pose
+from ik_node.tracks.curves import tip_pose
+
+PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
+REPORTS = QoSProfile(depth=100)
+ENDS = ('arrived', 'held', 'stopped')
+ARM = 'ik_node'
+
+
+class Goto:
+    """A node of ROS that sends goals and hears what becomes of them."""
+
+    def __init__(self) -> None:
+        self._node = rclpy.create_node('ik_goto')
+        self._reports: list[dict[str, str]] = []
+        self._hearing = self._node.create_subscription(DiagnosticStatus, f'{ARM}/status', self._hear, REPORTS)
+
+    def close(self) -> None:
+        """End the node."""
+        self._node.destroy_node()
+
+    def goal(self, position: Array, direction: Array | None, line: bool, frame: str) -> tuple[str, Any]:
+        """Return topic and message of a goal; position [m] and unit direction (None: free), each (3,)."""
+        message: Any
+        if direction is None:
+            message, topic = PointStamped(point=array_point(position)), 'goal_point'
+        else:
+            axis, point, base = self._parameters('tool_axis', 'tool_point', 'base_link')
+            pose = matrix_pose(tip_pose(position, direction, axis, point))
+            frame = frame or base
+            message, topic = (
+                (PoseArray(poses=[pose]), 'goal_path') if line else (PoseStamped(pose=pose), 'goal_pose')
+            )
+        message.header.frame_id = frame or 'base_link'
+        return topic, message
+
+    def send(self, topic: str, message: Any) -> int:
+        """Send a goal, print the reports on it; return 0 once the arm has arrived, 1 if it does not."""
+        publisher = self._node.create_publisher(type(message), topic, 1)
+        self._wait(
+            lambda: publisher.get_subscription_count() and self._hearing.get_publisher_count(),
+            f'{ARM} is not running: nobody subscribes to {publisher.topic_name}',
+        )
+        stamp = self._node.get_clock().now().to_msg()
+        message.header.stamp = stamp
+        name = f'{stamp.sec}.{stamp.nanosec:09d}'
+        publisher.publish(message)
+        self._wait(lambda: self._about(name), f'{ARM} has not answered within {PATIENCE:g} s')
+        said = 0
+        while True:
+            for report in self._about(name)[said:]:
+                said += 1
+                say(report['message'])
+                if report['status'] == 'refused' or report['state'] in ENDS:
+                    return 0 if report['state'] == 'arrived' and report['status'] == 'solved' else 1
+            number = max(int(report['goal_number']) for report in self._about(name))
+            if any(int(r['goal_number']) > number and r['state'] == 'moving' for r in self._reports):
+                say('another goal has replaced this one')
+                return 1
+            rclpy.spin_once(self._node, timeout_sec=1.0)
+
+    def stop(self) -> None:
+        """Stop the arm."""
+        say(self._call(Trigger, 'stop', Trigger.Request()).message)
+
+    def _hear(self, status: DiagnosticStatus) -> None:
+        self._reports.append({'message': status.message, **{p.key: p.value for p in status.values}})
+
+    def _about(self, stamp: str) -> list[dict[str, str]]:
+        return [report for report in self._reports if report.get('goal_stamp') == stamp]
+
+    def _parameters(self, *names: str) -> list[Any]:
+        values = self._call(GetParameters, 'get_parameters', GetParameters.Request(names=names)).values
+        return [v.string_value if v.type == 4 else list(v.double_array_value) for v in values]
+
+    def _call(self, kind: Any, service: str, request: Any) -> Any:
+        client = self._node.create_client(kind, f'{ARM}/{service}')
+        self._wait(client.service_is_ready, f'{ARM} is not running: there is no service {client.srv_name}')
+        future = client.call_async(request)
+        self._wait(future.done, f'{ARM} has not answered within {PATIENCE:g} s')
+        return future.result()
+
+    def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > end:
+                raise InputError(otherwise)
+            rclpy.spin_once(self._node, timeout_sec=0.1)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Return 0 once the arm has arrived, 1 if it does not, 2 for invalid arguments or without ik_node."""
+    parser = plain_parser('Send one goal to ik_node and wait for the arm; Ctrl-C stops the arm.')
+    add_goal(parser)
+    parser.add_argument('--line', action='store_true', help='move there in a straight line')
+    parser.add_argument('--frame', default='', help='frame of the goal (default: the base link)')
+    return run(_goto, parser.parse_args(rclpy.utilities.remove_ros_args(given)[given is None :]))
+
+
+def _goto(arguments: argparse.Namespace) -> int:
+    if arguments.line and arguments.direction is None:
+        raise InputError('--line needs a --direction')
+    direction = None if arguments.direction is None else unit_direction(arguments.direction)
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    goto, sent = Goto(), False
+    try:
+        place = np.array((arguments.x, arguments.y, arguments.z))
+        topic, message = goto.goal(place, direction, arguments.line, arguments.frame)
+        sent = True
+        return goto.send(topic, message)
+    except KeyboardInterrupt:
+        if sent:
+            goto.stop()
+        raise
+    finally:
+        goto.close()
+        rclpy.utilities.try_shutdown()

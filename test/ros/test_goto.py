@@ -1,0 +1,85 @@
+"""ik_goto as a process, against a real node over DDS: what it prints, and how it ends."""
+
+import signal
+
+import pytest
+import rclpy
+from node_harness import Client
+from processes import Running
+from small_arm import arm_urdf
+
+GOAL = ('0.45', '0.1', '0.2')
+
+
+@pytest.fixture(scope='module')
+def arm(tmp_path_factory):
+    """A running node, and a client of it."""
+    path = tmp_path_factory.mktemp('arm') / 'arm.urdf'
+    path.write_text(arm_urdf())
+    running = Running('ik_node', '--ros-args', '-p', f'urdf_file:={path}', '-p', 'tip_link:=tool0')
+    context = rclpy.Context()
+    context.init(domain_id=running.domain)
+    client = Client(context)
+    try:
+        client.wait_ready()
+        yield running, client
+    finally:
+        client.close()
+        context.try_shutdown()
+        running.end()
+
+
+@pytest.fixture
+def goto(arm):
+    """Starts ik_goto; ends all of them after the test."""
+    started = []
+
+    def start(*arguments: str) -> Running:
+        started.append(Running('ik_goto', *arguments, domain=arm[0].domain))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.end()
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'code', 'words'),
+    [
+        (GOAL, 0, ('solved: moving to the goal', 'arrived at the goal')),
+        ((*GOAL, '--direction', '1', '0', '-1'), 0, ('arrived at the goal',)),
+        (('0.45', '-0.1', '0.2', '--direction', '1', '0', '-1', '--line'), 0, ('arrived',)),
+        (('4', '0', '0.2'), 1, ('unreachable', 'arrived at the closest configuration')),
+        ((*GOAL, '--frame', 'nowhere'), 1, ('goal_point refused: frame "nowhere" is not a link',)),
+        ((*GOAL, '--line'), 2, ('--line needs a --direction',)),
+    ],
+)
+def test_it_waits_for_the_end_and_gives_the_reason(goto, arguments, code, words):
+    sent = goto(*arguments)
+    assert sent.wait_ended() == code, sent.said
+    assert all(word in sent.said for word in words), sent.said
+    assert 'Traceback' not in sent.said
+
+
+def test_ctrl_c_stops_the_arm(arm, goto):
+    _, client = arm
+    client.call('ik_node/home')
+    client.wait_still()
+    client.set_parameters(speed_scaling=0.05)
+    sent = goto('-0.45', '0.0', '0.2')
+    sent.wait_said('solved: moving')
+    sent.process.send_signal(signal.SIGINT)
+    assert sent.wait_ended() == 130
+    assert 'stopping; call ~/resume' in sent.said
+    client.wait_said('stopped; call ~/resume')
+    client.set_parameters(speed_scaling=0.5)
+    assert client.call('ik_node/resume').success
+
+
+def test_without_a_node_it_says_so():
+    alone = Running('ik_goto', *GOAL)
+    try:
+        assert alone.wait_ended() == 2
+        assert 'ik_node is not running' in alone.said
+    finally:
+        alone.end()
