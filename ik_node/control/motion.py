@@ -368,8 +368,14 @@ class JointMotion:
         if plan is None:
             return None
         low, high = allowed
-        extrema = plan.position_extrema
-        reached_low = np.array([bound.min for bound in extrema])
-        reached_high = np.array([bound.max for bound in extrema])
+        extrema, origin = plan.position_extrema, np.zeros(self.n)
+        if target is None:  # then Ruckig counts 0 among the extrema: let 0 be where the stop begins
+            request.current_position = [0.0] * self.n
+            relative = calculated(self._ruckig, request)
+            if relative is None:
+                return None
+            extrema, origin = relative.position_extrema, self.position
+        reached_low = origin + np.array([bound.min for bound in extrema])
+        reached_high = origin + np.array([bound.max for bound in extrema])
         inside = (reached_low >= low - ROUNDING).all() and (reached_high <= high + ROUNDING).all()
         return plan if inside else None

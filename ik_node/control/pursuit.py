@@ -93,7 +93,7 @@ def calculated(ruckig: Ruckig, request: InputParameter) -> Trajectory | None:
     plan = Trajectory(ruckig.degrees_of_freedom)
     try:
         found = ruckig.calculate(request, plan) in (Result.Working, Result.Finished)
-    except RuckigError:
+    except (RuckigError, ValueError):  # ValueError: a result that its enum does not list
         return None
     return plan if found else None
 

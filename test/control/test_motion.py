@@ -32,6 +32,8 @@ def run(motion: JointMotion, dt: float = 0.01, seconds: float = 60.0) -> np.ndar
 def random_motion(rng: np.random.Generator, n: int):
     """A motion with random limits at a random place, and those limits."""
     lower, upper = -rng.uniform(0.01, 3.0, n), rng.uniform(0.01, 3.0, n)
+    if rng.random() < 0.5:  # many joints cannot be at 0
+        lower, upper = np.array([lower, upper]) + rng.uniform(-4.0, 4.0, n)
     limits = [rng.uniform(0.2, 5.0, n), rng.uniform(0.5, 30.0, n)]
     limits.append(limits[1] * rng.uniform(0.3, 30.0, n))
     motion = JointMotion(lower, upper, rng.uniform(lower, upper))
@@ -190,6 +192,19 @@ def test_a_joint_outside_its_limits_comes_back_slowly(start, limit):
     assert np.abs(np.diff(path[:, 0]))[back[1:]].max() <= RETURN_SPEED * 2.0 * 0.01 + 1e-12
     assert (path[back][:, 1] == 0.5).all()  # the others wait
     assert abs(limit) == 1.0
+
+
+def test_joints_that_cannot_be_at_0_stop_at_once_too():
+    motion = JointMotion([0.3, -2.0], [2.0, -0.3], [0.5, -0.5])
+    motion.set_limits([2.0, 2.0], [5.0, 5.0], [50.0, 50.0])
+    motion.go_to([1.8, -0.5])  # one joint rests
+    for _ in range(30):
+        motion.step(0.01)
+    before = motion.position
+    motion.stop()
+    rest = run(motion)[-1]
+    assert 0.01 < rest[0] - before[0] < 0.6  # the target is 1.1 away
+    assert rest[1] == before[1]
 
 
 def test_a_joint_outside_can_be_stopped_and_sent_on():
