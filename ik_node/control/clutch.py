@@ -40,11 +40,13 @@ class Clutch:
         if time > self._closed_until:
             self._hand = None
             return None
-        if self._hand is None or np.linalg.norm(hand[:3, 3] - self._last) > JUMP:
-            self._hand, self._tool = hand.copy(), tool_pose(model, q)
+        begin = self._hand  # enable, which runs in another thread, may drop it meanwhile
+        if begin is None or np.linalg.norm(hand[:3, 3] - self._last) > JUMP:
+            begin, self._tool = hand.copy(), tool_pose(model, q)
+            self._hand = begin
         self._last = hand[:3, 3].copy()
-        turn = hand[:3, :3] @ self._hand[:3, :3].T
-        position = self._tool[:3, 3] + scale * (hand[:3, 3] - self._hand[:3, 3])
+        turn = hand[:3, :3] @ begin[:3, :3].T
+        position = self._tool[:3, 3] + scale * (hand[:3, 3] - begin[:3, 3])
         return Goal(position, turn @ self._tool[:3, 2], turn @ self._tool[:3, 0])
 
 

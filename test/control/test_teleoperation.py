@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 from cases import shipped_cases
@@ -164,3 +167,24 @@ def test_a_clutch_makes_hand_poses_relative(model):
     assert clutch.goal(hand, model, q, 0.85, 2.0).position == pytest.approx(point)  # a jump is no motion
     clutch.enable(False, 0.9, 0.5)
     assert clutch.goal(hand, model, q, 0.9, 2.0) is None
+
+
+def test_a_clutch_may_open_while_a_pose_is_taken(model):
+    """Two threads of the node use it at once."""
+    clutch, q, hand, done = Clutch(), np.zeros(5), np.eye(4), threading.Event()
+
+    def toggle() -> None:
+        while not done.is_set():
+            clutch.enable(True, 0.0, 1.0)
+            clutch.enable(False, 0.0, 1.0)
+
+    thread, before = threading.Thread(target=toggle), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    try:
+        goals = [clutch.goal(hand, model, q, 0.0, 1.0) for _ in range(3000)]
+    finally:
+        done.set()
+        thread.join()
+        sys.setswitchinterval(before)
+    assert any(goals)
