@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import deque
 
 from ik_node.control.requests import Request
 
 KEPT = 16  # requests that may wait: enough to report every invalid one, few enough for a flood
+SLOW = 1.0  # [s] of work on the same requests that are worth mentioning
 
 
 class Inbox:
@@ -19,6 +22,13 @@ class Inbox:
         self._description: str | None = None
         self._changed_settings = False
         self._closed = False
+        self._taken = math.inf  # when the requests at work were taken (time.monotonic)
+
+    @property
+    def slow(self) -> str:
+        """A sentence if the worker has worked on the same requests for a while, else empty."""
+        passed = time.monotonic() - self._taken
+        return f'a goal has been worked on for {passed:.1f} s: later ones wait' if passed > SLOW else ''
 
     def put(self, request: Request) -> int:
         """Add a request; return how many older ones were dropped to make room."""
@@ -51,6 +61,7 @@ class Inbox:
         Returns (new description or None, whether settings have changed, requests, oldest first).
         """
         with self._changed:
+            self._taken = math.inf
             self._changed.wait_for(self._has_something, timeout)
             if self._closed:
                 return None
@@ -58,6 +69,8 @@ class Inbox:
             changed, self._changed_settings = self._changed_settings, False
             requests = list(self._requests)
             self._requests.clear()
+            if requests:
+                self._taken = time.monotonic()
             return description, changed, requests
 
     def _has_something(self) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from ik_node.errors import IkError
 from ik_node.ros.run import ClosableNode
 
+RCLError = rclpy_implementation.RCLError
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
@@ -21,6 +24,7 @@ class ManagedNode(LifecycleNode, ClosableNode):
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
         self._configured = False
+        self._service_change_state.callback = self._answered(self._service_change_state.callback)
 
     def configure(self) -> None:
         """Load and check what the node works with. Raises IkError."""
@@ -59,8 +63,9 @@ class ManagedNode(LifecycleNode, ClosableNode):
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Deactivate; FAILURE leaves the node active."""
-        return super().on_deactivate(state) if self.deactivate() else FAILURE
+        """Deactivate, even if it takes longer to come to rest: the node could not be activated again."""
+        self.deactivate()
+        return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Clean up."""
@@ -77,6 +82,19 @@ class ManagedNode(LifecycleNode, ClosableNode):
         self.deactivate()
         self._undo()
         return super().on_error(state)
+
+    def _answered(self, change: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """Return a callback for change_state that answers also where change, that of rclpy, raises."""
+
+        def callback(request: Any, response: Any) -> Any:
+            try:
+                return change(request, response)
+            except RCLError as error:  # there is no such transition now
+                self.get_logger().error(f'change_state refused: {error}', throttle_duration_sec=2.0)
+                response.success = False
+                return response
+
+        return callback
 
     def _undo(self) -> None:
         self.clean_up()

@@ -72,9 +72,8 @@ class IkNode(ManagedNode):
         self._closing = threading.Event()
         self._time = NodeTime(self)
         self._goals = GoalContext(Frames(self), self._time, lambda: self._settings.goal_timeout)
-        self._text = self._rejected = (
-            ''  # text of the current or next arm; text rejected while there was none
-        )
+        self._text = ''  # of the current or next arm
+        self._rejected = ''  # the text that was rejected while there was none
         self._refused = ''  # why the last description was rejected
         self._last_report: Report | None = None  # on a goal
         self._announced = ''  # the last condition other than OK
@@ -89,7 +88,7 @@ class IkNode(ManagedNode):
         self._calibration = self._settings.calibration()
         outputs = output_names(self._settings.output)
         context = OutputContext(
-            self, self._time, lambda reason: self._controller.fail(reason), lambda: self._watch.hold_back()
+            self, self._time, lambda *why: self._controller.fail(*why), lambda: self._watch.hold_back()
         )
         self._outputs = make_outputs(outputs, context)
         calibrated = [Calibrated(output, self._calibration) for output in self._outputs]
@@ -129,10 +128,12 @@ class IkNode(ManagedNode):
         """Allow commands."""
         self._controller.activate()
 
-    def deactivate(self) -> bool:
-        """Bring the arm to rest within its limits, then command nothing."""
+    def deactivate(self, patience: float | None = None) -> bool:
+        """Bring the arm to rest within its limits, then command nothing; wait for patience [s] at most."""
+        if patience is None:  # in a callback: /clock has to wait too, and simulated time stands
+            patience = 0.0 if self.get_parameter('use_sim_time').value else BRAKING
         self._controller.deactivate()
-        end = time.monotonic() + BRAKING
+        end = time.monotonic() + patience
         while self._controller.state not in RESTING and not self._time.stands and time.monotonic() < end:
             time.sleep(0.01)
         return self._controller.state in RESTING
@@ -141,7 +142,7 @@ class IkNode(ManagedNode):
         """Bring the arm to rest before the program ends; goals count no more."""
         self._closing.set()
         self._inbox.close()
-        if not self.deactivate():
+        if not self.deactivate(BRAKING):
             self.get_logger().error(f'ended while the arm was {self._controller.state.value}')
         self._loop.close()
 
@@ -390,7 +391,8 @@ class IkNode(ManagedNode):
             return Level.ERROR, self._refused
         if message == NO_MODEL and self._text:
             return Level.OK, 'preparing the arm'
-        return (Level.WARN, NO_CLOCK) if self._time.stands else (level, message)
+        slow = NO_CLOCK if self._time.stands else self._inbox.slow if level is Level.OK else ''
+        return (Level.WARN, slow) if slow else (level, message)
 
 
 def main() -> int:

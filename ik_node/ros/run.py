@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from ik_node.errors import IkError
+from ik_node.errors import IkError, shown
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may keep another waiting for the interpreter
+PACKAGE = Path(__file__).resolve().parents[1]
+AFTER_ERROR = 0.001  # [s] to wait after an error of rclpy, so that the loop does not spin
 DELIVERY = 0.5  # [s] for the last messages to arrive, if their subscribers acknowledge them
 CLOSING = 2.0  # [s] within which a callback in progress should end
 
@@ -81,9 +84,8 @@ def _spin(node: ClosableNode, asked: threading.Event) -> None:
 
     def spin() -> None:
         try:
-            executor.spin()
-        except ExternalShutdownException:
-            pass
+            while not _spun(executor, node):
+                pass
         except Exception as error:
             failures.append(error)
         finally:
@@ -98,6 +100,29 @@ def _spin(node: ClosableNode, asked: threading.Event) -> None:
     thread.join(timeout=CLOSING)
     if failures:
         raise failures[0]
+
+
+def _spun(executor: SingleThreadedExecutor, node: Node) -> bool:
+    """Spin until ROS shuts down or rclpy fails; return whether it has shut down.
+
+    rclpy raises for some messages before any callback sees them, such as negative times on /clock. They must
+    not end the node.
+    """
+    try:
+        executor.spin()
+    except ExternalShutdownException:
+        pass
+    except Exception as error:
+        if not node.context.ok():
+            return True
+        frames = traceback.extract_tb(error.__traceback__)
+        if any(PACKAGE in Path(frame.filename).parents for frame in frames if frame.filename != __file__):
+            raise
+        line = f'message ignored, rclpy cannot read it: {type(error).__name__}: {shown(str(error))}'
+        node.get_logger().error(line, throttle_duration_sec=2.0)
+        time.sleep(AFTER_ERROR)
+        return False
+    return True
 
 
 def _deliver(node: Node) -> None:
