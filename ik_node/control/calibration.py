@@ -76,6 +76,10 @@ class Calibrated(Output):
         self._output, self._calibration = output, calibration
         self.runs_plans = output.runs_plans
 
+    def carries_on(self, time: float) -> bool:
+        """Ask the output."""
+        return self._output.carries_on(time)
+
     def planned(self, plan: Plan) -> None:
         """Pass a plan on."""
         self._output.planned(self._plan(plan))

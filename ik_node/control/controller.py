@@ -264,10 +264,12 @@ class ArmController:
                     self._forget_places(error)
                 self._fault(error)
 
-    def fail(self, reason: str) -> None:
-        """Stop until resume, because an output cannot command the arm."""
+    def fail(self, reason: str, lost: bool = False) -> None:
+        """Stop until resume, because an output cannot command the arm. lost: its place is unknown."""
         with self._change():
             if self._state in COMMANDING:
+                if lost:
+                    self._forget_places(reason)
                 self._fault(reason)
 
     def tick(self, time: float) -> Sample | None:
@@ -289,7 +291,7 @@ class ArmController:
             return None
         passed = 0.0 if last == -math.inf else max(time - last, 0.0)
         dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
-        missed = passed - dt if self._outputs.runs_plans else 0.0
+        missed = passed - dt if self._outputs.carry_on(last) else 0.0
         if self._state is State.TELEOPERATED or (self._state is State.MOVING and self._settings.follow_goals):
             self._joints.chase(self._targets.moving(time), self._settings.smoothing)
         sample, refusal = self._joints.step(time, dt, self._feedback, missed)

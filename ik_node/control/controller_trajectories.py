@@ -48,12 +48,15 @@ def point_times(plan: Plan, join: float) -> list[float]:
 
 
 class Trajectories:
-    """Decides when the trajectory of a controller is replaced, and by which."""
+    """Decides when the trajectory of a controller is replaced, and by which.
+
+    ends: when the last one ends [s].
+    """
 
     def __init__(self) -> None:
         self._due = False  # the plan has changed since the last trajectory
         self._urgent = False
-        self._sent = self._ends = -np.inf  # when the last trajectory was sent, and when it ends [s]
+        self._sent = self.ends = -np.inf  # when the last trajectory was sent, and when it ends [s]
         self._last: Sample | None = None
 
     def planned(self, plan: Plan) -> None:
@@ -68,14 +71,14 @@ class Trajectories:
         """
         now, plan = sample.time, sample.plan
         if now < self._sent:  # the clock was set back
-            self._sent = self._ends = now - WINDOW
+            self._sent = self.ends = now - WINDOW
         self._last = sample
         if not self._due or (plan is not None and now < self._sent + WINDOW and not self._urgent):
             return None
         if plan is None:  # the motion has ended in the meantime
             return self._stand(JOIN, sample.listed())
         held = sample.named()
-        times = point_times(plan, JOIN if now < self._ends else START)
+        times = point_times(plan, JOIN if now < self.ends else START)
         states = [{**held, **plan.named(time - LAG)} for time in times]
         rows = np.array([[state[name] for name in sample.controller] for state in states])
         rows[-1, :, 1] = 0.0
@@ -87,7 +90,7 @@ class Trajectories:
         Joints that are not measured stop on their way.
         """
         last = self._last
-        if last is None or last.time >= self._ends:
+        if last is None or last.time >= self.ends:
             return None
         places = {} if last.plan is None else last.plan.named(HALT / 2.0)
         stops = {name: place for name, (place, _) in {**last.named(), **places}.items()}
@@ -99,5 +102,5 @@ class Trajectories:
     def _keep(self, times: Array, rows: Array) -> JointTrajectory:
         assert self._last is not None
         self._due = self._urgent = False
-        self._sent, self._ends = self._last.time, self._last.time + float(times[-1])
+        self._sent, self.ends = self._last.time, self._last.time + float(times[-1])
         return JointTrajectory(self._last.controller, times, rows[:, :, 0], rows[:, :, 1])

@@ -67,6 +67,10 @@ class Output:
 
     runs_plans = False
 
+    def carries_on(self, time: float) -> bool:  # noqa: ARG002
+        """Whether what is connected moves on at time [s] without samples."""
+        return self.runs_plans
+
     def planned(self, plan: Plan) -> None:
         """Receive a new plan, that of the next sample: it replaces the previous one."""
 
@@ -87,6 +91,10 @@ class Outputs:
         self._outputs = tuple(outputs)
         self._halted = True
         self.runs_plans = any(output.runs_plans for output in self._outputs)
+
+    def carry_on(self, time: float) -> bool:
+        """Whether a controller moves on at time [s] without samples."""
+        return any(output.carries_on(time) for output in self._outputs)
 
     def emit(self, sample: Sample | None, measured: Callable[[], Mapping[str, float]]) -> Sample | None:
         """Pass on a sample and return it. None: commands end, with the joints as measured."""

@@ -13,11 +13,12 @@ from ik_node.ros.node_time import NodeTime
 class OutputContext:
     """What an output may use of its node.
 
-    fail(reason): stops the arm, since it cannot be commanded. hold_back(): whether a sample for the picture
+    fail(reason, lost): stops the arm, since it cannot be commanded; lost: it is not where the samples are.
+    hold_back(): whether a sample for the picture
     must not be published, since a driver may just have started.
     """
 
     node: Any
     time: NodeTime
-    fail: Callable[[str], None]
+    fail: Callable[[str, bool], None]
     hold_back: Callable[[], bool]

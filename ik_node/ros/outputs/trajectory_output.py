@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 
 from builtin_interfaces.msg import Duration
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import JointTrajectoryPoint
 
-from ik_node.control.controller_trajectories import JointTrajectory, Trajectories
+from ik_node.control.controller_trajectories import JOIN, LAG, JointTrajectory, Trajectories
 from ik_node.control.outputs import Output, Plan, Sample
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.outputs.context import OutputContext
@@ -31,6 +32,10 @@ def _duration(seconds: float) -> Duration:
     return Duration(sec=sec, nanosec=nanosec)
 
 
+LATE = JOIN - LAG  # [s] after its sample: a controller that moves on is then farther than the first point
+LOST = 0.15  # [s] the same, after which it may be anywhere on a plan that does not hold any more
+
+
 class TrajectoryOutput(Output):
     """Turns plans into trajectories; a subclass sends them."""
 
@@ -48,11 +53,25 @@ class TrajectoryOutput(Output):
         """Note that the plan has changed."""
         self._trajectories.planned(plan)
 
+    def carries_on(self, time: float) -> bool:
+        """Whether the controller is under way at time [s]."""
+        return time < self._trajectories.ends
+
     def sampled(self, sample: Sample) -> None:
-        """Send the trajectory that is due, if any."""
+        """Send the trajectory that is due, if any; one that is late is left to the next sample."""
+        before = copy(self._trajectories)
         trajectory = self._trajectories.sampled(sample)
-        if trajectory is not None:
+        if trajectory is None:
+            return
+        late = self._context.time.now() - sample.time
+        if late <= LATE:
             self.send(trajectory_message(trajectory), sample.plan is not None and sample.plan.braking)
+            return
+        self._trajectories = before
+        if late > LOST and self.carries_on(sample.time):
+            self._context.fail(
+                f'a trajectory was not sent: {late:.3f} s late, this computer is too busy', True
+            )
 
     def halted(self, measured: Mapping[str, float]) -> None:
         """Hold the joints where they are."""
