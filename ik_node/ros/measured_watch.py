@@ -32,6 +32,7 @@ class MeasuredWatch:
         self._listeners = 0
         self._checked = self._quiet_until = float('-inf')
         self._auto = True
+        self._heard = False  # measurements were offered, or are needed in any case
         self.expected = False
         self.alone = True
 
@@ -47,9 +48,8 @@ class MeasuredWatch:
         if time.monotonic() >= self._checked + CHECK:
             self._checked = time.monotonic()
             heard = self._node.count_publishers(self._measured) > 0
-            self.expected = wait_for_measured == 'true' or (
-                self._auto and (self.expected or self._always or heard)
-            )
+            self._heard = self._auto and (self._heard or self._always or heard)
+            self.expected = wait_for_measured == 'true' or self._heard
             self.alone = self._commands == self._measured or self._node.count_publishers(self._commands) <= 1
 
     def hold_back(self) -> bool:

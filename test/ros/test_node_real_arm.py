@@ -224,3 +224,11 @@ def test_diagnostics_explain_why_the_arm_stands_still_and_how_old_measurements_a
         assert values_of(client)['least distance to a joint limit [rad or m]'] == '0.5000 (elbow)'
         driver.silent = True
         client.wait(lambda: 'has not been measured' in values_of(client)[why], 'the fault')
+
+
+def test_measurements_need_not_be_awaited_any_more():
+    with running(arm_urdf()) as client:
+        assert client.set_parameters(wait_for_measured='true')[0].successful
+        client.wait(lambda: 'waiting for measured joints' in last(client), 'the node to wait')
+        assert client.set_parameters(wait_for_measured='auto')[0].successful
+        client.wait(lambda: 'effective DoF' in last(client), 'the node to go on')
