@@ -47,13 +47,20 @@ class Watch(Node):
         self.goals = self.create_publisher(PoseStamped, 'goal_pose', 1)
         self.samples: list[tuple[float, JointState]] = []
         self.statuses: list[DiagnosticStatus] = []
+        self.answers: list[tuple[float, str, str]] = []  # when, the stamp of a goal, its status
         self.diagnostics: dict[str, str] = {}
         self.create_subscription(JointState, 'joint_states', self._sample, 1000)
-        self.create_subscription(DiagnosticStatus, 'ik_node/status', self.statuses.append, 1000)
+        self.create_subscription(DiagnosticStatus, 'ik_node/status', self._status, 1000)
         self.create_subscription(DiagnosticArray, '/diagnostics', self._diagnose, 10)
 
     def _sample(self, message: JointState) -> None:
         self.samples.append((time.perf_counter(), message))
+
+    def _status(self, message: DiagnosticStatus) -> None:
+        self.statuses.append(message)
+        said = {pair.key: pair.value for pair in message.values}
+        if said.get('goal_stamp') and said['state'] != 'arrived':
+            self.answers.append((time.perf_counter(), said['goal_stamp'], said['status']))
 
     def _diagnose(self, message: DiagnosticArray) -> None:
         self.diagnostics = {pair.key: pair.value for pair in message.status[0].values}
@@ -61,10 +68,10 @@ class Watch(Node):
     def send(self, T: np.ndarray) -> float:
         message = PoseStamped(pose=matrix_pose(T))
         message.header.frame_id = 'base_link'
-        message.header.stamp = self.get_clock().now().to_msg()
-        sent = time.perf_counter()
+        message.header.stamp = self.stamp = self.get_clock().now().to_msg()
+        self.sent = time.perf_counter()
         self.goals.publish(message)
-        return sent
+        return self.sent
 
 
 def quantiles(values: np.ndarray) -> str:
