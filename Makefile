@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test quick check bench compare clean venv venv-test
+.PHONY: help demo test quick check bench compare faults soak clean venv venv-test
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -43,6 +43,14 @@ bench: venv-test  ## Measure the solver beside its peers; BENCH='success --scale
 
 compare: venv-test  ## Measure the local methods side by side, and rewrite docs/methods.md and its plots
 	@$(RUN) -m benchmarks.compare $(COMPARE)
+
+faults: venv-test  ## 1,000 randomised faults against the node, and a judge; FAULTS='--runs 50 --seed 7' for a part
+	@$(KERNELS)
+	@PYTHONPATH=test $(RUN) -m faults $(FAULTS)
+
+soak: venv-test  ## 30 minutes of goals at 100 Hz: memory, latency, jitter; SOAK='--minutes 2' for less
+	@$(KERNELS)
+	@$(RUN) -m benchmarks.soak $(SOAK)
 
 clean:  ## Remove .venv and everything that was built
 	rm -rf $(VENV) .venv-bench build install log *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis

@@ -1,0 +1,325 @@
+"""Arena: one real node in a process of its own, an arm behind it, and a client that hears it."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped, TwistStamped
+from lifecycle_msgs.srv import ChangeState
+from processes import Running
+from rcl_interfaces.srv import SetParameters
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from faults.driver import Driver
+from faults.judge import Rates
+from faults.record import Record, Seen, SeenTrajectory, Status, now
+from faults.robots import ROBOTS, bounds, robot
+from ik_node.control.settings import ArmSettings
+
+TELEOPERATION = {
+    'ik_node/delta_twist_cmds': TwistStamped,
+    'ik_node/delta_joint_cmds': JointState,
+    'ik_node/pose_target_cmds': PoseStamped,
+    'ik_node/enable': Bool,
+}
+GOALS = {
+    'goal_pose': PoseStamped,
+    'goal_point': PointStamped,
+    'goal_path': PoseArray,
+    'goal_joints': JointState,
+}
+SERVICES = {
+    'home': Trigger,
+    'stop': Trigger,
+    'resume': Trigger,
+    'hand_guide': SetBool,
+    'pause_servo': SetBool,
+    'change_state': ChangeState,
+    'set_parameters': SetParameters,
+}
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+REPORTS = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+ANSWER = 2.0  # [s] within which a service answers
+LATE = 0.2  # [s] for the last messages of a node
+END = 15.0  # [s] within which a node ends that was asked to
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a node is started with. output: one of OUTPUTS. simulated: the time."""
+
+    robot: str
+    output: str
+    simulated: bool
+
+    def __str__(self) -> str:
+        return f'{self.robot}, {self.output}{", simulated time" if self.simulated else ""}'
+
+
+# By name: the parameter output, the topics of samples, and that of the feedback.
+OUTPUTS: dict[str, tuple[str, tuple[str, ...], str | None]] = {
+    'joint_commands': ('joint_states', ('joint_commands',), 'joint_states'),
+    'picture': ('joint_states', ('joint_states',), None),
+    'position_commands': ('position_commands', ('position_commands',), 'joint_states'),
+    'position_commands, picture': (
+        'position_commands joint_states',
+        ('position_commands', 'joint_states'),
+        'measured_joint_states',
+    ),
+    'joint_trajectory': ('joint_trajectory', ('joint_trajectory',), 'joint_states'),
+    'joint_trajectory, picture': (
+        'joint_trajectory joint_states',
+        ('joint_trajectory', 'joint_states'),
+        'measured_joint_states',
+    ),
+}
+READ_ONLY = ('robot_description', 'urdf_file', 'output')
+
+
+Hear = Callable[[str, Any, float], None]
+
+
+def with_info(hear: Hear, topic: str) -> Callable[[Any, Any], None]:
+    """Return a callback that also says when the message was sent, by the steady clock of this machine."""
+
+    def callback(message: Any, info: Any) -> None:
+        age = 1e-9 * (time.time_ns() - info['source_timestamp'])
+        hear(topic, message, now() - max(age, 0.0))
+
+    return callback
+
+
+class Arena:
+    """One node, started anew after each of its deaths."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.robot, self.record = setup, robot(setup.robot), Record()
+        self.rates = Rates()  # that were in force
+        self._changed: set[str] = set()  # parameters
+        self.said = ''  # by nodes that have ended
+        self.process: Running | None = None
+        self.described = self.robot.text  # the newest description
+        self._output, self.topics, measured = OUTPUTS[setup.output]
+        self._start()
+        assert self.process is not None
+        self._context = rclpy.Context()
+        self._context.init(domain_id=self.process.domain)
+        self.node = Node('campaign', context=self._context)
+        every = {name: None for text in map(robot, ROBOTS) for name in bounds(text.text)}
+        self.driver = Driver(
+            self.node, tuple(every), self.robot.arm.joint_names, measured, setup.simulated, self.record
+        )
+        self._subscribe()
+        self._publishers = {
+            topic: self.node.create_publisher(kind, topic, 100)
+            for topic, kind in {**GOALS, **TELEOPERATION}.items()
+        }
+        self._publishers['robot_description'] = self.node.create_publisher(
+            String, 'robot_description', LATCHED
+        )
+        self._clients = {
+            name: self.node.create_client(kind, f'ik_node/{name}') for name, kind in SERVICES.items()
+        }
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self._thread = threading.Thread(target=self._executor.spin, daemon=True)
+        self._thread.start()
+        self.describe(self.robot.text)
+
+    def close(self) -> None:
+        """End everything."""
+        self.end()
+        self.driver.close()
+        self._executor.shutdown()
+        self._thread.join(timeout=5.0)
+        self.node.destroy_node()
+        self._context.try_shutdown()
+
+    # The node
+
+    def _start(self) -> None:
+        values = {**self.robot.parameters, 'output': self._output}
+        if self.setup.simulated:
+            values['use_sim_time'] = True
+        arguments = [a for name, value in values.items() for a in ('-p', f'{name}:={value}')]
+        if self.setup.output == 'joint_commands':
+            arguments += ['-r', 'joint_states:=joint_commands', '-r', 'measured_joint_states:=joint_states']
+        domain = None if self.process is None else self.process.domain
+        self.process = Running('ik_node', '--ros-args', *arguments, domain=domain)
+        self._ended = False
+        self.record.lives.append(now())
+
+    def kill(self, number: int) -> None:
+        """Send a signal to the node, if it lives."""
+        if self.process is not None and self.process.process.poll() is None:
+            self.process.process.send_signal(number)
+
+    def restart(self) -> int:
+        """Wait until the node has ended, and start another; return the exit code."""
+        code = self.end(None)
+        self._start()
+        return code
+
+    def end(self, number: int | None = signal.SIGINT) -> int:
+        """End the node by a signal, None: it was signalled already; return the exit code, 99 if it stayed."""
+        assert self.process is not None
+        if number is not None:
+            self.kill(number)
+        deadline = now() + END
+        while self.process.process.poll() is None and now() < deadline:
+            time.sleep(0.01)
+        code = self.process.process.poll()
+        self.process.end()
+        if not self._ended:
+            self.said += self.process.said
+            time.sleep(LATE)
+        self._ended = True
+        return 99 if code is None else code
+
+    @property
+    def log(self) -> str:
+        """All that the nodes have printed."""
+        return self.said + ('' if self._ended or self.process is None else self.process.said)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the node runs."""
+        return self.process is not None and self.process.process.poll() is None
+
+    # Sending
+
+    def send(self, topic: str, message: Any) -> None:
+        """Publish a message."""
+        self._publishers[topic].publish(message)
+
+    def describe(self, text: str) -> None:
+        """Publish a description."""
+        self.described = text
+        self.send('robot_description', String(data=text))
+
+    def ask(self, service: str, request: Any = None) -> Any:
+        """Call a service; return the future of its answer, None if nobody offers it."""
+        client = self._clients[service]
+        if not client.service_is_ready():
+            return None
+        return client.call_async(SERVICES[service].Request() if request is None else request)
+
+    def call(self, service: str, request: Any = None) -> Any:
+        """Call a service and return its answer; None if there is none within ANSWER."""
+        end = now() + ANSWER
+        future = self.ask(service, request)
+        while now() < end:
+            if future is not None and future.done():
+                return future.result()
+            future = self.ask(service, request) if future is None else future
+            time.sleep(0.005)
+        return None
+
+    def set_parameters(self, **values: Any) -> Any:
+        """Ask for a change of parameters; return the future of the answer."""
+        wanted = [Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
+        return self.ask('set_parameters', SetParameters.Request(parameters=wanted))
+
+    def change(self, name: str, value: Any) -> Any:
+        """Ask for a change of a parameter, which restore undoes; return the future of the answer."""
+        self.rates.widen({name: value})
+        self._changed.add(name)
+        return self.set_parameters(**{name: value})
+
+    def restore(self) -> str:
+        """Give all parameters the values of the beginning; return what the node objects to."""
+        defaults = {field.name: field.default for field in dataclasses.fields(ArmSettings)}
+        values = {**defaults, **self.robot.parameters, 'output': self._output}
+        wanted = {name: values[name] for name in self._changed if name in values and name not in READ_ONLY}
+        self._changed.clear()
+        if not wanted:
+            return ''
+        messages = [Parameter(name, value=value).to_parameter_msg() for name, value in wanted.items()]
+        answer = self.call('set_parameters', SetParameters.Request(parameters=messages))
+        if answer is None:
+            return 'no answer of set_parameters'
+        return '; '.join(result.reason for result in answer.results if not result.successful)
+
+    def stamp(self) -> Any:
+        """Return a stamp of this moment."""
+        time_ns = int(1e9 * self.driver.time()) if self.setup.simulated else time.time_ns()
+        return rclpy.time.Time(nanoseconds=time_ns).to_msg()
+
+    # Hearing
+
+    def _subscribe(self) -> None:
+        kinds: dict[str, tuple[Any, Hear]] = {
+            'joint_commands': (JointState, self._sample),
+            'joint_states': (JointState, self._sample),
+            'position_commands': (Float64MultiArray, self._positions),
+            'joint_trajectory': (JointTrajectory, self._trajectory),
+        }
+        for topic in self.topics:
+            kind, hear = kinds[topic]
+            self.node.create_subscription(kind, topic, with_info(hear, topic), 1000)
+        self.node.create_subscription(DiagnosticStatus, 'ik_node/status', self._status, REPORTS)
+        self.node.create_subscription(DiagnosticArray, '/diagnostics', self._diagnostics, 100)
+        self.node.create_subscription(Float64MultiArray, 'ik_node/goal_state', self._state, 100)
+
+    @property
+    def _drives(self) -> bool:
+        return self.setup.output == 'joint_commands'
+
+    def _sample(self, topic: str, message: JointState, sent: float) -> None:
+        stamp = message.header.stamp
+        seen = Seen(
+            sent, topic, stamp.sec + 1e-9 * stamp.nanosec, message.name, message.position, message.velocity
+        )
+        self.record.samples.append(seen)
+        if self._drives:
+            self.driver.drive(message)
+
+    def _positions(self, topic: str, message: Float64MultiArray, sent: float) -> None:
+        names = self.robot.arm.joint_names
+        self.record.samples.append(Seen(sent, topic, None, names, message.data, None))
+        self.driver.forward(message.data)
+
+    def _trajectory(self, _: str, message: JointTrajectory, sent: float) -> None:
+        points = message.points
+        seen = SeenTrajectory(
+            sent,
+            self.driver.travelled() - (now() - sent),
+            message.joint_names,
+            [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points],
+            [list(p.positions) for p in points],
+            [list(p.velocities) for p in points],
+        )
+        self.record.samples.append(seen)
+        self.driver.follow(message)
+
+    def _status(self, message: DiagnosticStatus) -> None:
+        said = {pair.key: pair.value for pair in message.values}
+        number = int(said.get('goal_number', 0))
+        level = message.level[0] if isinstance(message.level, bytes) else int(message.level)
+        self.record.statuses.append(
+            Status(now(), message.message, said.get('state', ''), said.get('goal', ''), number, level)
+        )
+
+    def _diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            said = {pair.key: pair.value for pair in status.values}
+            level = status.level[0] if isinstance(status.level, bytes) else int(status.level)
+            self.record.diagnostics.append(Status(now(), status.message, said.get('state', ''), level=level))
+
+    def _state(self, message: Float64MultiArray) -> None:
+        self.record.states.append((now(), int(message.data[1])))

@@ -1,0 +1,63 @@
+"""Kinds of faults: one row each. A kind draws a plan; it must lift what it disturbs by the end of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from faults.actions import Draw, Plan
+from faults.arena import Setup
+from faults.kinds import clock, feedback, garbage, process, requests
+
+
+def always(_: Setup) -> bool:
+    """Every setup has this."""
+    return True
+
+
+def measured(setup: Setup) -> bool:
+    """Whether there is feedback."""
+    return setup.output != 'picture'
+
+
+def simulated(setup: Setup) -> bool:
+    """Whether the time is simulated."""
+    return setup.simulated
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault. share: how often it is chosen, beside the others."""
+
+    plan: Callable[[Draw], Plan]
+    applies: Callable[[Setup], bool] = always
+    share: float = 1.0
+
+
+KINDS: dict[str, Kind] = {
+    'killed': Kind(process.killed, share=0.7),
+    'interrupted': Kind(process.interrupted, share=0.4),
+    'terminated': Kind(process.terminated, share=0.4),
+    'process stalls': Kind(process.stalls),
+    'goals at 1 kHz': Kind(requests.flood),
+    'two publishers': Kind(requests.two_publishers),
+    'garbage in goals': Kind(garbage.goals, share=1.5),
+    'garbage in teleoperation': Kind(garbage.teleoperation, share=1.5),
+    'garbage in descriptions': Kind(garbage.descriptions),
+    'garbage in parameters': Kind(garbage.parameters),
+    'garbage in feedback': Kind(garbage.measurements, measured, 1.5),
+    'garbage in /clock': Kind(garbage.clock, simulated, 1.5),
+    'feedback lost': Kind(feedback.lost, measured),
+    'feedback delayed': Kind(feedback.delayed, measured),
+    'feedback reordered': Kind(feedback.reordered, measured),
+    'feedback doubled': Kind(feedback.doubled, measured),
+    'feedback partial': Kind(feedback.partial, measured),
+    'feedback beyond limits': Kind(feedback.beyond_limits, measured),
+    'joints stuck': Kind(feedback.stuck, measured),
+    'clock jumps': Kind(clock.jumps, simulated, 2.0),
+    'clock stands or races': Kind(clock.runs_off, simulated),
+    'parameters changed': Kind(requests.parameters, share=1.5),
+    'another description': Kind(requests.another_description),
+    'stop': Kind(requests.stop, share=2.5),
+    'lifecycle': Kind(requests.lifecycle),
+}

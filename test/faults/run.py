@@ -1,0 +1,231 @@
+"""One run: an activity and one to three faults at once, then the question whether the arm still works."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from lifecycle_msgs.msg import Transition
+from std_srvs.srv import SetBool
+
+from faults.actions import Draw, Plan
+from faults.activities import ACTIVITIES
+from faults.arena import OUTPUTS, Arena, Setup
+from faults.judge import Rates, SampleJudge, Violation
+from faults.judge_trajectories import TrajectoryJudge
+from faults.kinds import KINDS
+from faults.kinds.requests import change_state
+from faults.messages import joints_message, stamped
+from faults.record import Seen, Status, now
+from faults.robots import ROBOTS, bounds, robot
+from faults.standstill import PATIENCE, Motion, standstills
+
+STANDSTILL, CRASH = 'standstill', 'crash'
+LONGEST = 1.4  # [s] of a run without what follows it
+RUNS = 10  # with one node, unless a fault ends it
+RECOVERY = 8.0  # [s] within which an arm must obey again once all faults are lifted
+PLANNING = 20.0  # [s] more while the node plans a path, and says so
+START = 60.0  # [s] for the start of a node on a busy machine
+LOGGED = ('Traceback', 'unexpected error', 'Exception', 'terminate called', 'Segmentation', 'Fatal Python')
+ENDS = {'killed': -9, 'interrupted': 0, 'terminated': 0}  # exit codes
+EXPLAINED = ' would overlap by '  # false feedback has taken the joints to where they collide
+EXCERPT = 40  # lines of the log
+
+
+@dataclass
+class Result:
+    """What became of a run. faults: by name. said: reasons for which goals were refused, and the like."""
+
+    number: int
+    setup: str
+    activity: str
+    faults: tuple[str, ...]
+    samples: int = 0
+    violations: list[Violation] = field(default_factory=list)
+
+
+def generator(seed: int, *numbers: int) -> np.random.Generator:
+    """Return what a run, or its node, is drawn from."""
+    return np.random.default_rng([seed, *numbers])
+
+
+def setup_of(seed: int, session: int) -> Setup:
+    """Return the setup of a session: RUNS runs in a row."""
+    rng = generator(seed, 0, session)
+    outputs = list(OUTPUTS)
+    output = outputs[int(rng.choice(len(outputs), p=(0.3, 0.1, 0.1, 0.1, 0.25, 0.15)))]
+    return Setup(str(rng.choice(ROBOTS)), output, bool(rng.random() < 0.3))
+
+
+class Session:
+    """One arena, in which runs take place one after another."""
+
+    def __init__(self, seed: int, session: int) -> None:
+        self.seed = seed
+        self.setup = setup_of(seed, session)
+        self.arena = Arena(self.setup)
+        self._before = Rates()  # of the last run: the arm may still brake by them
+        every = {n: b for name in ROBOTS for n, b in bounds(robot(name).text).items()}
+        every.update(bounds(self.arena.robot.text))
+        record = self.arena.record
+        self._samples = SampleJudge(every, record, self.setup.simulated)
+        self._trajectories = TrajectoryJudge(every, record)
+        self._judged = self._read = 0
+        self.ready = self._recover(START)
+
+    def run(self, number: int) -> Result:
+        """Do one run and judge it."""
+        rng = generator(self.seed, 1, number)
+        draw = Draw(rng, float(rng.uniform(0.7, LONGEST)), self.arena)
+        activity = str(rng.choice(list(ACTIVITIES)))
+        names = [name for name, kind in KINDS.items() if kind.applies(self.setup)]
+        shares = np.array([KINDS[name].share for name in names])
+        count = int(rng.choice([1, 2, 3], p=(0.4, 0.4, 0.2)))
+        faults = tuple(str(n) for n in rng.choice(names, count, replace=False, p=shares / shares.sum()))
+        plan = ACTIVITIES[activity](draw)
+        for fault in faults:
+            plan += KINDS[fault].plan(draw)
+        result = Result(number, str(self.setup), activity, faults)
+        begin = now()
+        if self.ready:
+            result.violations.append(Violation(STANDSTILL, begin, f'before the run: {self.ready}'))
+        self.arena.rates = Rates()
+        self._carry_out(plan, draw.length)
+        self._lift(result)
+        self.ready = self._recover(START if self.reborn else RECOVERY)
+        if self.ready:
+            if EXPLAINED not in self.ready:
+                result.violations.append(Violation(STANDSTILL, now(), self.ready))
+            self._begin_anew()  # the next run begins with a node that works
+        self._judge(result, begin)
+        return result
+
+    def _carry_out(self, plan: Plan, length: float) -> None:
+        begin = now()
+        for action in sorted(plan, key=lambda action: action.at):
+            time.sleep(max(0.0, begin + action.at - now()))
+            action.do(self.arena)
+        time.sleep(max(0.0, begin + length - now()))
+
+    def _begin_anew(self) -> None:
+        self.arena.end()
+        self.arena.driver.go_home()
+        self.arena.restart()
+        self.arena.describe(self.arena.robot.text)
+        self.ready = self._recover(START)
+
+    # After the faults
+
+    def _lift(self, result: Result) -> None:
+        """End all faults; a node that has ended is started again."""
+        arena, driver = self.arena, self.arena.driver
+        driver.disturbances.clear()
+        driver.stuck, driver.offset = False, 0.0 * driver.offset
+        self.reborn = False
+        ends = [name for name in result.faults if name in ENDS]
+        if ends or not arena.alive:
+            code, self.reborn = arena.restart(), True
+            if code not in {ENDS[name] for name in ends}:
+                result.violations.append(Violation(CRASH, now(), f'exit code {code}'))
+            arena.restore()
+        else:
+            objection = arena.restore()
+            if objection:
+                result.violations.append(Violation(STANDSTILL, now(), f'parameters: {objection}'))
+        if 'lifecycle' in result.faults:
+            change_state(arena, Transition.TRANSITION_CONFIGURE)
+            change_state(arena, Transition.TRANSITION_ACTIVATE)
+        if any('description' in name or name == 'lifecycle' for name in result.faults):
+            arena.describe(arena.robot.text)
+        if any('teleoperation' in name for name in result.faults):
+            arena.ask('pause_servo', SetBool.Request(data=False))
+
+    def _recover(self, patience: float) -> str:
+        """Return why the arm does not obey although nothing is wrong any more, empty if it does."""
+        arena, end, why = self.arena, now() + patience, 'it never answered'
+        rng, tries = random.Random(len(arena.record.samples)), 0
+        while now() < end or (now() < end + PLANNING and self._planning()):
+            if not arena.alive:
+                return 'the node has ended'
+            arena.ask('hand_guide', SetBool.Request(data=False))
+            answer = arena.call('resume')
+            if answer is None:
+                why = 'no answer of ~/resume'
+                continue
+            tries += 1
+            why = self._obeys(rng, answer.message)
+            if not why:
+                return ''
+            time.sleep(0.05)
+        return f'after {tries} tries: {why}'
+
+    def _planning(self) -> bool:
+        """Whether the diagnostics said just now that a goal, which must be a path, takes its time."""
+        last = self.arena.record.diagnostics[-1:]
+        return any(d.when > now() - PATIENCE and 'worked on' in d.message for d in last)
+
+    def _obeys(self, rng: random.Random, resumed: str) -> str:
+        """Send a goal near the arm; return why it does not go there."""
+        arena, record = self.arena, self.arena.record
+        places, arm = arena.driver.position(), arena.robot.arm
+        if not arena.driver.measures:
+            places = dict.fromkeys(arm.joint_names, 0.0)
+        values = {}
+        for name, low, high in zip(arm.joint_names, arm.lower, arm.upper, strict=True):
+            room = 0.1 * min(high - low, 2.0)
+            values[name] = min(max(places[name] + rng.uniform(-room, room), low + 0.01), high - 0.01)
+        mark, sent = len(record.statuses), now()
+        arena.send('goal_joints', stamped(arena, joints_message(values)))
+        report = self._report(mark, sent)
+        if report is None:
+            return f'no report on a goal; resume: {resumed}'
+        if report.state == 'refused':
+            return report.message
+        while now() < sent + PATIENCE:
+            if Motion.of([s for s in record.samples[-400:] if s.when >= sent]).moved(sent, now() + 10.0):
+                return ''
+            if any(s.state == 'arrived' for s in record.statuses[mark:]):
+                return ''
+            time.sleep(0.01)
+        later = [s.message for s in record.statuses[mark:]]
+        return f'accepted, but no motion: {later}'
+
+    def _report(self, mark: int, sent: float) -> Status | None:
+        while now() < sent + PATIENCE:
+            for status in self.arena.record.statuses[mark:]:
+                if status.about == 'goal_joints':
+                    return status
+            time.sleep(0.005)
+        return None
+
+    # Judging
+
+    def _judge(self, result: Result, begin: float) -> None:
+        arena, record, found = self.arena, self.arena.record, result.violations
+        rates = Rates(**vars(arena.rates))
+        for name in ('speed', 'acceleration', 'jerk', 'linear_acceleration', 'linear_jerk', 'fast'):
+            setattr(rates, name, max(getattr(rates, name), getattr(self._before, name)))
+        rates.slow = min(rates.slow, self._before.slow)
+        self._before = arena.rates
+        self._samples.rates = self._trajectories.rates = rates
+        samples = record.samples[self._judged :]
+        self._judged += len(samples)
+        result.samples = len(samples)
+        for seen in samples:
+            judge = self._samples if isinstance(seen, Seen) else self._trajectories
+            found.extend(judge.judge(seen))
+        found.extend(Violation(STANDSTILL, now(), what) for what in standstills(record, begin, now()))
+        log = arena.log
+        lines = log[self._read :].splitlines()
+        for i, line in enumerate(lines):
+            if any(word in line for word in LOGGED):
+                found.append(Violation(CRASH, now(), ' / '.join(map(str.strip, lines[i : i + EXCERPT]))))
+        self._read = len(log)
+
+    def close(self) -> Violation | None:
+        """End the node; return what was wrong with its end."""
+        code = self.arena.end() if self.arena.alive else 0
+        self.arena.close()
+        return Violation(CRASH, now(), f'exit code {code}') if code else None
