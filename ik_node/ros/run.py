@@ -25,6 +25,7 @@ from ik_node.errors import IkError, shown
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may keep another waiting for the interpreter
 PACKAGE = Path(__file__).resolve().parents[1]
 AFTER_ERROR = 0.001  # [s] to wait after an error of rclpy, so that the loop does not spin
+NOTICE = 0.1  # [s] within which a signal is noticed
 DELIVERY = 0.5  # [s] for the last messages to arrive, if their subscribers acknowledge them
 CLOSING = 2.0  # [s] within which a callback in progress should end
 
@@ -93,7 +94,8 @@ def _spin(node: ClosableNode, asked: threading.Event) -> None:
 
     thread = threading.Thread(target=spin, name='executor', daemon=True)
     thread.start()
-    asked.wait()
+    while not asked.wait(NOTICE):  # a signal that another thread takes does not wake this one
+        pass
     node.come_to_rest()
     _deliver(node)
     executor.shutdown(timeout_sec=CLOSING)

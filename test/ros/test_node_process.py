@@ -89,6 +89,16 @@ def test_a_signal_in_motion_brings_the_arm_to_rest_first(node, number, again):
     assert 'ended while' not in running.said
 
 
+def test_a_signal_counts_that_comes_while_the_process_stands(node):
+    """Then any thread may take it, not only the one that waits for it."""
+    running = node('tip_link:=tool0')
+    running.wait_said(READY)
+    for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGCONT):
+        time.sleep(0.1)
+        running.process.send_signal(number)
+    assert running.process.wait(timeout=20.0) == 0
+
+
 def test_its_last_words_are_not_lost_in_a_buffer(node):
     """The log of ROS goes through a buffer of C where it is sent to stdout."""
     running = node(urdf='<robot/>', RCUTILS_LOGGING_USE_STDOUT='1', RCUTILS_LOGGING_BUFFERED_STREAM='1')
