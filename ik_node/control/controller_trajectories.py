@@ -50,18 +50,18 @@ def point_times(plan: Plan, join: float) -> list[float]:
 class Trajectories:
     """Decides when the trajectory of a controller is replaced, and by which.
 
-    ends: when the last one ends [s].
+    ends: when the last one ends [s]. due: the plan has changed since.
     """
 
     def __init__(self) -> None:
-        self._due = False  # the plan has changed since the last trajectory
+        self.due = False
         self._urgent = False
         self._sent = self.ends = -np.inf  # when the last trajectory was sent, and when it ends [s]
         self._last: Sample | None = None
 
     def planned(self, plan: Plan) -> None:
         """Note that the plan has changed."""
-        self._due = True
+        self.due = True
         self._urgent = plan.braking
 
     def sampled(self, sample: Sample) -> JointTrajectory | None:
@@ -73,7 +73,7 @@ class Trajectories:
         if now < self._sent:  # the clock was set back
             self._sent = self.ends = now - WINDOW
         self._last = sample
-        if not self._due or (plan is not None and now < self._sent + WINDOW and not self._urgent):
+        if not self.due or (plan is not None and now < self._sent + WINDOW and not self._urgent):
             return None
         if plan is None:  # the motion has ended in the meantime
             return self._stand(JOIN, sample.listed())
@@ -101,6 +101,6 @@ class Trajectories:
 
     def _keep(self, times: Array, rows: Array) -> JointTrajectory:
         assert self._last is not None
-        self._due = self._urgent = False
+        self.due = self._urgent = False
         self._sent, self.ends = self._last.time, self._last.time + float(times[-1])
         return JointTrajectory(self._last.controller, times, rows[:, :, 0], rows[:, :, 1])

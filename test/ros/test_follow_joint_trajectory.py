@@ -66,9 +66,10 @@ class Arm:
         monkeypatch.setattr(module, 'ActionClient', Server)
         monkeypatch.setattr(module, 'action_type', lambda: action)
         self.said: list[str] = []
-        self.output = module.FollowJointTrajectoryAction(OutputContext(None, None, self.said.append, bool))
-        self.server: Server = self.output._client
         self.time = 0.0
+        clock = SimpleNamespace(now=lambda: self.time)
+        self.output = module.FollowJointTrajectoryAction(OutputContext(None, clock, self.said.append, bool))
+        self.server: Server = self.output._client
 
     def move(self, braking: bool = False, wait: float = 1.0) -> None:
         """Start a motion of one second."""

@@ -146,4 +146,4 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         return int(self._steady.now().nanoseconds)
 
     def _fail(self, reason: str) -> None:
-        self._context.fail(f'{ACTION}: {reason}', False)
+        self._context.fail(f'{ACTION}: {reason}')

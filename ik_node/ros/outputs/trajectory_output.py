@@ -33,7 +33,7 @@ def _duration(seconds: float) -> Duration:
 
 
 LATE = JOIN - LAG  # [s] after its sample: a controller that moves on is then farther than the first point
-LOST = 0.15  # [s] the same, after which it may be anywhere on a plan that does not hold any more
+LOST = 0.15  # [s] without the plan of a sample, after which a controller may be too far from it
 
 
 class TrajectoryOutput(Output):
@@ -44,6 +44,7 @@ class TrajectoryOutput(Output):
     def __init__(self, context: OutputContext) -> None:
         self._context = context
         self._trajectories = Trajectories()
+        self._due_since: float | None = None  # the first sample of plans that the controller does not have
 
     def send(self, message: JointTrajectoryMessage, braking: bool) -> None:
         """Send a trajectory. braking: it only ends an earlier one."""
@@ -61,17 +62,26 @@ class TrajectoryOutput(Output):
         """Send the trajectory that is due, if any; one that is late is left to the next sample."""
         before = copy(self._trajectories)
         trajectory = self._trajectories.sampled(sample)
+        if trajectory is None and not self._trajectories.due:
+            return
+        since = self._due_since = sample.time if self._due_since is None else self._due_since
         if trajectory is None:
             return
-        late = self._context.time.now() - sample.time
-        if late <= LATE:
-            self.send(trajectory_message(trajectory), sample.plan is not None and sample.plan.braking)
+        message = trajectory_message(trajectory)
+        if self._late(sample) > LATE:
+            self._trajectories = before
             return
-        self._trajectories = before
-        if late > LOST and self.carries_on(sample.time):
-            self._context.fail(
-                f'a trajectory was not sent: {late:.3f} s late, this computer is too busy', True
-            )
+        self._due_since = None
+        waited = sample.time - since if before.ends > since else 0.0
+        if waited <= LOST:
+            self.send(message, sample.plan is not None and sample.plan.braking)
+            waited = self._late(sample)
+        if waited > LOST:
+            reason = f'a trajectory was {waited:.3f} s late, this computer is too busy'
+            self._context.fail(reason, True)
+
+    def _late(self, sample: Sample) -> float:
+        return self._context.time.now() - sample.time
 
     def halted(self, measured: Mapping[str, float]) -> None:
         """Hold the joints where they are."""
