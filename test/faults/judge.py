@@ -129,7 +129,8 @@ class SampleJudge:
             yield RATE, f'velocity {velocity:.6g}, allowed {fastest:.6g}'
         dt = self._between(last.seen, this.seen)
         if abs(position - last.position) > fastest * dt + ROUNDING:
-            yield SNAP, f'{position:.6g} {dt:.4f} s after {last.position:.6g}'
+            rates = f'velocities {last.velocity:.6g}, {velocity:.6g}'
+            yield SNAP, f'{position:.6g} {dt:.4f} s after {last.position:.6g}, {rates}'
         elif this.seen.velocities is not None:
             this.acceleration = (velocity - last.velocity) / dt if dt > 0.0 else last.acceleration
             this.dt = dt

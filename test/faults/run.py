@@ -146,7 +146,10 @@ class Session:
         """Return why the arm does not obey although nothing is wrong any more, empty if it does."""
         arena, end, why = self.arena, now() + patience, 'it never answered'
         rng, tries = random.Random(len(arena.record.samples)), 0
-        while now() < end or (now() < end + PLANNING and self._planning()):
+        latest = end + PLANNING
+        while now() < end:
+            if self._planning():
+                end = min(now() + patience, latest)
             if not arena.alive:
                 return 'the node has ended'
             arena.ask('hand_guide', SetBool.Request(data=False))

@@ -78,7 +78,7 @@ def partial(draw: Draw) -> Plan:
     def parts(messages: list[JointState]) -> list[JointState]:
         out = []
         for message in messages:
-            order = noise.permutation(len(message.name))
+            order = noise.permutation(min(len(message.name), len(message.position)))  # perhaps spoilt
             pieces = np.array_split(order, int(noise.integers(2, 5)))
             for piece in pieces[1:] if leave_out else pieces:
                 names = [message.name[i] for i in piece]
@@ -101,7 +101,7 @@ def beyond_limits(draw: Draw) -> Plan:
     def outside(messages: list[JointState]) -> list[JointState]:
         for message in messages:
             for i, found in enumerate(message.name):
-                if found == name:
+                if found == name and i < len(message.position):
                     message.position[i] = place
         return messages
 
