@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import queue
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -213,11 +213,11 @@ class Listener:
         self._rclpy.utilities.try_shutdown()
 
 
-def watch(children: list[Child], stop: threading.Event, port: int | None) -> int:
+def watch(children: list[Child], stop: queue.SimpleQueue[None], port: int | None) -> int:
     """Report the status until a stop is requested or a child ends; return the exit code."""
     listener = Listener()
     try:
-        while not stop.is_set():
+        while stop.empty():
             for child in children:
                 if child.exit_code == 0 and child.name == KEYS:
                     return 0
@@ -245,7 +245,7 @@ def stop_all(children: list[Child]) -> bool:
 
 def run(options: argparse.Namespace) -> int:
     """Start everything, and stop it again on request."""
-    stop = threading.Event()
+    stop: queue.SimpleQueue[None] = queue.SimpleQueue()  # an Event's lock would deadlock in nested handlers
     if not options.no_viewer:
         for package in EXTRAS['viewer']:
             require(package, 'ik_demo')
@@ -254,7 +254,7 @@ def run(options: argparse.Namespace) -> int:
         require('mujoco', 'ik_demo --sim')
     nodes = plan(options)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: stop.put(None))
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     if os.environ.get('ROS_DISTRO') == 'humble':  # knows only the older variable
         os.environ['ROS_LOCALHOST_ONLY'] = '1'
