@@ -17,6 +17,7 @@ EXACT = 0.1  # share of ACCURACY that the curve between two solutions may take
 FIRST_STEP, LARGEST_STEP, LEAST_STEP = 1.0 / 64.0, 1.0 / 24.0, 1e-6  # of s
 LARGE_MOVE, SMALL_MOVE = 0.12, 0.04  # [rad, or as a share of the reach] of a joint in one step
 MOST_SITES = 400
+NEAREST = 60  # steps to the place with the least errors
 ROUNDS = 8
 BETWEEN = np.array([0.2, 0.4, 0.6, 0.8])  # where between two sites the curve is checked
 SLACK = 5e-7  # [rad, m] by which it may exceed a limit between sites
@@ -91,7 +92,7 @@ class JointPath:
         if self._solver.advance(goal[0], found, q - step):
             return self._exact(s, found)
         # Where the solver's tolerances are not met, those of the path may be.
-        ahead = self._exact(s, np.clip(q + step, self._solver.arm.lower, self._solver.arm.upper))
+        ahead = self._nearest(s, np.clip(q + step, self._solver.arm.lower, self._solver.arm.upper))
         return ahead if self._errors(np.array([s]), ahead[None])[0] <= 1.0 - EXACT else None
 
     def _planned(self, start: Array) -> tuple[Array, Array] | None:
@@ -108,21 +109,46 @@ class JointPath:
 
     def _exact(self, s: float, q: Array) -> Array:
         """Return the solution next to q (n,), to rounding: anything less exact would make the path rough."""
-        arm = self._solver.arm
-        goal = self._stretch.goals(np.array([s]))[0]
-        rows = 3 if np.isnan(goal[3]) else 6
-        weights = np.repeat(1.0 / np.array(ACCURACY), 3)[:rows]
-        best, error = q, np.inf
+        best, error, arm = q, np.inf, self._solver.arm
         for _ in range(4):
-            frames = arm.frames(q)
-            missing = weights * (goal[:rows] - np.concatenate([frames[-3], frames[-2]])[:rows])
+            missing, J = self._missing(s, q)
             size = float(np.linalg.norm(missing))
             if not size < 0.5 * error:
                 break
             best, error = q, size
-            J = weights[:, None] * arm.jacobian(q)[:rows]
             q = np.clip(q + np.linalg.pinv(J, rcond=1e-6) @ missing, arm.lower, arm.upper)
         return best
+
+    def _nearest(self, s: float, q: Array) -> Array:
+        """Return the place next to q (n,) with the least errors, where there is no solution.
+
+        Levenberg and Marquardt's method, to rounding.
+        """
+        arm, damping = self._solver.arm, 1e-3
+        missing, J = self._missing(s, q)
+        for _ in range(NEAREST):
+            H = J.T @ J
+            step = np.linalg.solve(H + damping * np.trace(H) * np.eye(len(q)), J.T @ missing)
+            ahead = np.clip(q + step, arm.lower, arm.upper)
+            left, slope = self._missing(s, ahead)
+            if left @ left < missing @ missing:
+                q, missing, J, damping = ahead, left, slope, 0.1 * damping
+                if np.abs(step).max() < 1e-10:
+                    break
+            elif damping > 1e3:
+                break
+            else:
+                damping *= 10.0
+        return q
+
+    def _missing(self, s: float, q: Array) -> tuple[Array, Array]:
+        """Return what is missing to the path at s as shares of ACCURACY, and its slope by the joints."""
+        arm, goal = self._solver.arm, self._stretch.goals(np.array([s]))[0]
+        rows = 3 if np.isnan(goal[3]) else 6
+        weights = np.repeat(1.0 / np.array(ACCURACY), 3)[:rows]
+        frames = arm.frames(q)
+        missing = weights * (goal[:rows] - np.concatenate([frames[-3], frames[-2]])[:rows])
+        return missing, weights[:, None] * arm.jacobian(q)[:rows]
 
     def _refined(self, sites: Array, rows: Array) -> tuple[Array, Array]:
         """Add solutions until the spline through all keeps to the path and within the limits between them."""
