@@ -43,6 +43,7 @@ class GoalStream:
         self._velocity = velocity
         self._targets: deque[_Target] = deque(maxlen=RECEIVED)
         self._times = np.empty(0)
+        self._exact = False  # the times do not jitter
 
     def clear(self) -> None:
         """Forget all targets."""
@@ -69,8 +70,10 @@ class GoalStream:
     def _estimated_times(self) -> Array:
         """Return the times of the targets: stamps, shifted if they are in the future or long past."""
         received = np.array([target.received for target in self._targets])
-        if self._targets[-1].stamp is None:
-            return received
+        self._exact = self._targets[-1].stamp is not None
+        if not self._exact:
+            times, self._exact = evened(received)
+            return times
         stamps = np.array([target.stamp for target in self._targets], np.float64)
         late = float((received - stamps).min())
         return stamps if 0.0 <= late <= PROMPT else stamps + late
@@ -82,7 +85,7 @@ class GoalStream:
         """
         if not self._targets:
             return None
-        count = min(len(self._targets), RECEIVED if self._targets[-1].stamp is None else STAMPED)
+        count = min(len(self._targets), STAMPED if self._exact else RECEIVED)
         if count < STAMPED:
             return None
         times = self._times[-count:]
@@ -98,3 +101,22 @@ class GoalStream:
         powers = np.vander(times - times[-1], 3, increasing=True)
         place, rate, bend = np.linalg.lstsq(powers, positions, rcond=None)[0]
         return JointState(place + (rate + bend * ahead) * ahead, rate + 2.0 * bend * ahead, 2.0 * bend)
+
+
+def evened(times: Array) -> tuple[Array, bool]:
+    """Return times of arrival (k,) without their jitter, and True, if what arrives was sent at an even rate.
+
+    A line through the times by their numbers; some may be missing. Else return them as they are, and False.
+    """
+    gaps = np.diff(times)
+    interval = float(np.median(gaps)) if gaps.size >= STAMPED - 1 else 0.0
+    if interval <= 0.0:
+        return times, False
+    steps = np.round(gaps / interval)
+    if steps.sum() == gaps.size:
+        steps[:] = 1.0  # if two came together, the next one is as much later
+    numbers = np.append(0.0, np.cumsum(steps))
+    slope, begin = np.polyfit(numbers, times, 1)
+    line = begin + slope * numbers
+    even = (steps >= 1.0).all() and np.abs(times - line).max() < interval / 2.0
+    return (line, True) if even else (times, False)

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ik_node import Goal
-from ik_node.control.goal_stream import GoalStream, JointState
+from ik_node.control.goal_stream import GoalStream, JointState, evened
 from ik_node.control.motion import JointMotion
 from ik_node.control.settings import ArmSettings
 from ik_node.tracks.curves import Track
@@ -80,6 +80,39 @@ def test_goals_that_come_late_or_with_another_clock_are_taken_for_new(late):
     found = goals.at(0.1 + late)
     assert found is not None
     assert found.position == pytest.approx(parabola(0.1), abs=1e-9)
+
+
+def wave(time: float) -> np.ndarray:
+    return 0.3 * np.array([np.sin(4.0 * time), np.cos(4.0 * time)])
+
+
+def test_the_jitter_of_arrival_does_not_count_where_goals_are_sent_at_an_even_rate():
+    rng = np.random.default_rng(2)
+    errors = []
+    for _ in range(50):
+        goals = GoalStream(FASTEST)
+        for k in range(14):
+            if k != 9:  # one is lost
+                goals.add(wave(k * STEP), k * STEP + abs(rng.normal(0.0, 0.0015)), None)
+        found = goals.at(14 * STEP)
+        assert found is not None
+        errors.append(found.velocity - 1.2 * np.array([np.cos(56.0 * STEP), -np.sin(56.0 * STEP)]))
+    assert np.abs(errors).max() < 0.05
+
+
+def test_times_at_an_uneven_rate_count_as_they_are():
+    times = np.array([0.0, 0.02, 0.05, 0.06, 0.11, 0.121, 0.16, 0.2])
+    kept, even = evened(times)
+    assert not even
+    assert kept is times
+
+
+def test_a_goal_that_is_late_and_the_next_beside_it_are_spread():
+    times, even = evened(0.02 * np.arange(8) + np.array([0.0, 0.0, 0.0, 0.014, 0.0, 0.0, 0.0, 0.0]))
+    assert not even  # too late to be jitter
+    times, even = evened(0.02 * np.arange(8) + np.array([0.0, 0.0, 0.0, 0.009, 0.0, 0.0, 0.0, 0.0]))
+    assert even
+    assert np.diff(times) == pytest.approx(np.full(7, 0.02), abs=1e-3)
 
 
 # How the joints follow
