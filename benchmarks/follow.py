@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from benchmarks.arms import Task
 from benchmarks.asked import Asked
 from benchmarks.chain import Array
+from benchmarks.commits import BASE, check_out
+from benchmarks.contest import ENVIRONMENTS
 from benchmarks.tables import Table, heading
 from ik_node import Goal, IkSolver
 from ik_node.control.arm_model import ArmModel
@@ -34,10 +42,15 @@ def run(tasks: list[Task], scale: float) -> None:
         {1e3 * JITTER:g} ms of jitter; samples every {1e3 * PERIOD:g} ms of a simulated clock, ArmController
         without DDS, default limits. Behind: distance of the tool from the goal at the time of the sample
         [mm], median and worst. Off: its distance from the curve. Delay: the shift [ms] that makes it least.
-        "places": follow_goals false, each goal is a place to stop at, as in commit e81272e. a, j: the largest
-        share of the limits of acceleration and jerk.""",
+        "places": follow_goals false, each goal is a place to stop at. {BASE}: the code of that commit, in a
+        process of its own. a, j: the largest share of the limits of acceleration and jerk, and their values
+        [rad/s^2, rad/s^3].""",
     )
-    columns = ('behind', 'worst', 'delay', 'off', 'worst', 'a', 'j')
+    columns = ('behind', 'worst', 'delay', 'off', 'worst', 'a', 'j', 'rad/s^2', 'rad/s^3')
+    folder = ENVIRONMENTS / f'ik_node-{BASE}'
+    before = folder.exists() or check_out(BASE, folder)
+    if not before:
+        print(f'git has no commit {BASE}: no comparison.')
     table = Table('arm'.ljust(12), 'curve'.ljust(13), 'm/s', 'goals'.ljust(8) + '  ', *columns)
     for task in tasks:
         if task.name not in ARMS:
@@ -48,10 +61,20 @@ def run(tasks: list[Task], scale: float) -> None:
             continue
         for curve in CURVES:
             for speed in SPEEDS:
+                track = Track(curve, circle.centre, circle.size, speed, circle.direction)
+                if before:
+                    cells = Run(task, track, circle.direction, follow=False).cells_before(folder, seconds)
+                    table.row(task.name, curve, speed, BASE, *cells)
                 for follow in (False, True):
-                    track = Track(curve, circle.centre, circle.size, speed, circle.direction)
                     cells = Run(task, track, circle.direction, follow).cells(seconds)
                     table.row(task.name, curve, speed, 'followed' if follow else 'places', *cells)
+
+
+def stream(seconds: float) -> tuple[Array, Array]:
+    """Return when goals are sent and when they arrive [s]."""
+    sent = np.arange(0.0, seconds, GOAL_PERIOD)
+    jitter = np.abs(np.random.default_rng(0).normal(0.0, JITTER, len(sent)))
+    return sent, sent + LATENCY + jitter
 
 
 class Run:
@@ -76,10 +99,8 @@ class Run:
     def cells(self, seconds: float) -> list[str]:
         """Return what a row shows."""
         time = self._go_to_the_start()
-        begin = time
-        sent = begin + np.arange(0.0, seconds, GOAL_PERIOD)
-        jitter = np.abs(np.random.default_rng(0).normal(0.0, JITTER, len(sent)))
-        arrival, k = sent + LATENCY + jitter, 0
+        begin, k = time, 0
+        sent, arrival = (begin + times for times in stream(seconds))
         times, joints = [], []
         while time < begin + seconds:
             time += PERIOD
@@ -92,6 +113,34 @@ class Run:
             times.append(time - begin)
             joints.append(snapshot.position)
         return self._judged(np.array(times), np.array(joints))
+
+    def cells_before(self, folder: Path, seconds: float) -> list[str]:
+        """Return what a row shows of the commit that is checked out in folder."""
+        sent, arrival = stream(seconds)
+        goals = [(at, self.track.position(time)) for at, time in zip(arrival, sent, strict=True)]
+        names = 'base_link', 'tip_link', 'tool_axis', 'tool_point'
+        count = round(seconds / PERIOD)
+        asked = {
+            'xml': self.task.xml,
+            'tool': {name: getattr(self.settings, name) for name in names},
+            'direction': self.direction,
+            'start': self.track.position(0.0),
+            'goals': goals,
+            'samples': count,
+            'period': PERIOD,
+        }
+        text = json.dumps(asked, default=lambda value: value.tolist())
+        program = Path(__file__).with_name('follow_before.py').read_text()
+        done = subprocess.run(
+            [sys.executable, '-c', program],
+            env={**os.environ, 'PYTHONPATH': str(folder)},
+            cwd=folder,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return self._judged(PERIOD * np.arange(1, count + 1), np.array(json.loads(done.stdout)))
 
     def _go_to_the_start(self) -> float:
         self._send(0.0, 0.0, None)
@@ -120,10 +169,11 @@ class Run:
             float((np.abs(rate) / limit).max())
             for rate, limit in zip(rates, (self.limits.acceleration, self.limits.jerk), strict=True)
         ]
+        largest = [f'{np.abs(rate).max():.1f}' for rate in rates]
         millimetres = (np.median(behind), behind.max(), np.median(off), off.max())
         first, worst, beside, most = (f'{1e3 * value:.2f}' for value in millimetres)
         delay = f'{1e3 * DELAYS[int(np.argmin(shifted))]:.0f}'
-        return [first, worst, delay, beside, most, *(f'{share:.2f}' for share in shares)]
+        return [first, worst, delay, beside, most, *(f'{share:.2f}' for share in shares), *largest]
 
     def _goal(self, times: Array) -> Array:
         return np.array([self.track.position(time) for time in times])
