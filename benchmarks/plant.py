@@ -14,8 +14,8 @@ from benchmarks.tables import Table, heading
 from ik_node import Goal
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.controller import ArmController
-from ik_node.control.controller_trajectories import JointTrajectory, Trajectories
-from ik_node.control.outputs import Output, Plan, Sample
+from ik_node.control.joint_trajectory import JointTrajectory
+from ik_node.control.outputs import Output, Sample
 from ik_node.control.report import Report
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
@@ -36,19 +36,19 @@ BETWEEN = 1.01  # share of its velocity limit that what the controller makes of 
 
 @dataclass
 class Limits:
-    """Counts samples, those beyond a limit, and the largest shares of velocity and acceleration limits."""
+    """Counts samples, those beyond a limit, and the largest shares of the limits of motion."""
 
     model: ArmModel
     settings: ArmSettings
     samples: int = 0
     beyond: int = 0
-    shares: Array = field(default_factory=lambda: np.zeros(2))
+    shares: Array = field(default_factory=lambda: np.zeros(3))
     steps: int = 0  # of the controller
 
     def __post_init__(self) -> None:
         limits = self.model.limits_of_motion(self.model.arm_index, self.settings)
         self.lower, self.upper = limits.lower, limits.upper
-        self.velocity, self.acceleration = limits.velocity, limits.acceleration
+        self.velocity, self.acceleration, self.jerk = limits.velocity, limits.acceleration, limits.jerk
 
     def look(self, positions: Array, velocities: Array) -> None:
         """Check positions and velocities (k, n) that go out."""
@@ -60,10 +60,35 @@ class Limits:
     def look_between(self, position: Array, velocity: Array, before: Array, dt: float) -> None:
         """Check what the controller wants: position, velocity (n,), and the velocity dt [s] before."""
         shares = np.abs(velocity) / self.velocity, np.abs(velocity - before) / dt / self.acceleration
-        self.shares = np.maximum(self.shares, [share.max() for share in shares])
+        self.shares[:2] = np.maximum(self.shares[:2], [share.max() for share in shares])
         outside = (position > self.upper + 1e-4) | (position < self.lower - 1e-4)
         self.steps += 1
         self.beyond += int(outside.any() or bool((shares[0] > BETWEEN).any()))
+
+    def look_jerk(self, jerk: Array) -> None:
+        """Note jerks (k, n)."""
+        self.shares[2] = max(self.shares[2], float((np.abs(jerk) / self.jerk).max(initial=0.0)))
+
+
+class Overlaps:
+    """Counts places at which parts of the arm overlap, by the distances of coal. None: no geometry."""
+
+    def __init__(self, model: ArmModel) -> None:
+        self._collision, self._index = model.collision, model.arm_index
+        self._values = model.joints.filled({})
+        self._seen, self._free = self._values, -np.inf
+        self.count: int | None = None if model.collision is None else 0
+
+    def look(self, position: Array) -> None:
+        """Check positions (n,) of the arm; those that no collision can be near to are skipped."""
+        if self._collision is None or self.count is None:
+            return
+        self._values[self._index] = position
+        if np.abs(self._values - self._seen) @ self._collision.sweep < self._free:
+            return
+        self._free, _ = self._collision.distance(self._values)
+        self._seen = self._values.copy()
+        self.count += self._free < 0.0
 
 
 class TrajectoryLink(Output):
@@ -74,23 +99,20 @@ class TrajectoryLink(Output):
     def __init__(self, limits: Limits) -> None:
         self.plant: Plant
         self._limits = limits
-        self._trajectories = Trajectories()
         self._time = 0.0
-
-    def planned(self, plan: Plan) -> None:
-        """Pass on a plan."""
-        self._trajectories.planned(plan)
 
     def sampled(self, sample: Sample) -> None:
         """Send the trajectory that is due."""
         self._time = sample.time
-        trajectory = self._trajectories.sampled(sample)
-        if trajectory is not None:
-            self._send(trajectory)
+        if sample.trajectory is not None:
+            self._send(sample.trajectory)
 
     def _send(self, trajectory: JointTrajectory) -> None:
         self._limits.look(trajectory.positions, trajectory.velocities)
-        sent = trajectory.times.tolist(), trajectory.positions.tolist(), trajectory.velocities.tolist()
+        sent = trajectory.times.tolist(), *(row.tolist() for row in trajectory.rows[1:])
+        motion = trajectory.motion
+        times = np.arange(trajectory.times[0], trajectory.duration, TIMESTEP)
+        self._limits.look_jerk(motion.sampled(times)[3])
         self.plant.command(lambda c, now: c.follow(now, trajectory.names, *sent), self._time)
 
 
@@ -100,18 +122,22 @@ class PositionsLink(Output):
     def __init__(self, limits: Limits) -> None:
         self.plant: Plant
         self._limits = limits
-        self._last: tuple[float, Array, Array] | None = None  # time, positions and their change per second
+        # Time, positions, and their first and second change per second.
+        self._last: tuple[float, Array, Array, Array] | None = None
 
     def sampled(self, sample: Sample) -> None:
         """Send a list of positions."""
         positions = sample.listed()
-        place, change = np.array(positions), np.zeros(len(positions))
+        place = np.array(positions)
+        change, second = np.zeros((2, len(positions)))
         self._limits.look(place[None], sample.velocities[None])
         if self._last is not None:
             dt = sample.time - self._last[0]
             change = (place - self._last[1]) / dt
+            second = (change - self._last[2]) / dt
             self._limits.look_between(place, change, self._last[2], dt)
-        self._last = sample.time, place, change
+            self._limits.look_jerk((second - self._last[3])[None] / dt)
+        self._last = sample.time, place, change, second
         self.plant.command(lambda c, _: c.forward(positions), sample.time)
 
 
@@ -133,11 +159,13 @@ def run(tasks: list[Task], scale: float) -> None:
         within {1e3 * NEAR[0]:g} mm and {np.degrees(NEAR[1]):g} deg of the promised place, by another FK.
         Beyond: samples with a position or velocity beyond its limit, of those that went out and of those that
         the trajectory controller makes between the points every {1e3 * TIMESTEP:g} ms (there velocities by
-        more than {BETWEEN - 1:.0%}). Shares: the largest velocity and acceleration that the trajectory
-        controller makes, by their limits; beyond 1 where it joins a trajectory that replaces another. For
-        positions: those of their differences.""",
+        more than {BETWEEN - 1:.0%}). Overlaps: places of the simulated arm, one every sample, at which parts
+        of it overlap (- without geometry). Shares: the largest velocity and acceleration that the trajectory
+        controller makes, by their limits, also where it joins a trajectory that replaces another, and the
+        largest jerk behind these joins. For positions: those of their differences.""",
     )
-    columns = ('goals', 'near', 'worst mm', 'worst deg', 'stopped', 'samples', 'beyond', 'v share', 'a share')
+    columns = ('goals', 'near', 'worst mm', 'worst deg', 'stopped', 'samples', 'beyond', 'overlaps')
+    columns += ('v share', 'a share', 'j share')
     table = Table('arm'.ljust(12), 'output'.ljust(18), *columns)
     for task in chosen:
         for output in LINKS:
@@ -158,7 +186,7 @@ class Campaign:
         self.plant = Plant(task.xml, PlantSettings(controller_joints=names, **REAL), self.time)
         self.rows = np.array([self.plant.names.index(name) for name in names])
         self.variables = model.arm_index
-        self.limits = Limits(model, self.settings)
+        self.limits, self.overlaps = Limits(model, self.settings), Overlaps(model)
         link = LINKS[output](self.limits)
         link.plant = self.plant
         self.between = output == 'joint_trajectory'
@@ -194,6 +222,7 @@ class Campaign:
             self._pass(SETTLE)
             if self.controller.state is not State.HOLDING or report.solution is None:
                 stopped += 1
+                print('stopped:', self.controller.condition()[1], report.message)
                 self.controller.resume()
                 self._pass(0.5)
                 continue
@@ -205,7 +234,8 @@ class Campaign:
         shares = [f'{share:.3f}' for share in self.limits.shares]
         samples = self.limits.samples + self.limits.steps
         worst_off = f'{1e3 * worst[0]:.3f}', f'{np.degrees(worst[1]):.3f}'
-        return done, near, *worst_off, stopped, samples, self.limits.beyond, *shares
+        overlaps = '-' if self.overlaps.count is None else self.overlaps.count
+        return done, near, *worst_off, stopped, samples, self.limits.beyond, overlaps, *shares
 
     def _pass(self, seconds: float) -> None:
         """Let time pass."""
@@ -221,6 +251,7 @@ class Campaign:
                     place, velocity = self.plant.targets
                     rows = self.variables
                     self.limits.look_between(place[rows], velocity[rows], before[rows], TIMESTEP)
+            self.overlaps.look(self.plant.position[self.rows])
             measured = dict(zip(self.plant.names, self.plant.measured()[0].tolist(), strict=True))
             self.controller.on_measured(measured, self.time)
             self.controller.tick(self.time)

@@ -11,7 +11,7 @@ from small_arm import ARM_JOINTS, PARAMETERS
 
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.controller import ArmController
-from ik_node.control.outputs import Output, Plan, Sample
+from ik_node.control.outputs import Output, Sample
 from ik_node.control.report import Report
 from ik_node.control.settings import ArmSettings
 from ik_node.control.snapshot import Snapshot
@@ -42,10 +42,6 @@ class Kept(Output):
 
     def __init__(self) -> None:
         self.samples: list[Sample] = []
-        self.plans: list[Plan] = []
-
-    def planned(self, plan: Plan) -> None:
-        self.plans.append(plan)
 
     def sampled(self, sample: Sample) -> None:
         self.samples.append(sample)

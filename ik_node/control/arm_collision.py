@@ -82,3 +82,13 @@ class CollisionGate:
             self._least = 0.0 if distance > 0.0 else max(self._least, distance - SLACK)
         self._seen, self._free = values.copy(), distance
         return None
+
+    def refuse_ahead(self, path: Array) -> tuple[int, str] | None:
+        """Return which of the samples of all variables (k, n) must not follow the last one, and why."""
+        if not np.abs(np.diff(path, axis=0)).max(initial=0.0) > 0.0:
+            return None
+        hit = self.collision.along(path, 0.0)
+        if hit is None:
+            return None
+        k, distance, (one, other) = hit
+        return k, f'link "{one}" and link "{other}" overlap by {-distance:.4f} m'

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 import numpy as np
-from ruckig import Trajectory as Ramp
 
 from ik_node.checks import Array
 from ik_node.control.arm_collision import CollisionGate
 from ik_node.control.arm_model import ArmModel
+from ik_node.control.controller_trajectories import Trajectories
 from ik_node.control.feedback import Feedback
 from ik_node.control.following import Following
 from ik_node.control.goal_stream import JointState
@@ -20,8 +21,9 @@ from ik_node.control.motion_ahead import motion_ahead
 from ik_node.control.outputs import Sample
 from ik_node.control.settings import ArmSettings
 from ik_node.control.tool_gate import ToolGate
-from ik_node.control.tool_pace import ToolPace, places
+from ik_node.control.tool_pace import ToolPace
 from ik_node.control.trajectory import Trajectory
+from ik_node.control.trajectory_gate import Refusal, refuse_trajectory
 from ik_node.control.way import Way
 from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError, listed
@@ -79,14 +81,14 @@ class ArmJoints:
         self.arm.motion.set_pace(ToolPace(arm, *rates))
         self.way = Way(self._model, workspace)
         checked = workspace.given or self._model.collision is not None
-        self.arm.motion.guard = self._may_stop if checked else None
+        self.arm.motion.guard = self._may_pass if checked else None
         found = self._model.collision
         if found is None or self._collision_gate is None or self._collision_gate.collision is not found:
             self._collision_gate = None if found is None else CollisionGate(found)
 
-    def _may_stop(self, plan: Ramp) -> bool:
-        """Whether a stop of the arm is free of what way refuses; other joints count as they were last."""
-        return self.way.refusal(places(plan)[0], self._values) is None
+    def _may_pass(self, places: Array) -> bool:
+        """Whether way allows places (k, n) of the arm; other joints count as they were last."""
+        return self.way.refusal(places, self._values) is None
 
     def _restart_gates(self) -> None:
         self._tool_gate.restart()
@@ -106,6 +108,11 @@ class ArmJoints:
     def moving(self) -> bool:
         """Whether any joint is moving."""
         return any(group.motion.moving for group in self._groups)
+
+    @property
+    def braking(self) -> bool:
+        """Whether no joint has a target: whatever moves comes to rest."""
+        return all(group.motion.braking or not group.motion.moving for group in self._groups)
 
     def values(self, feedback: Feedback) -> tuple[Array, Array]:
         """Return position and velocity (n,) of all variables: commanded, else measured, else at rest."""
@@ -219,13 +226,20 @@ class ArmJoints:
         self.arm.go_to({name: value for name, value in positions.items() if name in self.arm.names})
 
     def step(
-        self, time: float, dt: float, feedback: Feedback, caught_up: float = 0.0
-    ) -> tuple[Sample, str | None]:
-        """Advance by dt [s] to time [s]; return the sample, and why it must not be published, else None.
+        self,
+        time: float,
+        dt: float,
+        feedback: Feedback,
+        caught_up: float = 0.0,
+        trajectories: Trajectories | None = None,
+    ) -> tuple[Sample | None, str | None]:
+        """Advance by dt [s] to time [s]; return the sample, and why the arm must stop, else None.
 
+        There is no sample if that, or the trajectory that brakes, must not go out; if another trajectory must
+        not, the sample is without it: the arm can brake, on the previous one until the next sample.
         The sample has the joints that were ever commanded; all of them, to display the robot, if no joint is
         measured and nobody else publishes joints. caught_up: time [s] before that during which the plans went
-        on without samples.
+        on without samples. trajectories: for outputs that run plans.
         """
         refusal: str | None = None
         for group in self._groups:
@@ -235,7 +249,6 @@ class ArmJoints:
         self._following.commanded(time, motion.position, self._settings.following_delay)
         before, self._plans = self._plans, [group.motion.plan for group in self._groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)
-        groups = [(group.names, group.motion) for group in self._groups]
         joints, (values, rates) = self._model.joints, self.values(feedback)
         self._values = values
         if self._collision_gate is not None:
@@ -245,15 +258,49 @@ class ArmJoints:
         rows = np.ones(len(joints.names), dtype=bool) if whole else self._commanded_rows()
         names = tuple(name for name, row in zip(joints.names, rows, strict=True) if row)
         held = np.array(list(self._foreign.values()))
-        return Sample(
+        if refusal is not None:
+            return None, f'a sample was not published: {refusal}'
+        sample = Sample(
             time,
             (*names, *self._foreign),
             np.append(positions[rows], held),
             np.append(velocities[rows], np.zeros(held.size)),
             self._listed,
-            motion_ahead(groups) if self.moving or replanned else None,
             replanned,
-        ), refusal
+        )
+        return (sample, None) if trajectories is None else self._with_trajectory(sample, trajectories)
+
+    def _with_trajectory(
+        self, sample: Sample, trajectories: Trajectories
+    ) -> tuple[Sample | None, str | None]:
+        """Return a sample with the trajectory that has to be sent with it, if any; see step."""
+        if not trajectories.due(sample, self.moving, self.braking):
+            return sample, None
+        plan = motion_ahead([(group.names, group.motion) for group in self._groups])
+        trajectory = trajectories.next(sample, plan)
+        checks = [self._refuse_tool] + ([self._refuse_collision] if self._collision_gate is not None else [])
+        refusal = refuse_trajectory(trajectory, self._groups, checks)
+        if refusal is not None:
+            reason, joining = refusal
+            if joining and not self.braking:
+                return sample, None  # the previous one leads to rest: the next sample may do
+            return None if self.braking else sample, f'a trajectory was not sent: {reason}'
+        trajectories.sent(trajectory)
+        return replace(sample, trajectory=trajectory), None
+
+    def _refuse_tool(self, by_name: Mapping[str, Array]) -> Refusal:
+        """Check positions, velocities and accelerations (3, k) by joint for the limits of the tool."""
+        rows = np.moveaxis(np.array([by_name[name] for name in self.arm.names]), 0, 2)
+        return self._tool_gate.refuse_ahead(rows[0], rows[1])
+
+    def _refuse_collision(self, by_name: Mapping[str, Array]) -> Refusal:
+        """Check the same for self-collision; variables that are not named stay where they are."""
+        assert self._collision_gate is not None
+        path = np.tile(self._values, (len(by_name[self.arm.names[0]][0]), 1))
+        for i, name in enumerate(self._model.joints.variables):
+            if name in by_name:
+                path[:, i] = by_name[name][0]
+        return self._collision_gate.refuse_ahead(path)
 
     def _commanded_rows(self) -> np.ndarray:
         return self._model.driven_by(self.commanded)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ik_node.checks import Array, yaml_number
-from ik_node.control.outputs import Output, Plan, Sample
+from ik_node.control.joint_trajectory import JointTrajectory
+from ik_node.control.outputs import Output, Sample
 from ik_node.errors import LARGEST, InputError, listed
 
 SYNTAX = "such as 'shoulder_pan: -1, elbow_flex: 1'"
@@ -76,28 +77,30 @@ class Calibrated(Output):
         self._output, self._calibration = output, calibration
         self.runs_plans = output.runs_plans
 
-    def carries_on(self, time: float) -> bool:
+    def late(self, time: float) -> float:
         """Ask the output."""
-        return self._output.carries_on(time)
-
-    def planned(self, plan: Plan) -> None:
-        """Pass a plan on."""
-        self._output.planned(self._plan(plan))
+        return self._output.late(time)
 
     def sampled(self, sample: Sample) -> None:
         """Pass a sample on."""
         positions, velocities = self._calibration.commanded(sample.names, sample.positions, sample.velocities)
-        plan = None if sample.plan is None else self._plan(sample.plan)
-        self._output.sampled(replace(sample, positions=positions, velocities=velocities, plan=plan))
+        trajectory = None if sample.trajectory is None else self._of_driver(sample.trajectory)
+        self._output.sampled(
+            replace(sample, positions=positions, velocities=velocities, trajectory=trajectory)
+        )
 
-    def halted(self, measured: Mapping[str, float]) -> None:
+    def halted(self, stand: JointTrajectory | None) -> None:
         """Pass the end of the commands on."""
-        names = list(measured)
-        values, _ = self._calibration.commanded(names, list(measured.values()), np.zeros(len(names)))
-        self._output.halted(dict(zip(names, values.tolist(), strict=True)))
+        self._output.halted(None if stand is None else self._of_driver(stand))
 
-    def _plan(self, plan: Plan) -> Plan:
-        return replace(plan, at=lambda t: self._calibration.commanded(plan.names, *plan.at(t)))
+    def _of_driver(self, trajectory: JointTrajectory) -> JointTrajectory:
+        convert, names, (start, *rows) = self._calibration.commanded, trajectory.names, trajectory.rows
+        positions, velocities = convert(names, rows[0], rows[1])
+        _, accelerations = convert(names, rows[0], rows[2])
+        first = np.array([*convert(names, start[0], start[1]), convert(names, start[0], start[2])[1]])
+        return JointTrajectory(
+            names, trajectory.times, positions, velocities, accelerations, first, trajectory.braking
+        )
 
 
 def _read(parameter: str, text: str) -> dict[str, float]:

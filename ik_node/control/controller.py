@@ -260,22 +260,24 @@ class ArmController:
             elif self._state is State.HAND_GUIDED:
                 self._joints.follow(positions)
             elif self._state in COMMANDING and (error := self._joints.following_error(self._feedback)):
-                if self._outputs.runs_plans:  # no plan begins where the arm is: halt it there
-                    self._forget_places(error)
-                self._fault(error)
+                self._fault(error, void=self._outputs.runs_plans)  # no plan begins where the arm is
 
-    def fail(self, reason: str, lost: bool = False) -> None:
-        """Stop until resume, because an output cannot command the arm. lost: its place is unknown."""
+    def fail(self, reason: str) -> None:
+        """Stop until resume, because an output cannot command the arm."""
         with self._change():
             if self._state in COMMANDING:
-                if lost:
-                    self._forget_places(reason)
                 self._fault(reason)
+
+    def halt(self) -> None:
+        """End all commands: whatever still moves stops on its way."""
+        self._outputs.emit(None, dict)
 
     def tick(self, time: float) -> Sample | None:
         """Advance to time [s]; return the sample to publish, None if nothing may be published."""
         with self._change():
-            sample = self._advance(time)
+            sample, lost = self._outputs.in_time(self._advance(time))
+            if lost:
+                self._fault(lost, void=True)
         return self._outputs.emit(sample, self._feedback.positions)
 
     def _advance(self, time: float) -> Sample | None:
@@ -294,15 +296,13 @@ class ArmController:
         missed = passed - dt if self._outputs.carry_on(last) else 0.0
         if self._state is State.TELEOPERATED or (self._state is State.MOVING and self._settings.follow_goals):
             self._joints.chase(self._targets.moving(time), self._settings.smoothing)
-        sample, refusal = self._joints.step(time, dt, self._feedback, missed)
+        sample, refusal = self._joints.step(time, dt, self._feedback, missed, self._outputs.trajectories)
         if refusal is not None:
-            reason = f'a sample was not published: {refusal}'
-            self._forget_places(reason)
-            self._fault(reason)
-            return None
-        sample, self._progress.arrival = replace(sample, arrival=self._progress.arrival), None
-        if not self._joints.moving:
-            self._rest()
+            self._fault(refusal, void=sample is None)
+        if sample is not None:
+            sample, self._progress.arrival = replace(sample, arrival=self._progress.arrival), None
+            if not self._joints.moving:
+                self._rest()
         return sample
 
     def _rest(self) -> None:
@@ -372,7 +372,9 @@ class ArmController:
             self._joints.brake()
             self._on(Event.RELEASE)
 
-    def _fault(self, reason: str) -> None:
+    def _fault(self, reason: str, void: bool = False) -> None:
+        if void:  # no motion from the commanded place is allowed
+            self._forget_places(reason)
         self._fault_reason = reason
         self._brake(reason)
         self._on(Event.FAULT)

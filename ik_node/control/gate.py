@@ -9,6 +9,13 @@ import numpy as np
 from ik_node.checks import Array
 
 ROUNDING = 1e-6  # [rad, m, and per second] by which a sample may exceed a limit
+PLANNED = 0.99  # share of the acceleration limits that motions use: the rest is for joins of controllers
+# By how much [rad or m] position, and up to which shares of their limits velocity and acceleration may exceed
+# them while a controller joins a trajectory: where no join is within them, the arm need not stop for that.
+JOINED = 1e-3, 1.05, 1.5
+# Shares of the velocity, acceleration and jerk limits between the points of a trajectory: not all knots of a
+# plan are sent, nor all nodes of a path.
+RESAMPLED = 1.001, 1.001, 1.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,32 +68,87 @@ class Gate:
         Velocities are compared with those of the two samples before: the mean acceleration of a period
         differs from that of the period before by at most jerk times half the time of both.
         """
-        if not (np.isfinite(position).all() and np.isfinite(velocity).all()):
-            return f'positions {position.tolist()} or velocities {velocity.tolist()} are not finite'
+        rows = position[None], velocity[None]
         zeros = np.zeros(len(self.names))
         last = _Last(position, zeros, zeros, 0.0) if self._last is None else self._last
-        fastest, hardest, sharpest = self._bounds
-        gain = velocity - last.velocity
-        mean = gain / dt if dt > 0.0 else last.acceleration
-        span = (dt + last.dt) / 2
-        # The rounding of a velocity counts more in a short period.
-        rounding = sum(ROUNDING / period for period in (dt, last.dt) if period > 0.0)
-        checks = (
-            ('position', position, np.maximum(self._upper, last.position), 0.0),
-            ('velocity', velocity, fastest, 0.0),
-            ('step', position - last.position, fastest * dt, 0.0),
-            ('change of velocity', gain, hardest * dt, 0.0),
-            ('change of acceleration', mean - last.acceleration, sharpest * span, rounding),
-        )
-        for what, values, high, more in checks:
-            low = np.minimum(self._lower, last.position) if what == 'position' else -high
-            beyond = (values > high + ROUNDING + more) | (values < low - ROUNDING - more)
-            if beyond.any():
-                i = int(beyond.argmax())
-                allowed = f'{low[i]:.6g} to {high[i]:.6g}'
-                return f'joint "{self.names[i]}": {what} {values[i]:.6g}, allowed: {allowed}'
+        found, mean = self._compared(last, np.array([dt]), *rows)
+        if found is not None:
+            return found[1]
         if dt > 0.0 or self._last is None:
-            self._last = _Last(position.copy(), velocity.copy(), mean, dt)
+            self._last = _Last(position.copy(), velocity.copy(), mean[0], dt)
         if self._last is None or self._last.at_rest:
             self._bounds = self._limits
         return None
+
+    def refuse_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
+        """Return which sample of a trajectory must not go out, and why.
+
+        states (3, k, n): positions, velocities and accelerations at times (k,) [s]. Until the time join [s],
+        a controller leaves its previous trajectory: see JOINED. A sample later than that counts first.
+        """
+        position, velocity, acceleration = states
+        fastest, hardest, _ = self._bounds
+        first = int(np.searchsorted(times, join))
+        if first + 1 < len(times):
+            last = _Last(position[first], velocity[first], acceleration[first], 0.0)
+            dts, rows = np.diff(times[first:]), slice(first + 1, None)
+            found, _ = self._compared(last, dts, position[rows], velocity[rows], RESAMPLED)
+            if found is not None:
+                return first + 1 + found[0], found[1]
+        low, high = (np.minimum(self._lower, position[0]), np.maximum(self._upper, position[0]))
+        for what, values, least, most in (
+            ('position', position, low - JOINED[0], high + JOINED[0]),
+            ('velocity', velocity, -JOINED[1] * fastest, JOINED[1] * fastest),
+            ('acceleration', acceleration, -JOINED[2] * hardest, JOINED[2] * hardest),
+        ):
+            beyond = (values[:first] < least) | (values[:first] > most)
+            if beyond.any():
+                k, i = np.argwhere(beyond)[0]
+                allowed = f'{least[i]:.6g} to {most[i]:.6g}'
+                return int(k), f'joint "{self.names[i]}": {what} {values[k, i]:.6g}, allowed: {allowed}'
+        return None
+
+    def _compared(
+        self,
+        last: _Last,
+        dts: Array,
+        positions: Array,
+        velocities: Array,
+        shares: tuple[float, float, float] = (1.0, 1.0, 1.0),
+    ) -> tuple[tuple[int, str] | None, Array]:
+        """Compare samples (k, n), each dts (k,) after the one before.
+
+        Return the first that must not be published, and why, else None, and the mean accelerations (k, n).
+        """
+        finite = (np.isfinite(positions) & np.isfinite(velocities)).all(axis=1)
+        if not finite.all():
+            k = int((~finite).argmax())
+            row = f'positions {positions[k].tolist()} or velocities {velocities[k].tolist()}'
+            return (k, f'{row} are not finite'), positions
+        dt, last_dt = dts[:, None], np.append(last.dt, dts[:-1])[:, None]
+        before = np.vstack([last.position, positions[:-1]])
+        gain = np.diff(velocities, axis=0, prepend=last.velocity[None])
+        mean = np.where(dt > 0.0, gain / np.where(dt > 0.0, dt, 1.0), last.acceleration)
+        change = np.diff(mean, axis=0, prepend=last.acceleration[None])
+        fastest, hardest, sharpest = (x * share for x, share in zip(self._bounds, shares, strict=True))
+        # The rounding of a velocity counts more in a short period.
+        rounding = sum(ROUNDING / np.where(x > 0.0, x, np.inf) for x in (dt, last_dt))
+        checks = (
+            ('position', positions, np.maximum(self._upper, before), 0.0),
+            ('velocity', velocities, fastest, 0.0),
+            ('step', positions - before, fastest * dt, 0.0),
+            ('change of velocity', gain, hardest * dt, 0.0),
+            ('change of acceleration', change, sharpest * (dt + last_dt) / 2, rounding),
+        )
+        first: tuple[int, str] | None = None
+        for what, values, high, more in checks:
+            low = np.minimum(self._lower, before) if what == 'position' else -high
+            beyond = (values > high + ROUNDING + more) | (values < low - ROUNDING - more)
+            if not beyond.any():
+                continue
+            k, i = np.argwhere(beyond)[0]
+            if first is None or k < first[0]:
+                least, most = (np.broadcast_to(bound, beyond.shape)[k, i] for bound in (low, high))
+                allowed = f'{least:.6g} to {most:.6g}'
+                first = int(k), f'joint "{self.names[i]}": {what} {values[k, i]:.6g}, allowed: {allowed}'
+        return first, mean

@@ -8,7 +8,7 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.arm_model import Limits
-from ik_node.control.gate import Gate
+from ik_node.control.gate import PLANNED, Gate
 from ik_node.control.motion import JointMotion
 
 
@@ -23,7 +23,7 @@ class JointGroup:
 
     def limit(self, limits: Limits, share: float = 1.0) -> None:
         """Use these limits from now on, with a share of their velocity."""
-        self.motion.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
+        self.motion.set_limits(share * limits.velocity, PLANNED * limits.acceleration, limits.jerk)
         self._gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
 
     def place(self, positions: Mapping[str, float]) -> None:
@@ -50,6 +50,10 @@ class JointGroup:
             self.motion.carry_on(caught_up)
         position, velocity = self.motion.step(dt)
         return self._gate.refuse(position, velocity, dt + caught_up)
+
+    def refuse_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
+        """Return which sample of a trajectory must not go out, and why; see Gate."""
+        return self._gate.refuse_ahead(times, states, join)
 
     def _filled(self, values: Array, named: Mapping[str, float]) -> Array:
         return np.array([named.get(name, value) for name, value in zip(self.names, values, strict=True)])

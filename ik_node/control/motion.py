@@ -19,7 +19,7 @@ from ruckig import (
 from ik_node.checks import Array
 from ik_node.control.goal_stream import JointState
 from ik_node.control.pursuit import Pursuit, advanced, calculated
-from ik_node.control.tool_pace import ToolPace
+from ik_node.control.tool_pace import SHARE, SPACING, ToolPace, places
 from ik_node.control.trajectory import Trajectory as TimedPath
 from ik_node.errors import InputError
 
@@ -72,7 +72,7 @@ class JointMotion:
         self._pursuit = Pursuit(self.n)
         self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
         self._pace: ToolPace | None = None
-        self.guard: Callable[[Trajectory], bool] | None = None  # whether a stop out of a pursuit is allowed
+        self.guard: Callable[[Array], bool] | None = None  # whether a pursuit may end along places (k, n)
         self._resting = self._settled = True  # there is no plan to follow
         self.reset(position)
 
@@ -174,6 +174,11 @@ class JointMotion:
         return not self._resting
 
     @property
+    def limits(self) -> tuple[Array, Array, Array]:
+        """Velocity, acceleration and jerk limits, each (n,)."""
+        return self._limits
+
+    @property
     def plan(self) -> Trajectory | TimedPath | None:
         """The plan being followed, from its beginning to rest; None before the first."""
         return self._plan
@@ -245,7 +250,9 @@ class JointMotion:
         if plan is None or (self._pace is not None and not self._pace.kept(plan)):
             self._state = before
             return False
-        if self.guard is not None and not self.guard(plan):  # brake on the plan before, which passed
+        if self.guard is not None and not self.guard(
+            places(plan)[0]
+        ):  # brake on the plan before, which passed
             self._state, self._target, self._settled = before, None, True
             return False
         self.position = np.clip(self.position, low, high)  # against rounding only, as in step
@@ -267,7 +274,14 @@ class JointMotion:
         self._state = JointState(end.position, end.velocity, np.zeros(self.n))
         plan = self._planned(None, Synchronization.No, 1.0, jerkiest, (low, high))
         self._state = now
-        return None if plan is None else (now, jerk, plan)
+        if plan is None or (self.guard is None and self._pace is None):
+            return None if plan is None else (now, jerk, plan)
+        coast = [advanced(now, jerk, t) for t in np.arange(0.0, duration, SPACING)]
+        rows = [
+            np.vstack([x, y]) for x, y in zip(list(zip(*coast, strict=True))[:2], places(plan), strict=True)
+        ]
+        slow = self._pace is None or self._pace.excess(*rows) <= SHARE
+        return (now, jerk, plan) if slow and (self.guard is None or self.guard(rows[0])) else None
 
     @property
     def _state(self) -> JointState:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.outputs import Plan
 from ik_node.control.pursuit import advanced
 from ik_node.control.trajectory import Trajectory as TimedPath
 
@@ -19,7 +19,25 @@ if TYPE_CHECKING:
 
 PATH_STEP = 0.01  # [s] between the knots of a path
 COAST = 0.15  # [s] for which a controller goes on after a moving target without news of it
-States = tuple[Array, Array]  # positions and velocities
+States = tuple[Array, Array, Array]  # positions, velocities and accelerations
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The rest of a motion, from the last sample to rest.
+
+    at(t) gives positions, velocities and accelerations (n,) of the named joints t [s] after that sample; from
+    duration on they are at rest. knots: times between which every joint moves by a quintic. velocity,
+    acceleration (n,): limits. braking: the motion goes nowhere, it only ends an earlier one.
+    """
+
+    names: tuple[str, ...]
+    duration: float
+    at: Callable[[float], States]
+    knots: Callable[[], Sequence[float]]
+    velocity: Array
+    acceleration: Array
+    braking: bool = False
 
 
 class Part(NamedTuple):
@@ -36,31 +54,32 @@ def motion_ahead(groups: Sequence[tuple[tuple[str, ...], JointMotion]]) -> Plan:
     parts = [_part(motion) for _, motion in groups]
 
     def at(t: float) -> States:
-        positions, velocities = zip(*(part.at(t) for part in parts), strict=True)
-        return np.concatenate(positions), np.concatenate(velocities)
+        position, velocity, acceleration = zip(*(part.at(t) for part in parts), strict=True)
+        return np.concatenate(position), np.concatenate(velocity), np.concatenate(acceleration)
 
     def knots() -> list[float]:
         return sorted({knot for part in parts for knot in part.knots() if knot > 0.0})
 
     braking = all(motion.braking or not motion.moving for _, motion in groups)
-    return Plan(names, max(part.duration for part in parts), at, knots, braking)
+    fastest, hardest = (np.concatenate([motion.limits[i] for _, motion in groups]) for i in range(2))
+    return Plan(names, max(part.duration for part in parts), at, knots, fastest, hardest, braking)
 
 
 def _part(motion: JointMotion) -> Part:
-    # The present state is copied: the motion goes on while an output works on its plan.
     plan, elapsed, position = motion.plan, motion.elapsed, motion.position
     if plan is None or not motion.moving:
-        return Part(0.0, lambda _: (position, np.zeros_like(position)), list)
+        rest = np.zeros_like(position)
+        return Part(0.0, lambda _: (position, rest, rest), list)
     coasting = motion.coasting(COAST)
     if coasting is None:
         return _following(plan, -elapsed)
-    now, jerk, rest = coasting
-    after = _following(rest, COAST)
+    now, jerk, stop = coasting
+    after = _following(stop, COAST)
 
     def at(t: float) -> States:
         if t >= COAST:
             return after.at(t)
-        return advanced(now, jerk, t)[:2]
+        return advanced(now, jerk, t)
 
     return Part(after.duration, at, lambda: [COAST, *after.knots()])
 
@@ -69,8 +88,8 @@ def _following(plan: Trajectory | TimedPath, begin: float) -> Part:
     """Return the part that follows a plan whose beginning is at time begin [s]."""
 
     def at(t: float) -> States:
-        position, velocity = plan.at_time(min(t - begin, plan.duration))[:2]
-        return np.array(position), np.array(velocity)
+        position, velocity, acceleration = plan.at_time(min(t - begin, plan.duration))[:3]
+        return np.array(position), np.array(velocity), np.array(acceleration)
 
     return Part(max(plan.duration + begin, 0.0), at, lambda: [knot + begin for knot in plan_knots(plan)])
 
@@ -78,7 +97,7 @@ def _following(plan: Trajectory | TimedPath, begin: float) -> Part:
 def plan_knots(plan: Trajectory | TimedPath) -> list[float]:
     """Return the times [s] at which the jerk of any joint changes, with the end of the plan.
 
-    The jerk along a path changes all the time: its knots are so near that cubics between them will do.
+    The jerk along a path changes all the time: its knots are so near that quintics between them will do.
     """
     times = [plan.duration]
     if isinstance(plan, TimedPath):

@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from ik_node.checks import Array
+from ik_node.control.controller_trajectories import JOINS, LAG, Trajectories
+from ik_node.control.joint_trajectory import JointTrajectory
 
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """The rest of a motion, from the sample that has this plan to rest.
-
-    at(t) gives positions and velocities (n,) of the named joints t [s] after that sample; from duration on
-    they are at rest. knots: times between which every joint moves by a cubic.
-    braking: the motion goes nowhere, it only ends an earlier one.
-    """
-
-    names: tuple[str, ...]
-    duration: float
-    at: Callable[[float], tuple[Array, Array]]
-    knots: Callable[[], Sequence[float]]
-    braking: bool = False
-
-    def named(self, t: float) -> dict[str, tuple[float, float]]:
-        """Return position and velocity by joint name, t [s] after the sample."""
-        return dict(zip(self.names, np.transpose(self.at(t)).tolist(), strict=True))
+# [s] after its sample: a controller that moves on is then farther than the first point of a trajectory.
+LATE = JOINS[0] - LAG
+LOST = 0.15  # [s] the same, after which it may be anywhere
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Positions and velocities (m,) [rad or m, per second] of the joints called names at time [s].
 
-    controller: joints of the controller, in its order. plan: the rest of the motion, None at rest.
-    replanned: the plan is new. arrival: if this is the first sample for a goal, when that
-    was received (time.perf_counter), else None.
+    controller: joints of the controller, in its order. replanned: it begins another motion than the sample
+    before. trajectory: the rest of the motion, if a controller that interpolates has to be sent a new one.
+    arrival: if this is the first sample for a goal, when that was received (time.perf_counter), else None.
     """
 
     time: float
@@ -44,8 +28,8 @@ class Sample:
     positions: Array
     velocities: Array
     controller: tuple[str, ...] = ()
-    plan: Plan | None = None
     replanned: bool = False
+    trajectory: JointTrajectory | None = None
     arrival: float | None = None
 
     def named(self) -> dict[str, tuple[float, float]]:
@@ -60,51 +44,64 @@ class Sample:
 
 
 class Output:
-    """Receives plans and samples; may ignore any of them.
+    """Receives samples; may ignore any of them.
 
-    runs_plans: what is connected carries on with a plan when no samples follow.
+    runs_plans: what is connected is sent the trajectories of the samples, and carries on with the last one
+    when no samples follow.
     """
 
     runs_plans = False
 
-    def carries_on(self, time: float) -> bool:  # noqa: ARG002
-        """Whether what is connected moves on at time [s] without samples."""
-        return self.runs_plans
-
-    def planned(self, plan: Plan) -> None:
-        """Receive a new plan, that of the next sample: it replaces the previous one."""
+    def late(self, time: float) -> float:  # noqa: ARG002
+        """Return how late [s] what is sent now would come for a sample of a time [s]."""
+        return 0.0
 
     def sampled(self, sample: Sample) -> None:
         """Receive the next sample of the motion."""
 
-    def halted(self, measured: Mapping[str, float]) -> None:
-        """End whatever still moves: no sample follows, and the last plan is void.
+    def halted(self, stand: JointTrajectory | None) -> None:
+        """End whatever still moves: no sample follows, and the last trajectory is void.
 
-        measured: the newest measured positions by joint name.
+        stand: ends it where the joints are measured; None if no trajectory is under way.
         """
 
 
 class Outputs:
-    """All outputs of an arm."""
+    """All outputs of an arm. trajectories: for those that run plans, None without any."""
 
     def __init__(self, outputs: Sequence[Output]) -> None:
         self._outputs = tuple(outputs)
         self._halted = True
         self.runs_plans = any(output.runs_plans for output in self._outputs)
+        self.trajectories = Trajectories() if self.runs_plans else None
 
     def carry_on(self, time: float) -> bool:
         """Whether a controller moves on at time [s] without samples."""
-        return any(output.carries_on(time) for output in self._outputs)
+        return self.trajectories is not None and time < self.trajectories.ends
+
+    def in_time(self, sample: Sample | None) -> tuple[Sample | None, str]:
+        """Return the sample without a trajectory that would come too late: the next sample may do.
+
+        No sample and why, if the arm has to be halted where it is measured: a controller is under way, and
+        may be anywhere on a plan that does not hold any more.
+        """
+        if sample is None or sample.trajectory is None or self.trajectories is None:
+            return sample, ''
+        late = max(output.late(sample.time) for output in self._outputs)
+        if late <= LATE:
+            return sample, ''
+        if self.trajectories.withdraw() and late > LOST:
+            return None, f'a trajectory was not sent: {late:.3f} s late, this computer is too busy'
+        return replace(sample, trajectory=None), ''
 
     def emit(self, sample: Sample | None, measured: Callable[[], Mapping[str, float]]) -> Sample | None:
         """Pass on a sample and return it. None: commands end, with the joints as measured."""
-        for output in self._outputs:
-            if sample is None:
-                if not self._halted:
-                    output.halted(measured())
-                continue
-            if sample.replanned and sample.plan is not None:
-                output.planned(sample.plan)
-            output.sampled(sample)
+        if sample is not None:
+            for output in self._outputs:
+                output.sampled(sample)
+        elif not self._halted:
+            stand = None if self.trajectories is None else self.trajectories.halted(measured())
+            for output in self._outputs:
+                output.halted(stand)
         self._halted = sample is None
         return sample

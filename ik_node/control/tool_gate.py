@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.control.tool_motion import tool_motion
 from ik_node.control.workspace import Workspace
 from ik_node.model.arm import Arm
 
@@ -64,3 +65,19 @@ class ToolGate:
         if not moving:
             self._bounds, self._allowed = self._limits, self._workspace.reaching(point)
         return None
+
+    def refuse_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
+        """Return which of the samples (k, n) of a trajectory must not go out, and why."""
+        motion = tool_motion(self.arm, positions, velocities)
+        allowed = self._allowed if self._last is not None else self._workspace.reaching(motion.point[0])
+        outside = (motion.point < allowed.low - SLACK) | (motion.point > allowed.high + SLACK)
+        limits = ('speed', 'm/s', motion.speed, 0), ('turn rate', 'rad/s', motion.turn_rate, 1)
+        beyond = [values > self._bounds[i] * (1.0 + ROUNDING) + ROUNDING for _, _, values, i in limits]
+        refused = outside.any(axis=1) | beyond[0] | beyond[1]
+        if not refused.any():
+            return None
+        k = int(refused.argmax())
+        for (what, unit, values, i), over in zip(limits, beyond, strict=True):
+            if over[k]:
+                return k, f'tool {what} {values[k]:.6g} {unit}, allowed: {self._bounds[i]:.6g}'
+        return k, f'the tool point leaves the workspace: {allowed.outside(motion.point[k], SLACK)}'

@@ -88,10 +88,9 @@ class IkNode(ManagedNode):
         self._calibration = self._settings.calibration()
         outputs = output_names(self._settings.output)
         context = OutputContext(
-            self, self._time, lambda *why: self._controller.fail(*why), lambda: self._watch.hold_back()
+            self, self._time, lambda reason: self._controller.fail(reason), lambda: self._watch.hold_back()
         )
-        self._outputs = make_outputs(outputs, context)
-        calibrated = [Calibrated(output, self._calibration) for output in self._outputs]
+        calibrated = [Calibrated(output, self._calibration) for output in make_outputs(outputs, context)]
         self._controller = ArmController(self._publish_report, calibrated)
         measured_topic = 'measured_joint_states' if PICTURE in outputs else 'joint_states'
         self._watch = MeasuredWatch(self, measured_topic, always=outputs != (PICTURE,))
@@ -157,8 +156,7 @@ class IkNode(ManagedNode):
         self._teleop.close()
         self._loop.close()
         if self.context.ok():
-            for output in self._outputs:
-                output.halted({})
+            self._controller.halt()
         self._server.join(timeout=2.0)
         self.destroy_node()
         gc.unfreeze()

@@ -18,8 +18,8 @@ REST = 1e-6  # [rad/s, m/s]: the last velocity of a trajectory must not exceed t
 class Controllers:
     """Turns commands into the targets (n,) of joints; the newest command counts.
 
-    names: joints, n. controlled: those that a list of positions has, in its order. velocity: of the targets
-    (n,), 0 unless a trajectory is followed.
+    names: joints, n. controlled: those that a list of positions has, in its order. velocity,
+    acceleration: of the targets (n,), 0 unless a trajectory is followed.
     """
 
     def __init__(self, names: Sequence[str], controlled: Sequence[str], start: Array) -> None:
@@ -29,8 +29,10 @@ class Controllers:
             raise InputError(f'controller_joints {listed(unknown)} do not exist; joints: {listed(names)}')
         self._controlled = [self._names[name] for name in controlled]
         self._position, self.velocity = start.copy(), np.zeros(start.size)
-        # Times (k,), positions and velocities (k, n): a trajectory that begins at the time of the first row.
-        self._trajectory: tuple[Array, Array, Array] | None = None
+        self.acceleration = np.zeros(start.size)
+        # Times (k,), positions, velocities and perhaps accelerations (k, n): a trajectory that begins at the
+        # time of the first row.
+        self._trajectory: tuple[Array, Array, Array, Array | None] | None = None
 
     def follow(
         self,
@@ -39,8 +41,11 @@ class Controllers:
         times: Sequence[float],
         positions: Sequence[Sequence[float]],
         velocities: Sequence[Sequence[float]],
+        accelerations: Sequence[Sequence[float]] = (),
     ) -> None:
         """Begin a trajectory at time now [s], from the present target; times count from there.
+
+        It goes along quintics, without accelerations along cubics.
 
         Raises InputError for one that a joint_trajectory_controller refuses.
         """
@@ -49,15 +54,20 @@ class Controllers:
             raise InputError(f'a trajectory needs points, got {len(times)}')
         if not (np.diff([0.0, *times]) > 0.0).all():
             raise InputError(f'times must increase and be greater than 0, got {list(times)}')
-        places, speeds = (_rows(rows, index.size) for rows in (positions, velocities))
+        if len(accelerations) not in (0, len(times)):
+            raise InputError(f'accelerations are needed for no point or for all, got {len(accelerations)}')
+        rows = (positions, velocities, *((accelerations,) if len(accelerations) else ()))
+        places, speeds, *rates = (_rows(row, index.size) for row in rows)
         if np.abs(speeds[-1]).max(initial=0.0) > REST:
             raise InputError(f'the last velocity must be 0, got {speeds[-1].tolist()}')
         self.targets(now)
         p = np.tile(self._position, (len(times) + 1, 1))
-        v = np.zeros_like(p)
+        v, a = np.zeros_like(p), np.zeros_like(p) if rates else None
         v[0] = self.velocity
         p[1:, index], v[1:, index] = places, speeds
-        self._trajectory = now + np.array([0.0, *times]), p, v
+        if a is not None:
+            a[0], a[1:, index] = self.acceleration, rates[0]
+        self._trajectory = now + np.array([0.0, *times]), p, v, a
 
     def forward(self, positions: Sequence[float]) -> None:
         """Take a list of positions. Raises InputError unless there is a finite one for each joint."""
@@ -74,7 +84,7 @@ class Controllers:
     def targets(self, now: float) -> Array:
         """Return the targets (n,) at time now [s]."""
         if self._trajectory is not None:
-            self._position, self.velocity = _interpolated(*self._trajectory, now)
+            self._position, self.velocity, self.acceleration = _interpolated(*self._trajectory, now)
             if now >= self._trajectory[0][-1]:
                 self._trajectory = None
         return self._position
@@ -85,6 +95,7 @@ class Controllers:
         self._position = self._position.copy()
         self._position[index] = places
         self.velocity = np.zeros_like(self._position)
+        self.acceleration = np.zeros_like(self._position)
 
     def _indices(self, names: Sequence[str]) -> Array:
         unknown = [name for name in names if name not in self._names]
@@ -102,17 +113,40 @@ def _rows(rows: Sequence[Sequence[float]], size: int) -> Array:
     return values
 
 
-def _interpolated(times: Array, positions: Array, velocities: Array, now: float) -> tuple[Array, Array]:
-    """Return position and velocity (n,) at time now on cubics between the rows; at rest after the last."""
+def _interpolated(
+    times: Array, positions: Array, velocities: Array, accelerations: Array | None, now: float
+) -> tuple[Array, Array, Array]:
+    """Return position, velocity and acceleration (n,) at time now, at rest after the last row.
+
+    Between the rows: quintics, or cubics without accelerations.
+    """
     if now >= times[-1]:
-        return positions[-1], np.zeros_like(positions[-1])
+        rest = np.zeros_like(positions[-1])
+        return positions[-1], rest, rest
     i = max(int(np.searchsorted(times, now, side='right')) - 1, 0)
     h = times[i + 1] - times[i]
     t = max(now - times[i], 0.0)
-    mean = (positions[i + 1] - positions[i]) / h
-    b = (3.0 * mean - 2.0 * velocities[i] - velocities[i + 1]) / h
-    a = (velocities[i] + velocities[i + 1] - 2.0 * mean) / h**2
-    return (
-        positions[i] + t * (velocities[i] + t * (b + t * a)),
-        velocities[i] + t * (2.0 * b + t * 3.0 * a),
-    )
+    if accelerations is None:
+        mean = (positions[i + 1] - positions[i]) / h
+        b = (3.0 * mean - 2.0 * velocities[i] - velocities[i + 1]) / h
+        a = (velocities[i] + velocities[i + 1] - 2.0 * mean) / h**2
+        powers = np.array([positions[i], velocities[i], b, a])
+    else:
+        powers = np.array(
+            [positions[i], velocities[i], accelerations[i] / 2.0, *np.zeros((3, positions.shape[1]))]
+        )
+        # What is missing at the end of the piece with the first three powers alone.
+        place = positions[i + 1] - powers[0] - h * (powers[1] + h * powers[2])
+        speed = (velocities[i + 1] - powers[1] - 2.0 * h * powers[2]) * h
+        rate = (accelerations[i + 1] - 2.0 * powers[2]) * h**2
+        powers[3] = (10.0 * place - 4.0 * speed + rate / 2.0) / h**3
+        powers[4] = (-15.0 * place + 7.0 * speed - rate) / h**4
+        powers[5] = (6.0 * place - 3.0 * speed + rate / 2.0) / h**5
+    states = []
+    for _ in range(3):
+        value = np.zeros_like(positions[i])
+        for power in powers[::-1]:
+            value = value * t + power
+        states.append(value)
+        powers = powers[1:] * np.arange(1.0, len(powers))[:, None]
+    return states[0], states[1], states[2]

@@ -85,6 +85,8 @@ def follow(message: JointTrajectory) -> Callable[[Controllers, float], None]:
     points = message.points
     times = [seconds(point.time_from_start) for point in points]
     rows = [[point.positions for point in points], [point.velocities for point in points]]
+    if any(point.accelerations for point in points):
+        rows.append([point.accelerations for point in points])
     return lambda controllers, now: controllers.follow(now, message.joint_names, times, *rows)
 
 

@@ -40,6 +40,7 @@ def test_what_is_commanded_and_measured_back_is_the_same(signs, offsets):
 def test_an_arm_with_another_calibration_does_not_jump_and_arrives(model):
     rig = Rig(model, measured=True)
     driver = Kept()
+    driver.runs_plans = True
     rig.controller._outputs = Outputs([Calibrated(driver, FLIPPED)])
     rig.controller.limit(replace(SETTINGS, measured_timeout=0.0))
     start = {**dict.fromkeys(ARM_JOINTS, 0.2), 'yaw': 0.7}
@@ -51,10 +52,12 @@ def test_an_arm_with_another_calibration_does_not_jump_and_arrives(model):
     rig.settle()
     last = driver.samples[-1]
     assert last.positions[last.names.index('yaw')] == pytest.approx(-0.4)
-    plan = driver.plans[-1]
-    assert plan.at(0.0)[0] == pytest.approx([0.7, 0.2, 0.2, 0.2, 0.2], abs=1e-4)  # at its first sample
-    assert plan.at(plan.duration)[0] == pytest.approx([-0.4, 0.2, 0.2, 0.2, 0.2])
-    assert plan.at(plan.duration / 2)[1][0] < 0.0
+    (trajectory,) = (sample.trajectory for sample in driver.samples if sample.trajectory is not None)
+    assert trajectory.start[0] == pytest.approx([0.7, 0.2, 0.2, 0.2, 0.2])
+    assert trajectory.positions[-1] == pytest.approx([-0.4, 0.2, 0.2, 0.2, 0.2])
+    middle = trajectory.motion.sampled(np.linspace(0.0, trajectory.duration, 30))[1, 1:-1, 0]
+    assert (middle < 0.0).all()
+    assert trajectory.accelerations[0, 0] < 0.0 < trajectory.accelerations[-2, 0]
 
 
 @pytest.mark.parametrize(

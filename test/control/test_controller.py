@@ -335,14 +335,3 @@ def test_other_settings_of_the_same_robot_do_not_void_a_goal(picture, model):
     picture.go(yaw=0.7)
     picture.settle()
     assert picture.position('yaw') == pytest.approx(0.7)
-
-
-def test_a_plan_is_given_to_the_outputs(picture):
-    picture.tick()
-    picture.go(yaw=1.0)
-    picture.tick()
-    (plan,) = picture.output.plans
-    assert plan.names == ARM_JOINTS
-    position, velocity = plan.at(plan.duration)
-    assert position[0] == pytest.approx(1.0)
-    assert list(velocity) == pytest.approx([0.0] * 5, abs=1e-9)

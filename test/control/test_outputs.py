@@ -7,65 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from control_harness import PERIOD, SETTINGS, Rig
+from control_harness import PERIOD, SETTINGS
+from driven_rig import Driven
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node.control.arm_model import ArmModel
-from ik_node.control.controller import ArmController
-from ik_node.control.controller_trajectories import JOIN, LAG, WINDOW, JointTrajectory, Trajectories
-from ik_node.control.outputs import Output, Plan, Sample
+from ik_node.control.controller_trajectories import JOINS, LAG, WINDOW
+from ik_node.control.joint_trajectory import JointTrajectory
+from ik_node.control.outputs import LATE, LOST
 from ik_node.control.states import State
 from ik_node.control.tool_path import ToolPath
 from ik_node.errors import InputError
 
 SHARED = (*ARM_JOINTS[::-1], 'finger')
-
-
-class Controller(Output):
-    """Keeps the trajectories that a controller is sent, with their times."""
-
-    runs_plans = True
-
-    def __init__(self) -> None:
-        self.trajectories = Trajectories()
-        self.sent: list[tuple[float, JointTrajectory]] = []
-        self.samples: list[Sample] = []
-
-    def planned(self, plan: Plan) -> None:
-        self.trajectories.planned(plan)
-
-    def sampled(self, sample: Sample) -> None:
-        self.samples.append(sample)
-        self._keep(self.trajectories.sampled(sample))
-
-    def halted(self, measured) -> None:
-        self._keep(self.trajectories.halted(measured))
-
-    def _keep(self, trajectory: JointTrajectory | None) -> None:
-        if trajectory is not None:
-            self.sent.append((self.samples[-1].time, trajectory))
-
-
-class Driven(Rig):
-    """A measured arm behind a controller that carries out trajectories."""
-
-    def __init__(self, model: ArmModel, **settings: object) -> None:
-        super().__init__(model, measured=True)
-        self.output = Controller()
-        self.settings = replace(SETTINGS, **settings)
-        self.controller = ArmController(self.reports.append, [self.output])
-        self.controller.expect_measured(True)
-        self.controller.activate()
-        assert self.controller.configure(model, self.settings)
-
-    def tick(self, count: int = 1, dt: float = PERIOD) -> Sample | None:
-        """Let time pass for an arm that is where it was commanded to."""
-        sample = None
-        for _ in range(count):
-            sample = super().tick(1, dt)
-            if sample is not None:
-                self.measure(**dict(zip(sample.names, sample.positions.tolist(), strict=True)))
-        return sample
 
 
 @pytest.fixture
@@ -76,21 +30,10 @@ def rig(model: ArmModel) -> Driven:
     return rig
 
 
-def cubic(trajectory: JointTrajectory, start: tuple[np.ndarray, ...], count: int = 40) -> np.ndarray:
-    """Positions, velocities and accelerations (N, 3, n) of a controller that starts at start."""
-    rows = []
-    times = [0.0, *trajectory.times]
-    states = [start, *zip(trajectory.positions, trajectory.velocities, strict=True)]
-    for (begin, end), ((p0, v0), (p1, v1)) in zip(
-        itertools.pairwise(times), itertools.pairwise(states), strict=True
-    ):
-        h = end - begin
-        for s in np.linspace(0.0, 1.0, count):
-            d = (p1 - p0) / h
-            a, b = (v0 + v1 - 2 * d) / h**2, (3 * d - 2 * v0 - v1) / h
-            t = s * h
-            rows.append((p0 + v0 * t + b * t**2 + a * t**3, v0 + 2 * b * t + 3 * a * t**2, 2 * b + 6 * a * t))
-    return np.array(rows)
+def path_of(trajectory: JointTrajectory, spacing: float = 1e-3) -> np.ndarray:
+    """Positions, velocities and accelerations (N, 3, n) of a controller that expects this trajectory."""
+    times = np.append(np.arange(0.0, trajectory.duration, spacing), trajectory.duration)
+    return np.moveaxis(trajectory.motion.sampled(times)[:3], 0, 1)
 
 
 def valid(trajectory: JointTrajectory) -> bool:
@@ -111,22 +54,22 @@ def test_a_move_is_one_trajectory_within_the_limits_between_its_points_too(rig: 
     assert trajectory.names == ARM_JOINTS
     assert trajectory.positions[-1] == pytest.approx([1.5, 0.0, -0.3, 0.0, 0.0])
     assert len(trajectory.times) < 40
-    path = cubic(trajectory, (start, np.zeros(5)))
-    assert np.abs(path[:, 1]).max() <= 0.5 * 2.0 + 1e-3
-    assert np.abs(path[:, 2]).max() <= 5.0 * 1.02
+    path = path_of(trajectory)
+    assert path[0] == pytest.approx(np.array([start, np.zeros(5), np.zeros(5)]))
+    assert np.abs(path[:, 1]).max() <= 0.5 * 2.0 + 1e-6
+    assert np.abs(path[:, 2]).max() <= 5.0 * 1.01
     for sample in rig.output.samples:  # the controller runs LAG behind the samples
         after = sample.time - time + LAG
-        if 0.0 < after < trajectory.times[-1]:
-            i = np.searchsorted(trajectory.times, after)
-            piece = cubic(trajectory, (start, np.zeros(5)), 400)[400 * i : 400 * (i + 1), 0]
-            assert np.abs(piece - sample.positions).max(axis=1).min() < 2e-3
+        if 0.03 < after < trajectory.times[-1]:
+            place = trajectory.motion.sampled(np.array([after]))[0, 0]
+            assert place == pytest.approx(sample.positions, abs=1e-6)
 
 
 def test_a_straight_line_is_straight_between_the_points_of_its_trajectory_too(rig: Driven) -> None:
     rig.go(yaw=0.3, shoulder=0.6, elbow=0.9, wrist=0.7)
     rig.tick(400)
-    arm, start = rig.model.arm, rig.output.samples[-1].positions
-    begin, direction = arm.fk(start)
+    arm = rig.model.arm
+    begin, direction = arm.fk(rig.output.samples[-1].positions)
     end = np.add(begin, [0.0, 0.06, 0.03])
     count = len(rig.output.sent)
     report = rig.ask(ToolPath([end], [direction]))
@@ -135,7 +78,7 @@ def test_a_straight_line_is_straight_between_the_points_of_its_trajectory_too(ri
     assert rig.state is State.HOLDING
     ((_, trajectory),) = rig.output.sent[count:]
     assert valid(trajectory)
-    path = cubic(trajectory, (start, np.zeros(5)), 5)
+    path = path_of(trajectory, 0.003)
     assert np.abs(path[:, 2]).max() <= 5.0 * 1.02
     points = np.array([arm.fk(q)[0] for q in path[:, 0]])
     share = np.clip((points - begin) @ (end - begin) / ((end - begin) @ (end - begin)), 0.0, 1.0)
@@ -152,7 +95,7 @@ def test_moving_goals_replace_the_trajectory_at_a_bounded_rate(rig: Driven) -> N
     assert 8 <= len(times) <= 60 * PERIOD / WINDOW + 2
     assert all(b - a >= WINDOW - 1e-9 for a, b in itertools.pairwise(times))
     assert all(valid(trajectory) for _, trajectory in rig.output.sent)
-    assert all(trajectory.times[0] >= JOIN for _, trajectory in rig.output.sent[1:])
+    assert all(trajectory.times[0] >= min(JOINS) for _, trajectory in rig.output.sent[1:])
     assert rig.output.sent[-1][1].positions[-1] == pytest.approx([0.8, 0.0, 0.0, 0.0, 0.0])
 
 
@@ -264,3 +207,57 @@ def test_a_bad_sample_halts_the_controller(rig: Driven, monkeypatch: pytest.Monk
     rig.tick(1)
     assert rig.state is State.FAULTED
     assert rig.output.sent[-1][1].positions[-1, 0] == pytest.approx(0.35)
+
+
+def test_a_stall_at_the_end_of_a_trajectory_does_not_hide_where_the_controller_is(model: ArmModel) -> None:
+    rig = Driven(model)
+    rig.measure_all(yaw=2.7)  # beyond the limit: it returns first, and that is a trajectory of its own
+    rig.tick(2)
+    rig.go(yaw=2.0)
+    rig.tick(200)
+    assert len(rig.output.sent) == 1
+    rig.tick(1, dt=0.2)
+    rig.settle()
+    assert rig.state is State.HOLDING, rig.reports[-1].message
+    assert rig.output.sent[1][1].start[0, 0] == pytest.approx(2.5)
+
+
+def test_a_clock_that_is_set_back_does_not_change_where_the_controller_is(rig: Driven) -> None:
+    rig.go(yaw=1.5)
+    rig.tick(60)
+    at = rig.position('yaw')
+    rig.tick(1, dt=-50.0)
+    rig.go(yaw=0.3)
+    rig.tick(1)
+    assert rig.state is State.MOVING, rig.reports[-1].message
+    _, (_, trajectory) = rig.output.sent
+    assert trajectory.start[0, 0] == pytest.approx(at, abs=0.05)
+    rig.settle()
+    assert rig.state is State.HOLDING
+
+
+def test_a_trajectory_that_would_come_too_late_is_left_to_the_next_sample(rig: Driven) -> None:
+    """The controller would be elsewhere by then, and would have to jump."""
+    rig.go(yaw=1.5)
+    for delay, count in ((2 * LATE, 0), (2 * LOST, 0), (0.0, 1)):  # from rest: the next sample may do
+        rig.output.delay = delay
+        rig.tick()
+        assert (len(rig.output.sent), rig.state) == (count, State.MOVING)
+    rig.tick(30)
+    rig.go(yaw=0.0)
+    for delay, count in ((2 * LATE, 1), (0.0, 2)):
+        rig.output.delay = delay
+        rig.tick()
+        assert (len(rig.output.sent), rig.state) == (count, State.MOVING)
+
+
+def test_a_controller_that_moves_on_for_too_long_is_halted(rig: Driven) -> None:
+    rig.go(yaw=1.5)
+    rig.tick(30)
+    rig.go(yaw=0.0)
+    rig.output.delay = 2 * LOST
+    rig.tick()
+    assert rig.state is State.FAULTED
+    assert rig.reports[-1].message.startswith('a trajectory was not sent: 0.300 s late, this computer is too')
+    _, (_, halt) = rig.output.sent
+    assert halt.times == pytest.approx([0.3])

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from rclpy.task import Future
 
-from ik_node.control.outputs import Plan, Sample
+from ik_node.control.joint_trajectory import JointTrajectory
+from ik_node.control.outputs import Sample
 from ik_node.ros.outputs import follow_joint_trajectory as module
 from ik_node.ros.outputs.context import OutputContext
 
@@ -74,10 +75,10 @@ class Arm:
     def move(self, braking: bool = False, wait: float = 1.0) -> None:
         """Start a motion of one second."""
         self.time += wait
-        state = np.array([1.0, 2.0]), np.zeros(2)
-        plan = Plan(NAMES, 1.0, lambda _: state, lambda: [0.5, 1.0], braking)
-        self.output.planned(plan)
-        self.output.sampled(Sample(self.time, NAMES, *state, NAMES, plan))
+        place, rest = np.array([[1.0, 2.0]]), np.zeros((1, 2))
+        start = np.zeros((3, 2))
+        trajectory = JointTrajectory(NAMES, np.array([1.0]), place, rest, rest, start, braking)
+        self.output.sampled(Sample(self.time, NAMES, place[0], rest[0], NAMES, trajectory=trajectory))
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_a_halt_cancels_what_runs_and_what_is_accepted_later(arm: Arm) -> None:
     arm.move()
     running = arm.server.answer()
     arm.move()
-    arm.output.halted({})
+    arm.output.halted(None)
     assert running.cancelled == 1
     late = arm.server.answer()
     assert late.cancelled == 1
@@ -173,6 +174,6 @@ def test_answers_in_the_wrong_order_leave_the_newest_motion(arm: Arm) -> None:
     arm.move()
     newest = arm.server.answer(1)
     older = arm.server.answer(0)
-    arm.output.halted({})
+    arm.output.halted(None)
     assert (newest.cancelled, older.cancelled) == (1, 0)
     assert arm.said == []

@@ -7,7 +7,6 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,12 +20,10 @@ from trajectory_msgs.msg import JointTrajectory
 
 pytest.importorskip('mujoco')
 
-from ik_node.control.outputs import Plan, Sample
 from ik_node.errors import InputError, MissingError
 from ik_node.ros.conversions import seconds
 from ik_node.ros.outputs import output_names
 from ik_node.ros.outputs.follow_joint_trajectory import action_type
-from ik_node.ros.outputs.trajectory_output import LATE, TrajectoryOutput
 from ik_node.sim.node import PlantNode
 
 SHARED = ['wrist', 'roll', 'elbow', 'shoulder', 'yaw', 'finger']
@@ -243,44 +240,3 @@ def test_the_action_says_what_is_missing():
             action_type()
     else:
         pytest.skip('control_msgs is installed')
-
-
-def test_a_trajectory_that_would_come_too_late_is_not_sent():
-    """The controller would be elsewhere by then, and would have to jump."""
-    late, sent, failed = 0.0, [], []
-
-    def record(*why: object) -> None:
-        failed.append(why)
-
-    context = SimpleNamespace(time=SimpleNamespace(now=lambda: time + late), fail=record)
-    output, zeros = Sending(context, sent), np.zeros(1)
-    plan = Plan(('yaw',), 1.0, lambda t: (np.array([t]), np.array([1.0])), lambda: [1.0])
-    output.planned(plan)
-    for time, delay, count, under_way in (
-        (10.0, 2 * LATE, 0, False),  # from rest: the next sample may do
-        (10.3, 0.0, 1, True),
-        (10.4, 2 * LATE, 1, True),  # the next may do here too
-        (10.5, 0.0, 2, True),
-    ):
-        late = delay
-        output.sampled(Sample(time, ('yaw',), zeros, zeros, ('yaw',), plan, True))
-        assert (len(sent), output.carries_on(time), failed) == (count, under_way, [])
-        if count == 1:
-            output.planned(plan)
-    output.planned(plan)
-    for time, delay in ((10.6, 2 * LATE), (10.9, 0.0)):
-        late = delay
-        output.sampled(Sample(time, ('yaw',), zeros, zeros, ('yaw',), plan, True))
-    assert len(sent) == 2
-    assert failed == [('a trajectory was 0.300 s late, this computer is too busy', True)]
-
-
-class Sending(TrajectoryOutput):
-    """Keeps what it is to send."""
-
-    def __init__(self, context: object, sent: list[JointTrajectory]) -> None:
-        super().__init__(context)
-        self._sent = sent
-
-    def send(self, message: JointTrajectory, braking: bool) -> None:
-        self._sent.append((message, braking))

@@ -13,11 +13,11 @@ from ik_node.ros.node_time import NodeTime
 class OutputContext:
     """What an output may use of its node.
 
-    fail(reason, lost=False): stops the arm, since it cannot be commanded; lost: its place is unknown.
-    hold_back(): whether a sample for the picture must not be published, since a driver may just have started.
+    fail(reason): stops the arm, since it cannot be commanded. hold_back(): whether a sample for the picture
+    must not be published, since a driver may just have started.
     """
 
     node: Any
     time: NodeTime
-    fail: Callable[..., None]
+    fail: Callable[[str], None]
     hold_back: Callable[[], bool]

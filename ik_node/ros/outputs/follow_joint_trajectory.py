@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import os
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 from rclpy.action.client import ActionClient
@@ -16,6 +15,7 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from trajectory_msgs.msg import JointTrajectory
 
+from ik_node.control.joint_trajectory import JointTrajectory as Trajectory
 from ik_node.control.outputs import Sample
 from ik_node.errors import MissingError, shown
 from ik_node.ros.conversions import NS_PER_S
@@ -98,7 +98,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         future = self._client.send_goal_async(self._action.Goal(trajectory=message))
         future.add_done_callback(lambda done: self._answered(done, number, braking))
 
-    def halted(self, measured: Mapping[str, float]) -> None:  # noqa: ARG002
+    def halted(self, stand: Trajectory | None) -> None:  # noqa: ARG002
         """Cancel all goals: the controller holds the joints where they are."""
         with self._lock:
             self._void, self._asked = self._number, None

@@ -1,0 +1,60 @@
+"""A measured arm behind a controller that carries out trajectories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from control_harness import PERIOD, SETTINGS, Rig
+
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.controller import ArmController
+from ik_node.control.joint_trajectory import JointTrajectory
+from ik_node.control.outputs import Output, Sample
+from ik_node.control.settings import ArmSettings
+
+
+class Controller(Output):
+    """Keeps the trajectories that a controller is sent, with their times."""
+
+    runs_plans = True
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[float, JointTrajectory]] = []
+        self.samples: list[Sample] = []
+        self.delay = 0.0  # [s] of this computer, which is busy
+
+    def late(self, _: float) -> float:
+        return self.delay
+
+    def sampled(self, sample: Sample) -> None:
+        self.samples.append(sample)
+        self._keep(sample.trajectory)
+
+    def halted(self, stand: JointTrajectory | None) -> None:
+        self._keep(stand)
+
+    def _keep(self, trajectory: JointTrajectory | None) -> None:
+        if trajectory is not None:
+            self.sent.append((self.samples[-1].time, trajectory))
+
+
+class Driven(Rig):
+    """A measured arm behind a controller that carries out trajectories."""
+
+    def __init__(self, model: ArmModel, base: ArmSettings = SETTINGS, **settings: object) -> None:
+        super().__init__(model, measured=True)
+        self.output = Controller()
+        self.settings = replace(base, **settings)
+        self.controller = ArmController(self.reports.append, [self.output])
+        self.controller.expect_measured(True)
+        self.controller.activate()
+        assert self.controller.configure(model, self.settings)
+
+    def tick(self, count: int = 1, dt: float = PERIOD) -> Sample | None:
+        """Let time pass for an arm that is where it was commanded to."""
+        sample = None
+        for _ in range(count):
+            sample = super().tick(1, dt)
+            if sample is not None:
+                self.measure(**dict(zip(sample.names, sample.positions.tolist(), strict=True)))
+        return sample
