@@ -29,6 +29,7 @@ from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError, listed
 
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
+FAR = 0.1  # [rad or m]
 
 
 class ArmJoints:
@@ -113,6 +114,12 @@ class ArmJoints:
     def braking(self) -> bool:
         """Whether no joint has a target: whatever moves comes to rest."""
         return all(group.motion.braking or not group.motion.moving for group in self._groups)
+
+    @property
+    def far_behind(self) -> bool:
+        """Whether the arm is still far from its target."""
+        motion = self.arm.motion
+        return bool((np.abs(motion.target - motion.position) > FAR).any())
 
     def values(self, feedback: Feedback) -> tuple[Array, Array]:
         """Return position and velocity (n,) of all variables: commanded, else measured, else at rest."""

@@ -22,6 +22,7 @@ class Clutch:
         self._hand: Array | None = None  # T (4, 4) of the hand when the clutch was closed
         self._tool = np.eye(4)  # and of the tool
         self._last = np.zeros(3)  # where the hand was before
+        self.anew = False  # the last goal was the first one after closing: it is where the tool is
 
     def enable(self, closed: bool, time: float, timeout: float) -> None:
         """Close it for timeout [s] from time on, or open it."""
@@ -30,11 +31,16 @@ class Clutch:
             self._hand = None
         self._closed_until = time + timeout if closed else -math.inf
 
+    def engaged(self, time: float) -> bool:
+        """Whether the arm follows the hand: a pose has come since it was closed."""
+        return not self._used or (time <= self._closed_until and self._hand is not None)
+
     def goal(self, hand: Array, model: ArmModel, q: Array, time: float, scale: float) -> Goal | None:
         """Return what hand, the pose T (4, 4) of the tip in the base link, asks for; None while it is open.
 
         q (n,): where the arm is. scale: metres of the tool per metre of the hand.
         """
+        self.anew = False
         if not self._used:
             return model.pose_goal(hand)
         if time > self._closed_until:
@@ -42,6 +48,7 @@ class Clutch:
             return None
         begin = self._hand  # enable, which runs in another thread, may drop it meanwhile
         if begin is None or np.linalg.norm(hand[:3, 3] - self._last) > JUMP:
+            self.anew = True
             begin, self._tool = hand.copy(), tool_pose(model, q)
             self._hand = begin
         self._last = hand[:3, 3].copy()

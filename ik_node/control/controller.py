@@ -69,11 +69,10 @@ class ArmController:
                 return None
             motion = self._joints.arm.motion
             values = self._joints.values(self._feedback)[0]
-            share = self._progress.share(self._ticked, motion.remaining)
+            target, left = motion.target.copy(), motion.remaining
+            share = self._progress.share(self._ticked, left)
             age = self._feedback.age(self._joints.arm.names)
-            return Snapshot(
-                self._model, self._state, values, motion.target.copy(), motion.remaining, share, age
-            )
+            return Snapshot(self._model, self._state, values, target, left, share, age)
 
     def condition(self) -> tuple[Level, str]:
         """Return the condition of the arm in one sentence: what it waits for, or why it does not move."""
@@ -198,15 +197,21 @@ class ArmController:
             targets.accept(answer, request)
             self._progress.begin(answer, request, self._state, self._ticked)
 
-    def steer(self, joints: Array, time: float) -> bool:
-        """Move on to positions (arm.n,) that a hand asks for at time [s]; False if the arm is not ready."""
+    def steer(self, joints: Array, time: float, rates: tuple[Array, Array] | None = None) -> bool:
+        """Move on to joints (arm.n,) as Targets.steer does, at time [s]; False if the arm is not ready."""
         with self._change():
             if self._state not in READY:
                 return False
             self._progress.end(self._state, 'a hand has taken over')
-            self._joints.go_to(self._targets.steer(joints, time), self._feedback, None)
+            self._joints.go_to(self._targets.steer(joints, time, rates), self._feedback, None)
             self._on(Event.STEER)
             return True
+
+    def let_go(self) -> None:
+        """Come to rest, the hand has gone: where it was last, if the arm is close to that, else at once."""
+        with self._change():
+            if self._state is State.TELEOPERATED and self._joints.far_behind:
+                self._brake('the hand has let go')
 
     def _refuse(self, request: Request, reason: str) -> None:
         with self._change():
@@ -289,13 +294,14 @@ class ArmController:
             self._guided_until = min(self._guided_until, time + self._settings.hand_guiding_timeout)
         self._place_known()
         self._guard(time)
-        if self._joints.unplaced or not (self._state in COMMANDING or self._braking_fault):
+        braking = self._state is State.FAULTED and self._joints.moving
+        if self._joints.unplaced or not (self._state in COMMANDING or braking):
             return None
         passed = 0.0 if last == -math.inf else max(time - last, 0.0)
         dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
         missed = passed - dt if self._outputs.carry_on(last) else 0.0
         if self._state is State.TELEOPERATED or (self._state is State.MOVING and self._settings.follow_goals):
-            self._joints.chase(self._targets.moving(time), self._settings.smoothing)
+            self._joints.chase(self._targets.moving(time), self._targets.smoothing(self._settings))
         sample, refusal = self._joints.step(time, dt, self._feedback, missed, self._outputs.trajectories)
         if refusal is not None:
             self._fault(refusal, void=sample is None)
@@ -341,11 +347,6 @@ class ArmController:
             self._joints.place(self._fresh)
         if not self._joints.unplaced:
             self._on(Event.PLACED)
-
-    @property
-    def _braking_fault(self) -> bool:
-        """Whether a faulted arm still moves."""
-        return self._state is State.FAULTED and self._joints.moving
 
     @property
     def _fresh(self) -> dict[str, float]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.goal_stream import STREAM_GAP, GoalStream, JointState
 from ik_node.control.lines import plan_path
+from ik_node.control.pursuit import advanced
 from ik_node.control.report import Level, Report
 from ik_node.control.requests import Aim, Request
 from ik_node.control.settings import ArmSettings
@@ -16,6 +19,9 @@ from ik_node.control.states import State
 from ik_node.control.tool_path import ToolPath
 from ik_node.control.trajectory import Trajectory
 from ik_node.solver.goal import Goal, Solution, Status
+
+HELD = 0.05  # [s] for which the state that a hand asks for is carried on
+CALM = 0.08  # [s] least smoothing for a hand: with 0.04 s the jerk limits turn its tremor into larger swings
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +83,13 @@ class Targets:
         self.model = model
         self._last: _Followed | None = None
         self._stream = GoalStream(model.arm.velocity)
+        self._hand: tuple[JointState, float] | None = None
 
     def restart(self) -> None:
         """Begin anew: the next goal is not part of a stream."""
         self._last = None
         self._stream.clear()
+        self._hand = None
 
     def find(
         self,
@@ -146,17 +154,35 @@ class Targets:
         last = self._last
         before = last.solution.q if last is not None and self._streams(request.arrival) else None
         self._last = _Followed(answer.solution, before, request.arrival)
+        self._hand = None
         self._stream.add(answer.solution.q, request.received, request.goal_time)
 
-    def steer(self, q: Array, time: float) -> dict[str, float]:
-        """Return the targets of a hand that asks for q (arm.n,) at time [s]; follow it as a moving goal."""
+    def steer(self, q: Array, time: float, rates: tuple[Array, Array] | None) -> dict[str, float]:
+        """Return the targets of a hand that asks for q (arm.n,) at time [s]; follow it as a moving goal.
+
+        rates: velocities and accelerations (arm.n,) there; None: from the positions before.
+        """
         self._last = None
-        self._stream.add(q, time, time)
+        if rates is None:
+            self._hand = None
+            self._stream.add(q, time, time)
+        else:
+            self._hand = JointState(q, *rates), time
+            self._stream.clear()
         return dict(zip(self.model.arm.joint_names, q.tolist(), strict=True))
 
     def moving(self, time: float) -> JointState | None:
         """Return the state of the joints (arm.n,) at time [s] that a moving goal asks for; None at rest."""
-        return self._stream.at(time)
+        if self._hand is None:
+            return self._stream.at(time)
+        state, then = self._hand
+        if not 0.0 <= time - then <= HELD:
+            return None
+        return advanced(state, np.zeros(len(state.position)), time - then)
+
+    def smoothing(self, settings: ArmSettings) -> float:
+        """Return the time constant [s] with which errors vanish."""
+        return settings.smoothing if self._hand is None else max(settings.smoothing, CALM)
 
     def _streams(self, arrival: float) -> bool:
         return self._last is not None and 0.0 <= arrival - self._last.arrival < STREAM_GAP

@@ -24,6 +24,7 @@ LEASH = 0.1  # [rad] by which the wanted direction may be ahead of the tool whil
 ALIGNED = 0.99  # cosine between tool axis and joint axis from which on the joint rolls the tool
 BETTER = 1e-3  # [m] by which another configuration has to be closer to a hand before the arm goes there
 PATIENCE = 0.15  # [s] for which that must hold
+INTERVAL = 0.04  # [s] at least between two searches for one
 AT_BOUND = 1e-3  # [m] by which a hand is out of reach
 
 
@@ -40,6 +41,7 @@ class Teleoperation:
         self._position, self._direction = self._arm.fk(q)  # of the goal
         self._roll = _roll_joint(self._arm, q)
         self._better_for = 0.0  # [s] for which another configuration has been closer
+        self._since = 0.0  # [s] since one was looked for
 
     def twist(self, linear: Array, angular: Array, dt: float, fastest: Array) -> Array:
         """Move the tool at linear [m/s] and angular [rad/s] velocity, (3,) in the base link, for dt [s].
@@ -79,28 +81,45 @@ class Teleoperation:
         self._position, self._direction = self._arm.fk(self.q)
         return self.q.copy()
 
-    def reach(self, goal: Goal, dt: float) -> Array:
+    def reach(self, goal: Goal, dt: float, fastest: Array) -> Array:
         """Bring the tool to goal, or as close as a continuous motion leads. Returns the joint positions (n,).
 
-        Where another configuration would be closer by BETTER for PATIENCE, the arm goes there. dt [s]: since
-        the last step.
+        No joint moves faster than fastest (n,), and the position comes first. Where another configuration
+        would be closer by BETTER for PATIENCE, the arm goes there. dt [s]: since the last step.
         """
-        solution = self._solver.settle(goal, self.q)
+        solution = self._solver.settle(goal, self.q, self._most(goal, fastest * dt))
+        q = solution.q
+        self._since += dt
         if solution.position_error < BETTER:
             self._better_for = 0.0
-        else:
+        elif self._since > INTERVAL:
+            nearby = self._solver.settle(goal, q).position_error
             other = self._solver.solve(goal, self.q)
-            closer = other.position_error < solution.position_error - BETTER
-            self._better_for = self._better_for + dt if closer else 0.0
+            closer = other.position_error < nearby - BETTER
+            self._better_for = self._better_for + self._since if closer else 0.0
+            self._since = 0.0
             if self._better_for > PATIENCE:
-                solution, self._better_for = other, 0.0
+                q, self._better_for = other.q, 0.0
         self.held_back = solution.position_error > AT_BOUND
-        self.q = solution.q
-        if self._roll is not None and goal.lateral is not None:
-            axis, lateral = self._arm.frames(self.q)[-2:]
-            self.q = self._rolled(self.q, _angle_about(axis, lateral, goal.lateral), np.inf)
+        self.q = self._served(q, goal, fastest * dt)
         self._position, self._direction = self._arm.fk(self.q)
         return self.q.copy()
+
+    def ahead(self, goal: Goal, q: Array, dt: float, fastest: Array) -> Array:
+        """Return where the joints (n,) will be for goal, the one dt [s] after they are at q (n,)."""
+        after = self._solver.settle(goal, q, self._most(goal, fastest * dt)).q
+        return self._served(after, goal, fastest * dt)
+
+    def _most(self, goal: Goal, most: Array) -> Array:
+        if self._roll is not None and goal.lateral is not None:
+            most[self._roll] = 0.0  # it serves the lateral axis
+        return most
+
+    def _served(self, q: Array, goal: Goal, most: Array) -> Array:
+        if self._roll is None or goal.lateral is None:
+            return q
+        axis, lateral = self._arm.frames(q)[-2:]
+        return self._rolled(q, _angle_about(axis, lateral, goal.lateral), most[self._roll])
 
     def _rolled(self, q: Array, angle: float, most: float) -> Array:
         i, arm = self._roll, self._arm

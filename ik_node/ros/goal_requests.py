@@ -17,7 +17,7 @@ from ik_node.control.requests import Wanted
 from ik_node.control.snapshot import Snapshot
 from ik_node.control.tool_path import MOST_POINTS, ToolPath
 from ik_node.errors import InputError
-from ik_node.ros.conversions import NS_PER_S, check_stamp, joint_values, point_array, pose_matrix
+from ik_node.ros.conversions import check_stamp, joint_values, point_array, pose_matrix
 from ik_node.ros.frames import Frames
 from ik_node.ros.node_time import NO_CLOCK, NodeTime
 from ik_node.solver.goal import Goal
@@ -56,9 +56,7 @@ class GoalRequest:
     @property
     def goal_time(self) -> float | None:
         """The time of the stamp on the clock of the arm [s], None without one."""
-        stamp = self.message.header.stamp
-        nanoseconds = stamp.sec * NS_PER_S + stamp.nanosec
-        return self.context.time.seconds(nanoseconds) if nanoseconds else None
+        return self.context.time.of(self.message.header.stamp)
 
     @property
     def stamp(self) -> str:

@@ -35,6 +35,11 @@ class NodeTime:
         """Return the time since the start [s] of a time of the node's clock [ns]."""
         return (nanoseconds - self._start) / NS_PER_S
 
+    def of(self, stamp: Stamp) -> float | None:
+        """Return the time since the start [s] of the stamp of a message, None if that is zero."""
+        nanoseconds = stamp.sec * NS_PER_S + stamp.nanosec
+        return self.seconds(nanoseconds) if nanoseconds else None
+
     def stamp(self, seconds: float) -> Stamp:
         """Return the stamp of a time since the start [s]."""
         return Time(nanoseconds=self._start + round(seconds * NS_PER_S)).to_msg()

@@ -20,12 +20,10 @@ from std_msgs.msg import Bool, Int8
 from std_srvs.srv import SetBool
 
 from ik_node.checks import Array
-from ik_node.control.clutch import Clutch
 from ik_node.control.controller import ArmController
 from ik_node.control.settings import ArmSettings
 from ik_node.control.snapshot import Snapshot
-from ik_node.control.states import READY, State
-from ik_node.control.teleoperation import Teleoperation
+from ik_node.control.steering import Steering
 from ik_node.errors import InputError, listed
 from ik_node.ros.conversions import check_stamp, pose_matrix
 from ik_node.ros.frames import Frames
@@ -35,7 +33,6 @@ from ik_node.ros.qos import NEWEST, REPORTS
 JOINT_JOG, TWIST, POSE = 'joint_jog', 'twist', 'pose'  # in the order of moveit_msgs/srv/ServoCommandType
 COMMANDS = (JOINT_JOG, TWIST, POSE)
 INVALID, NO_WARNING, JOINT_BOUND = -1, 0, 6  # moveit_msgs/msg/ServoStatus
-MOST_PERIODS = 2.0  # of motion per step: after a stall the tool goes on, it does not jump
 
 
 def installed(module: str, name: str) -> Any:
@@ -57,15 +54,13 @@ class Teleop:
         time: NodeTime,
         settings: Callable[[], ArmSettings],
     ) -> None:
-        self._node, self._controller, self._frames, self._time = node, controller, frames, time
+        self._node, self._frames, self._time = node, frames, time
         self._settings = settings
         self._changed = threading.Condition()
         self._command: tuple[str, Any, float] | None = None  # kind, message, when it was received [s]
         self._new = self._closing = self._paused = False
         self._kind = ''  # the only kind that counts; empty: every one
-        self._clutch = Clutch()
-        self._arm: Teleoperation | None = None
-        self._stepped = float('-inf')
+        self._steering = Steering(controller)
         self._code = NO_WARNING
         jog = installed('control_msgs.msg', 'JointJog') or JointState
         for kind, message, topic in (
@@ -104,7 +99,7 @@ class Teleop:
         return store
 
     def _enable(self, message: Bool) -> None:
-        self._clutch.enable(message.data, self._time.now(), self._settings().clutch_timeout)
+        self._steering.clutch.enable(message.data, self._time.now(), self._settings().clutch_timeout)
 
     def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         self._paused = request.data
@@ -130,10 +125,10 @@ class Teleop:
                 )
                 if self._closing:
                     return
-                command, self._new = self._command, False
+                command, new, self._new = self._command, self._new, False
             if command is not None:
                 try:
-                    self._step(*command, period)
+                    self._step(*command, new)
                 except InputError as error:
                     self._forget()
                     self._say(INVALID)
@@ -150,46 +145,39 @@ class Teleop:
                     )
 
     def _forget(self) -> None:
+        """End the motion: no command counts any more."""
         with self._changed:
-            if not self._new:
-                self._command = None
+            if self._new:
+                return
+            self._command = None
+        self._steering.let_go()
 
-    def _step(self, kind: str, message: Any, received: float, period: float) -> None:
-        settings, now = self._settings(), self._time.now()
-        snapshot = self._controller.snapshot()
+    def _step(self, kind: str, message: Any, received: float, new: bool) -> None:
+        settings, now, steering = self._settings(), self._time.now(), self._steering
         if now - received > settings.incoming_command_timeout or now < received:
             self._forget()
             return
-        if snapshot is None or snapshot.state not in READY:
-            raise InputError(self._controller.condition()[1])
+        arm = steering.ready()
         check_stamp(message.header.stamp, self._time.now_ns(), settings.goal_timeout)
-        if self._arm is None or snapshot.state is not State.TELEOPERATED or self._stepped < received - 0.5:
-            self._arm = Teleoperation(snapshot.model.solver, snapshot.position)
-            self._stepped = now - period
-        dt = min(now - self._stepped, MOST_PERIODS * period)
-        if dt <= 0.0:
-            return
-        self._stepped = now
-        joints = self._moved(kind, message, snapshot, dt)
-        if joints is not None and self._controller.steer(joints, now):
-            self._say(JOINT_BOUND if self._arm.held_back else NO_WARNING)
-
-    def _moved(self, kind: str, message: Any, arm: Snapshot, dt: float) -> Array | None:
-        """Return the joint positions after a step of dt [s] by a command; None if it asks for none."""
-        assert self._arm is not None
-        settings = self._settings()
-        fastest = settings.speed_scaling * arm.model.arm.velocity
         if kind == JOINT_JOG:
-            return self._arm.jog(_joint_velocities(message, arm, settings, fastest), dt)
+            moves = steering.jog(arm, _joint_velocities(message, arm, settings), now, settings)
+        elif kind == TWIST:
+            R = self._in_base(message, arm)[:3, :3]
+            linear, angular = _twist(message, settings)
+            moves = steering.twist(arm, R @ linear, R @ angular, now, settings)
+        else:
+            if new:
+                hand = self._in_base(message, arm) @ pose_matrix(message.pose)
+                steering.take(arm, hand, received, self._time.of(message.header.stamp), settings)
+            moves = steering.follow(arm, now, settings)
+        if moves:
+            self._say(JOINT_BOUND if steering.held_back else NO_WARNING)
+
+    def _in_base(self, message: Any, arm: Snapshot) -> Array:
+        """Return the pose T (4, 4) in the base link of the frame of a message."""
         header = message.header
         header.frame_id = header.frame_id or arm.model.arm.base_link  # as in MoveIt Servo
-        T = self._frames.in_base(header, arm.model, arm.values)
-        if kind == TWIST:
-            linear, angular = _twist(message, settings)
-            return self._arm.twist(T[:3, :3] @ linear, T[:3, :3] @ angular, dt, fastest)
-        hand = T @ pose_matrix(message.pose)
-        goal = self._clutch.goal(hand, arm.model, self._arm.q, self._time.now(), settings.position_scale)
-        return None if goal is None else self._arm.reach(goal, dt)
+        return self._frames.in_base(header, arm.model, arm.values)
 
     def _say(self, code: int) -> None:
         """Publish a status when it changes."""
@@ -214,7 +202,7 @@ def _twist(message: TwistStamped, settings: ArmSettings) -> tuple[Array, Array]:
     return linear, angular
 
 
-def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings, fastest: Array) -> Array:
+def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings) -> Array:
     """Return the velocities (n,) of the joints of the arm that a JointJog or a JointState asks for."""
     names = list(getattr(message, 'joint_names', None) or getattr(message, 'name', []))
     given = list(getattr(message, 'velocities', None) or getattr(message, 'velocity', []))
@@ -228,4 +216,5 @@ def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings, fastes
     velocities = np.array([wanted.get(name, 0.0) for name in known])
     if settings.command_in_type == 'unitless':
         velocities = settings.scale_joint * np.clip(velocities, -1.0, 1.0)
+    fastest = settings.speed_scaling * arm.model.arm.velocity
     return np.clip(velocities, -fastest, fastest)

@@ -92,16 +92,16 @@ def test_joint_velocities_end_at_the_limits():
 
 
 def test_a_hand_is_followed_and_another_configuration_taken_only_if_it_stays_better():
-    hand, arm, _ = hand_on('so101_like')
+    hand, arm, fastest = hand_on('so101_like')
     point, axis = arm.fk(hand.q)
     for k in range(50):
-        hand.reach(Goal(np.add(point, [0.0, 0.0, 0.0005 * k]), axis), PERIOD)
+        hand.reach(Goal(np.add(point, [0.0, 0.0, 0.0005 * k]), axis), PERIOD, fastest)
     assert arm.fk(hand.q)[0] == pytest.approx(np.add(point, [0.0, 0.0, 0.0245]), abs=1e-4)
     far = Goal([-point[0], -point[1], point[2]], axis)  # behind the arm
     steps = []
     for _ in range(60):
         before = hand.q
-        hand.reach(far, PERIOD)
+        hand.reach(far, PERIOD, fastest)
         steps.append(np.abs(hand.q - before).max())
     best = IkSolver(arm).solve(far).position_error
     assert np.linalg.norm(arm.fk(hand.q)[0] - far.position) == pytest.approx(best, abs=2e-3)
