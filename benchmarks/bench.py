@@ -30,6 +30,7 @@ SECTIONS = (
     'start',
     'before',
     'follow',
+    'hand',
 )
 
 

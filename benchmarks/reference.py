@@ -35,6 +35,7 @@ class Reference:
 
     def __init__(self, task: Task) -> None:
         chain, arm = task.chain, task.arm
+        self.chain = chain
         self.model = (
             np.ascontiguousarray(chain.mounts[:, :3, :]),
             chain.axes,

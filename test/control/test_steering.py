@@ -1,0 +1,104 @@
+"""A hand that steers an arm: poses, the clutch, how it ends, and short paths of the benchmark."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from control_harness import Rig
+
+from ik_node.control.states import State
+from ik_node.control.steering import Steering
+
+pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
+
+from benchmarks import hand as benchmark
+from benchmarks.arms import chosen
+from benchmarks.hand_paths import HandPath
+
+FEW = 12  # changes of sign per joint and minute beyond those of the hand
+
+
+class Hand:
+    """Poses for the arm of a rig, every other sample."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig, self.steering = rig, Steering(rig.controller)
+        q = rig.controller.snapshot().position
+        self.T = np.eye(4)
+        self.T[:3, 3] = rig.model.arm.fk(q)[0]
+
+    def move(self, way: np.ndarray, count: int, closed: bool | None = None) -> None:
+        """Move the hand by way (3,) in count samples, with the clutch closed or open."""
+        for k in range(count):
+            self.T[:3, 3] += np.asarray(way) / count
+            self.rig.tick()
+            now, settings = self.rig.time, self.rig.settings
+            if closed is not None:
+                self.steering.clutch.enable(closed, now, settings.clutch_timeout)
+            arm = self.steering.ready()
+            if k % 2 == 0:
+                self.steering.take(arm, self.T, now, now, settings)
+            self.steering.follow(arm, now, settings)
+
+    @property
+    def point(self) -> np.ndarray:
+        return self.rig.model.arm.fk(self.rig.controller.snapshot().position)[0]
+
+
+@pytest.fixture
+def hand(picture) -> Hand:
+    picture.go(yaw=0.3, shoulder=0.4, elbow=0.5, roll=0.2, wrist=0.3)
+    picture.settle()
+    return Hand(picture)
+
+
+def test_the_tool_moves_as_the_hand_does(hand):
+    hand.move([0.0, 0.0, 0.0], 10, closed=True)
+    start = hand.point
+    hand.move([-0.04, 0.02, 0.02], 150, closed=True)
+    assert hand.rig.state is State.TELEOPERATED
+    hand.move([0.0, 0.0, 0.0], 100, closed=True)
+    assert hand.point - start == pytest.approx([-0.04, 0.02, 0.02], abs=1e-3)
+
+
+@pytest.mark.parametrize('opened', [True, False])
+def test_an_arm_on_its_way_stops_when_the_hand_has_gone(hand, opened):
+    hand.move([0.0, 0.0, 0.0], 10, closed=True)
+    far = hand.rig.controller.snapshot().position - 1.0
+    hand.rig.controller.steer(far, hand.rig.time)
+    hand.rig.tick(20)
+    if opened:
+        hand.move([0.0, 0.0, 0.0], 2, closed=False)
+    else:
+        hand.steering.let_go()
+    hand.rig.tick(300)
+    assert hand.rig.state is State.HOLDING
+    assert np.abs(hand.rig.controller.snapshot().position - far).min() > 0.2
+
+
+def test_a_closed_clutch_waits_for_a_pose(hand):
+    hand.move([0.0, 0.0, 0.0], 10, closed=True)
+    hand.move([-0.2, 0.0, 0.1], 4, closed=True)  # far, and at once
+    for closed in (False, True):
+        hand.steering.clutch.enable(closed, hand.rig.time, 0.5)
+    hand.rig.tick()
+    start = hand.point
+    assert not hand.steering.follow(hand.steering.ready(), hand.rig.time, hand.rig.settings)
+    hand.rig.tick(100)
+    assert hand.rig.state is State.HOLDING
+    assert np.linalg.norm(hand.point - start) < 0.1
+
+
+def test_a_hand_out_of_reach_is_followed_calmly_at_the_best_place(monkeypatch):
+    monkeypatch.setattr(benchmark, 'INSTANTS', 200)
+    campaign = benchmark.Campaign(chosen('so101_like')[0])
+    judged = campaign.judge(benchmark.Ours, HandPath(0, campaign.scale, 12.0))
+    assert judged.speed <= 1.0 + 1e-6
+    assert judged.acceleration <= 1.0 + 1e-6
+    assert judged.excess.min() > -1e-6
+    undisturbed = judged.calm & (judged.least > benchmark.OUT)
+    assert np.count_nonzero(undisturbed) > 10
+    assert np.mean(judged.excess[undisturbed] <= benchmark.NEAR) > 0.85
+    turns, hand = judged.turns
+    assert turns <= hand + FEW
+    assert campaign.latency(benchmark.Ours, HandPath(1, campaign.scale, 1.4)) <= 1.0
