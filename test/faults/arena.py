@@ -246,13 +246,13 @@ class Arena:
         defaults = {field.name: field.default for field in dataclasses.fields(ArmSettings)}
         values = {**defaults, **self.robot.parameters, 'output': self._output}
         wanted = {name: values[name] for name in self._changed if name in values and name not in READ_ONLY}
-        self._changed.clear()
         if not wanted:
             return ''
         messages = [Parameter(name, value=value).to_parameter_msg() for name, value in wanted.items()]
         answer = self.call('set_parameters', SetParameters.Request(parameters=messages))
         if answer is None:
             return 'no answer of set_parameters'
+        self._changed.clear()
         return '; '.join(result.reason for result in answer.results if not result.successful)
 
     def stamp(self) -> Any:

@@ -96,7 +96,7 @@ class Session:
         self._lift(result)
         self.ready = self._recover(START if self.reborn else RECOVERY)
         if self.ready:
-            if EXPLAINED not in self.ready:
+            if EXPLAINED not in self.ready and not self._planning():
                 result.violations.append(Violation(STANDSTILL, now(), self.ready))
             self._begin_anew()  # the next run begins with a node that works
         self._judge(result, begin)
@@ -131,7 +131,7 @@ class Session:
                 result.violations.append(Violation(CRASH, now(), f'exit code {code}'))
             arena.restore()
         else:
-            objection = arena.restore()
+            objection = arena.restore() and arena.restore()  # twice: the first answer may be late
             if objection:
                 result.violations.append(Violation(STANDSTILL, now(), f'parameters: {objection}'))
         if 'lifecycle' in result.faults:
