@@ -107,12 +107,23 @@ class Trajectories:
         self._running = trajectory
         self._sent, self.ends = self._last.time, self._last.time + trajectory.duration
 
-    def withdraw(self) -> bool:
-        """Forget the last trajectory, which was not sent; return whether one is under way."""
-        assert self._last is not None
+    @property
+    def replaces(self) -> bool:
+        """Whether the last trajectory replaces one that is under way."""
+        return self._last is not None and self._last.time < self._undone[1]
+
+    def withdraw(self) -> None:
+        """Forget the last trajectory, which was not sent."""
         self._sent, self.ends, self._running, self._urgent = self._undone
         self._due = True
-        return self._last.time < self.ends
+
+    def delivered(self, late: float) -> None:
+        """Note that the controller has got the last trajectory late [s] after its sample."""
+        self._sent, self.ends = self._sent + max(late, 0.0), self.ends + max(late, 0.0)
+
+    def under_way(self, time: float) -> bool:
+        """Whether the controller moves at time [s]."""
+        return self._sent <= time < self.ends
 
     def halted(self, measured: Mapping[str, float]) -> JointTrajectory | None:
         """Return the trajectory that holds the joints as measured, None if none is under way.

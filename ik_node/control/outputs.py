@@ -77,20 +77,22 @@ class Outputs:
 
     def carry_on(self, time: float) -> bool:
         """Whether a controller moves on at time [s] without samples."""
-        return self.trajectories is not None and time < self.trajectories.ends
+        return self.trajectories is not None and self.trajectories.under_way(time)
 
     def in_time(self, sample: Sample | None) -> tuple[Sample | None, str]:
         """Return the sample without a trajectory that would come too late: the next sample may do.
 
         No sample and why, if the arm has to be halted where it is measured: a controller is under way, and
-        may be anywhere on a plan that does not hold any more.
+        may be anywhere on a plan that does not hold any more. One at rest begins when it is sent something.
         """
-        if sample is None or sample.trajectory is None or self.trajectories is None:
+        trajectories = self.trajectories
+        if sample is None or sample.trajectory is None or trajectories is None or not trajectories.replaces:
             return sample, ''
         late = max(output.late(sample.time) for output in self._outputs)
         if late <= LATE:
             return sample, ''
-        if self.trajectories.withdraw() and late > LOST:
+        trajectories.withdraw()
+        if late > LOST:
             return None, f'a trajectory was not sent: {late:.3f} s late, this computer is too busy'
         return replace(sample, trajectory=None), ''
 
@@ -99,6 +101,8 @@ class Outputs:
         if sample is not None:
             for output in self._outputs:
                 output.sampled(sample)
+            if sample.trajectory is not None and self.trajectories is not None:
+                self.trajectories.delivered(max(output.late(sample.time) for output in self._outputs))
         elif not self._halted:
             stand = None if self.trajectories is None else self.trajectories.halted(measured())
             for output in self._outputs:

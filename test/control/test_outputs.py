@@ -239,16 +239,25 @@ def test_a_clock_that_is_set_back_does_not_change_where_the_controller_is(rig: D
 def test_a_trajectory_that_would_come_too_late_is_left_to_the_next_sample(rig: Driven) -> None:
     """The controller would be elsewhere by then, and would have to jump."""
     rig.go(yaw=1.5)
-    for delay, count in ((2 * LATE, 0), (2 * LOST, 0), (0.0, 1)):  # from rest: the next sample may do
-        rig.output.delay = delay
-        rig.tick()
-        assert (len(rig.output.sent), rig.state) == (count, State.MOVING)
     rig.tick(30)
     rig.go(yaw=0.0)
     for delay, count in ((2 * LATE, 1), (0.0, 2)):
         rig.output.delay = delay
         rig.tick()
         assert (len(rig.output.sent), rig.state) == (count, State.MOVING)
+
+
+def test_a_controller_at_rest_begins_when_it_gets_its_trajectory(rig: Driven) -> None:
+    rig.go(yaw=1.5)
+    rig.output.delay = 0.3
+    rig.tick()
+    rig.output.delay = 0.0
+    assert len(rig.output.sent) == 1
+    rig.tick(1, dt=0.3)  # while it is sent, nothing moves
+    assert rig.position('yaw') < 0.201
+    rig.tick(1, dt=0.3)  # but then the controller goes on without samples
+    assert rig.position('yaw') > 0.25
+    assert rig.state is State.MOVING
 
 
 def test_a_controller_that_moves_on_for_too_long_is_halted(rig: Driven) -> None:

@@ -303,6 +303,7 @@ class Arena:
             [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points],
             [list(p.positions) for p in points],
             [list(p.velocities) for p in points],
+            [list(p.accelerations) for p in points],
         )
         self.record.samples.append(seen)
         self.driver.follow(message)

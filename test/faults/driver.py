@@ -18,6 +18,7 @@ from ik_node.errors import InputError
 from ik_node.sim.controllers import Controllers
 
 PERIOD = 0.01  # [s]
+RATES = 'positions', 'velocities', 'accelerations'
 TICKS = 2  # of the clock in a period
 
 # A disturbance turns the messages of a period into those that are sent in it.
@@ -118,7 +119,7 @@ class Driver:
         """Take a trajectory."""
         points = message.points
         times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
-        rows = [list(p.positions) for p in points], [list(p.velocities) for p in points]
+        rows = [[list(getattr(p, name)) for p in points] for name in RATES]
         self._take(lambda: self._controllers.follow(self.time(), message.joint_names, times, *rows))
 
     def _take(self, command: Callable[[], None]) -> None:

@@ -1,6 +1,6 @@
 """TrajectoryJudge: what a joint_trajectory_controller would make of the trajectories that it is sent.
 
-Between the points it follows cubics. The cubic to the first point depends on when a message arrives, so only
+Between the points it follows quintics. That to the first point depends on when a message arrives, so only
 what the first point promises is judged: that it continues the motion before.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.interpolate import BPoly
 
 from faults.judge import (
     HARD,
@@ -28,10 +29,18 @@ from faults.judge import (
 from faults.record import Record, SeenTrajectory
 from faults.robots import JointBounds
 
-BETWEEN = 1.02  # share of the velocity limit that cubics between the points of a plan may reach
+BETWEEN = 1.02  # share of the velocity limit that a motion between the points may reach
 HARDER = 1.1  # the same of accelerations
 JOINED = 2.0  # times what the acceleration limit allows until the first point
 STEP = 2e-3  # [s] between two places at which a motion is compared
+
+
+@dataclass(frozen=True, eq=False)
+class _Last:
+    """The last trajectory, and its motion from the first point on."""
+
+    seen: SeenTrajectory
+    motion: BPoly
 
 
 @dataclass
@@ -41,7 +50,7 @@ class TrajectoryJudge:
     bounds: dict[str, JointBounds]
     record: Record
     rates: Rates = field(default_factory=Rates)
-    _last: SeenTrajectory | None = None
+    _last: _Last | None = None
 
     def judge(self, seen: SeenTrajectory) -> Iterator[Violation]:
         """Yield what is wrong with a trajectory."""
@@ -50,73 +59,66 @@ class TrajectoryJudge:
 
     def _look(self, seen: SeenTrajectory) -> Iterator[tuple[str, str]]:
         last, self._last = self._last, None
-        count = len(seen.names)
-        rows = [*seen.positions, *seen.velocities]
-        if not rows or any(len(row) != count for row in rows) or not all(map(self.bounds.get, seen.names)):
-            yield INFINITE, f'{seen.names}: {seen.positions}, {seen.velocities}'
+        shape = len(seen.times), len(seen.names)
+        rows = [np.array(row, dtype=object) for row in (seen.positions, seen.velocities, seen.accelerations)]
+        if (
+            not seen.times
+            or any(row.shape != shape for row in rows)
+            or not self.bounds.keys() >= set(seen.names)
+        ):
+            yield INFINITE, f'{seen.names}: {seen.positions}, {seen.velocities}, {seen.accelerations}'
             return
-        t, p, v = np.array(seen.times), np.array(seen.positions), np.array(seen.velocities)
-        if not (np.isfinite(p).all() and np.isfinite(v).all()):
-            yield INFINITE, f'{p.tolist()}, {v.tolist()}'
+        t, points = np.array(seen.times), np.stack(rows, axis=1).astype(np.float64)
+        if not np.isfinite(points).all():
+            yield INFINITE, f'{points.tolist()}'
             return
-        if not (np.diff(t, prepend=0.0) > 0.0).all() or largest(v[-1]) > ROUNDING:
-            yield RATE, f'times {t.tolist()}, last velocities {v[-1].tolist()}'
+        if not (np.diff(t, prepend=0.0) > 0.0).all() or largest(points[-1, 1:]) > ROUNDING:
+            yield RATE, f'times {t.tolist()}, last velocities and accelerations {points[-1, 1:].tolist()}'
             return
-        self._last = seen
-        yield from self._joined(last, seen, p[0], v[0], float(t[0]))
-        yield from self._within(seen, t, p, v)
+        # At rest after the end.
+        t = np.append(t, t[-1] + 1.0)
+        points = np.concatenate([points, points[-1:]])
+        motion = BPoly.from_derivatives(t, points)
+        yield from self._joined(last, seen, motion)
+        yield from self._within(seen, t, motion)
+        self._last = _Last(seen, motion)
 
-    def _within(
-        self, seen: SeenTrajectory, t: np.ndarray, p: np.ndarray, v: np.ndarray
-    ) -> Iterator[tuple[str, str]]:
-        h = np.diff(t)[:, None]
-        mean = np.diff(p, axis=0) / h
-        begin = (6.0 * mean - 4.0 * v[:-1] - 2.0 * v[1:]) / h
-        end = (2.0 * v[:-1] + 4.0 * v[1:] - 6.0 * mean) / h
-        middle = 1.5 * mean - 0.25 * (v[:-1] + v[1:])
+    def _within(self, seen: SeenTrajectory, t: np.ndarray, motion: BPoly) -> Iterator[tuple[str, str]]:
+        looks = np.union1d(np.arange(t[0], t[-2], STEP), t[:-1])
+        p, v, a = (motion(looks, nu=order) for order in range(3))
         for i, name in enumerate(seen.names):
             bounds = self.bounds[name]
             low, high = min(bounds.lower, p[0, i]), max(bounds.upper, p[0, i])
             if (p[:, i] < low - ROUNDING).any() or (p[:, i] > high + ROUNDING).any():
-                yield POSITION, f'joint "{name}": {p[:, i].tolist()}, allowed {low:.6g} to {high:.6g}'
+                least, most = p[:, i].min(), p[:, i].max()
+                yield POSITION, f'joint "{name}": {least:.6g} to {most:.6g}, allowed {low:.6g} to {high:.6g}'
             fastest = self.rates.speed * bounds.velocity * BETWEEN
-            if max(largest(v[:, i]), largest(middle[:, i])) > fastest + ROUNDING:
-                yield RATE, f'joint "{name}": {max(largest(v[:, i]), largest(middle[:, i])):.6g}'
+            if largest(v[:, i]) > fastest + ROUNDING:
+                yield RATE, f'joint "{name}": {largest(v[:, i]):.6g}, allowed {fastest:.6g}'
             hardest = HARDER * (
                 self.rates.linear_acceleration if bounds.prismatic else self.rates.acceleration
             )
-            # Points 1 ms apart make a cubic of rounding.
-            beyond = (np.maximum(np.abs(begin), np.abs(end)) > hardest + 10.0 * ROUNDING / h)[:, i]
-            if beyond.any():
-                k = int(beyond.argmax())
-                yield HARD, f'joint "{name}": {begin[k, i]:.6g} to {end[k, i]:.6g} at {t[k]:.4f} s'
+            if largest(a[:, i]) > hardest:
+                yield HARD, f'joint "{name}": {largest(a[:, i]):.6g}, allowed {hardest:.6g}; {seen.brief(i)}'
 
-    def _joined(
-        self,
-        last: SeenTrajectory | None,
-        seen: SeenTrajectory,
-        place: np.ndarray,
-        speed: np.ndarray,
-        first: float,
-    ) -> Iterator[tuple[str, str]]:
+    def _joined(self, last: _Last | None, seen: SeenTrajectory, motion: BPoly) -> Iterator[tuple[str, str]]:
         """Compare the first point with the motion before, and with where the joints were measured."""
+        first = seen.times[0]
+        place, speed = motion(first), motion(first, nu=1)
         bounds = [self.bounds[name] for name in seen.names]
         rates = self.rates
         hardest = np.array([rates.linear_acceleration if b.prismatic else rates.acceleration for b in bounds])
         fastest = rates.speed * np.array([b.velocity for b in bounds])
-        reborn = last is not None and any(last.when <= life <= seen.when for life in self.record.lives)
         off = np.full(len(bounds), np.inf)
-        if last is not None and not reborn and list(last.names) == list(seen.names):
-            passed = seen.when - last.when, seen.clock - last.clock
-            times = np.arange(max(min(passed) - LATE, 0.0), max(max(passed), 0.0) + LATE + STEP, STEP)
-            times = times[times <= last.times[-1] + LATE] if times[0] <= last.times[-1] else times[:1]
-            before = np.array(
-                [
-                    [np.interp(x, last.times, row) for x in times + first]
-                    for row in zip(*last.positions, strict=True)
-                ]
-            )
-            off = np.abs(before - place[:, None]).min(axis=1)
+        if (
+            last is not None
+            and list(last.seen.names) == list(seen.names)
+            and not self._reborn(last.seen, seen)
+        ):
+            passed = seen.when - last.seen.when, seen.clock - last.seen.clock
+            times = np.arange(max(min(passed) - LATE, 0.0), max(*passed, 0.0) + LATE + STEP, STEP) + first
+            before = last.motion(np.clip(times, last.seen.times[0], last.seen.times[-1]))
+            off = np.abs(before - place).min(axis=0)
         room = np.minimum(JOINED * hardest * first**2, fastest * first) + NEAR
         rest = np.abs(speed) <= hardest * first + ROUNDING
         for i, name in enumerate(seen.names):
@@ -126,8 +128,13 @@ class TrajectoryJudge:
             near = [value for value in found if abs(value - place[i]) <= room[i]]
             if not near or not rest[i]:
                 begin = f'joint "{name}": {place[i]:.6g} after {first:.3f} s, {off[i]:.3g} off'
-                before = (
-                    'the first' if last is None else f'{seen.when - last.when:.3f} s after {last.brief(i)}'
+                ago = (
+                    'at first'
+                    if last is None
+                    else f'{seen.when - last.seen.when:.3f} s after {last.seen.brief(i)}'
                 )
                 measured = f'measured {min(found, default=0):.6g} to {max(found, default=0):.6g}'
-                yield SNAP, f'{begin}, {before}; {measured}; {seen.brief(i)}'
+                yield SNAP, f'{begin}, {ago}; {measured}; {seen.brief(i)}'
+
+    def _reborn(self, last: SeenTrajectory, seen: SeenTrajectory) -> bool:
+        return any(last.when <= life <= seen.when for life in self.record.lives)

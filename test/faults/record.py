@@ -31,6 +31,7 @@ class SeenTrajectory:
     times: Sequence[float]
     positions: Sequence[Sequence[float]]
     velocities: Sequence[Sequence[float]]
+    accelerations: Sequence[Sequence[float]]
 
     def brief(self, i: int) -> str:
         """Return the first and last points of a joint in words."""

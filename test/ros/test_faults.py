@@ -77,8 +77,9 @@ def trajectories(*seen: SeenTrajectory) -> set[str]:
     return {violation.kind for one in seen for violation in judge.judge(one)}
 
 
-def trajectory(at: float, times, positions, velocities) -> SeenTrajectory:
-    return SeenTrajectory(at, at, ('yaw',), times, [[p] for p in positions], [[v] for v in velocities])
+def trajectory(at: float, times, positions, velocities, accelerations=None) -> SeenTrajectory:
+    rows = positions, velocities, [0.0] * len(times) if accelerations is None else accelerations
+    return SeenTrajectory(at, at, ('yaw',), times, *([[value] for value in row] for row in rows))
 
 
 def test_the_judge_of_trajectories_finds_what_is_wrong():
