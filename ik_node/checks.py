@@ -76,6 +76,17 @@ def real_array(value: ArrayLike) -> Array:
     return array.astype(np.float64)
 
 
+def finite_array(name: str, value: ArrayLike, size: int) -> Array:
+    """Return value as a new array (size,). Raises InputError unless it is that many finite numbers."""
+    try:
+        vector = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f'{name} must be {size} numbers, got {value!r}') from None
+    if vector.shape != (size,) or not np.isfinite(vector).all():
+        raise InputError(f'{name} must be {size} finite numbers, got {vector.tolist()}')
+    return vector
+
+
 def vector3(name: str, value: ArrayLike) -> Array:
     """Check that value is three numbers up to LARGEST and return a new array (3,). Raises InputError."""
     vector = three_floats(name, value)

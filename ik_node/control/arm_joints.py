@@ -284,16 +284,28 @@ class ArmJoints:
         if not trajectories.due(sample, self.moving, self.braking):
             return sample, None
         plan = motion_ahead([(group.names, group.motion) for group in self._groups])
-        trajectory = trajectories.next(sample, plan)
+        trajectory, joined = trajectories.next(sample, plan)
+        if not joined and self._fall_back(trajectories.ahead(sample)):
+            plan = motion_ahead([(group.names, group.motion) for group in self._groups])
+            trajectory, _ = trajectories.next(sample, plan)
         checks = [self._refuse_tool] + ([self._refuse_collision] if self._collision_gate is not None else [])
         refusal = refuse_trajectory(trajectory, self._groups, checks)
         if refusal is not None:
             reason, joining = refusal
-            if joining and not self.braking:
+            if joining and not self.braking and trajectories.refused():
                 return sample, None  # the previous one leads to rest: the next sample may do
             return None if self.braking else sample, f'a trajectory was not sent: {reason}'
         trajectories.sent(trajectory)
         return replace(sample, trajectory=trajectory), None
+
+    def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
+        """Go on from where a controller is, by joint name; return whether any joint does."""
+        gone_on = [group.go_on_from(states) for group in self._groups if group.motion.moving]
+        if not any(gone_on):
+            return False
+        self._tool_gate.go_on_from(self.arm.motion.position)
+        self._plans = [group.motion.plan for group in self._groups]
+        return True
 
     def _refuse_tool(self, by_name: Mapping[str, Array]) -> Refusal:
         """Check positions, velocities and accelerations (3, k) by joint for the limits of the tool."""

@@ -5,13 +5,13 @@ then. It runs LAG behind the samples, so that it is still where both plans agree
 it is the next one; of a stream of goals not every plan is sent. The time that messages take varies, so the
 first point must not be too near nevertheless. Between the points it follows quintics: at the knots of a plan,
 these are the plan. The join is not: it skips the knots of both plans, so that it may exceed the limits that
-both keep. Hence several joins are compared, and the controller may fall back farther if none does.
+both keep. Hence several joins are compared. If none is within the limits, the controller has fallen behind:
+then the plan is made anew, from where the controller is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,19 +29,19 @@ LAG = (
     0.02  # [s] of a controller behind the samples: a new plan begins up to this long before its first sample
 )
 JOINS = (0.08, 0.07, 0.09, 0.06, 0.1, 0.05, 0.12)  # [s] from a moving arm to the first point, best first
-WAITS = (0.0, 0.01, 0.02, 0.03, 0.05)  # [s] that a controller may fall back farther, to join within limits
 START = 0.02  # [s] from an arm at rest to the first point
 SPACING = 1e-4  # [s] at least between two points
 WINDOW = 0.02  # [s] at least between two trajectories, unless the arm brakes
 HALT = 0.3  # [s] within which a controller ends a motion that is void
 LOOKS = np.linspace(0.0, 1.0, 17)[1:]  # shares of a join at which its velocity and acceleration are compared
 GOOD = 1.0 + 1e-3  # share of their limits that is good enough
+REFUSED = 0.5  # [s] for which joins may be refused: the controller follows its last trajectory meanwhile
 
 
-def point_times(plan: Plan, join: float, lag: float) -> list[float]:
-    """Return the times [s] of the points of a trajectory: lag behind those of the plan, and join at least."""
-    knots = [knot + lag for knot in plan.knots()]
-    end = max(plan.duration + lag, join)
+def point_times(plan: Plan, join: float) -> list[float]:
+    """Return the times [s] of the points of a trajectory: LAG behind those of the plan, and join at least."""
+    knots = [knot + LAG for knot in plan.knots()]
+    end = max(plan.duration + LAG, join)
     times = [join] if end > join else []
     for knot in knots:
         if (times[-1] if times else join) + SPACING <= knot <= end - SPACING:
@@ -52,17 +52,20 @@ def point_times(plan: Plan, join: float, lag: float) -> list[float]:
 class Trajectories:
     """Decides when the trajectory of a controller is replaced, and by which.
 
-    ends: when the last one ends [s].
+    alone: the samples themselves do not go out. ends: when the last one ends [s].
     """
 
-    def __init__(self) -> None:
+    def __init__(self, alone: bool = True) -> None:
+        self._alone = alone
         self._forget()
 
     def _forget(self) -> None:
         self._due = False  # the plan has changed since the last trajectory
         self._urgent = False
         self._sent = self.ends = -np.inf  # when the last trajectory was sent, and when it ends [s]
+        self._late = 0.0  # how long it took to send it [s]: so long may the next one take
         self._running: JointTrajectory | None = None  # that one
+        self._refused: float | None = None  # since when no trajectory can be joined [s]
         self._last: Sample | None = None
         # The same before the last one was sent.
         self._undone: tuple[float, float, JointTrajectory | None, bool] = -np.inf, -np.inf, None, False
@@ -83,29 +86,47 @@ class Trajectories:
             self._due, self._urgent = True, braking
         return self._due and not (moving and now < self._sent + WINDOW and not self._urgent)
 
-    def next(self, sample: Sample, plan: Plan) -> JointTrajectory:
-        """Return the trajectory from where the controller is to the end of a plan."""
+    def next(self, sample: Sample, plan: Plan) -> tuple[JointTrajectory, bool]:
+        """Return the trajectory from where the controller is to the end of a plan.
+
+        And whether it can be joined within the limits.
+        """
         start = self._expected(sample)
-        if plan.duration <= 0.0:  # the motion has ended in the meantime
-            return _stand(sample, JOINS[0], start, sample.named())
-        pairs = [(join, LAG + wait) for wait in WAITS for join in JOINS]
-        if sample.time >= self.ends:
-            pairs = [(START, LAG), *pairs]
-        join, lag = _best_join(sample, plan, start, pairs)
-        times = point_times(plan, join, lag)
-        states = np.array([_state(sample, plan, time - lag) for time in times])
+        joins = JOINS if sample.time < self.ends else (START, *JOINS)
+        join, share = _best_join(sample, plan, start, joins)
+        times = point_times(plan, join)
+        states = np.array([_state(sample, plan, time - LAG) for time in times])
         states[-1, 1:] = 0.0
-        return JointTrajectory(
-            sample.controller, np.array(times), states[:, 0], states[:, 1], states[:, 2], start, plan.braking
-        )
+        rows = states[:, 0], states[:, 1], states[:, 2]
+        found = JointTrajectory(sample.controller, np.array(times), *rows, start, plan.braking)
+        return found, share <= GOOD
+
+    def ahead(self, sample: Sample) -> dict[str, tuple[float, float, float]]:
+        """Return where a plan would be, by joint name, that the controller can join without any effort.
+
+        That is its position, velocity and acceleration LAG after the trajectory of the sample arrives. Empty
+        if the samples themselves go out too.
+        """
+        if not self._alone:
+            return {}
+        states = self._expected(sample, LAG).T.tolist()
+        return {name: tuple(state) for name, state in zip(sample.controller, states, strict=True)}
 
     def sent(self, trajectory: JointTrajectory) -> None:
         """Note that a trajectory goes out with the last sample."""
         assert self._last is not None
         self._undone = self._sent, self.ends, self._running, self._urgent
         self._due = self._urgent = False
+        self._refused = None
         self._running = trajectory
         self._sent, self.ends = self._last.time, self._last.time + trajectory.duration
+
+    def refused(self) -> bool:
+        """Note that the trajectory of the last sample cannot be joined; return whether others may be yet."""
+        assert self._last is not None
+        if self._refused is None or self._refused > self._last.time:
+            self._refused = self._last.time
+        return self._last.time <= self._refused + REFUSED
 
     @property
     def replaces(self) -> bool:
@@ -119,7 +140,8 @@ class Trajectories:
 
     def delivered(self, late: float) -> None:
         """Note that the controller has got the last trajectory late [s] after its sample."""
-        self._sent, self.ends = self._sent + max(late, 0.0), self.ends + max(late, 0.0)
+        self._late = max(late, 0.0)
+        self._sent, self.ends = self._sent + self._late, self.ends + self._late
 
     def under_way(self, time: float) -> bool:
         """Whether the controller moves at time [s]."""
@@ -136,18 +158,20 @@ class Trajectories:
             return None
         start = self._expected(last)
         half = np.array([last.time - self._sent + HALT / 2.0])
-        places = dict(zip(running.names, running.motion.sampled(half)[0, 0].tolist(), strict=True))
-        stops = {name: (places.get(name, place), 0.0) for name, (place, _) in last.named().items()}
-        stops.update({name: (place, 0.0) for name, place in measured.items()})
-        stand = replace(_stand(last, HALT, start, stops), braking=True)
+        stops = {name: place for name, (place, _) in last.named().items()}
+        stops.update(zip(running.names, running.motion.sampled(half)[0, 0].tolist(), strict=True))
+        stops.update(measured)
         self._forget()
-        return stand
+        places = np.array([[stops[name] for name in last.controller]])
+        rest = np.zeros_like(places)
+        return JointTrajectory(last.controller, np.array([HALT]), places, rest, rest, start, braking=True)
 
-    def _expected(self, sample: Sample) -> Array:
-        """Return position, velocity and acceleration (3, n) of the controller when a message arrives."""
+    def _expected(self, sample: Sample, after: float = 0.0) -> Array:
+        """Return position, velocity and acceleration (3, n) of the controller after [s] a message arrives."""
         running = self._running
         if running is not None and running.names == sample.controller:  # it stays where that ends
-            return np.asarray(running.motion.sampled(np.array([sample.time - self._sent]))[:3, 0])
+            passed = sample.time + self._late + after - self._sent
+            return np.asarray(running.motion.sampled(np.array([passed]))[:3, 0])
         places = {**sample.named(), **self._before}
         rest = np.zeros((3, len(sample.controller)))
         rest[0] = [places[name][0] for name in sample.controller]
@@ -161,31 +185,20 @@ def _state(sample: Sample, plan: Plan, time: float) -> Array:
     return np.transpose([states[name] for name in sample.controller])
 
 
-def _best_join(
-    sample: Sample, plan: Plan, start: Array, pairs: Sequence[tuple[float, float]]
-) -> tuple[float, float]:
-    """Return when [s] a controller joins a plan and how far behind it: the first of pairs within the limits.
+def _best_join(sample: Sample, plan: Plan, start: Array, joins: Sequence[float]) -> tuple[float, float]:
+    """Return when [s] a controller joins a plan, and the largest share of a limit that this takes.
 
-    If there is none, that which exceeds them least.
+    That is the first of joins within the limits; if there is none, that which exceeds them least.
     """
     limits = dict(
         zip(plan.names, np.transpose([plan.velocity, plan.acceleration / PLANNED]).tolist(), strict=True)
     )
     most = np.transpose([limits.get(name, (np.inf, np.inf)) for name in sample.controller])[:, None]
     shares = []
-    for join, lag in pairs:
-        ends = np.stack([start, _state(sample, plan, join - lag)], axis=1)
+    for join in joins:
+        ends = np.stack([start, _state(sample, plan, join - LAG)], axis=1)
         piece = Trajectory(np.array([0.0, join]), *ends).sampled(LOOKS * join)[1:3]
         shares.append(float((np.abs(piece) / most).max()))
         if shares[-1] <= GOOD:
             break
-    return pairs[int(np.argmin(shares))]
-
-
-def _stand(
-    sample: Sample, duration: float, start: Array, places: Mapping[str, tuple[float, float]]
-) -> JointTrajectory:
-    """Return the trajectory that rests at places by name after a duration [s]."""
-    row = np.array([[places[name][0] for name in sample.controller]])
-    rest = np.zeros_like(row)
-    return JointTrajectory(sample.controller, np.array([duration]), row, rest, rest, start)
+    return joins[int(np.argmin(shares))], min(shares)

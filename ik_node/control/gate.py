@@ -62,6 +62,10 @@ class Gate:
         self._last = None
         self._bounds = self._limits
 
+    def go_on_from(self, position: Array, velocity: Array, acceleration: Array) -> None:
+        """Compare the next sample with this state (n,) instead of the last sample."""
+        self._last = _Last(position, velocity, acceleration, 0.0)
+
     def refuse(self, position: Array, velocity: Array, dt: float) -> str | None:
         """Return why a sample (n,), (n,), dt [s] after the last one, must not be published, else None.
 

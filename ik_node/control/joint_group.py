@@ -9,6 +9,7 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.arm_model import Limits
 from ik_node.control.gate import PLANNED, Gate
+from ik_node.control.goal_stream import JointState
 from ik_node.control.motion import JointMotion
 
 
@@ -50,6 +51,16 @@ class JointGroup:
             self.motion.carry_on(caught_up)
         position, velocity = self.motion.step(dt)
         return self._gate.refuse(position, velocity, dt + caught_up)
+
+    def go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
+        """Go on from position, velocity and acceleration by joint name; return whether the motion does."""
+        if not all(name in states for name in self.names):
+            return False
+        state = JointState(*np.transpose([states[name] for name in self.names]))
+        if not self.motion.go_on_from(state):
+            return False
+        self._gate.go_on_from(self.motion.position, self.motion.velocity, self.motion.acceleration)
+        return True
 
     def refuse_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
         """Return which sample of a trajectory must not go out, and why; see Gate."""

@@ -16,9 +16,9 @@ from ruckig import (
     Trajectory,
 )
 
-from ik_node.checks import Array
+from ik_node.checks import Array, finite_array
 from ik_node.control.goal_stream import JointState
-from ik_node.control.pursuit import Pursuit, advanced, calculated
+from ik_node.control.pursuit import Pursuit, admissible, advanced, calculated
 from ik_node.control.tool_pace import SHARE, SPACING, ToolPace, places
 from ik_node.control.trajectory import Trajectory as TimedPath
 from ik_node.errors import InputError
@@ -31,16 +31,6 @@ UNEVEN = 1.0 - 1e-6 * np.pi
 ROUNDING = 1e-9  # a plan may exceed the limits by this much
 MOVING = 'the arm is moving: a path begins at rest'
 PATH_SLACK = 1e-6  # [rad or m] by which a path may exceed them: samples are clipped
-
-
-def _finite(name: str, value: ArrayLike, size: int) -> Array:
-    try:
-        vector = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f'{name} must be {size} numbers, got {value!r}') from None
-    if vector.shape != (size,) or not np.isfinite(vector).all():
-        raise InputError(f'{name} must be {size} finite numbers, got {vector.tolist()}')
-    return vector
 
 
 class JointMotion:
@@ -79,7 +69,7 @@ class JointMotion:
     def set_limits(self, velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike) -> None:
         """Set the limits, each (n,) > 0, in rad or m and seconds. A joint that is faster slows down."""
         limits = tuple(
-            _finite(name, value, self.n)
+            finite_array(name, value, self.n)
             for name, value in (('velocity', velocity), ('acceleration', acceleration), ('jerk', jerk))
         )
         if any((limit <= 0.0).any() for limit in limits):
@@ -99,7 +89,7 @@ class JointMotion:
 
     def reset(self, position: ArrayLike) -> None:
         """Stand still at position (n,), inside the limits or not, and forget the target."""
-        self.position = _finite('position', position, self.n)
+        self.position = finite_array('position', position, self.n)
         self.velocity: Array = np.zeros(self.n)
         self.acceleration: Array = np.zeros(self.n)
         self._target: Array | None = None
@@ -115,7 +105,7 @@ class JointMotion:
 
     def go_to(self, target: ArrayLike) -> None:
         """Move to target (n,), clipped to the limits; joints without limits take the shorter way."""
-        wanted = self._near_turn(_finite('target', target, self.n))
+        wanted = self._near_turn(finite_array('target', target, self.n))
         self._target = np.clip(wanted, self.lower, self.upper)
         self._moving_target = None
         self._settled = False
@@ -250,13 +240,24 @@ class JointMotion:
         if plan is None or (self._pace is not None and not self._pace.kept(plan)):
             self._state = before
             return False
-        if self.guard is not None and not self.guard(
-            places(plan)[0]
-        ):  # brake on the plan before, which passed
+        if self.guard is not None and not self.guard(places(plan)[0]):  # brake on the plan before
             self._state, self._target, self._settled = before, None, True
             return False
         self.position = np.clip(self.position, low, high)  # against rounding only, as in step
         self._use(plan, jerk)
+        return True
+
+    def go_on_from(self, state: JointState) -> bool:
+        """Go on from another state in motion; False, and nothing changes, if no plan leads to rest."""
+        before, plan = self._state, self._plan
+        if self._resting or isinstance(plan, TimedPath):
+            return False
+        self._state, self._plan, self._moving_target = admissible(state, self._limits), None, None
+        self._replan()
+        if self._plan is None:
+            self._state, self._plan = before, plan
+            return False
+        self._follows = False
         return True
 
     def coasting(self, duration: float) -> tuple[JointState, Array, Trajectory] | None:

@@ -73,7 +73,8 @@ class Outputs:
         self._outputs = tuple(outputs)
         self._halted = True
         self.runs_plans = any(output.runs_plans for output in self._outputs)
-        self.trajectories = Trajectories() if self.runs_plans else None
+        alone = all(output.runs_plans for output in self._outputs)
+        self.trajectories = Trajectories(alone) if self.runs_plans else None
 
     def carry_on(self, time: float) -> bool:
         """Whether a controller moves on at time [s] without samples."""

@@ -98,6 +98,14 @@ def calculated(ruckig: Ruckig, request: InputParameter) -> Trajectory | None:
     return plan if found else None
 
 
+def admissible(state: JointState, limits: Limits) -> JointState:
+    """Return the state with velocity and acceleration within limits, now and while the acceleration ends."""
+    fastest, hardest, jerkiest = limits
+    velocity = np.clip(state.velocity, -fastest, fastest)
+    low, high = (np.minimum(np.sqrt(2.0 * jerkiest * (fastest + x)), hardest) for x in (velocity, -velocity))
+    return JointState(state.position, velocity, np.clip(state.acceleration, -low, high))
+
+
 def advanced(now: JointState, jerk: Array, dt: float) -> JointState:
     """Return the state after dt [s] of constant jerk (n,)."""
     return JointState(

@@ -40,10 +40,17 @@ class ToolGate:
         self._last = None
         self._allowed, self._bounds = self._workspace, self._limits
 
+    def go_on_from(self, position: Array) -> None:
+        """Compare the next sample with this one (n,) instead of the last one."""
+        self._last = self._placed(position)
+
+    def _placed(self, position: Array) -> tuple[Array, Array]:
+        frames = self.arm.frames(position)
+        return frames[-3], np.vstack([frames[-2:], np.cross(frames[-2], frames[-1])])
+
     def refuse(self, position: Array, moving: bool, dt: float) -> str | None:
         """Return why a sample (n,), dt [s] after the last one, must not be published, else None."""
-        frames = self.arm.frames(position)
-        point, axes = frames[-3], np.vstack([frames[-2:], np.cross(frames[-2], frames[-1])])
+        point, axes = self._placed(position)
         if self._last is None:
             self._last = point, axes
             self._allowed = self._workspace.reaching(point)

@@ -270,3 +270,21 @@ def test_a_controller_that_moves_on_for_too_long_is_halted(rig: Driven) -> None:
     assert rig.reports[-1].message.startswith('a trajectory was not sent: 0.300 s late, this computer is too')
     _, (_, halt) = rig.output.sent
     assert halt.times == pytest.approx([0.3])
+
+
+def test_a_slow_computer_keeps_the_plan_with_the_controller(rig: Driven) -> None:
+    """Each trajectory comes late, and takes the place of one that the next goal has made wrong."""
+    rig.output.delay = 0.04
+    worst = 0.0
+    for k in range(40):
+        rig.go(yaw=0.3 + 0.04 * k)
+        rig.tick(1, dt=0.06)
+        time, trajectory = rig.output.sent[-1]
+        at = np.array([rig.output.samples[-1].time - time - rig.output.delay])
+        controller = trajectory.motion.sampled(at)[0, 0, trajectory.names.index('yaw')]
+        worst = max(worst, abs(rig.position('yaw') - controller))
+        assert rig.state is State.MOVING, rig.reports[-1].message
+    assert worst < 0.15
+    rig.output.delay = 0.0
+    rig.settle()
+    assert rig.state is State.HOLDING
