@@ -324,6 +324,15 @@ class ArmJoints:
     def _commanded_rows(self) -> np.ndarray:
         return self._model.driven_by(self.commanded)
 
+    def within(self, positions: Mapping[str, float]) -> dict[str, float]:
+        """Return positions of the joints of the arm by name, those outside the limits at the limit."""
+        bounds = zip(self.arm.names, self.arm.motion.lower, self.arm.motion.upper, strict=True)
+        return {
+            name: float(np.clip(positions[name], low, high))
+            for name, low, high in bounds
+            if name in positions
+        }
+
     def following_error(self, feedback: Feedback) -> str | None:
         """Return which joint of the arm exceeds its following error, None if all follow."""
         held = self.arm.motion.position

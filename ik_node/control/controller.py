@@ -283,7 +283,7 @@ class ArmController:
             sample, lost = self._outputs.in_time(self._advance(time))
             if lost:
                 self._fault(lost, void=True)
-        return self._outputs.emit(sample, self._feedback.positions)
+        return self._outputs.emit(sample, lambda: self._joints.within(self._feedback.recent()))
 
     def _advance(self, time: float) -> Sample | None:
         last, self._ticked = self._ticked, time

@@ -11,7 +11,8 @@ then the plan is made anew, from where the controller is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,21 +33,41 @@ JOINS = (0.08, 0.07, 0.09, 0.06, 0.1, 0.05, 0.12)  # [s] from a moving arm to th
 START = 0.02  # [s] from an arm at rest to the first point
 SPACING = 1e-4  # [s] at least between two points
 WINDOW = 0.02  # [s] at least between two trajectories, unless the arm brakes
-HALT = 0.3  # [s] within which a controller ends a motion that is void
+HALTS = (
+    0.3,
+    0.4,
+    0.5,
+    0.65,
+    0.8,
+    1.0,
+    1.25,
+    1.6,
+    2.0,
+    2.5,
+    3.2,
+    4.0,
+    5.0,
+)  # [s] to end a motion that is void
 LOOKS = np.linspace(0.0, 1.0, 17)[1:]  # shares of a join at which its velocity and acceleration are compared
 GOOD = 1.0 + 1e-3  # share of their limits that is good enough
 REFUSED = 0.5  # [s] for which joins may be refused: the controller follows its last trajectory meanwhile
 
 
 def point_times(plan: Plan, join: float) -> list[float]:
-    """Return the times [s] of the points of a trajectory: LAG behind those of the plan, and join at least."""
+    """Return the times [s] of the points of a trajectory: LAG behind those of the plan, and join at least.
+
+    Of knots that are nearer than SPACING, that next to the longer piece stays: an acceleration that ends at
+    the other one would count for as long as that piece lasts.
+    """
     knots = [knot + LAG for knot in plan.knots()]
     end = max(plan.duration + LAG, join)
-    times = [join] if end > join else []
-    for knot in knots:
-        if (times[-1] if times else join) + SPACING <= knot <= end - SPACING:
+    times = [join]
+    for knot, following in itertools.pairwise([*knots, end]):
+        if times[-1] + SPACING <= knot <= end - SPACING:
             times.append(knot)
-    return [*times, end]
+        elif times[-1] < knot <= end - SPACING and following - knot > times[-1] - ([0.0, *times])[-2]:
+            times[-1] = knot
+    return [*(time for time in times if time <= end - SPACING), end]
 
 
 class Trajectories:
@@ -65,6 +86,7 @@ class Trajectories:
         self._sent = self.ends = -np.inf  # when the last trajectory was sent, and when it ends [s]
         self._late = 0.0  # how long it took to send it [s]: so long may the next one take
         self._running: JointTrajectory | None = None  # that one
+        self._limits: dict[str, tuple[float, float]] = {}  # of velocity and acceleration
         self._refused: float | None = None  # since when no trajectory can be joined [s]
         self._last: Sample | None = None
         # The same before the last one was sent.
@@ -92,14 +114,32 @@ class Trajectories:
         And whether it can be joined within the limits.
         """
         start = self._expected(sample)
-        joins = JOINS if sample.time < self.ends else (START, *JOINS)
-        join, share = _best_join(sample, plan, start, joins)
+        limits = zip(plan.velocity, plan.acceleration / PLANNED, strict=True)
+        self._limits.update(zip(plan.names, limits, strict=True))
+        join, share = self._best_join(sample, plan, start)
         times = point_times(plan, join)
         states = np.array([_state(sample, plan, time - LAG) for time in times])
         states[-1, 1:] = 0.0
         rows = states[:, 0], states[:, 1], states[:, 2]
         found = JointTrajectory(sample.controller, np.array(times), *rows, start, plan.braking)
         return found, share <= GOOD
+
+    def _best_join(self, sample: Sample, plan: Plan, start: Array) -> tuple[float, float]:
+        """Return when [s] a controller joins a plan, and the largest share of a limit that this takes.
+
+        That is the first of the joins within the limits; if there is none, that which exceeds them least.
+        """
+        joins, shares = JOINS if sample.time < self.ends else (START, *JOINS), []
+        most = self._most(sample)
+        for join in joins:
+            shares.append(_share(start, _state(sample, plan, join - LAG), join, most))
+            if shares[-1] <= GOOD:
+                break
+        return joins[int(np.argmin(shares))], min(shares)
+
+    def _most(self, sample: Sample) -> Array:
+        """Return the limits of velocity and acceleration (2, n) of the joints sent."""
+        return np.transpose([self._limits.get(name, (np.inf, np.inf)) for name in sample.controller])
 
     def ahead(self, sample: Sample) -> dict[str, tuple[float, float, float]]:
         """Return where a plan would be, by joint name, that the controller can join without any effort.
@@ -150,21 +190,27 @@ class Trajectories:
     def halted(self, measured: Mapping[str, float]) -> JointTrajectory | None:
         """Return the trajectory that holds the joints as measured, None if none is under way.
 
-        Joints that are not measured stop on their way.
+        The controller goes there within its limits if it is where the last trajectory leads, and also if it
+        is at rest where the joints are. Joints that are not measured stop on their way.
         """
         last, running = self._last, self._running
         if last is None or running is None or last.time >= self.ends:
             self._forget()
             return None
         start = self._expected(last)
-        half = np.array([last.time - self._sent + HALT / 2.0])
+        half = np.array([last.time - self._sent + HALTS[0] / 2.0])
         stops = {name: place for name, (place, _) in last.named().items()}
         stops.update(zip(running.names, running.motion.sampled(half)[0, 0].tolist(), strict=True))
         stops.update(measured)
+        rest = np.zeros((3, len(last.controller)))
+        rest[0] = [stops[name] for name in last.controller]
+        most = self._most(last)
+        duration = next((time for time in HALTS if _share(start, rest, time, most) <= 1.0), HALTS[-1])
         self._forget()
-        places = np.array([[stops[name] for name in last.controller]])
-        rest = np.zeros_like(places)
-        return JointTrajectory(last.controller, np.array([HALT]), places, rest, rest, start, braking=True)
+        place, still = rest[:1], rest[1:2]
+        return JointTrajectory(
+            last.controller, np.array([duration]), place, still, still, start, braking=True
+        )
 
     def _expected(self, sample: Sample, after: float = 0.0) -> Array:
         """Return position, velocity and acceleration (3, n) of the controller after [s] a message arrives."""
@@ -185,20 +231,11 @@ def _state(sample: Sample, plan: Plan, time: float) -> Array:
     return np.transpose([states[name] for name in sample.controller])
 
 
-def _best_join(sample: Sample, plan: Plan, start: Array, joins: Sequence[float]) -> tuple[float, float]:
-    """Return when [s] a controller joins a plan, and the largest share of a limit that this takes.
+def _share(start: Array, end: Array, duration: float, most: Array) -> float:
+    """Return the largest share of most (2, n) that a quintic from start to end (3, n) takes.
 
-    That is the first of joins within the limits; if there is none, that which exceeds them least.
+    most: limits of velocity and acceleration.
     """
-    limits = dict(
-        zip(plan.names, np.transpose([plan.velocity, plan.acceleration / PLANNED]).tolist(), strict=True)
-    )
-    most = np.transpose([limits.get(name, (np.inf, np.inf)) for name in sample.controller])[:, None]
-    shares = []
-    for join in joins:
-        ends = np.stack([start, _state(sample, plan, join - LAG)], axis=1)
-        piece = Trajectory(np.array([0.0, join]), *ends).sampled(LOOKS * join)[1:3]
-        shares.append(float((np.abs(piece) / most).max()))
-        if shares[-1] <= GOOD:
-            break
-    return joins[int(np.argmin(shares))], min(shares)
+    rows = np.stack([start, end], axis=1)
+    found = Trajectory(np.array([0.0, duration]), *rows).sampled(LOOKS * duration)[1:3]
+    return float((np.abs(found) / most[:, None]).max())

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 MOST_JOINTS = 1000  # stored at most: measurements may also name joints of other robots
+RECENT = 0.1  # [s]: a moving joint is still near a measurement that is not older
 
 
 @dataclass
@@ -54,9 +55,9 @@ class Feedback:
         measured = self._joints.get(name)
         return None if measured is None else measured.position
 
-    def positions(self) -> dict[str, float]:
-        """Return the newest position of each joint."""
-        return {name: joint.position for name, joint in dict(self._joints).items()}
+    def recent(self) -> dict[str, float]:
+        """Return positions that are not older than RECENT, forgotten or not."""
+        return {name: j.position for name, j in dict(self._joints).items() if self._now - j.time <= RECENT}
 
     def fresh(self, timeout: float) -> dict[str, float]:
         """Return positions received since forget and, unless timeout [s] is 0, not longer ago than that."""

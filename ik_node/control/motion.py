@@ -249,13 +249,13 @@ class JointMotion:
 
     def go_on_from(self, state: JointState) -> bool:
         """Go on from another state in motion; False, and nothing changes, if no plan leads to rest."""
-        before, plan = self._state, self._plan
+        before, plan, target = self._state, self._plan, self._moving_target
         if self._resting or isinstance(plan, TimedPath):
             return False
         self._state, self._plan, self._moving_target = admissible(state, self._limits), None, None
         self._replan()
         if self._plan is None:
-            self._state, self._plan = before, plan
+            self._state, self._plan, self._moving_target = before, plan, target
             return False
         self._follows = False
         return True
