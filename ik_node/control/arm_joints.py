@@ -138,6 +138,7 @@ class ArmJoints:
 
     def place(self, positions: Mapping[str, float]) -> None:
         """Set the arm at rest at measured positions; joints that are not named become unplaced."""
+        self._chasing = False
         known = {name: positions[name] for name in self.arm.names if name in positions}
         if known:
             self.arm.place(known)
@@ -168,6 +169,7 @@ class ArmJoints:
 
     def unplace(self) -> None:
         """Forget the positions of the joints."""
+        self._chasing = False
         self.unplaced = (*self.arm.names, *self._held)
         self.arm.place({})
         self._others.clear()
@@ -191,6 +193,7 @@ class ArmJoints:
         rests.
         """
         if path is not None:
+            self._chasing = False
             self.arm.motion.follow_path(path)
             return
         new = [name for name in targets if name in self._resting and name not in self._others]
@@ -219,7 +222,8 @@ class ArmJoints:
         self._chasing = target is not None
 
     def brake(self) -> None:
-        """Stop as soon as the limits allow."""
+        """Stop as soon as the limits allow, and forget the goal."""
+        self._chasing = False
         for group in self._groups:
             group.motion.stop()
 

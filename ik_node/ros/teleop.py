@@ -6,6 +6,7 @@ soon as a command comes. Nothing moves the arm longer than incoming_command_time
 
 from __future__ import annotations
 
+import math
 import threading
 import traceback
 from collections.abc import Callable
@@ -104,7 +105,8 @@ class Teleop:
     def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         self._paused = request.data
         with self._changed:
-            self._command = None
+            if self._command is not None:  # it is over, and its motion ends
+                self._command, self._new = (*self._command[:2], -math.inf), False
         response.success, response.message = True, 'paused' if request.data else 'commands are accepted'
         return response
 

@@ -8,6 +8,7 @@ from control_harness import Rig
 
 from ik_node.control.states import State
 from ik_node.control.steering import Steering
+from ik_node.control.tool_path import ToolPath
 
 pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
 
@@ -74,6 +75,38 @@ def test_an_arm_on_its_way_stops_when_the_hand_has_gone(hand, opened):
     hand.rig.tick(300)
     assert hand.rig.state is State.HOLDING
     assert np.abs(hand.rig.controller.snapshot().position - far).min() > 0.2
+
+
+def test_the_arm_stops_as_soon_as_a_hand_in_motion_has_gone(hand):
+    hand.move([0.0, 0.0, 0.0], 10, closed=True)
+    hand.move([-0.3, 0.4, 0.0], 2, closed=True)  # far, and at once
+    hand.move([0.0, 0.0, 0.0], 60, closed=True)
+    at = hand.rig.controller.snapshot().position
+    hand.steering.let_go()
+    hand.rig.tick(300)
+    assert hand.rig.state is State.HOLDING
+    assert np.abs(hand.rig.controller.snapshot().position - at).max() < 0.3
+
+
+@pytest.mark.parametrize('ended', ['stop', 'fault'])
+def test_a_path_after_a_hand_does_not_lead_to_where_the_hand_was(hand, ended):
+    rig, home = hand.rig, hand.rig.controller.snapshot().position
+    for k in range(30):
+        rig.controller.steer(home + 0.02 * k, rig.time)
+        rig.tick(1)
+    if ended == 'stop':
+        rig.controller.stop()
+    else:
+        rig.controller.fail('the controller is gone')
+    rig.tick(300)
+    rig.controller.resume()
+    rig.tick(3)
+    position, direction = rig.model.arm.fk(rig.controller.snapshot().position)
+    end = position + np.array([0.0, 0.0, 0.02])
+    report = rig.ask(ToolPath([end], [direction]))
+    assert report.phase == 'moving', report.message
+    rig.settle()
+    assert hand.point == pytest.approx(end, abs=5e-4)
 
 
 def test_a_closed_clutch_waits_for_a_pose(hand):

@@ -73,7 +73,7 @@ def test_a_twist_moves_the_tool_and_its_silence_ends_that(hand, arm):
     q = hand.client.wait_still()
     point, direction = arm.fk(q)
     assert -0.12 < (point - start)[0] < -0.04
-    assert point[1:] == pytest.approx(start[1:], abs=2e-3)
+    assert point[1:] == pytest.approx(start[1:], abs=1e-2)  # the joints brake independently
     assert direction == pytest.approx(axis, abs=0.1)
     before = hand.client.position()
     time.sleep(0.3)
@@ -130,3 +130,11 @@ def test_a_stopped_arm_takes_no_commands(hand):
     before = hand.client.position()
     hand.twist(10, linear=(-0.2, 0.0, 0.0))
     np.testing.assert_array_equal(hand.client.position(), before)
+
+
+def test_a_pause_ends_the_motion_towards_a_far_pose(hand, arm):
+    start, axis = arm.fk(hand.client.wait_still())
+    hand.pose(tip_pose(start + np.array([-0.1, 0.3, 0.0]), axis, *TOOL), 20)
+    at = hand.client.position()
+    assert hand.client.call('ik_node/pause_servo', on=True).success
+    assert abs(hand.client.wait_still() - at).max() < 0.4
