@@ -210,6 +210,7 @@ class Arena:
     def describe(self, text: str) -> None:
         """Publish a description."""
         self.described = text
+        self.record.descriptions.append(now())
         self.send('robot_description', String(data=text))
 
     def ask(self, service: str, request: Any = None) -> Any:

@@ -12,9 +12,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from faults.judge import HARD, INFINITE, POSITION, RATE, SNAP
 from faults.kinds import KINDS
-from faults.run import CRASH, RUNS, STANDSTILL, Result, Session
+from faults.run import ABRUPT, CRASH, RUNS, STANDSTILL, Result, Session
 
-COLUMNS = (POSITION, RATE, HARD, INFINITE, SNAP, STANDSTILL, CRASH)
+COLUMNS = (POSITION, RATE, HARD, INFINITE, SNAP, STANDSTILL, CRASH, ABRUPT)
 SHOWN = 5  # violations of a run
 
 

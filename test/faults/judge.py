@@ -111,6 +111,9 @@ class SampleJudge:
         if last is None or any(last.seen.when <= life <= seen.when for life in self.record.lives):
             yield from self._beginning(seen, name, position, velocity, bounds)
             return
+        if not self.record.measured and velocity == 0.0 and self._described(seen):
+            yield from self._beginning(seen, name, position, velocity, bounds)  # the picture of another robot
+            return
         found = list(self._continued(last, self._last[key], bounds))
         silent = max(seen.when - last.seen.when, (seen.time or 0.0) - (last.seen.time or 0.0))
         memory = MEMORY if silent >= SILENCE else FRESH if velocity == 0.0 else 0.0
@@ -167,6 +170,9 @@ class SampleJudge:
     def _measured(self, seen: Seen, name: str, position: float, memory: float = MEMORY) -> bool:
         found = self.record.recent_measurements(name, seen.when + LATE, seen.when - memory)
         return any(abs(position - value) <= NEAR for value in found)
+
+    def _described(self, seen: Seen) -> bool:
+        return any(seen.when - MEMORY <= time <= seen.when for time in self.record.descriptions)
 
     def _between(self, last: Seen, seen: Seen) -> float:
         """Return the time [s] in which a joint may have moved."""

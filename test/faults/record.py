@@ -61,6 +61,7 @@ class Record:
     states: list[tuple[float, int]] = field(default_factory=list)  # codes of ~/goal_state
     measured: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     lives: list[float] = field(default_factory=list)  # when a node was started
+    descriptions: list[float] = field(default_factory=list)  # when a robot was described
     lock: Any = field(default_factory=threading.Lock)
 
     def recent_measurements(self, joint: str, until: float, since: float) -> list[float]:

@@ -22,15 +22,19 @@ from faults.record import Seen, Status, now
 from faults.robots import ROBOTS, bounds, robot
 from faults.standstill import PATIENCE, Motion, standstills
 
-STANDSTILL, CRASH = 'standstill', 'crash'
+STANDSTILL, CRASH, ABRUPT = 'standstill', 'crash', 'abrupt end'
 LONGEST = 1.4  # [s] of a run without what follows it
 RUNS = 10  # with one node, unless a fault ends it
 RECOVERY = 8.0  # [s] within which an arm must obey again once all faults are lifted
 PLANNING = 20.0  # [s] more while the node plans a path, and says so
 START = 60.0  # [s] for the start of a node on a busy machine
 LOGGED = ('Traceback', 'unexpected error', 'Exception', 'terminate called', 'Segmentation', 'Fatal Python')
+# Faults in spite of which a node that is asked to end can bring its arm to rest before.
+CALM = {'interrupted', 'terminated', 'goals at 1 kHz', 'two publishers', 'garbage in goals', 'stop'}
+CALM |= {'garbage in teleoperation'}
 ENDS = {'killed': -9, 'interrupted': 0, 'terminated': 0}  # exit codes
-EXPLAINED = ' would overlap by '  # false feedback has taken the joints to where they collide
+# False feedback has taken the joints to where they collide, or nearly.
+EXPLAINED = ' would overlap by ', ' would come as near as '
 EXCERPT = 40  # lines of the log
 
 
@@ -96,7 +100,7 @@ class Session:
         self._lift(result)
         self.ready = self._recover(START if self.reborn else RECOVERY)
         if self.ready:
-            if EXPLAINED not in self.ready and not self._planning():
+            if not any(words in self.ready for words in EXPLAINED) and not self._planning():
                 result.violations.append(Violation(STANDSTILL, now(), self.ready))
             self._begin_anew()  # the next run begins with a node that works
         self._judge(result, begin)
@@ -129,6 +133,8 @@ class Session:
             code, self.reborn = arena.restart(), True
             if code not in {ENDS[name] for name in ends}:
                 result.violations.append(Violation(CRASH, now(), f'exit code {code}'))
+            if ends and CALM.issuperset(result.faults) and (moving := self._moving()):
+                result.violations.append(Violation(ABRUPT, now(), moving))
             arena.restore()
         else:
             objection = arena.restore() and arena.restore()  # twice: the first answer may be late
@@ -141,6 +147,15 @@ class Session:
             arena.describe(arena.robot.text)
         if any('teleoperation' in name for name in result.faults):
             arena.ask('pause_servo', SetBool.Request(data=False))
+
+    def _moving(self) -> str:
+        """Return which joints the last sample of the node that has ended leaves in motion, empty if none."""
+        record = self.arena.record
+        last = record.samples[-1] if record.samples else None
+        if not isinstance(last, Seen) or last.velocities is None or last.when < record.lives[-2]:
+            return ''  # trajectories end at rest
+        rates = zip(last.names, last.velocities, strict=False)
+        return ', '.join(f'"{name}" ends at {rate:.6g} per second' for name, rate in rates if rate)
 
     def _recover(self, patience: float) -> str:
         """Return why the arm does not obey although nothing is wrong any more, empty if it does."""
