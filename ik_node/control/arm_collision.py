@@ -87,7 +87,7 @@ class CollisionGate:
         """Return which of the samples of all variables (k, n) must not follow the last one, and why."""
         if not np.abs(np.diff(path, axis=0)).max(initial=0.0) > 0.0:
             return None
-        hit = self.collision.along(path, 0.0)
+        hit = self.collision.along(path, self._least)
         if hit is None:
             return None
         k, distance, (one, other) = hit

@@ -133,6 +133,20 @@ def test_a_plan_on_which_the_arm_would_collide_is_not_sent() -> None:
     assert not rig.output.sent
 
 
+def test_an_arm_beyond_a_limit_that_overlaps_there_comes_back() -> None:
+    """The way back to the limit ends where parts still overlap, but less."""
+    pytest.importorskip('coal')
+    model = ArmModel.build(folding_urdf(), FOLDING)
+    rig = Driven(model, FOLDING)
+    rig.measure(**{**dict.fromkeys(model.arm.joint_names, 0.0), 'yaw': 1.5, 'elbow': 3.14})
+    rig.tick(3)
+    report = rig.go(elbow=1.0)
+    assert report.phase == 'moving', report.message
+    rig.settle()
+    assert rig.state is State.HOLDING, rig.reports[-1].message
+    assert rig.position('elbow') == pytest.approx(1.0)
+
+
 def test_goals_that_come_as_a_stream_are_sent_within_all_limits(rig: Driven) -> None:
     rng = np.random.default_rng(4)
     yaw = 0.2
