@@ -16,6 +16,7 @@ from ik_node.control.feedback import Feedback
 from ik_node.control.following import Following
 from ik_node.control.goal_stream import JointState
 from ik_node.control.joint_group import JointGroup
+from ik_node.control.joint_trajectory import JointTrajectory
 from ik_node.control.motion import JointMotion
 from ik_node.control.motion_ahead import motion_ahead
 from ik_node.control.outputs import Sample
@@ -279,10 +280,12 @@ class ArmJoints:
             self._listed,
             replanned,
         )
-        return (sample, None) if trajectories is None else self._with_trajectory(sample, trajectories)
+        return (
+            (sample, None) if trajectories is None else self._with_trajectory(sample, trajectories, feedback)
+        )
 
     def _with_trajectory(
-        self, sample: Sample, trajectories: Trajectories
+        self, sample: Sample, trajectories: Trajectories, feedback: Feedback
     ) -> tuple[Sample | None, str | None]:
         """Return a sample with the trajectory that has to be sent with it, if any; see step."""
         if not trajectories.due(sample, self.moving, self.braking):
@@ -294,6 +297,8 @@ class ArmJoints:
             trajectory, _ = trajectories.next(sample, plan)
         checks = [self._refuse_tool] + ([self._refuse_collision] if self._collision_gate is not None else [])
         refusal = refuse_trajectory(trajectory, self._groups, checks)
+        if refusal is None and sample.time >= trajectories.ends:
+            refusal = self._refuse_start(trajectory, feedback)
         if refusal is not None:
             reason, joining = refusal
             if joining and not self.braking and trajectories.refused():
@@ -301,6 +306,15 @@ class ArmJoints:
             return None if self.braking else sample, f'a trajectory was not sent: {reason}'
         trajectories.sent(trajectory)
         return replace(sample, trajectory=trajectory), None
+
+    def _refuse_start(self, trajectory: JointTrajectory, feedback: Feedback) -> tuple[str, bool] | None:
+        """Return why a controller at rest must not be sent a trajectory (yet): the arm is elsewhere."""
+        if not feedback.expected:
+            return None
+        starts = dict(zip(trajectory.names, trajectory.start[0].tolist(), strict=True))
+        begin = np.array([starts[name] for name in self.arm.names])
+        error = self._beyond(self._following.distances(begin, self._measured(feedback, begin)))
+        return None if error is None else (f'{error} where it begins', True)
 
     def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Go on from where a controller is, by joint name; return whether any joint does."""
@@ -340,12 +354,21 @@ class ArmJoints:
     def following_error(self, feedback: Feedback) -> str | None:
         """Return which joint of the arm exceeds its following error, None if all follow."""
         held = self.arm.motion.position
-        measured = [feedback.position(name) for name in self.arm.names]
-        known = np.array([held[i] if place is None else place for i, place in enumerate(measured)])
-        errors = self._following.errors(known)
+        known = self._measured(feedback, held)
+        error = self._beyond(self._following.errors(known), np.abs(held - known))
+        return None if error is None else f'{error} its command'
+
+    def _measured(self, feedback: Feedback, otherwise: Array) -> Array:
+        """Return where the joints of the arm were measured, or else are assumed to be (n,)."""
+        places = zip(map(feedback.position, self.arm.names), otherwise.tolist(), strict=True)
+        return np.array([rest if place is None else place for place, rest in places])
+
+    def _beyond(self, errors: Array, shown: Array | None = None) -> str | None:
+        """Return which joint of the arm is too far away, by errors (n,), None if none is."""
         beyond = errors - self._model.following_tolerance(self._settings)
         i = int(beyond.argmax())
         if beyond[i] <= 0.0:
             return None
         unit = 'm' if self._model.arm.prismatic[i] else 'rad'
-        return f'joint "{self.arm.names[i]}" is {abs(held[i] - known[i]):.3g} {unit} away from its command'
+        away = (errors if shown is None else shown)[i]
+        return f'joint "{self.arm.names[i]}" is {away:.3g} {unit} away from'

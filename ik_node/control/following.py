@@ -35,6 +35,11 @@ class Following:
         near = measured + turns
         return np.maximum(np.maximum(commands.min(axis=0) - near, near - commands.max(axis=0)), 0.0)
 
+    def distances(self, places: Array, measured: Array) -> Array:
+        """Return the distances (n,) of measured from places (n,)."""
+        gap = measured - places
+        return np.abs(gap - np.where(self._continuous, TURN * np.round(gap / TURN), 0.0))
+
     def restart(self) -> None:
         """Forget all commands: the arm was placed anew."""
         self._commands.clear()

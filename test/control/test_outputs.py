@@ -335,3 +335,18 @@ def test_points_that_are_too_near_leave_long_pieces_as_they_are(
     rest = np.zeros(1)
     plan = Plan(('yaw',), knots[-1], lambda _: (rest, rest, rest), lambda: knots, rest, rest)
     assert point_times(plan, 0.08) == pytest.approx(times)
+
+
+def test_a_controller_at_rest_elsewhere_is_sent_nothing(rig: Driven) -> None:
+    """As when the clock has jumped: the time of the last trajectory is over, the arm is still on its way."""
+    rig.go(yaw=1.5)
+    rig.tick(40)
+    at = rig.position('yaw')
+    Rig.tick(rig, 1, dt=0.9)  # not measured: it stands still
+    Rig.tick(rig, 1, dt=0.9)
+    rig.measure_all(yaw=at)
+    count = len(rig.output.sent)
+    rig.go(yaw=-0.5)
+    for _ in range(3):
+        Rig.tick(rig)
+    assert len(rig.output.sent) == count
