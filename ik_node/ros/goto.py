@@ -11,6 +11,7 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
+from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import GetParameters
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
@@ -56,7 +57,10 @@ class Goto:
         return topic, message
 
     def send(self, topic: str, message: Any) -> int:
-        """Send a goal, print the reports on it; return 0 once the arm has arrived, 1 if it does not."""
+        """Send a goal, print the reports on it; return 0 once the arm has arrived, 1 if it does not.
+
+        Raises InputError if ik_node is not there, or ends before the motion does.
+        """
         publisher = self._node.create_publisher(type(message), topic, 1)
         self._wait(
             lambda: publisher.get_subscription_count() and self._hearing.get_publisher_count(),
@@ -67,6 +71,7 @@ class Goto:
         name = f'{stamp.sec}.{stamp.nanosec:09d}'
         publisher.publish(message)
         self._wait(lambda: self._about(name), f'{ARM} has not answered within {PATIENCE:g} s')
+        reporters = self._reporters()
         said = 0
         while True:
             for report in self._about(name)[said:]:
@@ -78,6 +83,10 @@ class Goto:
             if any(int(r['goal_number']) > number and r['state'] == 'moving' for r in self._reports):
                 say('another goal has replaced this one')
                 return 1
+            if not reporters & self._reporters():  # one that was started since does not know the goal
+                raise InputError(
+                    f'{ARM} has ended or cannot be reached: no more reports on the goal will come'
+                )
             rclpy.spin_once(self._node, timeout_sec=1.0)
 
     def stop(self) -> None:
@@ -87,12 +96,20 @@ class Goto:
     def _hear(self, status: DiagnosticStatus) -> None:
         self._reports.append({'message': status.message, **{p.key: p.value for p in status.values}})
 
+    def _reporters(self) -> set[tuple[int, ...]]:
+        """Return what identifies the publishers of reports. A killed one counts until its lease ends."""
+        found = self._node.get_publishers_info_by_topic(self._hearing.topic_name)
+        return {tuple(one.endpoint_gid) for one in found}
+
     def _about(self, stamp: str) -> list[dict[str, str]]:
         return [report for report in self._reports if report.get('goal_stamp') == stamp]
 
     def _parameters(self, *names: str) -> list[Any]:
         values = self._call(GetParameters, 'get_parameters', GetParameters.Request(names=names)).values
-        return [v.string_value if v.type == 4 else list(v.double_array_value) for v in values]
+        return [
+            v.string_value if v.type == ParameterType.PARAMETER_STRING else list(v.double_array_value)
+            for v in values
+        ]
 
     def _call(self, kind: Any, service: str, request: Any) -> Any:
         client = self._node.create_client(kind, f'{ARM}/{service}')
@@ -110,7 +127,10 @@ class Goto:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Return 0 once the arm has arrived, 1 if it does not, 2 for invalid arguments or without ik_node."""
+    """Return 0 once the arm has arrived, 1 if it does not.
+
+    Return 2 for invalid arguments, without ik_node, or if ik_node ends before the motion does.
+    """
     parser = plain_parser('Send one goal to ik_node and wait for the arm; Ctrl-C stops the arm.')
     add_goal(parser)
     parser.add_argument('--line', action='store_true', help='move there in a straight line')

@@ -1,6 +1,7 @@
 """ik_goto as a process, against a real node over DDS: what it prints, and how it ends."""
 
 import signal
+from pathlib import Path
 
 import pytest
 import rclpy
@@ -11,12 +12,18 @@ from small_arm import arm_urdf
 GOAL = ('0.45', '0.1', '0.2')
 
 
+def start_node(folder: Path, *parameters: str, domain: int | None = None) -> Running:
+    """Start a node with an arm; parameters as name:=value."""
+    path = folder / 'arm.urdf'
+    path.write_text(arm_urdf())
+    given = [word for one in (f'urdf_file:={path}', 'tip_link:=tool0', *parameters) for word in ('-p', one)]
+    return Running('ik_node', '--ros-args', *given, domain=domain)
+
+
 @pytest.fixture(scope='module')
 def arm(tmp_path_factory):
     """A running node, and a client of it."""
-    path = tmp_path_factory.mktemp('arm') / 'arm.urdf'
-    path.write_text(arm_urdf())
-    running = Running('ik_node', '--ros-args', '-p', f'urdf_file:={path}', '-p', 'tip_link:=tool0')
+    running = start_node(tmp_path_factory.mktemp('arm'))
     context = rclpy.Context()
     context.init(domain_id=running.domain)
     client = Client(context)
@@ -83,3 +90,24 @@ def test_without_a_node_it_says_so():
         assert 'ik_node is not running' in alone.said
     finally:
         alone.end()
+
+
+@pytest.mark.parametrize('again', [False, True])
+def test_it_ends_when_the_node_is_killed(tmp_path, again):
+    """Also when another one is started at once: that one does not know the goal."""
+    started = [start_node(tmp_path, 'speed_scaling:=0.001')]
+    try:
+        started[0].wait_said('effective DoF')
+        sent = Running('ik_goto', '-0.45', '0.0', '0.2', domain=started[0].domain)
+        started.append(sent)
+        sent.wait_said('solved: moving')
+        started[0].process.kill()
+        if again:
+            started.append(start_node(tmp_path, domain=started[0].domain))
+        assert sent.process.wait(timeout=40.0) == 2  # DDS gives a lost participant up after 20 s
+        assert sent.wait_ended() == 2
+        assert 'ik_node has ended or cannot be reached' in sent.said
+        assert 'Traceback' not in sent.said
+    finally:
+        for one in started:
+            one.end()
