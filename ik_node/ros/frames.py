@@ -32,14 +32,10 @@ class Frames:
     def in_base(self, header: Header, model: ArmModel, values: Array) -> Array:
         """Return T_base_frame (4, 4) for header, with the joints at values (n,); only tf2 uses the stamp.
 
-        Raises InputError, with the reason, for an empty or unknown frame.
+        An empty frame is the base link. Raises InputError, with the reason, for an unknown frame.
         """
         frame = header.frame_id
-        if not frame:
-            raise InputError(
-                f'header.frame_id is empty; use the base link "{model.arm.base_link}" or another frame'
-            )
-        if frame == model.arm.base_link:
+        if frame in ('', model.arm.base_link):
             return np.eye(4)
         if frame in model.robot.links:
             return model.link_in_base(frame, values)

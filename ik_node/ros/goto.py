@@ -11,7 +11,6 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
-from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import GetParameters
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
@@ -47,13 +46,12 @@ class Goto:
         if direction is None:
             message, topic = PointStamped(point=array_point(position)), 'goal_point'
         else:
-            axis, point, base = self._parameters('tool_axis', 'tool_point', 'base_link')
+            axis, point = self._parameters('tool_axis', 'tool_point')
             pose = matrix_pose(tip_pose(position, direction, axis, point))
-            frame = frame or base
             message, topic = (
                 (PoseArray(poses=[pose]), 'goal_path') if line else (PoseStamped(pose=pose), 'goal_pose')
             )
-        message.header.frame_id = frame or 'base_link'
+        message.header.frame_id = frame  # empty: the base link, whatever it is called
         return topic, message
 
     def send(self, topic: str, message: Any) -> int:
@@ -104,12 +102,9 @@ class Goto:
     def _about(self, stamp: str) -> list[dict[str, str]]:
         return [report for report in self._reports if report.get('goal_stamp') == stamp]
 
-    def _parameters(self, *names: str) -> list[Any]:
+    def _parameters(self, *names: str) -> list[list[float]]:
         values = self._call(GetParameters, 'get_parameters', GetParameters.Request(names=names)).values
-        return [
-            v.string_value if v.type == ParameterType.PARAMETER_STRING else list(v.double_array_value)
-            for v in values
-        ]
+        return [list(value.double_array_value) for value in values]
 
     def _call(self, kind: Any, service: str, request: Any) -> Any:
         client = self._node.create_client(kind, f'{ARM}/{service}')

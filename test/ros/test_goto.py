@@ -9,7 +9,7 @@ from node_harness import Client
 from processes import Running
 from small_arm import arm_urdf
 
-GOAL = ('0.45', '0.1', '0.2')
+GOAL = ('0.45', '0.1', '1.2')  # in the base link, here the root: "world", 1 m below the link "base_link"
 
 
 def start_node(folder: Path, *parameters: str, domain: int | None = None) -> Running:
@@ -55,8 +55,9 @@ def goto(arm):
     [
         (GOAL, 0, ('solved: moving to the goal', 'arrived at the goal')),
         ((*GOAL, '--direction', '1', '0', '-1'), 0, ('arrived at the goal',)),
-        (('0.45', '-0.1', '0.2', '--direction', '1', '0', '-1', '--line'), 0, ('arrived',)),
+        (('0.45', '-0.1', '1.2', '--direction', '1', '0', '-1', '--line'), 0, ('arrived',)),
         (('4', '0', '0.2'), 1, ('unreachable', 'arrived at the closest configuration')),
+        (('0.45', '0.1', '0.2', '--frame', 'base_link'), 0, ('arrived at the goal',)),
         ((*GOAL, '--frame', 'nowhere'), 1, ('goal_point refused: frame "nowhere" is not a link',)),
         ((*GOAL, '--line'), 2, ('--line needs a --direction',)),
     ],
@@ -73,7 +74,7 @@ def test_ctrl_c_stops_the_arm(arm, goto):
     client.call('ik_node/home')
     client.wait_still()
     client.set_parameters(speed_scaling=0.05)
-    sent = goto('-0.45', '0.0', '0.2')
+    sent = goto('-0.45', '0.0', '1.2')
     sent.wait_said('solved: moving')
     sent.process.send_signal(signal.SIGINT)
     assert sent.wait_ended() == 130
@@ -98,7 +99,7 @@ def test_it_ends_when_the_node_is_killed(tmp_path, again):
     started = [start_node(tmp_path, 'speed_scaling:=0.001')]
     try:
         started[0].wait_said('effective DoF')
-        sent = Running('ik_goto', '-0.45', '0.0', '0.2', domain=started[0].domain)
+        sent = Running('ik_goto', '-0.45', '0.0', '1.2', domain=started[0].domain)
         started.append(sent)
         sent.wait_said('solved: moving')
         started[0].process.kill()

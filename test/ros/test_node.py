@@ -131,6 +131,11 @@ def test_goals_may_be_in_the_frame_of_any_link(client, arm, frame):
     reached(client, arm, T, client.pose(np.linalg.inv(T_base_frame) @ T, frame))
 
 
+def test_an_empty_frame_is_the_base_link(client, arm):
+    T = goal_at(arm, READY)
+    reached(client, arm, T, client.pose(T, ''))
+
+
 def test_joint_goals_move_the_joints_named_and_mimics_follow(client):
     client.answer('goal_joints', client.joints(yaw=-0.5, finger=0.03))
     client.wait(lambda: client.position('yaw', 'finger') == pytest.approx([-0.5, 0.03]), 'the joints')
