@@ -6,8 +6,13 @@ from xml.etree import ElementTree
 from node_harness import running
 
 POLICY = Path(__file__).resolve().parents[2] / 'config' / 'sros2_policy.xml'
-# Used only when needed, or by rclpy of later ROS 2 distributions.
-ON_DEMAND = {'/tf', '/tf_static', '/ik_node/get_type_description'}
+# Used only when needed, where moveit_msgs is installed, or by rclpy of later ROS 2 distributions.
+ON_DEMAND = {
+    '/tf',
+    '/tf_static',
+    '/ik_node/switch_command_type',
+    '/ik_node/get_type_description',
+}
 
 
 def rights(node: str, kind: str, action: str) -> set[str]:
