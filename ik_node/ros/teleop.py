@@ -177,9 +177,7 @@ class Teleop:
 
     def _in_base(self, message: Any, arm: Snapshot) -> Array:
         """Return the pose T (4, 4) in the base link of the frame of a message."""
-        header = message.header
-        header.frame_id = header.frame_id or arm.model.arm.base_link  # as in MoveIt Servo
-        return self._frames.in_base(header, arm.model, arm.values)
+        return self._frames.in_base(message.header, arm.model, arm.values)
 
     def _say(self, code: int) -> None:
         """Publish a status when it changes."""

@@ -276,7 +276,7 @@ class ViewerNode(ClosableNode):
 
     def _take_foreign_goal(self, arm: Arm, message: PoseStamped | PointStamped) -> None:
         """Show a goal of another node, unless its frame is known to tf only."""
-        frame = message.header.frame_id
+        frame = message.header.frame_id or arm.base_link
         if frame not in arm.robot.links:
             return
         pose = np.eye(4)
