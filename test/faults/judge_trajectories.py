@@ -109,7 +109,7 @@ class TrajectoryJudge:
         rates = self.rates
         hardest = np.array([rates.linear_acceleration if b.prismatic else rates.acceleration for b in bounds])
         fastest = rates.speed * np.array([b.velocity for b in bounds])
-        off = np.full(len(bounds), np.inf)
+        off, early = np.full(len(bounds), np.inf), 0.0
         if (
             last is not None
             and list(last.seen.names) == list(seen.names)
@@ -119,7 +119,9 @@ class TrajectoryJudge:
             times = np.arange(max(min(passed) - LATE, 0.0), max(*passed, 0.0) + LATE + STEP, STEP) + first
             before = last.motion(np.clip(times, last.seen.times[0], last.seen.times[-1]))
             off = np.abs(before - place).min(axis=0)
-        room = np.minimum(JOINED * hardest * first**2, fastest * first) + NEAR
+            # Before the first point of the last one only that is known: where it joined, and how, is not.
+            early = max(last.seen.times[0] - min(passed) - first, 0.0)
+        room = np.minimum(JOINED * hardest * first**2, fastest * first) + fastest * early + NEAR
         rest = np.abs(speed) <= hardest * first + ROUNDING
         for i, name in enumerate(seen.names):
             if off[i] <= room[i]:
