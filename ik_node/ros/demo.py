@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import queue
 import signal
 import socket
 import subprocess
@@ -32,6 +31,7 @@ from ik_node.model.arm import Arm
 from ik_node.model.description import load_description, read_from
 from ik_node.model.meshes import mesh_folder
 from ik_node.ros.share import share_path
+from ik_node.ros.signal_flag import SignalFlag
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks.curves import TRACKS
 from ik_node.tracks.placement import place_circle
@@ -213,11 +213,11 @@ class Listener:
         self._rclpy.utilities.try_shutdown()
 
 
-def watch(children: list[Child], stop: queue.SimpleQueue[None], port: int | None) -> int:
+def watch(children: list[Child], stop: SignalFlag, port: int | None) -> int:
     """Report the status until a stop is requested or a child ends; return the exit code."""
     listener = Listener()
     try:
-        while stop.empty():
+        while not stop.is_set():
             for child in children:
                 if child.exit_code == 0 and child.name == KEYS:
                     return 0
@@ -245,7 +245,7 @@ def stop_all(children: list[Child]) -> bool:
 
 def run(options: argparse.Namespace) -> int:
     """Start everything, and stop it again on request."""
-    stop: queue.SimpleQueue[None] = queue.SimpleQueue()  # an Event's lock would deadlock in nested handlers
+    stop = SignalFlag()
     if not options.no_viewer:
         for package in EXTRAS['viewer']:
             require(package, 'ik_demo')
@@ -254,7 +254,7 @@ def run(options: argparse.Namespace) -> int:
         require('mujoco', 'ik_demo --sim')
     nodes = plan(options)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: stop.put(None))
+        signal.signal(number, stop.set)
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     if os.environ.get('ROS_DISTRO') == 'humble':  # knows only the older variable
         os.environ['ROS_LOCALHOST_ONLY'] = '1'

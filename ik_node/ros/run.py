@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import signal
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from ik_node.errors import IkError, shown
+from ik_node.ros.signal_flag import SignalFlag
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may keep another waiting for the interpreter
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -47,12 +47,12 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
 
     0 after a requested shutdown, 1 if the node cannot start, with the reason in the log.
     """
-    asked: queue.SimpleQueue[None] = queue.SimpleQueue()  # an Event's lock would deadlock in nested handlers
+    asked = SignalFlag()
     # No signal raises anything from here on, not even a second one. ROS would shut down its context at the
     # first one, and an arm in motion could no longer be commanded to rest.
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda *_: asked.put(None))
+            signal.signal(number, asked.set)
     _find_log_folder()
     try:
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
@@ -61,7 +61,7 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
         return 1
     node: ClosableNode | None = None
     try:
-        if asked.empty():
+        if not asked.is_set():
             node = make()
             sys.setswitchinterval(SWITCH_INTERVAL)
             _spin(node, asked)
@@ -75,8 +75,8 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
     return 0
 
 
-def _spin(node: ClosableNode, asked: queue.SimpleQueue[None]) -> None:
-    """Spin node until asked holds something or ROS shuts down, then let it come to rest.
+def _spin(node: ClosableNode, asked: SignalFlag) -> None:
+    """Spin node until asked is set or ROS shuts down, then let it come to rest.
 
     The main thread only waits, since signal handlers run in it, and not while it waits for messages.
     """
@@ -91,13 +91,14 @@ def _spin(node: ClosableNode, asked: queue.SimpleQueue[None]) -> None:
         except Exception as error:
             failures.append(error)
         finally:
-            asked.put(None)
+            asked.set()
 
     thread = threading.Thread(target=spin, name='executor', daemon=True)
     thread.start()
-    while asked.empty():  # a signal that another thread takes does not wake this one, so look again and again
-        with contextlib.suppress(queue.Empty):
-            asked.put(asked.get(timeout=NOTICE))
+    while (
+        not asked.is_set()
+    ):  # a signal that another thread takes does not wake this one, so look again and again
+        asked.wait(NOTICE)
     node.come_to_rest()
     _deliver(node)
     executor.shutdown(timeout_sec=CLOSING)
