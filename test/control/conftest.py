@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from control_harness import SETTINGS, Rig
+from driven_rig import Driven
 from small_arm import arm_urdf
 
 from ik_node.control.arm_model import ArmModel
@@ -26,4 +27,13 @@ def real(model) -> Rig:
     rig = Rig(model, measured=True)
     rig.measure_all()
     rig.tick(5)
+    return rig
+
+
+@pytest.fixture
+def rig(model: ArmModel) -> Driven:
+    """An arm that is measured, behind a controller that carries out trajectories."""
+    rig = Driven(model)
+    rig.measure_all(yaw=0.2)
+    rig.tick(2)
     return rig

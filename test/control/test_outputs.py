@@ -23,14 +23,6 @@ from ik_node.errors import InputError
 SHARED = (*ARM_JOINTS[::-1], 'finger')
 
 
-@pytest.fixture
-def rig(model: ArmModel) -> Driven:
-    rig = Driven(model)
-    rig.measure_all(yaw=0.2)
-    rig.tick(2)
-    return rig
-
-
 def path_of(trajectory: JointTrajectory, spacing: float = 1e-3) -> np.ndarray:
     """Positions, velocities and accelerations (N, 3, n) of a controller that expects this trajectory."""
     times = np.append(np.arange(0.0, trajectory.duration, spacing), trajectory.duration)

@@ -22,14 +22,6 @@ FOLDING = ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.
 YAW = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
 
 
-@pytest.fixture
-def rig(model: ArmModel) -> Driven:
-    rig = Driven(model)
-    rig.measure_all(yaw=0.2)
-    rig.tick(2)
-    return rig
-
-
 def break_plans(monkeypatch: pytest.MonkeyPatch, broken: Broken, braking: bool = False) -> None:
     """Spoil all plans from now on, those that brake only on request."""
 
