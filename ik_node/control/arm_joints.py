@@ -280,9 +280,9 @@ class ArmJoints:
             self._listed,
             replanned,
         )
-        return (
-            (sample, None) if trajectories is None else self._with_trajectory(sample, trajectories, feedback)
-        )
+        if trajectories is None:
+            return sample, None
+        return self._with_trajectory(sample, trajectories, feedback)
 
     def _with_trajectory(
         self, sample: Sample, trajectories: Trajectories, feedback: Feedback
@@ -290,11 +290,10 @@ class ArmJoints:
         """Return a sample with the trajectory that has to be sent with it, if any; see step."""
         if not trajectories.due(sample, self.moving, self.braking):
             return sample, None
-        plan = motion_ahead([(group.names, group.motion) for group in self._groups])
-        trajectory, joined = trajectories.next(sample, plan)
+        motions = [(group.names, group.motion) for group in self._groups]
+        trajectory, joined = trajectories.next(sample, motion_ahead(motions))
         if not joined and self._fall_back(trajectories.ahead(sample)):
-            plan = motion_ahead([(group.names, group.motion) for group in self._groups])
-            trajectory, _ = trajectories.next(sample, plan)
+            trajectory, _ = trajectories.next(sample, motion_ahead(motions))
         checks = [self._refuse_tool] + ([self._refuse_collision] if self._collision_gate is not None else [])
         refusal = refuse_trajectory(trajectory, self._groups, checks)
         if refusal is None and sample.time >= trajectories.ends:

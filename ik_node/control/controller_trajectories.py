@@ -12,8 +12,8 @@ then the plan is made anew, from where the controller is.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -70,10 +70,25 @@ def point_times(plan: Plan, join: float) -> list[float]:
     return [*(time for time in times if time <= end - SPACING), end]
 
 
+class _Sent(NamedTuple):
+    """A trajectory and the time [s] at which its controller began it."""
+
+    trajectory: JointTrajectory
+    time: float
+
+    @property
+    def ends(self) -> float:
+        return self.time + self.trajectory.duration
+
+
+def _end(sent: _Sent | None) -> float:
+    return -np.inf if sent is None else sent.ends
+
+
 class Trajectories:
     """Decides when the trajectory of a controller is replaced, and by which.
 
-    alone: the samples themselves do not go out. ends: when the last one ends [s].
+    alone: the samples themselves do not go out.
     """
 
     def __init__(self, alone: bool = True) -> None:
@@ -83,15 +98,18 @@ class Trajectories:
     def _forget(self) -> None:
         self._due = False  # the plan has changed since the last trajectory
         self._urgent = False
-        self._sent = self.ends = -np.inf  # when the last trajectory was sent, and when it ends [s]
-        self._late = 0.0  # how long it took to send it [s]: so long may the next one take
-        self._running: JointTrajectory | None = None  # that one
+        self._running: _Sent | None = None
+        self._late = 0.0  # how long it took to send that [s]: so long may the next one take
         self._limits: dict[str, tuple[float, float]] = {}  # of velocity and acceleration
         self._refused: float | None = None  # since when no trajectory can be joined [s]
         self._last: Sample | None = None
-        # The same before the last one was sent.
-        self._undone: tuple[float, float, JointTrajectory | None, bool] = -np.inf, -np.inf, None, False
+        self._undone: tuple[_Sent | None, bool] = None, False  # _running and _urgent before that was sent
         self._before: Mapping[str, tuple[float, float]] = {}  # the sample before the last one
+
+    @property
+    def ends(self) -> float:
+        """When the last trajectory ends [s]."""
+        return _end(self._running)
 
     def due(self, sample: Sample, moving: bool, braking: bool) -> bool:
         """Whether a new trajectory has to be sent: for each new plan, at most once per WINDOW.
@@ -100,13 +118,13 @@ class Trajectories:
         """
         now = sample.time
         if self._last is not None:
-            back = max(self._last.time - now, 0.0)  # the clock was set back: the controller's was not
-            self._sent, self.ends = self._sent - back, self.ends - back
+            self._shift(-max(self._last.time - now, 0.0))  # the clock was set back: the controller's was not
             self._before = self._last.named()
         self._last = sample
         if sample.replanned:
             self._due, self._urgent = True, braking
-        return self._due and not (moving and now < self._sent + WINDOW and not self._urgent)
+        early = self._running is not None and now < self._running.time + WINDOW
+        return self._due and not (moving and early and not self._urgent)
 
     def next(self, sample: Sample, plan: Plan) -> tuple[JointTrajectory, bool]:
         """Return the trajectory from where the controller is to the end of a plan.
@@ -118,7 +136,7 @@ class Trajectories:
         self._limits.update(zip(plan.names, limits, strict=True))
         join, share = self._best_join(sample, plan, start)
         times = point_times(plan, join)
-        states = np.array([_state(sample, plan, time - LAG) for time in times])
+        states = _states(sample, plan, times)
         states[-1, 1:] = 0.0
         rows = states[:, 0], states[:, 1], states[:, 2]
         found = JointTrajectory(sample.controller, np.array(times), *rows, start, plan.braking)
@@ -132,7 +150,7 @@ class Trajectories:
         joins, shares = JOINS if sample.time < self.ends else (START, *JOINS), []
         most = self._most(sample)
         for join in joins:
-            shares.append(_share(start, _state(sample, plan, join - LAG), join, most))
+            shares.append(_share(start, _states(sample, plan, [join])[0], join, most))
             if shares[-1] <= GOOD:
                 break
         return joins[int(np.argmin(shares))], min(shares)
@@ -155,11 +173,10 @@ class Trajectories:
     def sent(self, trajectory: JointTrajectory) -> None:
         """Note that a trajectory goes out with the last sample."""
         assert self._last is not None
-        self._undone = self._sent, self.ends, self._running, self._urgent
+        self._undone = self._running, self._urgent
         self._due = self._urgent = False
         self._refused = None
-        self._running = trajectory
-        self._sent, self.ends = self._last.time, self._last.time + trajectory.duration
+        self._running = _Sent(trajectory, self._last.time)
 
     def refused(self) -> bool:
         """Note that the trajectory of the last sample cannot be joined; return whether others may be yet."""
@@ -171,21 +188,25 @@ class Trajectories:
     @property
     def replaces(self) -> bool:
         """Whether the last trajectory replaces one that is under way."""
-        return self._last is not None and self._last.time < self._undone[1]
+        return self._last is not None and self._last.time < _end(self._undone[0])
 
     def withdraw(self) -> None:
         """Forget the last trajectory, which was not sent."""
-        self._sent, self.ends, self._running, self._urgent = self._undone
+        self._running, self._urgent = self._undone
         self._due = True
 
     def delivered(self, late: float) -> None:
         """Note that the controller has got the last trajectory late [s] after its sample."""
         self._late = max(late, 0.0)
-        self._sent, self.ends = self._sent + self._late, self.ends + self._late
+        self._shift(self._late)
+
+    def _shift(self, seconds: float) -> None:
+        if self._running is not None:
+            self._running = self._running._replace(time=self._running.time + seconds)
 
     def under_way(self, time: float) -> bool:
         """Whether the controller moves at time [s]."""
-        return self._sent <= time < self.ends
+        return self._running is not None and self._running.time <= time < self._running.ends
 
     def halted(self, measured: Mapping[str, float]) -> JointTrajectory | None:
         """Return the trajectory that holds the joints as measured, None if none is under way.
@@ -198,9 +219,11 @@ class Trajectories:
             self._forget()
             return None
         start = self._expected(last)
-        half = np.array([last.time - self._sent + HALTS[0] / 2.0])
+        half = np.array([last.time - running.time + HALTS[0] / 2.0])
         stops = {name: place for name, (place, _) in last.named().items()}
-        stops.update(zip(running.names, running.motion.sampled(half)[0, 0].tolist(), strict=True))
+        stops.update(
+            zip(running.trajectory.names, running.trajectory.motion.sampled(half)[0, 0].tolist(), strict=True)
+        )
         stops.update(measured)
         rest = np.zeros((3, len(last.controller)))
         rest[0] = [stops[name] for name in last.controller]
@@ -215,20 +238,23 @@ class Trajectories:
     def _expected(self, sample: Sample, after: float = 0.0) -> Array:
         """Return position, velocity and acceleration (3, n) of the controller after [s] a message arrives."""
         running = self._running
-        if running is not None and running.names == sample.controller:  # it stays where that ends
-            passed = sample.time + self._late + after - self._sent
-            return np.asarray(running.motion.sampled(np.array([passed]))[:3, 0])
+        if running is not None and running.trajectory.names == sample.controller:  # it stays where that ends
+            passed = sample.time + self._late + after - running.time
+            return np.asarray(running.trajectory.motion.sampled(np.array([passed]))[:3, 0])
         places = {**sample.named(), **self._before}
         rest = np.zeros((3, len(sample.controller)))
         rest[0] = [places[name][0] for name in sample.controller]
         return rest
 
 
-def _state(sample: Sample, plan: Plan, time: float) -> Array:
-    """Return position, velocity and acceleration (3, n) of the joints sent, at a time of a plan [s]."""
-    states = {name: (place, 0.0, 0.0) for name, (place, _) in sample.named().items()}
-    states.update(zip(plan.names, np.transpose(plan.at(time)).tolist(), strict=True))
-    return np.transpose([states[name] for name in sample.controller])
+def _states(sample: Sample, plan: Plan, times: Sequence[float]) -> Array:
+    """Return position, velocity and acceleration (k, 3, n) of the joints sent, by a plan, LAG behind it."""
+    moved = [(i, plan.names.index(name)) for i, name in enumerate(sample.controller) if name in plan.names]
+    columns, mine = np.array(moved, dtype=np.intp).reshape(-1, 2).T
+    states = np.zeros((len(times), 3, len(sample.controller)))
+    states[:, 0] = sample.listed()
+    states[:, :, columns] = np.array([plan.at(time - LAG) for time in times])[:, :, mine]
+    return states
 
 
 def _share(start: Array, end: Array, duration: float, most: Array) -> float:
