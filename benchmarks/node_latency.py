@@ -45,22 +45,25 @@ class Watch(Node):
     def __init__(self) -> None:
         super().__init__('watch')
         self.goals = self.create_publisher(PoseStamped, 'goal_pose', 1)
-        self.samples: list[tuple[float, JointState]] = []
+        self.samples: list[tuple[float, JointState]] = []  # when they arrived (time.time)
+        self.published: list[float] = []  # when the samples were published
         self.statuses: list[DiagnosticStatus] = []
-        self.answers: list[tuple[float, str, str]] = []  # when, the stamp of a goal, its status
+        self.answers: list[tuple[float, str, str]] = []  # when published, the stamp of a goal, its status
         self.diagnostics: dict[str, str] = {}
         self.create_subscription(JointState, 'joint_states', self._sample, 1000)
         self.create_subscription(DiagnosticStatus, 'ik_node/status', self._status, 1000)
         self.create_subscription(DiagnosticArray, '/diagnostics', self._diagnose, 10)
 
-    def _sample(self, message: JointState) -> None:
-        self.samples.append((time.perf_counter(), message))
+    def _sample(self, message: JointState, info: dict[str, int]) -> None:
+        # By the middleware: a callback of this process may have to wait.
+        self.published.append(1e-9 * info['source_timestamp'])
+        self.samples.append((1e-9 * info['received_timestamp'], message))
 
-    def _status(self, message: DiagnosticStatus) -> None:
+    def _status(self, message: DiagnosticStatus, info: dict[str, int]) -> None:
         self.statuses.append(message)
         said = {pair.key: pair.value for pair in message.values}
         if said.get('goal_stamp') and said['state'] != 'arrived':
-            self.answers.append((time.perf_counter(), said['goal_stamp'], said['status']))
+            self.answers.append((1e-9 * info['source_timestamp'], said['goal_stamp'], said['status']))
 
     def _diagnose(self, message: DiagnosticArray) -> None:
         self.diagnostics = {pair.key: pair.value for pair in message.status[0].values}
@@ -69,7 +72,7 @@ class Watch(Node):
         message = PoseStamped(pose=matrix_pose(T))
         message.header.frame_id = 'base_link'
         message.header.stamp = self.stamp = self.get_clock().now().to_msg()
-        self.sent = time.perf_counter()
+        self.sent = time.time()
         self.goals.publish(message)
         return self.sent
 

@@ -109,18 +109,19 @@ class Soak:
     def _evaluate(self, counts: bool) -> None:
         """Take what has been heard so far; counts: it is not of the warm-up."""
         watch, figures = self._watch, self.figures
-        samples, statuses = watch.samples[:-1], watch.answers[:]
-        del watch.samples[: len(samples)], watch.answers[: len(statuses)]
+        count, statuses = len(watch.samples) - 1, watch.answers[:]
+        times = np.array([arrival for arrival, _ in watch.samples[:count]])
+        published = np.array(watch.published[:count])
+        del watch.samples[:count], watch.published[:count], watch.answers[: len(statuses)]
         watch.statuses.clear()
-        times = np.array([arrival for arrival, _ in samples])
-        for arrival, stamp, status in statuses:
+        for answered, stamp, status in statuses:
             sent = self._sent.pop(stamp, None)
             if sent is None:
                 continue
             figures.answered += 1
             figures.refused += status == 'refused'
             # The first sample after the goal was taken is the first that can follow it.
-            i = int(np.searchsorted(times, arrival))
+            i = int(np.searchsorted(published, answered))
             if counts and i < len(times):
                 figures.waits.append(1e3 * (times[i] - sent))
         if counts:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from ik_node.checks import Array
 from ik_node.errors import listed
 from ik_node.extras import load
+from ik_node.model.bodies import Bodies
 from ik_node.model.collision_shapes import CollisionShape
 from ik_node.model.joints import JointSet
-from ik_node.model.robot import Joint, Robot
+from ik_node.model.robot import Robot
 
 SAMPLES = 200  # configurations in which pairs are looked at
 ALWAYS = 0.95  # share of them from which a pair counts as always in collision: its shapes are crude
@@ -43,22 +44,20 @@ class SelfCollision:
     ) -> None:
         """arm_joints: names of the variables that the motion of the arm changes. Raises MissingError."""
         self._coal = load('coal', 'self-collision checking')
+        self._request = self._coal.DistanceRequest()
         self._joints = joints
         self._shapes = shapes
-        self._steps, body_of = _bodies(robot)
-        self._count = len(self._steps) + 1
-        self._rows = [joints.names.index(joint.name) for _, joint, _ in self._steps]
-        driven = [robot.driver(joint.name).joint in arm_joints for _, joint, _ in self._steps]
-        self._movers = _movers(self._steps, driven)
-        self._all_movers = _movers(self._steps, [True] * len(self._steps))
-        self._body = np.array([body_of[shape.link][0] for shape in shapes], dtype=np.int64)
-        poses = [body_of[shape.link][1] @ shape.pose for shape in shapes]
-        self._turns = np.array([pose[:3, :3] for pose in poses]).reshape(-1, 3, 3)
-        self._places = np.array([pose[:3, 3] for pose in poses]).reshape(-1, 3)
-        turned = [body_of[shape.link][1] for shape in shapes]
-        self._centres = np.array(
-            [pose[:3, :3] @ shape.centre + pose[:3, 3] for pose, shape in zip(turned, shapes, strict=True)]
-        ).reshape(-1, 3)
+        self._bodies = bodies = Bodies(robot)
+        self._rows = [joints.names.index(joint.name) for joint in bodies.joints]
+        self._movers = bodies.movers(
+            [robot.driver(joint.name).joint in arm_joints for joint in bodies.joints]
+        )
+        self._all_movers = bodies.movers([True] * len(bodies.joints))
+        self._body = np.array([bodies.of_link[shape.link][0] for shape in shapes], dtype=np.int64)
+        links = np.array([bodies.of_link[shape.link][1] for shape in shapes]).reshape(-1, 4, 4)
+        self._in_bodies = links @ np.array([shape.pose for shape in shapes]).reshape(-1, 4, 4)
+        centres = np.array([[*shape.centre, 1.0] for shape in shapes]).reshape(-1, 4, 1)
+        self._centres = (links @ centres)[:, :3, 0]  # in the bodies
         self._radii = np.array([shape.radius for shape in shapes])
         self.sweep = self._sweep()
         self.always: list[Pair] = []
@@ -132,14 +131,18 @@ class SelfCollision:
     def _by_group(self, q: Array) -> tuple[Array, list[Pair]]:
         """Return the least distance (groups,) between links that the same joints move, and those links.
 
-        Far apart, the distance is a lower bound.
+        Far apart, the distance is a lower bound, and the names of the links are empty.
         """
         poses = self._poses(q)
         bounds = self._bounds(poses)
         distances, pairs = np.full(len(self._groups), np.inf), [('', '')] * len(self._groups)
         placed: dict[int, object] = {}
         for g, members in enumerate(self._groups):
-            for k in members[np.argsort(bounds[members])].tolist():
+            near = bounds[members]
+            if (least := near.min()) > FAR:
+                distances[g] = least
+                continue
+            for k in members[np.argsort(near)].tolist():
                 if bounds[k] >= distances[g]:
                     break
                 i, j = self._pairs[k].tolist()
@@ -150,7 +153,8 @@ class SelfCollision:
 
     def _bounds(self, poses: Array) -> Array:
         """Return a lower bound of the distance of each pair, by spheres around the shapes."""
-        centres = (poses[self._body, :3, :3] @ self._centres[:, :, None])[:, :, 0] + poses[self._body, :3, 3]
+        placed = poses[self._body]
+        centres = (placed[:, :3, :3] @ self._centres[:, :, None])[:, :, 0] + placed[:, :3, 3]
         first, second = self._pairs.T
         apart = np.linalg.norm(centres[first] - centres[second], axis=1)
         return apart - self._radii[first] - self._radii[second]
@@ -170,29 +174,19 @@ class SelfCollision:
     def _between(self, i: int, j: int, poses: Array, placed: dict[int, object]) -> float:
         for k in (i, j):
             if k not in placed:
-                pose = poses[self._body[k]]
-                placed[k] = self._coal.Transform3s(
-                    pose[:3, :3] @ self._turns[k], pose[:3, :3] @ self._places[k] + pose[:3, 3]
-                )
+                pose = poses[self._body[k]] @ self._in_bodies[k]
+                placed[k] = self._coal.Transform3s(pose[:3, :3], pose[:3, 3])
         one, other = self._shapes[i].geometry, self._shapes[j].geometry
-        return float(
-            self._coal.distance(
-                one, placed[i], other, placed[j], self._coal.DistanceRequest(), self._coal.DistanceResult()
-            )
-        )
+        result = self._coal.DistanceResult()
+        return float(self._coal.distance(one, placed[i], other, placed[j], self._request, result))
 
     def _poses(self, q: Array) -> Array:
         """Return the poses (bodies, 4, 4) in the root link's frame."""
-        values = self._joints.expand(q, np.zeros_like(q))[0][self._rows].tolist()
-        poses = np.empty((self._count, 4, 4))
-        poses[0] = np.eye(4)
-        for k, (parent, joint, fixed) in enumerate(self._steps):
-            poses[k + 1] = poses[parent] @ (fixed @ joint.pose(values[k]))
-        return poses
+        return self._bodies.poses(self._joints.expand(q, np.zeros_like(q))[0][self._rows])
 
     def _enabled(self, excluded: set[frozenset[str]]) -> NDArray[np.int64]:
         """Return the pairs (p, 2) of shapes to check."""
-        parent = [0] + [step[0] for step in self._steps]
+        parent = [0, *self._bodies.parents]
         filled = set(self._body.tolist())
 
         def above(body: int) -> int:
@@ -233,7 +227,7 @@ class SelfCollision:
 
     def _sweep(self) -> Array:
         """Bound the motion of any point by link lengths: it is no farther from a joint than all below it."""
-        reach = np.zeros(self._count)  # from the origin of each body to its farthest point
+        reach = np.zeros(len(self._bodies.joints) + 1)  # from the origin of each body to its farthest point
         np.maximum.at(reach, self._body, np.linalg.norm(self._centres, axis=1) + self._radii)
         sweep = np.zeros(self._joints.n)
         ends = np.abs(
@@ -242,9 +236,9 @@ class SelfCollision:
         others = np.abs(
             self._joints.expand(np.clip(self._joints.upper, -1e3, 1e3), np.zeros(self._joints.n))[0]
         )
-        for k in reversed(range(len(self._steps))):
-            parent, joint, fixed = self._steps[k]
-            offset = (fixed @ joint.origin)[:3, 3]
+        bodies = self._bodies
+        for k in reversed(range(len(bodies.joints))):
+            parent, joint, offset = bodies.parents[k], bodies.joints[k], bodies.origins[k][:3, 3]
             slides = joint.type == 'prismatic'
             travel = float(max(ends[self._rows[k]], others[self._rows[k]])) if slides else 0.0
             unit = np.eye(self._joints.n)
@@ -254,32 +248,6 @@ class SelfCollision:
             sweep += np.abs(ratios) * (1.0 if slides else reach[k + 1])
             reach[parent] = max(reach[parent], float(np.linalg.norm(offset)) + travel + reach[k + 1])
         return sweep
-
-
-def _bodies(robot: Robot) -> tuple[list[tuple[int, Joint, Array]], dict[str, tuple[int, Array]]]:
-    """Merge links that are fixed to each other.
-
-    Returns by movable joint, parents first: (parent body, joint, pose of its parent link in that body), and
-    by link: (body, pose of the link in it). Body 0 is that of the root.
-    """
-    steps: list[tuple[int, Joint, Array]] = []
-    place: dict[str, tuple[int, Array]] = {robot.root: (0, np.eye(4))}
-    for joint in robot.joints.values():
-        body, pose = place[joint.parent]
-        if joint.movable:
-            steps.append((body, joint, pose))
-            place[joint.child] = (len(steps), np.eye(4))
-        else:
-            place[joint.child] = (body, pose @ joint.origin)
-    return steps, place
-
-
-def _movers(steps: list[tuple[int, Joint, Array]], driven: list[bool]) -> list[frozenset[int]]:
-    """Return by body the joints that move it, of those that are driven."""
-    movers: list[frozenset[int]] = [frozenset()]
-    for k, (parent, _, _) in enumerate(steps):
-        movers.append(movers[parent] | {k} if driven[k] else movers[parent])
-    return movers
 
 
 def unknown_links(robot: Robot, pairs: Iterable[Pair]) -> str:

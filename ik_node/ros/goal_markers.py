@@ -6,11 +6,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
+from geometry_msgs.msg import Point
 from visualization_msgs.msg import MarkerArray
 
 from ik_node.control.snapshot import Snapshot
+from ik_node.ros.conversions import array_point
 from ik_node.ros.markers import goal_markers, no_markers
 from ik_node.solver.goal import Goal, Status
 
@@ -24,7 +24,7 @@ class GoalMarkers:
     def __init__(self, publish: Callable[[MarkerArray], None]) -> None:
         self._publish = publish
         self._goal: tuple[Goal, Status] | None = None
-        self._trail: deque[NDArray[np.float64]] = deque(maxlen=TRAIL)
+        self._trail: deque[Point] = deque(maxlen=TRAIL)
         self._stale = False
         self._drawn = 0.0
 
@@ -53,7 +53,7 @@ class GoalMarkers:
         goal, status = self._goal
         arm = state.model.arm
         position, direction = arm.fk(state.position)
-        self._trail.append(position)
+        self._trail.append(array_point(position))
         self._publish(goal_markers(arm.base_link, goal, status, position, direction, arm.reach, self._trail))
         self._drawn = time.monotonic()
         self._stale = state.moving

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from geometry_msgs.msg import Vector3
+from geometry_msgs.msg import Point, Vector3
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -47,9 +47,9 @@ def _arrow(marker: Marker, tail: Array, direction: Array, length: float, shaft: 
     return marker
 
 
-def _line(marker: Marker, points: Iterable[Array], width: float) -> Marker:
-    """Make marker a line through points (3,) each; with fewer than two it is deleted."""
-    marker.points = [array_point(point) for point in points]
+def _line(marker: Marker, points: Iterable[Point], width: float) -> Marker:
+    """Make marker a line through points; with fewer than two it is deleted."""
+    marker.points = list(points)
     marker.scale.x = width
     if len(marker.points) < LINE_MINIMUM:
         marker.action = Marker.DELETE
@@ -72,11 +72,11 @@ def goal_markers(
     position: Array,
     direction: Array,
     reach: float,
-    trail: Iterable[Array] = (),
+    trail: Iterable[Point] = (),
 ) -> MarkerArray:
     """Return the markers of a goal while the tool is at position (3,), pointing along direction (3,).
 
-    frame: the base link. reach [m] gives the size. trail: points (3,) where the tool has been. Without a
+    frame: the base link. reach [m] gives the size. trail: points where the tool has been. Without a
     wanted direction a ball marks the goal.
     """
     colour = COLOURS[status]
@@ -90,9 +90,8 @@ def goal_markers(
     ball.scale = Vector3(x=BALL * reach, y=BALL * reach, z=BALL * reach)
     present = _marker(2, 'present', Marker.ARROW, frame, PRESENT)
     _arrow(present, position, direction, PRESENT_LENGTH * reach, PRESENT_SHAFT * reach)
-    line = _line(
-        _marker(3, 'error', Marker.LINE_STRIP, frame, colour), (position, goal.position), LINE * reach
-    )
+    error = (array_point(position), array_point(goal.position))
+    line = _line(_marker(3, 'error', Marker.LINE_STRIP, frame, colour), error, LINE * reach)
     text = _marker(4, 'status', Marker.TEXT_VIEW_FACING, frame, colour)
     text.text = _words(goal, status, position, direction)
     text.pose.position = array_point(goal.position + TEXT_HEIGHT * reach * UP)
@@ -103,9 +102,8 @@ def goal_markers(
 
 def track_marker(frame: str, points: Iterable[Array], size: float) -> MarkerArray:
     """Return the line through points (3,) of a track of that size [m] in frame; without points none."""
-    return MarkerArray(
-        markers=[_line(_marker(0, 'track', Marker.LINE_STRIP, frame, TRACK), points, 0.02 * size)]
-    )
+    line = _marker(0, 'track', Marker.LINE_STRIP, frame, TRACK)
+    return MarkerArray(markers=[_line(line, map(array_point, points), 0.02 * size)])
 
 
 def no_markers() -> MarkerArray:

@@ -19,7 +19,10 @@ class MeasuredWatch:
     """
 
     def __init__(self, node: Node, measured: str, always: bool) -> None:
-        """measured: topic of the measurements. always: auto expects them in any case."""
+        """measured: topic of the measurements. always: auto expects them in any case.
+
+        The node has its publisher of joint_states already, if it is to have one.
+        """
         self._node = node
         self._commands = node.resolve_topic_name('joint_states')
         self._measured = node.resolve_topic_name(measured)
@@ -29,6 +32,7 @@ class MeasuredWatch:
                 f'joint_states and measured_joint_states are both {self._commands}: commands would count as '
                 'measurements; remap joint_states too, for example to joint_commands'
             )
+        self._publishers = [p for p in node.publishers if p.topic_name == self._commands]
         self._listeners = 0
         self._checked = self._quiet_until = float('-inf')
         self._auto = True
@@ -58,8 +62,7 @@ class MeasuredWatch:
         Between the check and the publication a driver could connect, and receive a made-up position.
         """
         if self._auto and not (self.expected or self._always):
-            publishers = (p for p in self._node.publishers if p.topic_name == self._commands)
-            listeners = sum(p.get_subscription_count() for p in publishers)
+            listeners = sum(publisher.get_subscription_count() for publisher in self._publishers)
             if listeners > self._listeners:
                 self._quiet_until = time.monotonic() + QUIET
                 self._checked = float('-inf')

@@ -324,12 +324,13 @@ class IkNode(ManagedNode):
                 self._goal_markers.clear()
             else:
                 self._goal_markers.set(report.goal, report.solution.status)
-            self._loop.hurry()
         elif report.status == 'refused':
             self._statistics.count('refused')
         if report.status == 'refused' or report.phase == 'stopped':
             self._goals.joints = None  # the same joint goal again is a new one
         self._status.publish(status_message(self.get_name(), report))
+        if report.phase == 'moving':
+            self._loop.hurry()
         self._publish_goal_state()
         if self._closing.is_set():  # goals that are refused now are no news
             return
