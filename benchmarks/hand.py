@@ -49,10 +49,24 @@ def run(tasks: list[Task], scale: float) -> None:
         least possible one, by an independent solver at {INSTANTS} instants of each path, without any
         allowance for delay; at place: with the tool itself within {near} of a best place. Calm: near, but not
         counting {SETTLE:g} s after drop-outs, leaps and closings of the clutch. Out, calm: of these, while
-        the hand is out of reach. Latency: from a pose to the first sample that it can change, in periods, the
-        worst of {PROBES}. Time: processor time per path [s].""",
+        the hand is out of reach. Aimed: near, of where the arm is on its way to: the rest is lost to its
+        limits of motion. Latency: from a pose to the first sample that it can change, in periods, the worst
+        of {PROBES}. Time: processor time per path [s].""",
     )
-    columns = 'out', 'v', 'a', 'turns', 'hand', 'near', 'at place', 'calm', 'out, calm', 'latency', 'time'
+    columns = (
+        'out',
+        'v',
+        'a',
+        'turns',
+        'hand',
+        'near',
+        'at place',
+        'calm',
+        'out, calm',
+        'aimed',
+        'latency',
+        'time',
+    )
     table = Table('arm'.ljust(12), 'by'.ljust(8) + '  ', *columns)
     for task in tasks:
         if task.name in SCALES:
@@ -81,6 +95,13 @@ class Ours:
         snapshot = self._controller.snapshot()
         assert snapshot is not None
         return snapshot.position
+
+    @property
+    def aim(self) -> Array:
+        """Joint positions (n,) that the arm is on its way to."""
+        snapshot = self._controller.snapshot()
+        assert snapshot is not None
+        return snapshot.target
 
     def enable(self, closed: bool, time: float) -> None:
         """Take a message of the clutch."""
@@ -122,6 +143,11 @@ class Dls:
         """Joint positions (n,)."""
         return self._arm.q
 
+    @property
+    def aim(self) -> Array:
+        """Joint positions (n,) that the arm is on its way to: only ever the next ones."""
+        return self.q
+
     def enable(self, closed: bool, _: float) -> None:
         """Take a message of the clutch."""
         self._closed = closed
@@ -147,6 +173,7 @@ class Judged:
 
     least: Array
     excess: Array
+    aimed: Array
     beside: Array
     calm: NDArray[np.bool_]
     speed: float
@@ -178,13 +205,19 @@ class Campaign:
     def cells(self, follower: Follower, numbers: range) -> list[str]:
         """Return what a row shows."""
         paths = [self.judge(follower, HandPath(number, self.scale)) for number in numbers]
-        least, excess, beside, calm = (
+        least, excess, aimed, beside, calm = (
             np.concatenate([getattr(path, name) for path in paths])
-            for name in ('least', 'excess', 'beside', 'calm')
+            for name in ('least', 'excess', 'aimed', 'beside', 'calm')
         )
         out = least > OUT
         turns, hand = np.mean([path.turns for path in paths], axis=0)
-        shares = excess <= NEAR, beside <= NEAR, excess[calm] <= NEAR, excess[calm & out] <= NEAR
+        shares = (
+            excess <= NEAR,
+            beside <= NEAR,
+            excess[calm] <= NEAR,
+            excess[calm & out] <= NEAR,
+            aimed <= NEAR,
+        )
         latency = max(
             self.latency(follower, HandPath(number, self.scale, 1.4)) for number in numbers[:PROBES]
         )
@@ -201,13 +234,15 @@ class Campaign:
 
     def drive(
         self, follower: Follower, path: HandPath, nudged: tuple[int, Array] | None = None
-    ) -> tuple[Array, Array, HandGoals]:
-        """Return times (k,), joints (k, n) and the goals of a path; nudged: the
-        pose that is moved, and by what [m]."""
+    ) -> tuple[Array, Array, Array, HandGoals]:
+        """Return times (k,), joints and aims (k, n), and the goals of a path.
+
+        nudged: the pose that is moved, and by what [m].
+        """
         arm, goals = follower(self.task, self.model, self.settings), HandGoals(path, self.scale)
         k, enabled, before = 0, -math.inf, False
         times = PERIOD * np.arange(1, round(path.seconds / PERIOD))
-        joints = []
+        joints, aims = [], []
         for time in times.tolist():
             closed = path.closed(time)
             if closed != before or (closed and time - enabled >= ENABLE):
@@ -222,18 +257,20 @@ class Campaign:
                 arm.take(pose, goals)
                 k += 1
             joints.append(arm.sample(time))
-        return times, np.array(joints), goals
+            aims.append(arm.aim.copy())
+        return times, np.array(joints), np.array(aims), goals
 
     def judge(self, follower: Follower, path: HandPath) -> Judged:
         """Drive the arm along a path, and compare it with the best at random instants."""
         begin = process_time()
-        times, joints, goals = self.drive(follower, path)
+        times, joints, aims, goals = self.drive(follower, path)
         spent = process_time() - begin
         count = max(1, round(INSTANTS * path.seconds / SECONDS))
         some = np.random.default_rng(path.number).choice(np.arange(2, len(times)), count, replace=False)
         some = some[[path.closed(time) and path.closed(time - 2.0 * PERIOD) for time in times[some].tolist()]]
         asked = [goals.at(time) for time in times[some].tolist()]
         tool, _ = self.task.chain.fk(joints[some])
+        aim, _ = self.task.chain.fk(aims[some])
         least, beside = np.empty(len(some)), np.empty(len(some))
         found = in_threads(self._best, asked, joints[some])
         for i, (distance, points) in enumerate(found):
@@ -250,6 +287,7 @@ class Campaign:
         return Judged(
             least,
             np.linalg.norm(np.array(asked) - tool, axis=1) - least,
+            np.linalg.norm(np.array(asked) - aim, axis=1) - least,
             beside,
             ~path.disturbed(times[some], SETTLE),
             speed,
@@ -267,10 +305,10 @@ class Campaign:
         The pose is moved both ways along three axes: a joint at a limit may not answer to some of these.
         """
         k = len(path.poses) // 2
-        times, plain, _ = self.drive(follower, path)
+        times, plain, _, _ = self.drive(follower, path)
         first = len(times) - 1
         for way in NUDGE * np.vstack([np.eye(3), -np.eye(3)]):
-            _, other, _ = self.drive(follower, path, (k, way))
+            _, other, _, _ = self.drive(follower, path, (k, way))
             differs = (plain != other).any(axis=1)
             first = min(first, int(differs.argmax())) if differs.any() else first
         return float(times[first] - path.poses[k].arrival) / PERIOD

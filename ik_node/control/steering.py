@@ -104,7 +104,7 @@ class Steering:
         limits = arm.model.limits_of_motion(arm.model.arm_index, settings)
         fastest = FASTEST * limits.velocity
         # A new pose corrects the last estimate: too little room for that would look like a fast motion.
-        q = teleoperation.reach(self._goal(now), max(dt, AHEAD), fastest)
+        q = teleoperation.reach(self._goal(now), max(dt, AHEAD), fastest, arm.position)
         after = teleoperation.ahead(self._goal(now + AHEAD), q, AHEAD, fastest)
         later = teleoperation.ahead(self._goal(now + 2.0 * AHEAD), after, AHEAD, fastest)
         velocity = np.clip((4.0 * after - 3.0 * q - later) / (2.0 * AHEAD), -fastest, fastest)

@@ -14,7 +14,7 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.tool_motion import rotations
 from ik_node.model.arm import Arm
-from ik_node.solver.goal import Goal
+from ik_node.solver.goal import Goal, Solution
 from ik_node.solver.solver import IkSolver
 
 SHARES = (1.0, 0.5, 0.2, 0.05)  # of a step that are tried
@@ -25,6 +25,8 @@ ALIGNED = 0.99  # cosine between tool axis and joint axis from which on the join
 BETTER = 1e-3  # [m] by which another configuration has to be closer to a hand before the arm goes there
 PATIENCE = 0.15  # [s] for which that must hold
 INTERVAL = 0.04  # [s] at least between two searches for one
+RIVALS = 32  # starts from which configurations that are as close, and sooner reached, are looked for
+SOONER = 0.3  # [s] by which another one has to be reached sooner while the arm is on its way
 AT_BOUND = 1e-3  # [m] by which a hand is out of reach
 
 
@@ -42,6 +44,8 @@ class Teleoperation:
         self._roll = _roll_joint(self._arm, q)
         self._better_for = 0.0  # [s] for which another configuration has been closer
         self._since = 0.0  # [s] since one was looked for
+        low, high = np.maximum(self._arm.lower, -np.pi), np.minimum(self._arm.upper, np.pi)
+        self._starts = np.random.default_rng(0).uniform(np.minimum(low, high), high, (RIVALS, self._arm.n))
 
     def twist(self, linear: Array, angular: Array, dt: float, fastest: Array) -> Array:
         """Move the tool at linear [m/s] and angular [rad/s] velocity, (3,) in the base link, for dt [s].
@@ -81,11 +85,12 @@ class Teleoperation:
         self._position, self._direction = self._arm.fk(self.q)
         return self.q.copy()
 
-    def reach(self, goal: Goal, dt: float, fastest: Array) -> Array:
+    def reach(self, goal: Goal, dt: float, fastest: Array, now: Array) -> Array:
         """Bring the tool to goal, or as close as a continuous motion leads. Returns the joint positions (n,).
 
         No joint moves faster than fastest (n,), and the position comes first. Where another configuration
-        would be closer by BETTER for PATIENCE, the arm goes there. dt [s]: since the last step.
+        would be closer by BETTER for PATIENCE, the arm goes to the one of the closest that it reaches first
+        from where it is now (n,). dt [s]: since the last step.
         """
         solution = self._solver.settle(goal, self.q, self._most(goal, fastest * dt))
         q = solution.q
@@ -99,11 +104,30 @@ class Teleoperation:
             self._better_for = self._better_for + self._since if closer else 0.0
             self._since = 0.0
             if self._better_for > PATIENCE:
-                q, self._better_for = other.q, 0.0
+                q, self._better_for = self._soonest(goal, other, now, fastest), 0.0
+            elif self._time(q - now, fastest) > SOONER:
+                q = self._soonest(goal, self._solver.settle(goal, q), now, fastest, SOONER)
         self.held_back = solution.position_error > AT_BOUND
         self.q = self._served(q, goal, fastest * dt)
         self._position, self._direction = self._arm.fk(self.q)
         return self.q.copy()
+
+    def _soonest(self, goal: Goal, found: Solution, now: Array, fastest: Array, by: float = 0.0) -> Array:
+        """Return found, or one as close that the joints reach sooner from now (n,), by [s] at least."""
+        best, least = found.q, self._time(found.q - now, fastest) - by
+        for start in self._starts:
+            other = self._solver.settle(goal, start)
+            time = self._time(other.q - now, fastest)
+            if other.position_error < found.position_error + BETTER and time < least:
+                best, least = other.q, time
+        return best
+
+    def _time(self, move: Array, fastest: Array) -> float:
+        """Return the least time [s] in which the joints that place the tool move by (n,)."""
+        times = np.abs(move) / fastest
+        if self._roll is not None:
+            times[self._roll] = 0.0  # it does not move the tool point
+        return float(times.max())
 
     def ahead(self, goal: Goal, q: Array, dt: float, fastest: Array) -> Array:
         """Return where the joints (n,) will be for goal, the one dt [s] after they are at q (n,)."""

@@ -95,17 +95,32 @@ def test_a_hand_is_followed_and_another_configuration_taken_only_if_it_stays_bet
     hand, arm, fastest = hand_on('so101_like')
     point, axis = arm.fk(hand.q)
     for k in range(50):
-        hand.reach(Goal(np.add(point, [0.0, 0.0, 0.0005 * k]), axis), PERIOD, fastest)
+        hand.reach(Goal(np.add(point, [0.0, 0.0, 0.0005 * k]), axis), PERIOD, fastest, hand.q)
     assert arm.fk(hand.q)[0] == pytest.approx(np.add(point, [0.0, 0.0, 0.0245]), abs=1e-4)
     far = Goal([-point[0], -point[1], point[2]], axis)  # behind the arm
     steps = []
     for _ in range(60):
         before = hand.q
-        hand.reach(far, PERIOD, fastest)
+        hand.reach(far, PERIOD, fastest, hand.q)
         steps.append(np.abs(hand.q - before).max())
     best = IkSolver(arm).solve(far).position_error
     assert np.linalg.norm(arm.fk(hand.q)[0] - far.position) == pytest.approx(best, abs=2e-3)
     assert np.count_nonzero(np.array(steps) > 0.5) <= 2
+
+
+def test_of_configurations_that_are_as_close_the_arm_takes_the_one_that_it_reaches_first():
+    arm = SHIPPED['seed_arm'].arm()
+    assert (np.abs(arm.lower[0]), arm.upper[0]) == pytest.approx((np.pi, np.pi))
+    solver, fastest = IkSolver(arm, position_tolerance=1e-4, direction_tolerance=1e-3), 0.5 * arm.velocity
+    start, beyond = np.array([3.0, 1.2, 0.0, 0.0, 0.0]), np.array([-3.0, 1.2, 0.0, 0.0, 0.0])
+    hand = Teleoperation(solver, start)
+    point, axis = arm.fk(beyond)
+    goal = Goal(2.0 * point, axis)  # the base would have to turn back almost once
+    for _ in range(60):
+        hand.reach(goal, PERIOD, fastest, start)
+    assert hand.held_back
+    assert solver.errors(goal, hand.q)[0] == pytest.approx(solver.solve(goal).position_error, abs=2e-3)
+    assert (np.abs(hand.q - start) / fastest)[:4].max() < 0.5 * (np.abs(beyond - start) / fastest).max()
 
 
 def test_a_wanted_direction_is_kept_on_a_leash():
