@@ -31,6 +31,7 @@ SECTIONS = (
     'before',
     'follow',
     'hand',
+    'trees',
 )
 
 

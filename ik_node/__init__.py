@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ik_node.errors import IkError, InputError, UrdfError
     from ik_node.model.arm import Arm
+    from ik_node.model.tree import Tool, Tree
     from ik_node.solver.goal import Goal, Solution, Status
     from ik_node.solver.solver import IkSolver
+    from ik_node.solver.tree_solver import TreeSolution, TreeSolver
 
 __all__ = [
     'Arm',
@@ -17,6 +19,10 @@ __all__ = [
     'InputError',
     'Solution',
     'Status',
+    'Tool',
+    'Tree',
+    'TreeSolution',
+    'TreeSolver',
     'UrdfError',
 ]
 
@@ -26,6 +32,10 @@ _MODULES = {
     'IkSolver': 'solver.solver',
     'Solution': 'solver.goal',
     'Status': 'solver.goal',
+    'Tool': 'model.tree',
+    'Tree': 'model.tree',
+    'TreeSolution': 'solver.tree_solver',
+    'TreeSolver': 'solver.tree_solver',
 }
 
 

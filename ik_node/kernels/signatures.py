@@ -44,6 +44,10 @@ SHARED = ('__init__', 'driver')
 METHODS = sorted(path.stem for path in Path(__file__).parent.glob('methods/*.py') if path.stem not in SHARED)
 ON_DEMAND = {
     'reached_directions': 'reachability',
+    'search_tree': 'tree',
+    'settle_tree': 'tree',
+    'solve_outwards': 'trunk',
+    'advance_limbs': 'trunk',
     **{f'{kind}_{method}': f'methods.{method}' for method in METHODS for kind in ('local', 'search')},
 }
 # A part of many others; alone it serves the few steps of IkSolver.steps, for which plain Python will do.
@@ -55,15 +59,17 @@ KERNELS = SERVING | ON_DEMAND
 # dimensions, 0 for a scalar.
 ARGUMENTS = {
     'f0': 'bound cosine least temperature tolerance weight',
-    'f1': 'a arrived b before distances goal ladder narrow near now options q seed start values weights wide',
+    'f1': 'a arrived b before distances goal ladder narrow near now options q seed span start values '
+    'weights wide',
     'f2': 'costs errors found frames given goals known samples seeds table work',
     'f3': 'marks',
     'a2': 'out',
     'r1': 'period place tool w',
-    'r2': 'directions form joints limits opened shells',
-    'i0': 'count descents first last most random_seed roll starts',
-    'i1': 'choice counts progress',
-    'i2': 'came_from',
+    'r2': 'directions form joints limits opened mounts shells tools trunk',
+    'r3': 'forms',
+    'i0': 'count descents first joint last most random_seed roll starts',
+    'i1': 'choice counts progress rows',
+    'i2': 'came_from columns',
     'u1': 'state',
     'b0': 'redundant trusted',
     'b1': 'reached solved',
@@ -74,6 +80,10 @@ EXCEPTIONS = {
     ('closest_parallel', 'found'): 'f1',
     ('formula_path', 'found'): 'f3',
     ('solve_many', 'q'): 'f2',
+    ('solve_outwards', 'joints'): 'r3',
+    ('solve_outwards', 'limits'): 'r3',
+    ('advance_limbs', 'joints'): 'r3',
+    ('advance_limbs', 'limits'): 'r3',
 }
 _KINDS = {name: kind for kind, names in ARGUMENTS.items() for name in names.split()}
 

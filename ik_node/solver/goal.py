@@ -30,6 +30,7 @@ class Cause(enum.Enum):
     DIRECTION_TIED = 'direction tied to the position'
     JOINT_LIMIT = 'joint limit'
     BRANCH_ENDS = 'branch ends'
+    CONFLICT = 'tools in conflict'
     SEARCH_ENDED = 'restarts used up'
     TIME = 'time used up'
 

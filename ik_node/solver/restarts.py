@@ -88,17 +88,10 @@ class RandomRestarts:
         self.random_seed = random_seed
         self._name, self._kernel = method, f'search_{method}'
         self._first_state = np.array([random_seed], dtype=np.uint64)
-        # Descents compare chords; slightly less, so that the angle itself is within its tolerance.
-        chord = 2.0 * math.sin(min(direction_tolerance, math.pi) / 2.0) * (1.0 - 1e-9)
-        self.weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
-        temperatures, cooling, acceptance = SCHEDULES[schedule]
-        self.options = np.array(
-            [
-                *(position_tolerance, chord, self.weight, self.method.iterations, self.method.stall),
-                *(temperatures, cooling, acceptance * self.weight, 0.0),
-                *_switches(method, method_options or {}),
-            ]
+        self.options = search_options(
+            method, arm.reach, position_tolerance, direction_tolerance, schedule, method_options
         )
+        self.weight = float(self.options[WEIGHT])
         self._model = arm.joints, arm.tool, arm.limits
         # The restarts from known poses stay in one part, so that the table is read once.
         per_check = ITERATIONS_PER_CHECK // self.method.iterations
@@ -263,6 +256,28 @@ class RandomRestarts:
         descend(*self._model, goal.packed, options, best, frames, work)
         if not np.array_equal(best, joints):
             yield best
+
+
+def search_options(
+    method: str,
+    reach: float,
+    position_tolerance: float,
+    direction_tolerance: float,
+    schedule: str,
+    switches: Mapping[str, bool] | None = None,
+) -> Array:
+    """Return the options of kernels for a search by a method; reach [m] of the arm gives the weight."""
+    # Descents compare chords; slightly less, so that the angle itself is within its tolerance.
+    chord = 2.0 * math.sin(min(direction_tolerance, math.pi) / 2.0) * (1.0 - 1e-9)
+    weight = WEIGHT_PER_REACH * max(reach, 1e-3)
+    temperatures, cooling, acceptance = SCHEDULES[schedule]
+    return np.array(
+        [
+            *(position_tolerance, chord, weight, METHODS[method].iterations, METHODS[method].stall),
+            *(temperatures, cooling, acceptance * weight, 0.0),
+            *_switches(method, switches or {}),
+        ]
+    )
 
 
 def _switches(method: str, given: Mapping[str, bool]) -> list[float]:

@@ -1,0 +1,147 @@
+"""Tree: several tools on one robot, and the joints that they share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ik_node.checks import Array, real_array
+from ik_node.errors import InputError, listed, quoted, shown
+from ik_node.model.arm import Arm, frozen
+from ik_node.model.robot import Robot
+from ik_node.model.urdf import read_file, read_urdf
+
+
+@dataclass(frozen=True, eq=False)
+class Tool:
+    """What one tool is: its tip link, and in the frame of that its axis (unit) and point [m], (3,) each."""
+
+    tip_link: str
+    axis: ArrayLike = (0.0, 0.0, 1.0)
+    point: ArrayLike = (0.0, 0.0, 0.0)
+
+
+class Tree:
+    """The joints from one base link to the tips of several named tools.
+
+    arms: by tool, the Arm from the base link to its tip. joint_names (n names): the joints of all tools,
+    those of the first tool first. limits (2, n), lower, upper (n,) [rad or m], continuous, prismatic (n,);
+    columns: by tool, where its joints (arm.n,) are among them. A joint that mimics another counts as that.
+    """
+
+    def __init__(self, robot: Robot, tools: Mapping[str, Tool], base_link: str | None = None) -> None:
+        """Build from a robot read by read_urdf. base_link: default the root.
+
+        Raises UrdfError for links or joints that do not form an arm, InputError for anything else.
+        """
+        if not isinstance(tools, Mapping) or not tools:
+            raise InputError(f'tools must name at least one Tool, got {tools!r}')
+        for name, tool in tools.items():
+            if not isinstance(name, str) or not name or not isinstance(tool, Tool):
+                raise InputError(f'tools must be of type Tool, by name, got {name!r}: {tool!r}')
+        self.robot, self.name = robot, robot.name
+        self.arms = {
+            name: Arm(robot, tool.tip_link, tool.axis, tool.point, base_link) for name, tool in tools.items()
+        }
+        self.base_link = next(iter(self.arms.values())).base_link
+        self.joint_names = tuple(
+            dict.fromkeys(joint for arm in self.arms.values() for joint in arm.joint_names)
+        )
+        self.n = len(self.joint_names)
+        self.columns = {
+            name: frozen(np.array([self.joint_names.index(joint) for joint in arm.joint_names]))
+            for name, arm in self.arms.items()
+        }
+        self.limits = np.empty((2, self.n))
+        self.continuous, self.prismatic = np.empty(self.n, dtype=bool), np.empty(self.n, dtype=bool)
+        for name, arm in self.arms.items():
+            self.limits[:, self.columns[name]] = arm.limits
+            self.continuous[self.columns[name]] = arm.continuous
+            self.prismatic[self.columns[name]] = arm.prismatic
+        for array in (self.limits, self.continuous, self.prismatic):
+            array.flags.writeable = False
+        self.lower, self.upper = self.limits
+        self._groups: dict[tuple[str, ...], tuple[tuple[str, ...], ...]] = {}
+
+    @classmethod
+    def from_urdf(cls, xml_text: str, tools: Mapping[str, Tool], **options: Any) -> Tree:
+        """Read URDF text; further arguments as for Tree."""
+        return cls(read_urdf(xml_text), tools, **options)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], tools: Mapping[str, Tool], **options: Any) -> Tree:
+        """Read a .urdf or .xacro file; further arguments as for Tree."""
+        return cls(read_file(path), tools, **options)
+
+    def groups(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+        """Divide names of tools into groups that share no joints with each other."""
+        if names not in self._groups:
+            groups: list[tuple[set[int], list[str]]] = []
+            for name in names:
+                joints, members = set(self.columns[name].tolist()), [name]
+                for group in [group for group in groups if group[0] & joints]:
+                    groups.remove(group)
+                    joints, members = joints | group[0], group[1] + members
+                groups.append((joints, members))
+            self._groups[names] = tuple(tuple(sorted(each, key=names.index)) for _, each in groups)
+        return self._groups[names]
+
+    def shared(self, names: Sequence[str]) -> dict[str, int]:
+        """Return for names of tools how many joints, counted from the base, also move another of them."""
+        users = np.zeros(self.n, dtype=int)
+        for name in names:
+            users[self.columns[name]] += 1
+        return {
+            name: int(np.flatnonzero(users[self.columns[name]] > 1).max(initial=-1)) + 1 for name in names
+        }
+
+    @property
+    def middle(self) -> Array:
+        """Mid-range configuration (n,); 0 for a continuous joint."""
+        q = np.empty(self.n)
+        for name, arm in self.arms.items():
+            q[self.columns[name]] = arm.middle
+        return q
+
+    def sample(self, rng: np.random.Generator, count: int) -> Array:
+        """Return configurations (count, n), uniform within the limits."""
+        q = np.empty((count, self.n))
+        for name, arm in self.arms.items():
+            q[:, self.columns[name]] = arm.sample(rng, count)
+        return q
+
+    def checked(self, q: ArrayLike, name: str = 'q') -> Array:
+        """Return q as a new array (n,). Raises InputError unless it is n finite numbers."""
+        try:
+            values = real_array(q)
+        except (TypeError, ValueError, OverflowError):
+            values = np.empty(0)
+        if values.shape != (self.n,) or not np.isfinite(values).all():
+            joints = ', '.join(map(shown, self.joint_names))
+            raise InputError(f'{name} must be {self.n} finite numbers ({joints}), got {q!r}')
+        return values
+
+    def fk(self, q: ArrayLike) -> dict[str, tuple[Array, Array]]:
+        """Return tool point (3,) [m] and tool axis (3,) by tool, in the base link's frame, at q (n,)."""
+        values = self.checked(q)
+        return {name: arm.fk(values[self.columns[name]]) for name, arm in self.arms.items()}
+
+    def check_names(self, names: Collection[str], what: str) -> None:
+        """Raise InputError for names that are no tools."""
+        unknown = [name for name in names if name not in self.arms]
+        if unknown:
+            known = listed(self.arms)
+            raise InputError(f'{what}: no tool is called {quoted(str(unknown[0]))}; tools: {known}')
+
+    def describe(self) -> str:
+        """Return one sentence on the tools and the joints that they share."""
+        tools = ', '.join(f'{name} ({arm.n} joints)' for name, arm in self.arms.items())
+        shared = self.shared(tuple(self.arms))
+        common = {joint: None for name, arm in self.arms.items() for joint in arm.joint_names[: shared[name]]}
+        said = f'shared: {listed(common)}' if common else 'no joint is shared'
+        return f'{self.name}: {self.n} joints for the tools {tools}; {said}'

@@ -1,0 +1,104 @@
+"""TreeSearch: one search over all joints for several tools at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node import kernels
+from ik_node.checks import Array
+from ik_node.kernels.layout import ITERATIONS, POSITION_TOLERANCE, STALL, VARIABLE, WEIGHT
+from ik_node.model.arm import frozen
+from ik_node.model.tree import Tree
+from ik_node.solver.methods import METHODS
+
+# Of the usual weight of a direction, one after the other: so positions come first.
+LADDER = (1.0, 1e-1, 1e-2, 1e-3, 1e-5)
+STARTS = 24  # random starts for the closest configuration
+CLOSE = 6  # of those that are close already, as many are improved
+
+
+class TreeSearch:
+    """Bounded descents of all joints (n,) of a tree towards goals (K, 9) of some of its tools."""
+
+    def __init__(self, tree: Tree, names: Sequence[str], options: Array, random_seed: int) -> None:
+        """names: of the tools, in the order of the goals. options: of kernels."""
+        self._tree, self._names, self._options, self._random_seed = tree, names, options, random_seed
+        chains = []
+        for name in names:
+            chain = tree.arms[name].joints.copy()
+            chain[:, VARIABLE] = tree.columns[name][chain[:, VARIABLE].astype(int)]
+            chains.append(chain)
+        self._model = (
+            frozen(np.vstack(chains)),
+            frozen(np.array([tree.arms[name].tool for name in names])),
+            np.cumsum([0, *map(len, chains)]),
+            tree.limits,
+        )
+        kernels.prepare(('search_tree', 'settle_tree'))
+
+    def solve(self, goals: Array, q: Array, restarts: int) -> tuple[int, bool]:
+        """Search from q (n,), in place, with random restarts; return how many, and whether all is solved."""
+        return self._search(goals, np.ones(len(goals)), self._options, restarts + 1, self._state(), q)
+
+    def closest(self, goals: Array, weights: Array, starts: Sequence[Array]) -> Array:
+        """Return the joints (n,) of the least sum of weights (K,) times squared position errors.
+
+        Then of direction errors. Descents from the best of starts (n,), which are close already, and from
+        random configurations, with a decreasing weight of the directions: the penalty form of the
+        lexicographic problem.
+        """
+        options, state = self._options.copy(), self._state()
+        options[[ITERATIONS, STALL]] = METHODS['lm'].thorough
+        tolerance = options[POSITION_TOLERANCE] ** 2
+        candidates = sorted(starts, key=lambda q: self._cost(goals, weights, q)[0])[:CLOSE]
+        for q in candidates:
+            self._settle(goals, weights, LADDER[-1:], q)
+        for number in range(STARTS):
+            q = np.empty(self._tree.n)
+            kernels.perturb(self._tree.middle, self._tree.limits, 1.0, state, q)
+            # Every other one minimises the positions alone before it turns the tools as far as that allows.
+            ladder = LADDER[-1:] if number % 2 else LADDER
+            options[WEIGHT] = ladder[0] * self._options[WEIGHT]
+            self._search(goals, weights, options, 1, state, q)
+            self._settle(goals, weights, ladder, q)
+            candidates.append(q)
+        best, least = candidates[0], (math.inf, math.inf)
+        for q in candidates:
+            cost = self._cost(goals, weights, q)
+            nearer = cost[0] < least[0] - tolerance
+            if nearer or (cost[0] < least[0] + tolerance and cost[1] < least[1]):
+                best, least = q, cost
+        return best
+
+    def _settle(self, goals: Array, weights: Array, ladder: Sequence[float], q: Array) -> None:
+        for share in ladder:
+            kernels.settle_tree(*self._model, goals, weights, share * self._options[WEIGHT], q)
+
+    def _cost(self, goals: Array, weights: Array, q: Array) -> tuple[float, float]:
+        """Return the sums of weights (K,) times squared position [m^2] and direction errors [rad^2]."""
+        errors = [self._errors(name, goal, q) for name, goal in zip(self._names, goals, strict=True)]
+        position, direction = (weights @ np.square(errors)).tolist()
+        return position, direction
+
+    def _search(
+        self, goals: Array, weights: Array, options: Array, descents: int, state: NDArray[np.uint64], q: Array
+    ) -> tuple[int, bool]:
+        errors = np.empty((len(goals), 2))
+        found: tuple[int, bool] = kernels.search_tree(
+            *self._model, goals, weights, options, 0, descents, state, q, errors
+        )
+        return found
+
+    def _errors(self, name: str, goal: Array, q: Array) -> tuple[float, float]:
+        arm = self._tree.arms[name]
+        errors: tuple[float, float] = kernels.goal_errors(
+            arm.joints, arm.frames(q[self._tree.columns[name]]), goal
+        )
+        return errors
+
+    def _state(self) -> NDArray[np.uint64]:
+        return np.array([self._random_seed], dtype=np.uint64)

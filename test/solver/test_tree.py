@@ -1,0 +1,326 @@
+"""Several tools on one robot: TreeSolver against solvers of single arms, plain FK and a numeric reference."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from plain import PlainArm
+from scipy.optimize import least_squares
+from shared_files import shared_path
+
+from benchmarks.torsos import TOOLS, joint, pair, torso, torso_text
+from ik_node import Goal, IkSolver, InputError, Status, Tool, Tree, TreeSolver, UrdfError
+from ik_node.solver.goal import Cause
+from ik_node.tracks.curves import Track
+
+NAMES = ('left', 'right')
+DOWN = (0.0, 0.0, -1.0)
+LIFT = joint(
+    'lift',
+    'prismatic',
+    'base_link',
+    'carriage',
+    '',
+    '0 0 1',
+    '<limit lower="0" upper="0.5" velocity="1" effort="9"/>',
+)
+TURN = joint(
+    'yaw',
+    'revolute',
+    'carriage',
+    'chest',
+    'xyz="0 0 0.3"',
+    '0 0 1',
+    '<limit lower="-1" upper="1" velocity="1" effort="9"/>',
+)
+TWO_JOINTS = f'<link name="base_link"/><link name="carriage"/><link name="chest"/>{LIFT}{TURN}'
+
+
+def goals_at(tree: Tree, q: np.ndarray) -> dict[str, Goal]:
+    """Goals that the tools meet at q."""
+    return {name: Goal(*place) for name, place in tree.fk(q).items()}
+
+
+def random_goals(rng: np.random.Generator, tree: Tree) -> dict[str, Goal]:
+    """Goals at random places and directions, many of them out of reach."""
+    goals = {}
+    for name, arm in tree.arms.items():
+        direction = rng.normal(size=3)
+        place = rng.uniform(-1.0, 1.0, 3) * arm.reach
+        goals[name] = Goal(place, direction / np.linalg.norm(direction))
+    return goals
+
+
+@pytest.fixture(scope='module')
+def body() -> Tree:
+    return torso()
+
+
+@pytest.fixture(scope='module')
+def solver(body) -> TreeSolver:
+    return TreeSolver(body, compile='wait')
+
+
+@pytest.fixture(scope='module', params=['pair', 'dual_xarm5'])
+def apart(request) -> Tree:
+    """A robot whose tools share no joint."""
+    if request.param == 'pair':
+        return pair()
+    tools = {'left': Tool('L_link_eef'), 'right': Tool('R_link_eef')}
+    return Tree.from_file(shared_path('arms', 'dual_xarm5.urdf'), tools)
+
+
+# Tools that share no joint
+
+
+def test_tools_that_share_no_joint_get_the_answers_of_solvers_of_their_own_bit_for_bit(apart):
+    tree_solver, rng = TreeSolver(apart), np.random.default_rng(1)
+    solvers = {name: IkSolver(arm) for name, arm in apart.arms.items()}
+    for number in range(200):
+        seed = apart.sample(rng, 1)[0]
+        goals = goals_at(apart, apart.sample(rng, 1)[0]) if number % 2 else random_goals(rng, apart)
+        found = tree_solver.solve(goals, seed)
+        for name, goal in goals.items():
+            alone = solvers[name].solve(goal, seed[apart.columns[name]])
+            assert (found.tools[name].q == alone.q).all()
+            assert found.tools[name].status is alone.status
+            assert str(found.tools[name].reason) == str(alone.reason)
+            assert (found.q[apart.columns[name]] == alone.q).all()
+
+
+def test_tracking_of_such_tools_is_that_of_solvers_of_their_own(apart):
+    tree_solver, rng = TreeSolver(apart), np.random.default_rng(2)
+    solvers = {name: IkSolver(arm) for name, arm in apart.arms.items()}
+    start, end = apart.sample(rng, 2)
+    q = before = start
+    for share in np.linspace(0.0, 0.1, 20):
+        goals = goals_at(apart, start + share * (end - start))
+        found = tree_solver.track(goals, q, before)
+        for name, goal in goals.items():
+            alone = solvers[name].track(goal, q[apart.columns[name]], before[apart.columns[name]])
+            assert (found.tools[name].q == alone.q).all()
+        before, q = q, found.q
+
+
+# Shared joints
+
+
+def test_every_pair_of_reachable_goals_is_solved(body, solver):
+    arms = {name: PlainArm(torso_text(), tool.tip_link) for name, tool in TOOLS.items()}
+    for q in body.sample(np.random.default_rng(3), 500):
+        goals = goals_at(body, q)
+        found = solver.solve(goals)
+        assert found.solved
+        assert found.status is Status.SOLVED
+        assert ((found.q >= body.lower) & (found.q <= body.upper)).all()
+        joints = dict(zip(body.joint_names, found.q.tolist(), strict=True))
+        for name, goal in goals.items():
+            point, axis = arms[name].fk(joints)
+            assert np.linalg.norm(point - goal.position) <= 1.1e-6
+            assert np.linalg.norm(axis - goal.direction) <= 1.1e-4
+
+
+def test_the_trunk_stays_if_the_limbs_can_follow_and_else_moves_as_little_as_they_allow(body, solver):
+    yaw = body.joint_names.index('yaw')
+    moved = 0
+    for q in body.sample(np.random.default_rng(4), 100):
+        goals, seed = goals_at(body, q), body.middle
+        seed[yaw] = q[yaw]
+        assert solver.solve(goals, seed).q[yaw] == q[yaw]
+        found = solver.solve(goals).q[yaw]
+        if found != 0.0 and abs(found) > 0.03:
+            moved += 1
+            nearer = body.middle
+            nearer[yaw] = found - 0.02 * np.sign(found)
+            assert solver.solve(goals, nearer).q[yaw] != nearer[yaw]
+    assert moved > 10
+
+
+def test_a_tool_without_a_goal_is_held_unless_it_is_free(body, solver):
+    seed = body.sample(np.random.default_rng(5), 1)[0]
+    yaw = body.joint_names.index('yaw')
+    seed[yaw] = 0.0
+    turned = seed.copy()
+    turned[yaw] = 1.2
+    goal = {'left': goals_at(body, turned)['left']}
+    before = body.fk(seed)['right']
+    held = solver.solve(goal, seed)
+    assert set(held.tools) == {'left'}
+    if held.solved:
+        np.testing.assert_allclose(body.fk(held.q)['right'][0], before[0], atol=2e-6)
+    free = solver.solve(goal, seed, free=['right'])
+    assert free.solved
+    own = body.columns['right'][1:]
+    assert (free.q[own] == seed[own]).all()
+
+
+def test_two_smooth_tracks_are_followed_without_a_jump(solver):
+    tracks = {
+        'left': Track('circle', (0.0, 0.6, 0.6), 0.1, 0.1, DOWN),
+        'right': Track('figure_eight', (0.0, -0.6, 0.6), 0.1, 0.1, DOWN),
+    }
+    q = solver.solve({name: Goal(track.position(0.0), DOWN) for name, track in tracks.items()}).q
+    before = q
+    for k in range(1, 1000):
+        goals = {name: Goal(track.position(0.01 * k), DOWN) for name, track in tracks.items()}
+        found = solver.track(goals, q, before)
+        assert found.solved
+        assert np.abs(found.q - q).max() < 0.01
+        before, q = q, found.q
+
+
+def test_the_trunk_turns_when_a_limb_cannot_follow_any_more(body, solver):
+    """The tool of one arm goes farther round than its own base can turn; the other one is free to follow."""
+    yaw = body.joint_names.index('yaw')
+    q = body.middle
+    q[body.columns['left'][1]] = 3.0
+    q[body.columns['left'][2]] = 0.8
+    before = q
+    for k in range(80):
+        ahead = q.copy()
+        place, axis = body.fk(ahead)['left']
+        turn = 0.01
+        c, s = np.cos(turn), np.sin(turn)
+        R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+        middle = np.array([0.0, 0.25, 0.0]) if k < 10 else np.zeros(3)
+        found = solver.track(
+            {'left': Goal(middle + R @ (place - middle), R @ axis)}, q, before, free=['right']
+        )
+        if not found.solved:
+            break
+        assert np.abs(found.q - q).max() < 0.3
+        before, q = q, found.q
+    assert q[yaw] != 0.0
+
+
+def test_where_a_branch_ends_the_other_one_meets_all_goals(body, solver):
+    rng = np.random.default_rng(6)
+    ended = 0
+    for start, end in zip(body.sample(rng, 60), body.sample(rng, 60), strict=True):
+        goals = goals_at(body, end)
+        found = solver.track(goals, start)
+        if found.solved:
+            continue
+        assert found.status is Status.NOT_FOUND
+        ended += 1
+        q = found.q
+        for name, solution in found.tools.items():
+            assert solution.reason.cause is Cause.BRANCH_ENDS
+            q[body.columns[name]] = solution.other_branch
+        for name, (point, _) in body.fk(q).items():
+            assert np.linalg.norm(point - goals[name].position) < 2e-6
+    assert ended > 10
+
+
+def test_several_shared_joints():
+    tree = torso(trunk=TWO_JOINTS)
+    solver = TreeSolver(tree, compile='wait')
+    for q in tree.sample(np.random.default_rng(7), 60):
+        goals = goals_at(tree, q)
+        assert solver.solve(goals).solved
+
+
+def test_limbs_without_a_formula():
+    tree = torso('prismatic_arm')
+    solver = TreeSolver(tree, compile='wait')
+    for q in tree.sample(np.random.default_rng(8), 40):
+        assert solver.solve(goals_at(tree, q)).solved
+
+
+def test_a_tool_on_the_trunk_itself():
+    tools = {**TOOLS, 'head': Tool('chest', axis=(1.0, 0.0, 0.0), point=(0.1, 0.0, 0.2))}
+    tree = Tree.from_urdf(torso_text(), tools)
+    solver = TreeSolver(tree, compile='wait')
+    for q in tree.sample(np.random.default_rng(9), 20):
+        assert solver.solve(goals_at(tree, q)).solved
+
+
+def test_tools_are_divided_into_those_that_share_joints():
+    tools = {**TOOLS, 'head': Tool('chest', axis=(1.0, 0.0, 0.0))}
+    tree = Tree.from_urdf(torso_text(), tools)
+    assert tree.groups(('left', 'right')) == (('left', 'right'),)
+    assert pair().groups(NAMES) == (('left',), ('right',))
+    assert tree.shared(('left', 'right', 'head')) == {'left': 1, 'right': 1, 'head': 1}
+
+
+# Goals that cannot all be met
+
+
+def reference(tree: Tree, goals: dict[str, Goal], weights: dict[str, float]) -> float:
+    """The least sum of weighted squared misses, by scipy from many starts."""
+
+    def residuals(q: np.ndarray) -> np.ndarray:
+        places = tree.fk(q)
+        return np.concatenate([np.sqrt(weights[n]) * (places[n][0] - goals[n].position) for n in goals])
+
+    starts = tree.sample(np.random.default_rng(0), 12)
+    return min(2.0 * least_squares(residuals, q, bounds=tree.limits, xtol=1e-12).cost for q in starts)
+
+
+@pytest.mark.parametrize('weights', [{}, {'left': 10.0}])
+def test_out_of_reach_the_sum_of_squared_misses_is_least(body, solver, weights):
+    rng = np.random.default_rng(10)
+    whole = {'left': 1.0, 'right': 1.0, **weights}
+    for _ in range(6):
+        goals = {}
+        for name, side in (('left', 1.0), ('right', -1.0)):
+            place = rng.normal(size=3)
+            place *= rng.uniform(1.2, 1.6) / np.linalg.norm(place)
+            goals[name] = Goal(np.add(place, [0.0, 0.25 * side, 0.3]), DOWN)
+        found = solver.solve(goals, weights=weights)
+        total = sum(whole[name] * found.tools[name].position_error ** 2 for name in goals)
+        assert total <= reference(body, goals, whole) + 1e-8
+
+
+def test_the_reason_names_the_tools_in_conflict(body, solver):
+    place, axis = body.fk(body.middle)['left']
+    far = {'left': Goal((0.0, 1.1, 0.6), (0.0, 1.0, 0.0)), 'right': Goal((0.0, 1.1, 0.4), (0.0, 1.0, 0.0))}
+    found = solver.solve(far)
+    assert not found.solved
+    for name, other in (('left', 'right'), ('right', 'left')):
+        solution = found.tools[name]
+        if solution.reason is not None and solution.reason.cause is Cause.CONFLICT:
+            assert f'"{other}"' in str(solution.reason)
+    beyond = solver.solve({'left': Goal((9.0, 0.0, 0.0)), 'right': Goal(place * [1, -1, 1], axis)})
+    assert beyond.status is Status.UNREACHABLE
+    assert beyond.tools['left'].reason.cause is Cause.TOO_FAR
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ('call', 'said'),
+    [
+        (lambda s: s.solve({}), 'at least one tool'),
+        (
+            lambda s: s.solve({'middle': Goal((0, 0, 1))}),
+            'no tool is called "middle"; tools: "left", "right"',
+        ),
+        (lambda s: s.solve({'left': (0, 0, 1)}), 'must be of type Goal'),
+        (lambda s: s.solve({'left': Goal((0, 0, 1))}, free=['x']), 'free: no tool is called "x"'),
+        (lambda s: s.solve({'left': Goal((0, 0, 1))}, weights={'left': 0.0}), 'weight of left'),
+        (lambda s: s.solve({'left': Goal((0, 0, 1))}, seed=[0.0] * 3), 'seed must be 11 finite numbers'),
+        (lambda s: s.track({'left': Goal((0, 0, 1))}, [np.nan] * 11), 'q must be 11 finite numbers'),
+        (lambda _: TreeSolver('arm'), 'tree must be a Tree'),
+        (lambda _: Tree.from_urdf(torso_text(), {}), 'at least one Tool'),
+        (lambda _: Tree.from_urdf(torso_text(), {'left': 'left_tool0'}), 'must be of type Tool'),
+    ],
+)
+def test_wrong_arguments_are_told(solver, call, said):
+    with pytest.raises(InputError, match=said):
+        call(solver)
+
+
+def test_a_tip_link_that_does_not_exist_is_told():
+    with pytest.raises(UrdfError, match='tip_link'):
+        Tree.from_urdf(torso_text(), {'left': Tool('nowhere')})
+
+
+def test_trees_say_what_they_are_and_can_be_copied(body):
+    assert body.describe().endswith('left (6 joints), right (6 joints); shared: "yaw"')
+    assert pair().describe().endswith('no joint is shared')
+    copy = pickle.loads(pickle.dumps(body))
+    assert copy.joint_names == body.joint_names
