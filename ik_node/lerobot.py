@@ -1,0 +1,146 @@
+"""RobotKinematics: a drop-in for lerobot.model.kinematics.RobotKinematics. It imports nothing of LeRobot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ik_node.checks import Array, finite_array, positive
+from ik_node.control.teleoperation import Teleoperation
+from ik_node.errors import InputError, listed
+from ik_node.kernels.layout import LATERAL
+from ik_node.model.arm import Arm
+from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
+from ik_node.solver.solver import IkSolver
+
+POSITION_TOLERANCE, DIRECTION_TOLERANCE = 1e-4, 1e-2  # [m] and [rad] that count as met
+RIGID = 1e-3  # by which the columns of a rotation may miss unit length and right angles
+
+
+class RobotKinematics:
+    """Forward and inverse kinematics in degrees, in the root link of the URDF, for LeRobot's processors.
+
+    joint_names: what the entries of all joint vectors belong to; names that are no joints of the arm, such as
+    a gripper, are passed through. last: what became of the last inverse_kinematics, with errors and reason;
+    its q is in radians, in the order of arm.joint_names.
+    """
+
+    def __init__(
+        self,
+        urdf_path: str | os.PathLike[str],
+        target_frame_name: str = 'gripper_frame_link',
+        joint_names: Sequence[str] | None = None,
+        *,
+        tool_axis: ArrayLike = (0.0, 0.0, 1.0),
+        largest_step: float = 10.0,
+    ) -> None:
+        """target_frame_name: the tip link. joint_names: default those from the root to it.
+
+        tool_axis: the unit axis of the target frame whose direction counts most: the one along which the
+        gripper approaches. largest_step [deg]: of any joint in one call; what is left follows in later calls.
+        Raises InputError, and UrdfError for a description without such an arm.
+        """
+        self.arm = arm = Arm.from_file(urdf_path, target_frame_name, tool_axis=tool_axis)
+        self.joint_names = list(arm.joint_names if joint_names is None else joint_names)
+        missing = [name for name in arm.joint_names if name not in self.joint_names]
+        if missing:
+            raise InputError(
+                f'joint_names must have all joints of the arm, {listed(missing)} missing, '
+                f'got {listed(self.joint_names)}'
+            )
+        if arm.prismatic.any():
+            raise InputError(f'{arm.name} has prismatic joints: LeRobot has degrees only')
+        self._columns = [self.joint_names.index(name) for name in arm.joint_names]
+        self._step = np.full(arm.n, np.radians(positive('largest_step', largest_step)))
+        self._solver = IkSolver(
+            arm, position_tolerance=POSITION_TOLERANCE, direction_tolerance=DIRECTION_TOLERANCE
+        )
+        # rows: lateral axis, the one across, and tool axis, in the target frame
+        self._axes = np.array([arm.tool_lateral, np.cross(arm.tool_axis, arm.tool_lateral), arm.tool_axis])
+        self.last: Solution | None = None
+
+    def forward_kinematics(self, joint_pos_deg: ArrayLike) -> Array:
+        """Return the pose (4, 4) of the target frame. joint_pos_deg: as joint_names, further ones ignored."""
+        frames = self.arm.frames(self._joints(joint_pos_deg)[1])
+        z, x = frames[-2], frames[-1]
+        pose = np.eye(4)
+        pose[:3, :3] = np.column_stack([x, np.cross(z, x), z]) @ self._axes
+        pose[:3, 3] = frames[-3]
+        return pose
+
+    def inverse_kinematics(
+        self,
+        current_joint_pos: ArrayLike,
+        desired_ee_pose: ArrayLike,
+        position_weight: float = 1.0,  # noqa: ARG002 - LeRobot passes it
+        orientation_weight: float = 0.01,
+    ) -> Array:
+        """Return joint positions [deg] nearer to a pose (4, 4), as close as a continuous motion leads.
+
+        current_joint_pos [deg]: where the motion goes on from; entries of other joints are returned as they
+        are. The position comes first, then the direction of the tool axis, then the turn about it, whatever
+        the weights are; orientation_weight 0: the position alone. Raises InputError for wrong shapes and
+        numbers that are not finite.
+        """
+        values, q = self._joints(current_joint_pos)
+        goal = self._goal(_rigid(desired_ee_pose), orientation_weight != 0.0)
+        hand = Teleoperation(self._solver, q)
+        found = hand.ahead(goal, q, 1.0, self._step)
+        # Where the tool is a little off the axis of its roll, turning that has moved it.
+        found = hand.ahead(goal, found, 1.0, np.maximum(self._step - np.abs(found - q), 0.0))
+        self.last = self._judged(goal, q, found)
+        values[self._columns] = np.degrees(found)
+        return values
+
+    def _joints(self, degrees: ArrayLike) -> tuple[Array, Array]:
+        """Return all entries [deg] and the joints of the arm (n,) [rad]."""
+        try:
+            values = np.array(degrees, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.empty(0)
+        count = len(self.joint_names)
+        if values.ndim != 1 or len(values) < count or not np.isfinite(values[self._columns]).all():
+            raise InputError(
+                f'joint positions must be {count} numbers or more ({listed(self.joint_names)}), '
+                f'got {degrees!r}'
+            )
+        return values, np.radians(values[self._columns])
+
+    def _goal(self, T: Array, oriented: bool) -> Goal:
+        if not oriented:
+            return Goal(T[:3, 3])
+        R = T[:3, :3]
+        return Goal(T[:3, 3], R @ self.arm.tool_axis, R @ self.arm.tool_lateral)
+
+    def _judged(self, goal: Goal, before: Array, q: Array) -> Solution:
+        """Return what is true of q (n,), reached from before (n,)."""
+        solver = self._solver
+        errors = solver.errors(goal, q)
+        if errors[0] <= POSITION_TOLERANCE and errors[1] <= DIRECTION_TOLERANCE:
+            return Solution(Status.SOLVED, q, *errors)
+        packed = goal.packed.copy()
+        packed[LATERAL:] = np.nan
+        best = solver.solve(Goal.unpacked(packed), q)
+        if not best.solved:
+            return Solution(best.status, q, *errors, best.reason)
+        left = float(np.degrees(np.abs(best.q - q).max()))
+        if (np.abs(q - before) >= self._step - 1e-9).any():
+            reason = Reason(Cause.BRANCH_ENDS, left, f'on the way: {left:.3g} degrees are left')
+        else:
+            sentence = 'no continuous motion leads to the goal; the nearest configuration that meets it is '
+            reason = Reason(Cause.BRANCH_ENDS, left, f'{sentence}{left:.3g} degrees away')
+        return Solution(Status.NOT_FOUND, q, *errors, reason, other_branch=best.q)
+
+
+def _rigid(pose: ArrayLike) -> Array:
+    """Return a pose (4, 4) as an array. Raises InputError unless it is finite and its rotation is one."""
+    T = finite_array('desired_ee_pose', np.ravel(pose), 16).reshape(4, 4)
+    R = T[:3, :3]
+    if np.abs(R.T @ R - np.eye(3)).max() > RIGID or np.linalg.det(R) < 0.0:
+        raise InputError(f'desired_ee_pose must have a rotation, got {R.tolist()}')
+    u, _, vt = np.linalg.svd(R)
+    T[:3, :3] = u @ vt
+    return T

@@ -1,0 +1,113 @@
+"""RobotKinematics as LeRobot calls it: degrees, a gripper that is passed through, no jumps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from plain import PlainArm
+from shared_files import shared_path
+
+from ik_node import InputError, Status
+from ik_node.lerobot import RobotKinematics
+
+MOTORS = ['shoulder_pan', 'shoulder_lift', 'elbow_flex', 'wrist_flex', 'wrist_roll', 'gripper']
+SEED_ARM = Path(__file__).resolve().parents[2] / 'urdf' / 'seed_arm.urdf.xacro'
+MIDDLE = np.array([5.0, -20.0, 30.0, 40.0, 10.0, 33.0])  # [deg], and the gripper
+
+
+@pytest.fixture(scope='module')
+def so101() -> RobotKinematics:
+    return RobotKinematics(shared_path('arms', 'so101.urdf'), joint_names=MOTORS)
+
+
+def test_forward_kinematics_is_the_pose_of_the_frame_in_degrees(so101):
+    plain = PlainArm(shared_path('arms', 'so101.urdf').read_text(), 'gripper_frame_link')
+    pose = so101.forward_kinematics(MIDDLE)
+    expected = plain.pose(dict(zip(MOTORS[:5], np.radians(MIDDLE[:5]).tolist(), strict=True)))
+    np.testing.assert_allclose(pose, expected, atol=1e-9)
+    np.testing.assert_array_equal(so101.forward_kinematics([*MIDDLE, 1.0, 2.0]), pose)
+
+
+def test_a_reachable_pose_is_met_and_the_gripper_is_passed_through(so101):
+    target = so101.forward_kinematics(MIDDLE)
+    q = np.add(MIDDLE, [4.0, -3.0, 5.0, -4.0, 3.0, 0.0])
+    for _ in range(3):
+        q = so101.inverse_kinematics(q, target)
+    assert q[5] == 33.0
+    reached = so101.forward_kinematics(q)
+    np.testing.assert_allclose(reached[:3, 3], target[:3, 3], atol=1e-4)
+    np.testing.assert_allclose(reached[:3, :3], target[:3, :3], atol=0.02)
+    assert so101.last.status is Status.SOLVED
+
+
+def test_the_given_positions_are_not_changed(so101):
+    before = MIDDLE.copy()
+    so101.inverse_kinematics(before, so101.forward_kinematics(MIDDLE + 3.0))
+    np.testing.assert_array_equal(before, MIDDLE)
+
+
+def test_along_a_path_that_leaves_the_reach_no_joint_jumps(so101):
+    q, largest = MIDDLE.copy(), 0.0
+    start = so101.forward_kinematics(q)
+    states = set()
+    for share in np.linspace(0.0, 1.0, 300):
+        target = start.copy()
+        target[:3, 3] += np.sin(np.pi * share) * np.array([0.4, 0.3, 0.1])
+        following = so101.inverse_kinematics(q, target)
+        largest = max(largest, np.abs(following - q).max())
+        states.add(so101.last.status)
+        q = following
+    assert states >= {Status.SOLVED, Status.UNREACHABLE}
+    assert largest <= 10.0 + 1e-9
+    np.testing.assert_allclose(so101.forward_kinematics(q)[:3, 3], start[:3, 3], atol=1e-3)
+
+
+def test_a_far_pose_takes_several_calls_of_bounded_steps(so101):
+    target = so101.forward_kinematics(np.add(MIDDLE, [60.0, 10.0, 0.0, 0.0, 0.0, 0.0]))
+    q = MIDDLE
+    for call in range(20):
+        following = so101.inverse_kinematics(q, target)
+        assert np.abs(following - q).max() <= 10.0 + 1e-9
+        q = following
+        if call == 0:
+            assert so101.last.status is Status.NOT_FOUND
+            assert 'on the way' in str(so101.last.reason)
+    assert so101.last.solved
+
+
+def test_without_orientation_only_the_position_counts(so101):
+    target = so101.forward_kinematics(MIDDLE)
+    turned = target.copy()
+    turned[:3, :3] = np.diag([1.0, -1.0, -1.0]) @ target[:3, :3]
+    q = so101.inverse_kinematics(MIDDLE, turned, orientation_weight=0.0)
+    np.testing.assert_allclose(q, MIDDLE, atol=1e-6)
+    assert so101.last.solved
+
+
+def test_any_arm_and_frame_will_do():
+    arm = RobotKinematics(SEED_ARM, 'tool0')
+    assert arm.joint_names == [f'joint{k}' for k in range(1, 6)]
+    q = np.array([10.0, 20.0, 30.0, -20.0, 15.0])
+    found = arm.inverse_kinematics(q + 4.0, arm.forward_kinematics(q))
+    np.testing.assert_allclose(
+        arm.forward_kinematics(found)[:3, 3], arm.forward_kinematics(q)[:3, 3], atol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ('call', 'said'),
+    [
+        (lambda k: k.inverse_kinematics([1.0, 2.0], np.eye(4)), 'must be 5 numbers or more'),
+        (lambda k: k.inverse_kinematics([np.nan] * 5, np.eye(4)), 'must be 5 numbers or more'),
+        (lambda k: k.inverse_kinematics([0.0] * 5, np.full((4, 4), np.nan)), 'finite'),
+        (lambda k: k.inverse_kinematics([0.0] * 5, np.zeros((4, 4))), 'rotation'),
+        (lambda k: k.inverse_kinematics([0.0] * 5, np.eye(3)), '16'),
+        (lambda _: RobotKinematics(SEED_ARM, 'tool0', ['joint1']), '"joint2"'),
+        (lambda _: RobotKinematics(SEED_ARM, 'tool0', largest_step=0.0), 'largest_step'),
+    ],
+)
+def test_wrong_arguments_are_told(call, said):
+    with pytest.raises(InputError, match=said):
+        call(RobotKinematics(SEED_ARM, 'tool0'))
