@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ik_node.model.tree import Tool, Tree
     from ik_node.solver.goal import Goal, Solution, Status
     from ik_node.solver.solver import IkSolver
-    from ik_node.solver.tree_solver import TreeSolution, TreeSolver
+    from ik_node.solver.tree_solver import TreeBatchSolution, TreeSolution, TreeSolver
 
 __all__ = [
     'Arm',
@@ -21,6 +21,7 @@ __all__ = [
     'Status',
     'Tool',
     'Tree',
+    'TreeBatchSolution',
     'TreeSolution',
     'TreeSolver',
     'UrdfError',
@@ -34,6 +35,7 @@ _MODULES = {
     'Status': 'solver.goal',
     'Tool': 'model.tree',
     'Tree': 'model.tree',
+    'TreeBatchSolution': 'solver.tree_solver',
     'TreeSolution': 'solver.tree_solver',
     'TreeSolver': 'solver.tree_solver',
 }

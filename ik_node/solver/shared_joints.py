@@ -41,13 +41,18 @@ class SharedJoints:
         self, goals: Mapping[str, Goal], seed: Array, weights: Mapping[str, float]
     ) -> dict[str, Solution]:
         """Return a Solution by tool, all with the same shared joints, near seed (n,)."""
+        start = np.clip(seed, *self._tree.limits)
+        return self._turned(goals, start, self._near(goals, start, weights))
+
+    def _near(
+        self, goals: Mapping[str, Goal], start: Array, weights: Mapping[str, float]
+    ) -> dict[str, Solution]:
         tree, packed = self._tree, self._packed(goals)
-        found = None if self._trunk is None else self._trunk.solve(packed, seed)
+        found = None if self._trunk is None else self._trunk.solve(packed, start)
         if found is not None:
             return self._solved(*found)
-        start = np.clip(seed, *tree.limits)
         alone = {
-            name: solver.solve(goals[name], seed[tree.columns[name]])
+            name: solver.solve(goals[name], start[tree.columns[name]])
             for name, solver in self._solvers.items()
         }
         q, restarts = start.copy(), 0
@@ -72,11 +77,14 @@ class SharedJoints:
         The trunk stays while every limb can follow. Not solved: the last configuration on the way, and by
         tool the joints of other_branch, another solution for all tools.
         """
-        tree, packed = self._tree, self._packed(goals)
+        start = np.clip(q, *self._tree.limits)
+        return self._turned(goals, before, self._ahead(goals, start, before))
+
+    def _ahead(self, goals: Mapping[str, Goal], q: Array, before: Array) -> dict[str, Solution]:
+        packed = self._packed(goals)
         errors = None if self._trunk is None else self._trunk.track(packed, q, before)
         if errors is not None:
             return self._solved(q, errors)
-        q = np.clip(q, *tree.limits)
         for goals_on_the_way in self._pieces(packed, q):
             ahead = q.copy()
             self._search.solve(goals_on_the_way, ahead, 0)
@@ -86,7 +94,7 @@ class SharedJoints:
         solutions = self._solutions(goals, q, 0)
         if all(solution.solved for solution in solutions.values()):
             return solutions
-        others = self.solve(goals, q, {})
+        others = self._near(goals, q, {})
         if not all(other.solved for other in others.values()):
             return others
         move = max(float(np.abs(other.q - solutions[name].q).max()) for name, other in others.items())
@@ -97,6 +105,16 @@ class SharedJoints:
         for name, solution in solutions.items():
             solution.status, solution.other_branch = Status.NOT_FOUND, others[name].q
             solution.reason = Reason(Cause.BRANCH_ENDS, move, sentence)
+        return solutions
+
+    def _turned(
+        self, goals: Mapping[str, Goal], seed: Array, solutions: dict[str, Solution]
+    ) -> dict[str, Solution]:
+        """Serve the lateral axes of goals by the joints that only roll a tool, near seed (n,)."""
+        for name, goal in goals.items():
+            if goal.lateral is not None:
+                own = seed[self._tree.columns[name]]
+                solutions[name] = self._solvers[name].with_lateral(goal, own, solutions[name])
         return solutions
 
     def _pieces(self, goals: Array, q: Array) -> Sequence[Array]:

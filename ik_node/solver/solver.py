@@ -161,10 +161,13 @@ class IkSolver:
             solution = self._pipeline(goal, q, excluded=solution)
         if math.isnan(packed[LATERAL]):
             return solution
-        return self._with_lateral(goal, q, solution)
+        return self.with_lateral(goal, q, solution)
 
-    def _with_lateral(self, goal: Goal, seed: Array, solution: Solution) -> Solution:
-        """Turn the spare roll towards goal.lateral without changing the errors; sets lateral_error."""
+    def with_lateral(self, goal: Goal, seed: Array, solution: Solution) -> Solution:
+        """Turn the spare roll of a solution, near seed (n,), towards goal.lateral, and set lateral_error.
+
+        Only as far as that keeps what is solved; solve and track do it themselves.
+        """
         arm, q = self.arm, solution.q.copy()
         lateral_error = kernels.serve_lateral(
             arm.joints, arm.tool, arm.limits, goal.packed, self._roll, seed, q
@@ -250,9 +253,7 @@ class IkSolver:
         except AttributeError:
             raise no_goal(goal) from None
         solution = self._tracker.advance(goal, now, last)
-        return (
-            solution if lateral is None or not solution.solved else self._with_lateral(goal, last, solution)
-        )
+        return solution if lateral is None or not solution.solved else self.with_lateral(goal, last, solution)
 
     def settle(self, goal: Goal, q: ArrayLike, largest_move: ArrayLike | None = None) -> Solution:
         """Find the closest configuration that a continuous motion from configuration q (n,) leads to.

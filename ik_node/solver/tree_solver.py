@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from ik_node.checks import Array, positive, whole
+from ik_node.checks import Array, positive, real_array, whole
 from ik_node.errors import InputError
 from ik_node.model.tree import Tree
-from ik_node.solver.goal import Goal, Solution, Status
+from ik_node.solver.goal import BatchSolution, Goal, Solution, Status, pack_goals
 from ik_node.solver.restarts import search_options
 from ik_node.solver.shared_joints import SharedJoints
 from ik_node.solver.solver import IkSolver
@@ -38,6 +39,14 @@ class TreeSolution:
         """SOLVED for all tools, UNREACHABLE if a tool cannot reach its goal in any way, else NOT_FOUND."""
         found = {solution.status for solution in self.tools.values()}
         return next(s for s in (Status.UNREACHABLE, Status.NOT_FOUND, Status.SOLVED) if s in found)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeBatchSolution:
+    """The results for N goals per tool: q (N, n), and by tool a BatchSolution."""
+
+    q: Array
+    tools: dict[str, BatchSolution]
 
 
 class TreeSolver:
@@ -135,6 +144,48 @@ class TreeSolver:
                 tools |= self._shared(wanted).track(wanted, now, last)
         return self._solution(goals, now, tools)
 
+    def solve_batch(
+        self,
+        positions: Mapping[str, ArrayLike],
+        directions: Mapping[str, ArrayLike] | None = None,
+        seeds: ArrayLike | None = None,
+        weights: Mapping[str, float] | None = None,
+        free: Collection[str] = (),
+    ) -> TreeBatchSolution:
+        """Solve many goals: by tool positions (N, 3) [m], and directions (N, 3) unit where they count.
+
+        seeds: (N, n), or (n,) for all, default mid-range. The results are those of solve. Raises InputError
+        for wrong shapes or values.
+        """
+        tree = self.tree
+        if not isinstance(positions, Mapping) or not positions:
+            raise InputError(f'positions must name at least one tool, got {positions!r}')
+        directions = directions or {}
+        tree.check_names(positions, 'positions')
+        if unknown := [name for name in directions if name not in positions]:
+            raise InputError(f'directions of {unknown[0]!r} need positions')
+        packed = {name: pack_goals(place, directions.get(name)) for name, place in positions.items()}
+        counts = {len(rows) for rows in packed.values()}
+        if len(counts) > 1:
+            raise InputError(f'positions must be as many for every tool, got {sorted(counts)}')
+        (count,) = counts
+        starts = np.atleast_2d(tree.middle if seeds is None else real_array(seeds))
+        if starts.shape not in ((1, tree.n), (count, tree.n)):
+            raise InputError(f'seeds must be of shape ({tree.n},) or ({count}, {tree.n}), got {starts.shape}')
+        found = [
+            self.solve(
+                {name: Goal.unpacked(rows[k]) for name, rows in packed.items()},
+                starts[min(k, len(starts) - 1)],
+                weights,
+                free,
+            )
+            for k in range(count)
+        ]
+        q = np.array([one.q for one in found]).reshape(count, tree.n)
+        return TreeBatchSolution(
+            q, {name: _stacked([one.tools[name] for one in found], tree.arms[name].n) for name in packed}
+        )
+
     def _solution(self, goals: Mapping[str, Goal], q: Array, tools: dict[str, Solution]) -> TreeSolution:
         """Return the solution, q (n,) changed where tools have been moved."""
         for name, solution in tools.items():
@@ -175,3 +226,11 @@ class TreeSolver:
                 self._random_seed,
             )
         return self._together[names]
+
+
+def _stacked(solutions: Sequence[Solution], n: int) -> BatchSolution:
+    status = np.empty(len(solutions), dtype=object)
+    status[:] = [solution.status for solution in solutions]
+    errors = np.array([(x.position_error, x.direction_error) for x in solutions]).reshape(-1, 2)
+    q = np.array([solution.q for solution in solutions]).reshape(-1, n)
+    return BatchSolution(status, status == Status.SOLVED, q, errors[:, 0], errors[:, 1])

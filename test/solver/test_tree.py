@@ -245,6 +245,62 @@ def test_tools_are_divided_into_those_that_share_joints():
     assert tree.shared(('left', 'right', 'head')) == {'left': 1, 'right': 1, 'head': 1}
 
 
+def test_a_seed_outside_the_limits_does_not_lead_there(body, solver):
+    yaw = body.joint_names.index('yaw')
+    seed = body.middle
+    seed[yaw] = 3.0
+    given = seed.copy()
+    q = body.middle
+    q[yaw] = 1.2
+    goals = goals_at(body, q)
+    found = solver.solve(goals, seed)
+    assert found.solved
+    assert ((found.q >= body.lower) & (found.q <= body.upper)).all()
+    following = solver.track(goals, seed)
+    assert ((following.q >= body.lower) & (following.q <= body.upper)).all()
+    np.testing.assert_array_equal(seed, given)
+    tree = torso(trunk=TWO_JOINTS)
+    several = TreeSolver(tree).solve(goals_at(tree, tree.middle), np.full(tree.n, 9.0))
+    assert ((several.q >= tree.lower) & (several.q <= tree.upper)).all()
+
+
+def test_the_lateral_axis_is_served_by_a_joint_that_only_rolls_the_tool():
+    tree = torso('so101_like')
+    solver = TreeSolver(tree, compile='wait')
+    q = tree.sample(np.random.default_rng(11), 1)[0]
+    goals = {}
+    for name, arm in tree.arms.items():
+        frames = arm.frames(q[tree.columns[name]])
+        goals[name] = Goal(frames[-3], frames[-2], frames[-1])
+    found = solver.solve(goals, q)
+    assert found.solved
+    for name, solution in found.tools.items():
+        assert solution.lateral_error == pytest.approx(0.0, abs=1e-4)
+        np.testing.assert_array_equal(found.q[tree.columns[name]], solution.q)
+
+
+@pytest.mark.parametrize('robot', ['together', 'apart'])
+def test_batches_have_the_answers_of_single_solves(body, solver, robot):
+    tree = body if robot == 'together' else pair()
+    one = solver if robot == 'together' else TreeSolver(tree)
+    rng = np.random.default_rng(12)
+    places = [goals_at(tree, q) for q in tree.sample(rng, 4)] + [random_goals(rng, tree) for _ in range(2)]
+    positions = {name: [goals[name].position for goals in places] for name in NAMES}
+    directions = {name: [goals[name].direction for goals in places] for name in NAMES}
+    found = one.solve_batch(positions, directions)
+    for k in range(len(places)):
+        alone = one.solve({name: Goal(positions[name][k], directions[name][k]) for name in NAMES})
+        np.testing.assert_array_equal(found.q[k], alone.q)
+        for name in NAMES:
+            assert found.tools[name].status[k] is alone.tools[name].status
+            assert found.tools[name].position_error[k] == alone.tools[name].position_error
+    assert found.tools['left'].solved[:4].all()
+    with pytest.raises(InputError, match='as many'):
+        one.solve_batch({'left': np.zeros((2, 3)), 'right': np.zeros((3, 3))})
+    with pytest.raises(InputError, match='shape'):
+        one.solve_batch(positions, seeds=np.zeros(3))
+
+
 # Goals that cannot all be met
 
 
