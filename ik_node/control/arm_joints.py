@@ -122,11 +122,6 @@ class ArmJoints:
         motion = self.arm.motion
         return bool((np.abs(motion.target - motion.position) > FAR).any())
 
-    @property
-    def chasing(self) -> bool:
-        """Whether the arm is close behind a moving target."""
-        return self._chasing and not self.far_behind
-
     def values(self, feedback: Feedback) -> tuple[Array, Array]:
         """Return position and velocity (n,) of all variables: commanded, else measured, else at rest."""
         places = dict.fromkeys(self._model.joints.variables, (0.0, 0.0))

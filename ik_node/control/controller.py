@@ -186,8 +186,7 @@ class ArmController:
         assert snapshot is not None
         joints.way.check_goal(wanted)
         answer = targets.find(wanted, request.arrival, snapshot.position, settings)
-        close = joints.chasing and targets.goes_on(answer, request)
-        answer = joints.way.choose(answer, snapshot.values, partial(joints.preview, self._lock), close)
+        answer = joints.way.choose(answer, snapshot.values, partial(joints.preview, self._lock))
         with self._change():
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')

@@ -52,16 +52,13 @@ class GoalStream:
 
     def add(self, position: Array, received: float, stamp: float | None) -> None:
         """Add a target (n,), received at a time; stamp: the time of the goal if it has one."""
-        if not self.continues(position, received, stamp):
+        last = self._targets[-1] if self._targets else None
+        if last is not None and not self._continues(last, position, received, stamp):
             self._targets.clear()
         self._targets.append(_Target(position, received, stamp))
         self._times = self._estimated_times()
 
-    def continues(self, position: Array, received: float, stamp: float | None) -> bool:
-        """Whether this target would go on with the stream of those before; see add."""
-        if not self._targets:
-            return False
-        last = self._targets[-1]
+    def _continues(self, last: _Target, position: Array, received: float, stamp: float | None) -> bool:
         if (last.stamp is None) != (stamp is None) or not 0.0 <= received - last.received < STREAM_GAP:
             return False
         if stamp is not None and last.stamp is not None and stamp <= last.stamp:

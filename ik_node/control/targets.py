@@ -157,12 +157,6 @@ class Targets:
         self._hand = None
         self._stream.add(answer.solution.q, request.received, request.goal_time)
 
-    def goes_on(self, answer: Answer, request: Request) -> bool:
-        """Whether an answer continues the stream of goals before, without a jump."""
-        if answer.solution is None or answer.joints is None:
-            return False
-        return self._stream.continues(answer.solution.q, request.received, request.goal_time)
-
     def steer(self, q: Array, time: float, rates: tuple[Array, Array] | None) -> dict[str, float]:
         """Return the targets of a hand that asks for q (arm.n,) at time [s]; follow it as a moving goal.
 

@@ -40,16 +40,12 @@ class Way:
             if outside is not None:
                 raise InputError(f'the goal is outside the workspace: {outside}')
 
-    def choose(self, answer: Answer, values: Array, preview: Preview, close: bool = False) -> Answer:
+    def choose(self, answer: Answer, values: Array, preview: Preview) -> Answer:
         """Return answer if its motion is allowed, else one with another solution whose motion is.
 
-        values: all variables (n,) now. close: the arm is close behind the stream that the goal continues, and
-        every sample is checked with the way to rest from it, so that only the goal is checked here. Raises
-        InputError with the place and the reason if there is no motion.
+        values: all variables (n,) now. Raises InputError with the place and the reason if there is none.
         """
         if answer.joints is None or (self._collision is None and not self._workspace.given):
-            return answer
-        if close and answer.solution is not None and self._clear(answer.solution.q, values):
             return answer
         if answer.path is not None:  # no other motion will do
             self._check_places(answer.path.places(SPACING), values)
@@ -69,14 +65,6 @@ class Way:
                     continue
                 return _instead(answer, joints, other, reason)
         raise reason
-
-    def _clear(self, q: Array, values: Array) -> bool:
-        """Whether the arm may be at q (arm.n,), and no part of it is near another there."""
-        if self._workspace.given and self._workspace.outside(self._model.arm.fk(q)[0]) is not None:
-            return False
-        there = values.copy()
-        there[self._model.arm_index] = q
-        return self._collision is None or self._collision.distance(there)[0] >= CLEARANCE
 
     def _check(self, joints: Mapping[str, float], values: Array, preview: Preview) -> None:
         """Raise InputError if the motion to joints leaves the workspace or collides."""
