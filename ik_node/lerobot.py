@@ -37,14 +37,17 @@ class RobotKinematics:
         tool_axis: ArrayLike = (0.0, 0.0, 1.0),
         largest_step: float = 10.0,
     ) -> None:
-        """target_frame_name: the tip link. joint_names: default those from the root to it.
+        """target_frame_name: the tip link. joint_names: default all that can move.
 
         tool_axis: the unit axis of the target frame whose direction counts most: the one along which the
         gripper approaches. largest_step [deg]: of any joint in one call; what is left follows in later calls.
         Raises InputError, and UrdfError for a description without such an arm.
         """
         self.arm = arm = Arm.from_file(urdf_path, target_frame_name, tool_axis=tool_axis)
-        self.joint_names = list(arm.joint_names if joint_names is None else joint_names)
+        movable = [joint.name for joint in arm.robot.joints.values() if joint.movable]
+        self.joint_names = list(movable if joint_names is None else joint_names)
+        if len(set(self.joint_names)) < len(self.joint_names):
+            raise InputError(f'joint_names must differ from each other, got {listed(self.joint_names)}')
         missing = [name for name in arm.joint_names if name not in self.joint_names]
         if missing:
             raise InputError(
@@ -82,15 +85,17 @@ class RobotKinematics:
 
         current_joint_pos [deg]: where the motion goes on from; entries of other joints are returned as they
         are. The position comes first, then the direction of the tool axis, then the turn about it, whatever
-        the weights are; orientation_weight 0: the position alone. Raises InputError for wrong shapes and
+        the weights are; orientation_weight 0: the position alone. Joints outside their limits come back by
+        largest_step per call. Raises InputError for wrong shapes and
         numbers that are not finite.
         """
         values, q = self._joints(current_joint_pos)
-        goal = self._goal(_rigid(desired_ee_pose), orientation_weight != 0.0)
+        goal = self._goal(_rigid(desired_ee_pose), _counts(orientation_weight))
         hand = Teleoperation(self._solver, q)
         found = hand.ahead(goal, q, 1.0, self._step)
         # Where the tool is a little off the axis of its roll, turning that has moved it.
         found = hand.ahead(goal, found, 1.0, np.maximum(self._step - np.abs(found - q), 0.0))
+        found = q + np.clip(found - q, -self._step, self._step)  # from outside the limits, too
         self.last = self._judged(goal, q, found)
         values[self._columns] = np.degrees(found)
         return values
@@ -117,30 +122,51 @@ class RobotKinematics:
 
     def _judged(self, goal: Goal, before: Array, q: Array) -> Solution:
         """Return what is true of q (n,), reached from before (n,)."""
-        solver = self._solver
+        solver, turn = self._solver, self._turn_left(goal, q)
         errors = solver.errors(goal, q)
         if errors[0] <= POSITION_TOLERANCE and errors[1] <= DIRECTION_TOLERANCE:
-            return Solution(Status.SOLVED, q, *errors)
+            return Solution(Status.SOLVED, q, *errors, lateral_error=turn)
         packed = goal.packed.copy()
         packed[LATERAL:] = np.nan
         best = solver.solve(Goal.unpacked(packed), q)
         if not best.solved:
-            return Solution(best.status, q, *errors, best.reason)
+            return Solution(best.status, q, *errors, best.reason, lateral_error=turn)
         left = float(np.degrees(np.abs(best.q - q).max()))
         if (np.abs(q - before) >= self._step - 1e-9).any():
             reason = Reason(Cause.BRANCH_ENDS, left, f'on the way: {left:.3g} degrees are left')
         else:
             sentence = 'no continuous motion leads to the goal; the nearest configuration that meets it is '
             reason = Reason(Cause.BRANCH_ENDS, left, f'{sentence}{left:.3g} degrees away')
-        return Solution(Status.NOT_FOUND, q, *errors, reason, other_branch=best.q)
+        return Solution(Status.NOT_FOUND, q, *errors, reason, other_branch=best.q, lateral_error=turn)
+
+    def _turn_left(self, goal: Goal, q: Array) -> float | None:
+        """Return the angle [rad] between the lateral axis at q (n,) and that of goal, None if it has none."""
+        if goal.lateral is None:
+            return None
+        lateral = self.arm.frames(q)[-1]
+        return float(np.arctan2(np.linalg.norm(np.cross(lateral, goal.lateral)), lateral @ goal.lateral))
 
 
 def _rigid(pose: ArrayLike) -> Array:
     """Return a pose (4, 4) as an array. Raises InputError unless it is finite and its rotation is one."""
+    if np.shape(pose) != (4, 4):
+        raise InputError(f'desired_ee_pose must be of shape (4, 4), got {np.shape(pose)}')
     T = finite_array('desired_ee_pose', np.ravel(pose), 16).reshape(4, 4)
     R = T[:3, :3]
-    if np.abs(R.T @ R - np.eye(3)).max() > RIGID or np.linalg.det(R) < 0.0:
-        raise InputError(f'desired_ee_pose must have a rotation, got {R.tolist()}')
+    rotation = np.abs(R.T @ R - np.eye(3)).max() <= RIGID and np.linalg.det(R) > 0.0
+    if not rotation or np.abs(T[3] - [0.0, 0.0, 0.0, 1.0]).max() > RIGID:
+        raise InputError(f'desired_ee_pose must be a rotation and a position, got {T.tolist()}')
     u, _, vt = np.linalg.svd(R)
     T[:3, :3] = u @ vt
     return T
+
+
+def _counts(weight: float) -> bool:
+    """Whether a weight is not 0. Raises InputError unless it is a number of at least 0."""
+    try:
+        valid = 0.0 <= float(weight) < np.inf
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise InputError(f'orientation_weight must be a number of at least 0, got {weight!r}')
+    return float(weight) != 0.0

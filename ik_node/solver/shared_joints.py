@@ -75,7 +75,7 @@ class SharedJoints:
         """Move q (n,) on to goals without leaving the branch; before (n,): the configuration before q.
 
         The trunk stays while every limb can follow. Not solved: the last configuration on the way, and by
-        tool the joints of other_branch, another solution for all tools.
+        tool the joints of other_branch, another solution for all tools; without one, what solve finds.
         """
         start = np.clip(q, *self._tree.limits)
         return self._turned(goals, before, self._ahead(goals, start, before))

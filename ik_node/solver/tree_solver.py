@@ -52,9 +52,10 @@ class TreeBatchSolution:
 class TreeSolver:
     """Solves goals for several tools of one robot.
 
-    Tools that share no joint get exactly the answers of an IkSolver of their own. Where tools share joints,
-    these stay as in the seed if every limb can then meet its goal; else they move as little as the formulas
-    of the limbs allow; and where these find nothing, all joints are searched together.
+    Tools that share no joint get exactly the answers of an IkSolver of their own; so does a tool that
+    shares joints with free ones only. Where tools share joints, these stay as in the seed if every limb can
+    then meet its goal; else they move as little as the formulas of the limbs allow; and where these find
+    nothing, all joints are searched together.
     """
 
     def __init__(
@@ -106,7 +107,9 @@ class TreeSolver:
         """
         tree = self.tree
         q = tree.middle if seed is None else tree.checked(seed, 'seed')
-        weights = weights or {}
+        weights = {} if weights is None else weights
+        if not isinstance(weights, Mapping):
+            raise InputError(f'weights must be numbers by tool, got {weights!r}')
         tree.check_names(weights, 'weights')
         for name, weight in weights.items():
             positive(f'the weight of {name}', weight)
@@ -129,7 +132,8 @@ class TreeSolver:
         """Follow moving goals by tool from configuration q (n,) without leaving its branch.
 
         before: the configuration before q, if any. As IkSolver.track for every tool; where the branch of
-        tools that share joints ends, other_branch of each belongs to one solution for all of them.
+        tools that share joints ends, other_branch of each belongs to one solution for all of them. If not all
+        goals can be met, the result is that of solve: it may be far from q, and other_branch is None.
         """
         tree = self.tree
         now = tree.checked(q, 'q')
@@ -200,6 +204,8 @@ class TreeSolver:
         for name, goal in goals.items():
             if not isinstance(goal, Goal):
                 raise InputError(f'goals must be of type Goal, by tool, got {name!r}: {goal!r}')
+        if isinstance(free, str) or not isinstance(free, Collection):
+            raise InputError(f'free must be a list of tools, got {free!r}')
         tree.check_names(goals, 'goals')
         tree.check_names(free, 'free')
         bound = tuple(name for name in tree.arms if name in goals or name not in free)

@@ -77,6 +77,29 @@ def test_a_far_pose_takes_several_calls_of_bounded_steps(so101):
     assert so101.last.solved
 
 
+def test_from_outside_the_limits_joints_come_back_in_bounded_steps(so101):
+    outside = np.add(MIDDLE, [0.0, 0.0, 0.0, 80.0, 0.0, 0.0])
+    target = so101.forward_kinematics(MIDDLE)
+    found = so101.inverse_kinematics(outside, target)
+    assert np.abs(found - outside).max() <= 10.0 + 1e-9
+    assert found[3] < outside[3]
+
+
+def test_the_turn_about_the_tool_axis_that_is_left_is_told(so101):
+    target = so101.forward_kinematics(MIDDLE)
+    c, s = np.cos(0.8), np.sin(0.8)
+    target[:3, :3] = target[:3, :3] @ [[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]
+    q = so101.inverse_kinematics(MIDDLE, target)
+    assert 0.3 < so101.last.lateral_error < 0.8
+    for _ in range(10):
+        q = so101.inverse_kinematics(q, target)
+    assert so101.last.lateral_error < 0.02
+
+
+def test_without_names_the_joints_are_all_that_move():
+    assert sorted(RobotKinematics(shared_path('arms', 'so101.urdf')).joint_names) == sorted(MOTORS)
+
+
 def test_without_orientation_only_the_position_counts(so101):
     target = so101.forward_kinematics(MIDDLE)
     turned = target.copy()
@@ -103,7 +126,12 @@ def test_any_arm_and_frame_will_do():
         (lambda k: k.inverse_kinematics([np.nan] * 5, np.eye(4)), 'must be 5 numbers or more'),
         (lambda k: k.inverse_kinematics([0.0] * 5, np.full((4, 4), np.nan)), 'finite'),
         (lambda k: k.inverse_kinematics([0.0] * 5, np.zeros((4, 4))), 'rotation'),
-        (lambda k: k.inverse_kinematics([0.0] * 5, np.eye(3)), '16'),
+        (lambda k: k.inverse_kinematics([0.0] * 5, np.eye(3)), 'shape'),
+        (lambda k: k.inverse_kinematics([0.0] * 5, np.eye(4).ravel()), 'shape'),
+        (lambda k: k.inverse_kinematics([0.0] * 5, 2.0 * np.eye(4)), 'rotation'),
+        (lambda k: k.inverse_kinematics([0.0] * 5, np.eye(4), 1.0, np.nan), 'orientation_weight'),
+        (lambda k: k.inverse_kinematics([0.0] * 5, np.eye(4), 1.0, None), 'orientation_weight'),
+        (lambda _: RobotKinematics(SEED_ARM, 'tool0', ['joint1'] * 6), 'differ'),
         (lambda _: RobotKinematics(SEED_ARM, 'tool0', ['joint1']), '"joint2"'),
         (lambda _: RobotKinematics(SEED_ARM, 'tool0', largest_step=0.0), 'largest_step'),
     ],
