@@ -27,6 +27,7 @@ class Asked:
 
     what: object
     source: str = 'test'
+    moves: bool = True
     arrival: float = field(default_factory=time.perf_counter)
     received: float = 0.0
     goal_time: float | None = None

@@ -166,7 +166,7 @@ class ArmController:
         for request in requests:
             snapshot = self.snapshot()
             try:
-                if snapshot is None or snapshot.state not in READY:
+                if snapshot is None or (request.moves and snapshot.state not in READY):
                     raise InputError(self.condition()[1])
                 wanted = request.wanted(snapshot)
             except InputError as error:

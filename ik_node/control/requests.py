@@ -20,13 +20,15 @@ Wanted = Aim | None  # None: nothing new
 class Request(Protocol):
     """A request.
 
-    source: its topic or service. arrival: when it was received (time.perf_counter). received: the same on the
-    clock of the arm [s]. goal_time: the stamp on that clock, None if it has none. stamp and frame: of
-    its header, empty where it has none.
+    source: its topic or service. moves: whether it moves the arm, which has to be ready for that. arrival:
+    when it was received (time.perf_counter). received: the same on the clock of the arm [s]. goal_time: the
+    stamp on that clock, None if it has none. stamp and frame: of its header, empty where it has none.
     """
 
     @property
     def source(self) -> str: ...
+    @property
+    def moves(self) -> bool: ...
     @property
     def arrival(self) -> float: ...
     @property
@@ -47,6 +49,7 @@ class HomeRequest:
     """Move the joints of the arm to their home position."""
 
     source: str = '~/home'
+    moves: bool = True
     arrival: float = field(default_factory=perf_counter)
     received: float = 0.0
     goal_time: float | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
@@ -49,6 +49,7 @@ class GoalRequest:
     context: GoalContext
     arrival: float = field(default_factory=time.perf_counter)
     received: float = field(init=False)
+    moves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.received = self.context.time.now()
@@ -94,6 +95,10 @@ class PoseRequest(GoalRequest):
     """The pose of the tip frame, roll about the tool axis free."""
 
     def _wanted(self, arm: Snapshot) -> Wanted:
+        return self.goal(arm)
+
+    def goal(self, arm: Snapshot) -> Goal:
+        """Return the goal of the message. Raises InputError if the message is invalid."""
         pose = pose_matrix(self.message.pose)
         return arm.model.pose_goal(self._in_base(arm) @ pose)
 

@@ -45,6 +45,7 @@ from ik_node.ros.node_time import NO_CLOCK, NodeTime
 from ik_node.ros.outputs import PICTURE, make_outputs, output_names
 from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.parameters import declare, on_change
+from ik_node.ros.projection import Projection
 from ik_node.ros.qos import GOAL_QOS, LATCHED, MEASURED, REPORTS, STREAM
 from ik_node.ros.reports import diagnostic, goal_state, status_message
 from ik_node.ros.run import run
@@ -100,6 +101,7 @@ class IkNode(ManagedNode):
         for topic, (message, kind) in GOALS.items():
             self.create_subscription(message, topic, self._store(topic, kind), GOAL_QOS)
         self.create_subscription(JointState, measured_topic, self._on_measured, MEASURED)
+        Projection(self, self._goals, self._inbox)
         self.create_service(Trigger, '~/home', self._home)
         self.create_service(Trigger, '~/stop', self._stop)
         self.create_service(Trigger, '~/resume', self._resume)
@@ -188,10 +190,9 @@ class IkNode(ManagedNode):
 
     def _home(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         response.success = self._controller.state in READY
-        response.message = (
-            'moving to the home position' if response.success else self._controller.condition()[1]
-        )
+        response.message = self._controller.condition()[1]
         if response.success:
+            response.message = 'moving to the home position'
             self._inbox.put(HomeRequest())
         return response
 

@@ -8,6 +8,8 @@ from small_arm import arm_urdf
 class Fatal:
     """A request that ends the thread that serves it."""
 
+    moves = True
+
     def wanted(self, _):
         raise SystemExit
 
