@@ -22,6 +22,7 @@ TIMED = 40  # of the accepted lines are compared with the least time
 TRIES = 20  # times as many lines are drawn at most until half of them are feasible
 POSITION, DIRECTION = 2e-4, float(np.radians(0.1))
 NEAR = 0.02  # share of both errors: lines that need less exist
+AHEAD = 21  # shares of a line that are looked at for each sample
 EDGE = 0.8  # share of both errors: lines that need more are neither feasible nor infeasible
 SPEED, ACCELERATION, JERK = 0.5, (5.0, 1.0), (50.0, 10.0)  # the node's: share; of revolute, prismatic joints
 STEPS, FINE = 201, 40_000  # even steps of a motion for the least time, and samples they are taken from
@@ -203,9 +204,17 @@ class Found:
         points, axes = task.chain.fk(q)
         (start, first), end = (x[0] for x in task.chain.fk(line.q)), (line.position, line.direction)
         move = line.position - start
-        shares = np.clip((points - start) @ move / (move @ move), 0.0, 1.0)
-        wanted = along((start, first), end, shares)
-        errors = np.linalg.norm(points - wanted[0], axis=1).max(), angle_between(axes, wanted[1]).max()
+        shares = (points - start) @ move / (move @ move)
+        # A tool that is a little ahead on its line may turn a little ahead too: of the shares that the
+        # tolerance of the position allows, the one at which the larger of both errors is least.
+        least, errors = np.full(len(q), np.inf), np.zeros((2, len(q)))
+        for ahead in np.linspace(-1.0, 1.0, AHEAD) * POSITION / np.linalg.norm(move):
+            wanted = along((start, first), end, np.clip(shares + ahead, 0.0, 1.0))
+            both = np.array([np.linalg.norm(points - wanted[0], axis=1), angle_between(axes, wanted[1])])
+            larger = np.maximum(both[0] / POSITION, both[1] / DIRECTION)
+            errors = np.where(larger < least, both, errors)
+            least = np.minimum(least, larger)
+        errors = errors.max(axis=1)
         self.off = [max(a, b) for a, b in zip(self.off, errors, strict=True)]
         limits = self.bounds.velocity, self.bounds.acceleration, self.bounds.jerk
         kept = all(
