@@ -16,6 +16,7 @@ class Asked:
     arrival: float
     goal_time: float | None = None
     source: str = 'bench'
+    moves: bool = True
     stamp: str = ''
     frame: str = ''
 

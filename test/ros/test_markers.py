@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from visualization_msgs.msg import Marker
 
+from ik_node.ros.conversions import array_point
 from ik_node.ros.markers import goal_markers, track_marker
 from ik_node.solver.goal import Goal, Status
 
@@ -57,9 +58,10 @@ def test_the_status_stands_above_the_goal_in_words(goal, status, words):
 
 def test_the_tool_leaves_a_trail():
     been = [TOOL - 0.02 * Y, TOOL - 0.01 * Y, TOOL]
-    trail = markers(Goal(TOOL), trail=been)['trail']
+    trail = markers(Goal(TOOL), trail=map(array_point, been))['trail']
     assert (trail.type, points(trail)) == (Marker.LINE_STRIP, pytest.approx(np.array(been)))
-    assert 'trail' not in markers(Goal(TOOL), trail=been[:1]), 'RViz complains about a line of one point'
+    short = markers(Goal(TOOL), trail=[array_point(TOOL)])
+    assert 'trail' not in short, 'RViz complains about a line of one point'
 
 
 def test_a_track_is_drawn_and_taken_away():
