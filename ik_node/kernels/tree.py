@@ -11,7 +11,7 @@ import numpy as np
 
 from .arrays import copy
 from .chain import clip, forward, goal_errors, squared_errors
-from .closest.newton import bounded_step, curved_equations
+from .closest.newton import bounded_step, curved_equations, move_and_gain, next_damping, shorten
 from .compiled import compiled
 from .layout import CHORD_TOLERANCE, COOLING, CYCLE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
 from .linear import LEAST_DAMPING, damped_step, normal_equations
@@ -197,15 +197,10 @@ def settle_tree(joints, tools, rows, limits, goals, weights, weight, q):
         gain, new = 0.0, inf
         for _ in range(40):
             if bounded_step(limits, hessian, gradient, free, damping, scale, factor, right, step, q, trial):
-                largest, gain = 0.0, 0.0
-                for i in range(n):
-                    largest = max(largest, abs(trial[i] - q[i]))
-                    gain += (trial[i] - q[i]) * gradient[i]
+                largest, gain = move_and_gain(q, trial, gradient)
                 if largest < 1e-12 or (gain <= 1e-15 * cost and damping < 1e-6):
                     return
-                if largest > 1.0:
-                    for i in range(n):
-                        trial[i] = q[i] + (trial[i] - q[i]) / largest
+                shorten(q, trial, largest)
                 new = half_cost(joints, tools, rows, goals, weights, weight, trial, frames)
                 if new < cost:
                     break
@@ -213,9 +208,5 @@ def settle_tree(joints, tools, rows, limits, goals, weights, weight, q):
         if not new < cost:
             return
         copy(trial, q)
-        ratio = (cost - new) / gain
+        damping = next_damping(damping, (cost - new) / gain)
         cost = new
-        if ratio > 0.5:
-            damping = 0.02 * damping if damping > 1e-13 else 0.0
-        elif ratio < 0.1:
-            damping = max(3.0 * damping, 1e-13)

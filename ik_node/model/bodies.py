@@ -34,7 +34,7 @@ class Bodies:
                 self.of_link[joint.child] = (body, origin)
         self._slides = np.array([joint.type == 'prismatic' for joint in self.joints], dtype=bool)
         self._constant = np.array(self.origins).reshape(-1, 4, 4)
-        terms = [_terms(joint) for joint in self.joints]
+        terms = [joint.terms for joint in self.joints]
         self._linear = self._constant @ np.array([term[0] for term in terms]).reshape(-1, 4, 4)
         self._square = self._constant @ np.array([term[1] for term in terms]).reshape(-1, 4, 4)
 
@@ -55,15 +55,3 @@ class Bodies:
         for k, parent in enumerate(self.parents):
             movers.append(movers[parent] | {k} if driven[k] else movers[parent])
         return movers
-
-
-def _terms(joint: Joint) -> tuple[Array, Array]:
-    """Return L and Q (4, 4): a joint moves by I + v L, or by I + sin(v) L + (1 - cos(v)) Q (Rodrigues)."""
-    linear, square = np.zeros((4, 4)), np.zeros((4, 4))
-    if joint.type == 'prismatic':
-        linear[:3, 3] = joint.axis
-        return linear, square
-    x, y, z = joint.axis
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    linear[:3, :3], square[:3, :3] = cross, cross @ cross
-    return linear, square

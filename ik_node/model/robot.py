@@ -71,14 +71,22 @@ class Joint:
         """
         if not self.movable:
             return self.origin
-        motion = np.eye(4)
+        linear, square = self.terms
         if self.type == 'prismatic':
-            motion[:3, 3] = value * self.axis
+            return self.origin @ (np.eye(4) + value * linear)
+        return self.origin @ (np.eye(4) + (math.sin(value) * linear + (1.0 - math.cos(value)) * square))
+
+    @property
+    def terms(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """L and Q (4, 4) of the motion I + value L of a prismatic joint, else I + sin L + (1 - cos) Q."""
+        linear, square = np.zeros((4, 4)), np.zeros((4, 4))
+        if self.type == 'prismatic':
+            linear[:3, 3] = self.axis
         else:
             x, y, z = self.axis
             cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-            motion[:3, :3] += math.sin(value) * cross + (1.0 - math.cos(value)) * (cross @ cross)
-        return self.origin @ motion
+            linear[:3, :3], square[:3, :3] = cross, cross @ cross
+        return linear, square
 
 
 class Driver(NamedTuple):

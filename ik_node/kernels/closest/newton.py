@@ -147,6 +147,32 @@ def bounded_step(limits, hessian, gradient, free, damping, scale, factor, right,
 
 
 @compiled
+def move_and_gain(q, trial, gradient):
+    """Return the largest joint move from q to trial (n,), and the gain that gradient (n,) promises for it."""
+    largest, gain = 0.0, 0.0
+    for i in range(q.shape[0]):
+        largest = max(largest, abs(trial[i] - q[i]))
+        gain += (trial[i] - q[i]) * gradient[i]
+    return largest, gain
+
+
+@compiled
+def shorten(q, trial, largest):
+    """Bring trial (n,) nearer to q (n,), in place, if its largest joint move is above 1 rad or m."""
+    if largest > 1.0:
+        for i in range(q.shape[0]):
+            trial[i] = q[i] + (trial[i] - q[i]) / largest
+
+
+@compiled
+def next_damping(damping, ratio):
+    """Return the damping of the next step; ratio: of the gain of the last one to its promise."""
+    if ratio > 0.5:
+        return 0.02 * damping if damping > 1e-13 else 0.0
+    return max(3.0 * damping, 1e-13) if ratio < 0.1 else damping
+
+
+@compiled
 def descend_newton(joints, tool, limits, goal, weight, share, q, frames, work):
     """Bounded, damped Newton descent of (position error^2 + weight^2 direction error^2) / 2 from q, in place.
 
@@ -168,15 +194,10 @@ def descend_newton(joints, tool, limits, goal, weight, share, q, frames, work):
         gain, new = 0.0, inf
         for _ in range(40):
             if bounded_step(limits, hessian, gradient, free, damping, scale, factor, right, step, q, trial):
-                largest, gain = 0.0, 0.0
-                for i in range(n):
-                    largest = max(largest, abs(trial[i] - q[i]))
-                    gain += (trial[i] - q[i]) * gradient[i]
+                largest, gain = move_and_gain(q, trial, gradient)
                 if largest < 1e-12 or (gain <= least and damping < 1e-6):
                     break
-                if largest > 1.0:
-                    for i in range(n):
-                        trial[i] = q[i] + (trial[i] - q[i]) / largest
+                shorten(q, trial, largest)
                 forward(joints, tool, trial, frames)
                 position, direction = goal_errors(joints, frames, goal)
                 new = 0.5 * (position * position + weight * weight * direction * direction)
@@ -187,12 +208,9 @@ def descend_newton(joints, tool, limits, goal, weight, share, q, frames, work):
             break
         copy(trial, q)
         ratio = (cost - new) / gain
-        if ratio > 0.5:
-            damping = 0.02 * damping if damping > 1e-13 else 0.0
-        elif ratio < 0.1:
-            # What falls far short of the promise of an undamped step is rounding.
-            poor += damping < 1e-6 and ratio < 1e-3
-            damping = max(3.0 * damping, 1e-13)
+        # What falls far short of the promise of an undamped step is rounding.
+        poor += damping < 1e-6 and ratio < 1e-3
+        damping = next_damping(damping, ratio)
         if poor == 2:
             break
     forward(joints, tool, q, frames)
