@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from lxml import etree
 
+from ik_node import Goal
 from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf import load_description
 
@@ -71,3 +73,18 @@ def pair(arm: str = 'seed_arm') -> Tree:
     """Two arms that share no joint."""
     limbs = {'left_': (arm, 'base_link', LEFT), 'right_': (arm, 'base_link', RIGHT)}
     return Tree.from_urdf(robot('<link name="base_link"/>', limbs), TOOLS)
+
+
+def goals_at(tree: Tree, q: np.ndarray) -> dict[str, Goal]:
+    """Goals that the tools meet at q."""
+    return {name: Goal(*place) for name, place in tree.fk(q).items()}
+
+
+def random_goals(rng: np.random.Generator, tree: Tree) -> dict[str, Goal]:
+    """Goals at random places and directions, many of them out of reach."""
+    goals = {}
+    for name, arm in tree.arms.items():
+        direction = rng.normal(size=3)
+        place = rng.uniform(-1.0, 1.0, 3) * arm.reach
+        goals[name] = Goal(place, direction / np.linalg.norm(direction))
+    return goals

@@ -11,7 +11,7 @@ from benchmarks.arms import Task
 from benchmarks.chain import ROUNDING, Array, Chain
 from benchmarks.reference import in_threads
 from benchmarks.tables import Table, heading, microseconds, percent
-from benchmarks.torsos import TOOLS, pair, torso, torso_text
+from benchmarks.torsos import TOOLS, goals_at, pair, random_goals, torso, torso_text
 from ik_node import Goal, IkSolver, Tool, Tree, TreeSolver, kernels
 from ik_node.tracks.curves import Track
 
@@ -54,7 +54,7 @@ def _apart(tasks: list[Task], count: int) -> None:
         rng, same, times, others = np.random.default_rng(0), [], [], []
         for number in range(count):
             seed, q = tree.sample(rng, 2)
-            goals = _at(tree, q) if number % 2 else _anywhere(rng, tree)
+            goals = goals_at(tree, q) if number % 2 else random_goals(rng, tree)
             begin = process_time()
             found = solver.solve(goals, seed)
             middle = process_time()
@@ -81,7 +81,7 @@ def _together(count: int) -> None:
         solver = TreeSolver(tree, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE)
         solved, searched, times = [], [], []
         for q in tree.sample(np.random.default_rng(1), count):
-            goals = _at(tree, q)
+            goals = goals_at(tree, q)
             begin = process_time()
             found = solver.solve(goals)
             times.append(process_time() - begin)
@@ -214,17 +214,5 @@ def _met(tree: Tree, chains: dict[str, Chain], goals: dict[str, Goal], q: Array)
     return True
 
 
-def _at(tree: Tree, q: Array) -> dict[str, Goal]:
-    return {name: Goal(*place) for name, place in tree.fk(q).items()}
-
-
 def _on_tracks(time: float) -> dict[str, Goal]:
     return {name: Goal(track.position(time), DOWN) for name, track in TRACKS.items()}
-
-
-def _anywhere(rng: np.random.Generator, tree: Tree) -> dict[str, Goal]:
-    goals = {}
-    for name, arm in tree.arms.items():
-        axis = rng.normal(size=3)
-        goals[name] = Goal(rng.uniform(-1.0, 1.0, 3) * arm.reach, axis / np.linalg.norm(axis))
-    return goals

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ik_node import kernels
 from ik_node.checks import Array, finite_array, positive
 from ik_node.control.teleoperation import Teleoperation
 from ik_node.errors import InputError, listed
 from ik_node.kernels.layout import LATERAL
 from ik_node.model.arm import Arm
-from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
+from ik_node.solver.goal import Cause, Goal, Reason, Solution
 from ik_node.solver.solver import IkSolver
 
 POSITION_TOLERANCE, DIRECTION_TOLERANCE = 1e-4, 1e-2  # [m] and [rad] that count as met
@@ -123,28 +124,30 @@ class RobotKinematics:
     def _judged(self, goal: Goal, before: Array, q: Array) -> Solution:
         """Return what is true of q (n,), reached from before (n,)."""
         solver, turn = self._solver, self._turn_left(goal, q)
-        errors = solver.errors(goal, q)
-        if errors[0] <= POSITION_TOLERANCE and errors[1] <= DIRECTION_TOLERANCE:
-            return Solution(Status.SOLVED, q, *errors, lateral_error=turn)
+        judged = solver.judged(goal, q)
+        judged.lateral_error = turn
+        if judged.solved:
+            return judged
         packed = goal.packed.copy()
         packed[LATERAL:] = np.nan
         best = solver.solve(Goal.unpacked(packed), q)
         if not best.solved:
-            return Solution(best.status, q, *errors, best.reason, lateral_error=turn)
+            judged.status, judged.reason = best.status, best.reason
+            return judged
         left = float(np.degrees(np.abs(best.q - q).max()))
         if (np.abs(q - before) >= self._step - 1e-9).any():
-            reason = Reason(Cause.BRANCH_ENDS, left, f'on the way: {left:.3g} degrees are left')
+            sentence = f'on the way: {left:.3g} degrees are left'
         else:
             sentence = 'no continuous motion leads to the goal; the nearest configuration that meets it is '
-            reason = Reason(Cause.BRANCH_ENDS, left, f'{sentence}{left:.3g} degrees away')
-        return Solution(Status.NOT_FOUND, q, *errors, reason, other_branch=best.q, lateral_error=turn)
+            sentence += f'{left:.3g} degrees away'
+        judged.reason, judged.other_branch = Reason(Cause.BRANCH_ENDS, left, sentence), best.q
+        return judged
 
     def _turn_left(self, goal: Goal, q: Array) -> float | None:
         """Return the angle [rad] between the lateral axis at q (n,) and that of goal, None if it has none."""
         if goal.lateral is None:
             return None
-        lateral = self.arm.frames(q)[-1]
-        return float(np.arctan2(np.linalg.norm(np.cross(lateral, goal.lateral)), lateral @ goal.lateral))
+        return float(kernels.angle_between(self.arm.frames(q)[-1], goal.lateral))
 
 
 def _rigid(pose: ArrayLike) -> Array:

@@ -33,21 +33,8 @@ JOINS = (0.08, 0.07, 0.09, 0.06, 0.1, 0.05, 0.12)  # [s] from a moving arm to th
 START = 0.02  # [s] from an arm at rest to the first point
 SPACING = 1e-4  # [s] at least between two points
 WINDOW = 0.02  # [s] at least between two trajectories, unless the arm brakes
-HALTS = (
-    0.3,
-    0.4,
-    0.5,
-    0.65,
-    0.8,
-    1.0,
-    1.25,
-    1.6,
-    2.0,
-    2.5,
-    3.2,
-    4.0,
-    5.0,
-)  # [s] to end a motion that is void
+# [s] to end a motion that is void: the first that keeps the limits
+HALTS = (0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0)
 LOOKS = np.linspace(0.0, 1.0, 17)[1:]  # shares of a join at which its velocity and acceleration are compared
 GOOD = 1.0 + 1e-3  # share of their limits that is good enough
 REFUSED = 0.5  # [s] for which joins may be refused: the controller follows its last trajectory meanwhile

@@ -44,8 +44,6 @@ class Teleoperation:
         self._roll = _roll_joint(self._arm, q)
         self._better_for = 0.0  # [s] for which another configuration has been closer
         self._since = 0.0  # [s] since one was looked for
-        low, high = np.maximum(self._arm.lower, -np.pi), np.minimum(self._arm.upper, np.pi)
-        self._starts = np.random.default_rng(0).uniform(np.minimum(low, high), high, (RIVALS, self._arm.n))
 
     def twist(self, linear: Array, angular: Array, dt: float, fastest: Array) -> Array:
         """Move the tool at linear [m/s] and angular [rad/s] velocity, (3,) in the base link, for dt [s].
@@ -115,7 +113,7 @@ class Teleoperation:
     def _soonest(self, goal: Goal, found: Solution, now: Array, fastest: Array, by: float = 0.0) -> Array:
         """Return found, or one as close that the joints reach sooner from now (n,), by [s] at least."""
         best, least = found.q, self._time(found.q - now, fastest) - by
-        for start in self._starts:
+        for start in self._arm.sample(np.random.default_rng(0), RIVALS):
             other = self._solver.settle(goal, start)
             time = self._time(other.q - now, fastest)
             if other.position_error < found.position_error + BETTER and time < least:

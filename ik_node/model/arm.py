@@ -149,17 +149,7 @@ class Arm:
 
     def checked(self, q: ArrayLike, name: str = 'q') -> Array:
         """Return q as a new array (n,). Raises InputError unless it is n finite numbers."""
-        try:
-            values = real_array(q)
-        except (TypeError, ValueError, OverflowError):
-            values = np.empty(0)
-        # A sum is finite only if every entry is, at a tenth of the cost of isfinite().all().
-        if values.shape != (self.n,) or not math.isfinite(sum(values.tolist())):
-            raise InputError(
-                f'{name} must be {self.n} finite numbers ({", ".join(map(shown, self.joint_names))}), '
-                f'got {q!r}'
-            )
-        return values
+        return joint_array(name, q, self.joint_names)
 
     def frames(self, q: ArrayLike) -> Array:
         """Return the kernels' frames (2 m + 3, 3) at q (n,) in the base link's frame."""
@@ -258,6 +248,21 @@ class Arm:
     def describe(self) -> str:
         """Return one sentence on what this arm can do with this tool."""
         return f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link} with {self.freedom}'
+
+
+def joint_array(name: str, q: ArrayLike, joint_names: Sequence[str]) -> Array:
+    """Return q as a new array (n,), one finite number per joint. Raises InputError for anything else."""
+    try:
+        values = real_array(q)
+    except (TypeError, ValueError, OverflowError):
+        values = np.empty(0)
+    count = len(joint_names)
+    # A sum is finite only if every entry is, at a tenth of the cost of isfinite().all().
+    if values.shape != (count,) or not math.isfinite(sum(values.tolist())):
+        raise InputError(
+            f'{name} must be {count} finite numbers ({", ".join(map(shown, joint_names))}), got {q!r}'
+        )
+    return values
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

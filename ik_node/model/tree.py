@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ik_node.checks import Array, real_array
-from ik_node.errors import InputError, listed, quoted, shown
-from ik_node.model.arm import Arm, frozen
+from ik_node.checks import Array
+from ik_node.errors import InputError, listed, quoted
+from ik_node.kernels.layout import VARIABLE
+from ik_node.model.arm import Arm, frozen, joint_array
 from ik_node.model.robot import Robot
 from ik_node.model.urdf import read_file, read_urdf
 
@@ -117,14 +118,13 @@ class Tree:
 
     def checked(self, q: ArrayLike, name: str = 'q') -> Array:
         """Return q as a new array (n,). Raises InputError unless it is n finite numbers."""
-        try:
-            values = real_array(q)
-        except (TypeError, ValueError, OverflowError):
-            values = np.empty(0)
-        if values.shape != (self.n,) or not np.isfinite(values).all():
-            joints = ', '.join(map(shown, self.joint_names))
-            raise InputError(f'{name} must be {self.n} finite numbers ({joints}), got {q!r}')
-        return values
+        return joint_array(name, q, self.joint_names)
+
+    def renumbered(self, name: str, joints: Array) -> Array:
+        """Return joints (m, 10) of a tool's chain, see kernels/layout.py, driven by columns of the tree."""
+        rows = joints.copy()
+        rows[:, VARIABLE] = self.columns[name][joints[:, VARIABLE].astype(int)]
+        return rows
 
     def fk(self, q: ArrayLike) -> dict[str, tuple[Array, Array]]:
         """Return tool point (3,) [m] and tool axis (3,) by tool, in the base link's frame, at q (n,)."""

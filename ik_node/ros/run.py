@@ -95,10 +95,8 @@ def _spin(node: ClosableNode, asked: SignalFlag) -> None:
 
     thread = threading.Thread(target=spin, name='executor', daemon=True)
     thread.start()
-    while (
-        not asked.is_set()
-    ):  # a signal that another thread takes does not wake this one, so look again and again
-        asked.wait(NOTICE)
+    while not asked.is_set():
+        asked.wait(NOTICE)  # a signal that another thread takes does not wake this one: look again and again
     node.come_to_rest()
     _deliver(node)
     executor.shutdown(timeout_sec=CLOSING)

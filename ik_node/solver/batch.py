@@ -7,8 +7,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ik_node.checks import Array
+from ik_node.checks import Array, real_array
+from ik_node.errors import InputError
 from ik_node.solver.closed_form import NO_FORM
 from ik_node.solver.goal import BatchSolution, Goal, Solution, Status
 from ik_node.solver.pipeline import FEW_RESTARTS, ByFormula
@@ -63,3 +65,14 @@ def solve_goals(
                 stopped.set()
                 raise
     return BatchSolution(status, solved, q, errors[:, 0], errors[:, 1])
+
+
+def seed_rows(seeds: ArrayLike, count: int, n: int) -> Array:
+    """Return seeds of a batch as an array (1, n), for all goals, or (count, n). Raises InputError."""
+    try:
+        starts = np.atleast_2d(np.ascontiguousarray(real_array(seeds)))
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {seeds!r}') from None
+    if starts.shape not in ((1, n), (count, n)) or not np.isfinite(starts).all():
+        raise InputError(f'seeds must be finite, of shape ({n},) or ({count}, {n}), got {starts.shape}')
+    return starts

@@ -8,7 +8,6 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.errors import listed
-from ik_node.kernels.layout import POSITION_TOLERANCE
 from ik_node.model.tree import Tree
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
 from ik_node.solver.solver import IkSolver
@@ -27,13 +26,11 @@ class SharedJoints:
         tree: Tree,
         solvers: Mapping[str, IkSolver],
         options: Array,
-        direction_tolerance: float,
         restarts: int,
         random_seed: int,
     ) -> None:
         """solvers: by tool, of each alone. options: of kernels."""
         self._tree, self._solvers, self._restarts = tree, solvers, restarts
-        self._tolerances = float(options[POSITION_TOLERANCE]), direction_tolerance
         self._trunk = find_trunk(tree, tuple(solvers), options)
         self._search = TreeSearch(tree, tuple(solvers), options, random_seed)
 
@@ -143,15 +140,10 @@ class SharedJoints:
 
     def _solutions(self, goals: Mapping[str, Goal], q: Array, restarts: int) -> dict[str, Solution]:
         """Return what FK says of the joints q (n,)."""
-        solutions = {}
-        for name, solver in self._solvers.items():
-            own = q[self._tree.columns[name]]
-            errors = solver.errors(goals[name], own)
-            met = errors[0] <= self._tolerances[0] and errors[1] <= self._tolerances[1]
-            solutions[name] = Solution(
-                Status.SOLVED if met else Status.NOT_FOUND, own, *errors, restarts=restarts
-            )
-        return solutions
+        return {
+            name: solver.judged(goals[name], q[self._tree.columns[name]], restarts)
+            for name, solver in self._solvers.items()
+        }
 
     def _reason(
         self, name: str, alone: Mapping[str, Solution], solution: Solution

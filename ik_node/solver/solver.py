@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node import kernels
-from ik_node.checks import Array, positive, real_array, whole
+from ik_node.checks import Array, positive, whole
 from ik_node.errors import InputError, KernelError
 from ik_node.kernels.layout import LATERAL
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.all_solutions import every_configuration, is_redundant
-from ik_node.solver.batch import solve_goals
+from ik_node.solver.batch import seed_rows, solve_goals
 from ik_node.solver.closed_form import recognise
 from ik_node.solver.closest import ClosestByMethod, ClosestSearch
 from ik_node.solver.cores import usable_cores
@@ -131,19 +131,6 @@ class IkSolver:
             return self.arm.middle.copy()
         return self.arm.checked(seed, 'seed')
 
-    def _starts(self, seeds: ArrayLike, count: int) -> Array:
-        """Return seeds of a batch as an array (1, n), for all goals, or (count, n)."""
-        n = self.arm.n
-        try:
-            starts = np.atleast_2d(np.ascontiguousarray(real_array(seeds)))
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(
-                f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {seeds!r}'
-            ) from None
-        if starts.shape not in ((1, n), (count, n)) or not np.isfinite(starts).all():
-            raise InputError(f'seeds must be finite, of shape ({n},) or ({count}, {n}), got {starts.shape}')
-        return starts
-
     def solve(self, goal: Goal, seed: ArrayLike | None = None) -> Solution:
         """Find one configuration for goal, near seed (n,) where possible (default: mid-range).
 
@@ -229,7 +216,7 @@ class IkSolver:
         """
         arm = self.arm
         goals = pack_goals(positions, directions)
-        starts = arm.middle[None].copy() if seeds is None else self._starts(seeds, len(goals))
+        starts = arm.middle[None].copy() if seeds is None else seed_rows(seeds, len(goals), arm.n)
         workers = usable_cores() if workers is None else whole('workers', workers, 1)
         return solve_goals(
             self._formula, self._search, self._infeasibility.shells, self.solve, goals, starts, workers
@@ -314,6 +301,12 @@ class IkSolver:
             return np.array([solution.q for solution in found]).reshape(-1, self.arm.n)
 
         return best_path(self.arm, self.closed_form, goals, self._search.options, start, every)
+
+    def judged(self, goal: Goal, q: Array, restarts: int = 0) -> Solution:
+        """Return q (n,) with its errors by FK: SOLVED if both are within the tolerances, else NOT_FOUND."""
+        errors = self.errors(goal, q)
+        status = Status.SOLVED if self._search.met(*errors) else Status.NOT_FOUND
+        return Solution(status, q, *errors, restarts=restarts)
 
     def errors(self, goal: Goal, q: ArrayLike) -> tuple[float, float]:
         """Return (position error [m], direction error [rad]) of configuration q (n,) by FK."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import ITERATIONS, POSITION_TOLERANCE, STALL, VARIABLE, WEIGHT
+from ik_node.kernels.layout import ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
 from ik_node.model.arm import frozen
 from ik_node.model.tree import Tree
 from ik_node.solver.methods import METHODS
@@ -27,11 +27,7 @@ class TreeSearch:
     def __init__(self, tree: Tree, names: Sequence[str], options: Array, random_seed: int) -> None:
         """names: of the tools, in the order of the goals. options: of kernels."""
         self._tree, self._names, self._options, self._random_seed = tree, names, options, random_seed
-        chains = []
-        for name in names:
-            chain = tree.arms[name].joints.copy()
-            chain[:, VARIABLE] = tree.columns[name][chain[:, VARIABLE].astype(int)]
-            chains.append(chain)
+        chains = [tree.renumbered(name, tree.arms[name].joints) for name in names]
         self._model = (
             frozen(np.vstack(chains)),
             frozen(np.array([tree.arms[name].tool for name in names])),

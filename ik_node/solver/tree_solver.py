@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ik_node.checks import Array, positive, real_array, whole
+from ik_node.checks import Array, positive, whole
 from ik_node.errors import InputError
 from ik_node.model.tree import Tree
+from ik_node.solver.batch import seed_rows
 from ik_node.solver.goal import BatchSolution, Goal, Solution, Status, pack_goals
 from ik_node.solver.restarts import search_options
 from ik_node.solver.shared_joints import SharedJoints
@@ -173,9 +174,7 @@ class TreeSolver:
         if len(counts) > 1:
             raise InputError(f'positions must be as many for every tool, got {sorted(counts)}')
         (count,) = counts
-        starts = np.atleast_2d(tree.middle if seeds is None else real_array(seeds))
-        if starts.shape not in ((1, tree.n), (count, tree.n)):
-            raise InputError(f'seeds must be of shape ({tree.n},) or ({count}, {tree.n}), got {starts.shape}')
+        starts = seed_rows(tree.middle if seeds is None else seeds, count, tree.n)
         found = [
             self.solve(
                 {name: Goal.unpacked(rows[k]) for name, rows in packed.items()},
@@ -227,7 +226,6 @@ class TreeSolver:
                 self.tree,
                 {name: self._solvers[name] for name in names},
                 search_options(METHOD, reach, *self._tolerances, 'greedy'),
-                self._tolerances[1],
                 self._restarts,
                 self._random_seed,
             )

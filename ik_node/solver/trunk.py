@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.errors import UrdfError
-from ik_node.kernels.layout import DIRECTION, VARIABLE
+from ik_node.kernels.layout import DIRECTION
 from ik_node.model.arm import Arm, frozen
 from ik_node.model.tree import Tree
 from ik_node.solver.closed_form import ClosedForm, recognise
@@ -30,11 +31,7 @@ class Trunk:
         """limbs: by tool, the arm of the trunk, that of the limb and its formula. options: of kernels."""
         counts = tree.shared([name for name, *_ in limbs])
         own = {name: tree.columns[name][count:] for name, count in counts.items()}
-        carrying = []
-        for name, trunk, _, _ in limbs:
-            rows = trunk.joints.copy()
-            rows[:, VARIABLE] = tree.columns[name][rows[:, VARIABLE].astype(int)]
-            carrying.append(rows)
+        carrying = [tree.renumbered(name, trunk.joints) for name, trunk, _, _ in limbs]
         self._arrays = (
             frozen(np.vstack(carrying)),
             frozen(np.array([trunk.tool for _, trunk, _, _ in limbs])),
@@ -46,7 +43,7 @@ class Trunk:
             np.array(list(own.values())),
         )
         self._options = options
-        self._limbs = [(trunk, IkSolver(limb), tree.columns[name]) for name, trunk, limb, _ in limbs]
+        self._limbs = [(trunk, limb, tree.columns[name]) for name, trunk, limb, _ in limbs]
         shared = {k for name, count in counts.items() for k in tree.columns[name][:count].tolist()}
         self._joint, self._span = -1, np.zeros(4)
         if len(shared) == 1:
@@ -70,6 +67,11 @@ class Trunk:
         )
         return (q, errors) if found else None
 
+    @cached_property
+    def _solvers(self) -> list[IkSolver]:
+        """Solvers of the limbs: only goals that cannot all be met need them."""
+        return [IkSolver(limb) for _, limb, _ in self._limbs]
+
     def spread(self, goals: Array, seed: Array) -> Iterator[Array]:
         """Yield joints (n,): the shared joint all over its range, and every limb as near its goal as it gets.
 
@@ -81,7 +83,7 @@ class Trunk:
         for value in np.linspace(low, high, PLACES):
             q = seed.copy()
             q[self._joint] = value
-            for (trunk, solver, columns), goal in zip(self._limbs, goals, strict=True):
+            for (trunk, _, columns), solver, goal in zip(self._limbs, self._solvers, goals, strict=True):
                 carried, own = columns[: trunk.n], columns[trunk.n :]
                 q[own] = solver.solve(_seen_from(trunk.frames(q[carried]), goal), q[own]).q
             yield q

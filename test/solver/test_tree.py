@@ -10,7 +10,7 @@ from plain import PlainArm
 from scipy.optimize import least_squares
 from shared_files import shared_path
 
-from benchmarks.torsos import TOOLS, joint, pair, torso, torso_text
+from benchmarks.torsos import TOOLS, goals_at, joint, pair, random_goals, torso, torso_text
 from ik_node import Goal, IkSolver, InputError, Status, Tool, Tree, TreeSolver, UrdfError
 from ik_node.solver.goal import Cause
 from ik_node.tracks.curves import Track
@@ -36,21 +36,6 @@ TURN = joint(
     '<limit lower="-1" upper="1" velocity="1" effort="9"/>',
 )
 TWO_JOINTS = f'<link name="base_link"/><link name="carriage"/><link name="chest"/>{LIFT}{TURN}'
-
-
-def goals_at(tree: Tree, q: np.ndarray) -> dict[str, Goal]:
-    """Goals that the tools meet at q."""
-    return {name: Goal(*place) for name, place in tree.fk(q).items()}
-
-
-def random_goals(rng: np.random.Generator, tree: Tree) -> dict[str, Goal]:
-    """Goals at random places and directions, many of them out of reach."""
-    goals = {}
-    for name, arm in tree.arms.items():
-        direction = rng.normal(size=3)
-        place = rng.uniform(-1.0, 1.0, 3) * arm.reach
-        goals[name] = Goal(place, direction / np.linalg.norm(direction))
-    return goals
 
 
 @pytest.fixture(scope='module')
