@@ -158,11 +158,14 @@ class Client:
         ]
 
     def answer(self, topic: str, message: Any) -> DiagnosticStatus:
-        """Send a goal and return the status that it gets."""
-        before = len(self.about(topic))
+        """Send a goal and return its first status; the goal before may still arrive in the meantime."""
+        last = max((_number(status) for status in self.statuses), default=0)
         self.send(topic, message)
-        self.wait(lambda: len(self.about(topic)) > before, f'a status for {topic}')
-        return self.about(topic)[-1]
+
+        def answered() -> DiagnosticStatus | None:
+            return next((status for status in self.about(topic) if _number(status) > last), None)
+
+        return self.wait(answered, f'a status for {topic}')
 
     def position(self, *names: str) -> np.ndarray:
         """The newest positions, of the arm's joints if no names are given."""
@@ -181,6 +184,11 @@ class Client:
 
         self.wait(still, 'the joints to rest')
         return self.position()
+
+
+def _number(status: DiagnosticStatus) -> int:
+    """The number of the goal of a status, 0 without one."""
+    return int({pair.key: pair.value for pair in status.values}['goal_number'])
 
 
 @contextmanager
