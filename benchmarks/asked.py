@@ -15,6 +15,7 @@ class Asked:
     goal: Goal
     arrival: float
     goal_time: float | None = None
+    tool: str = ''
     source: str = 'bench'
     moves: bool = True
     stamp: str = ''

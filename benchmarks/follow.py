@@ -91,7 +91,7 @@ class Run:
             self_collision='false',
         )
         model = ArmModel.build(task.xml, self.settings)
-        self.limits = model.limits_of_motion(model.arm_index, self.settings)
+        self.limits = model.limits_of_motion(model.index, self.settings)
         self.controller = ArmController(lambda _: None)
         self.controller.activate()
         self.controller.configure(model, self.settings)

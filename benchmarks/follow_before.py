@@ -28,8 +28,8 @@ def main() -> None:
     def go(position: list[float]) -> None:
         state = arm.state
         target = state.target
-        target[model.arm_index] = model.solver.solve(
-            Goal(np.array(position), direction), state.position[model.arm_index]
+        target[model.index] = model.solver.solve(
+            Goal(np.array(position), direction), state.position[model.index]
         ).q
         arm.go_to(target, model, time.perf_counter())
 
@@ -44,7 +44,7 @@ def main() -> None:
         while goals and goals[0][0] <= now:
             go(goals.pop(0)[1])
         arm.step(asked['period'])
-        rows.append(arm.state.position[model.arm_index].tolist())
+        rows.append(arm.state.position[model.index].tolist())
     json.dump(rows, sys.stdout)
 
 

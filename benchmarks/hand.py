@@ -132,7 +132,7 @@ class Dls:
     TITLE = 'DLS'
 
     def __init__(self, task: Task, model: ArmModel, settings: ArmSettings) -> None:
-        limits = model.limits_of_motion(model.arm_index, settings)
+        limits = model.limits_of_motion(model.index, settings)
         self._arm = PseudoInverse(task.chain, limits, np.array(settings.home))
         self._timeout = settings.incoming_command_timeout
         self._goal: tuple[Array, Array] | None = None
@@ -199,7 +199,7 @@ class Campaign:
             self_collision='false',
         )
         self.model = ArmModel.build(task.xml, self.settings)
-        self.limits = self.model.limits_of_motion(self.model.arm_index, self.settings)
+        self.limits = self.model.limits_of_motion(self.model.index, self.settings)
         self.reference = Reference(task)
 
     def cells(self, follower: Follower, numbers: range) -> list[str]:

@@ -46,7 +46,7 @@ class Limits:
     steps: int = 0  # of the controller
 
     def __post_init__(self) -> None:
-        limits = self.model.limits_of_motion(self.model.arm_index, self.settings)
+        limits = self.model.limits_of_motion(self.model.index, self.settings)
         self.lower, self.upper = limits.lower, limits.upper
         self.velocity, self.acceleration, self.jerk = limits.velocity, limits.acceleration, limits.jerk
 
@@ -74,7 +74,7 @@ class Overlaps:
     """Counts places at which parts of the arm overlap, by the distances of coal. None: no geometry."""
 
     def __init__(self, model: ArmModel) -> None:
-        self._collision, self._index = model.collision, model.arm_index
+        self._collision, self._index = model.collision, model.index
         self._values = model.joints.filled({})
         self._seen, self._free = self._values, -np.inf
         self.count: int | None = None if model.collision is None else 0
@@ -185,7 +185,7 @@ class Campaign:
         self.time = 0.0
         self.plant = Plant(task.xml, PlantSettings(controller_joints=names, **REAL), self.time)
         self.rows = np.array([self.plant.names.index(name) for name in names])
-        self.variables = model.arm_index
+        self.variables = model.index
         self.limits, self.overlaps = Limits(model, self.settings), Overlaps(model)
         link = LINKS[output](self.limits)
         link.plant = self.plant

@@ -26,6 +26,7 @@ class Asked:
     """A request for something fixed."""
 
     what: object
+    tool: str = ''
     source: str = 'test'
     moves: bool = True
     arrival: float = field(default_factory=time.perf_counter)

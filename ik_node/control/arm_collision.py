@@ -9,10 +9,10 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError, MissingError
-from ik_node.model.arm import Arm
 from ik_node.model.collision import SelfCollision, unknown_links
 from ik_node.model.collision_shapes import collision_shapes, disabled_pairs
 from ik_node.model.joints import JointSet
+from ik_node.model.robot import Robot
 
 SLACK = 1e-3  # [m] by which parts that overlap may overlap more while they come apart
 OFF = 'self-collision is not checked'
@@ -20,9 +20,9 @@ TOLD = 3  # shapes that are left out: so many are told of
 
 
 def arm_collision(
-    text: str, arm: Arm, joints: JointSet, settings: ArmSettings
+    text: str, robot: Robot, names: tuple[str, ...], joints: JointSet, settings: ArmSettings
 ) -> tuple[SelfCollision | None, tuple[str, ...]]:
-    """Return the checker that the settings ask for, None if there is none, and lines for the log.
+    """Return the checker for motions of the joints names, None if there is none, and lines for the log.
 
     Raises MissingError or InputError if self_collision is true and it is not possible.
     """
@@ -31,7 +31,7 @@ def arm_collision(
     try:
         shapes, notes = collision_shapes(text, settings.mesh_path)
         excluded = list(disabled_pairs(settings.srdf_file)) if settings.srdf_file else []
-        found = SelfCollision(arm.robot, joints, arm.joint_names, shapes, excluded) if shapes else None
+        found = SelfCollision(robot, joints, names, shapes, excluded) if shapes else None
     except MissingError as error:
         if settings.self_collision == 'true':
             raise
@@ -43,7 +43,7 @@ def arm_collision(
         if settings.self_collision == 'true':
             raise InputError(f'parameter self_collision is true, but this is not possible: {why}')
         return None, (f'{OFF}: {why}',)
-    unknown = unknown_links(arm.robot, excluded)
+    unknown = unknown_links(robot, excluded)
     if unknown:
         notes = [*notes, f'srdf_file excludes links that do not exist: {unknown}']
     return found, (found.describe(), *notes)

@@ -7,23 +7,26 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.control.arm_collision import CollisionGate
-from ik_node.control.arm_model import ArmModel
 from ik_node.control.controller_trajectories import Trajectories
 from ik_node.control.feedback import Feedback
 from ik_node.control.following import Following
 from ik_node.control.goal_stream import JointState
 from ik_node.control.joint_group import JointGroup
+from ik_node.control.joint_model import JointModel
 from ik_node.control.joint_trajectory import JointTrajectory
 from ik_node.control.motion import JointMotion
 from ik_node.control.motion_ahead import motion_ahead
 from ik_node.control.outputs import Sample
 from ik_node.control.settings import ArmSettings
-from ik_node.control.tool_gate import ToolGate
+from ik_node.control.shared_robot import SharedRobot
+from ik_node.control.tool_gate import ToolGates
 from ik_node.control.tool_pace import ToolPace
 from ik_node.control.trajectory import Trajectory
+from ik_node.control.trajectory_gate import SPACING as LOOK
 from ik_node.control.trajectory_gate import Refusal, refuse_trajectory
 from ik_node.control.way import Way
 from ik_node.control.workspace import Workspace
@@ -40,15 +43,21 @@ class ArmJoints:
     those of the arm, and those that share its controller. way: checks the motions of the arm.
     """
 
-    def __init__(self, model: ArmModel, settings: ArmSettings, places: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        model: JointModel,
+        settings: ArmSettings,
+        places: Mapping[str, float],
+        robot: SharedRobot,
+    ) -> None:
         """places: positions by joint name; other joints of the arm are at home, the rest at their rest."""
-        self._model, self._settings = model, settings
-        names = model.arm.joint_names
+        self._model, self._settings, self._robot = model, settings, robot
+        names = model.joint_names
         home = dict(zip(names, model.home.tolist(), strict=True))
         known = {**model.joints.named(model.joints.rest), **home}
         known.update({name: place for name, place in places.items() if name in known})
         self.arm = JointGroup(
-            names, model.limits_of_motion(model.arm_index, settings), np.array([known[n] for n in names])
+            names, model.limits_of_motion(model.index, settings), np.array([known[n] for n in names])
         )
         # Joints that the controller moves besides the arm, a gripper for instance; foreign: not of the robot.
         self._listed = settings.listed_joints(names)
@@ -57,32 +66,34 @@ class ArmJoints:
         self.unplaced: tuple[str, ...] = (*names, *self._held)
         self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
         self._resting = {name: known[name] for name in model.joints.variables if name not in names}
-        self._following = Following(model.arm.continuous)
+        self._following = Following(model.continuous)
         self._goal: Mapping[str, float] = {}  # the last targets
         self._chasing = False  # the arm follows a moving target
         self._plans: list[object] = []  # of all groups, at the last sample
         self._values = model.joints.filled(known)  # of all variables, in the last sample
-        self._tool_gate = ToolGate(model.arm)
+        self._tool_gates = ToolGates(model)
         self._collision_gate: CollisionGate | None = None
         self._limit_tool()
 
-    def take(self, model: ArmModel, settings: ArmSettings) -> None:
+    def take(self, model: JointModel, settings: ArmSettings) -> None:
         """Change to another model of the same joints, and its limits."""
         self._model, self._settings = model, settings
-        for group in self._groups:
+        for group in self.groups:
             group.limit(self._model.limits_of_motion(model.joints.indices(group.names), settings))
 
-        if model.arm is not self._tool_gate.arm:
-            self._tool_gate = ToolGate(model.arm)
+        if not self._tool_gates.belong_to(model):
+            self._tool_gates = ToolGates(model)
         self._limit_tool()
 
     def _limit_tool(self) -> None:
-        arm, rates = self._model.arm, self._settings.tool_rates()
-        workspace = Workspace.of(arm, self._settings.workspace)
-        self._tool_gate.set_limits(workspace, *rates)
-        self.arm.motion.set_pace(ToolPace(arm, *rates))
-        self.way = Way(self._model, workspace)
-        checked = workspace.given or self._model.collision is not None
+        tools, rates = self._model.tools(), self._settings.tool_rates()
+        workspaces = [Workspace.of(tool.arm, self._settings.workspace) for tool, _ in tools]
+        self._tool_gates.set_limits(workspaces, *rates)
+        self.arm.motion.set_pace(ToolPace([(tool.arm, columns) for tool, columns in tools], *rates))
+        self.way = Way(
+            self._model, workspaces, lambda count, spacing: self._robot.ahead(self, count, spacing)
+        )
+        checked = any(workspace.given for workspace in workspaces) or self._model.collision is not None
         self.arm.motion.guard = self._may_pass if checked else None
         found = self._model.collision
         if found is None or self._collision_gate is None or self._collision_gate.collision is not found:
@@ -93,12 +104,13 @@ class ArmJoints:
         return self.way.refusal(places, self._values) is None
 
     def _restart_gates(self) -> None:
-        self._tool_gate.restart()
+        self._tool_gates.restart()
         if self._collision_gate is not None:
             self._collision_gate.restart()
 
     @property
-    def _groups(self) -> list[JointGroup]:
+    def groups(self) -> list[JointGroup]:
+        """The commanded joints: those of the arm, and others that goals have named."""
         return [self.arm, *self._others.values()]
 
     @property
@@ -109,12 +121,12 @@ class ArmJoints:
     @property
     def moving(self) -> bool:
         """Whether any joint is moving."""
-        return any(group.motion.moving for group in self._groups)
+        return any(group.motion.moving for group in self.groups)
 
     @property
     def braking(self) -> bool:
         """Whether no joint has a target: whatever moves comes to rest."""
-        return all(group.motion.braking or not group.motion.moving for group in self._groups)
+        return all(group.motion.braking or not group.motion.moving for group in self.groups)
 
     @property
     def far_behind(self) -> bool:
@@ -128,10 +140,10 @@ class ArmJoints:
         for name, rest in self._resting.items():
             measured = feedback.position(name)
             places[name] = (rest if measured is None else measured, 0.0)
-        for group in self._groups:
+        for group in (*self._robot.neighbours(self), *self.groups):
             motion = group.motion
-            pairs = zip(motion.position.tolist(), motion.velocity.tolist(), strict=True)
-            places.update(zip(group.names, pairs, strict=True))
+            states = zip(group.names, motion.position.tolist(), motion.velocity.tolist(), strict=True)
+            places.update({name: (place, rate) for name, place, rate in states if name in places})
         values = np.array(list(places.values())).reshape(-1, 2)
         return values[:, 0], values[:, 1]
 
@@ -198,13 +210,14 @@ class ArmJoints:
             self.arm.motion.follow_path(path)
             return
         new = [name for name in targets if name in self._resting and name not in self._others]
+        self._robot.check_free(self, new)
         missing = [name for name in new if fresh is not None and name not in fresh]
         if missing:
             raise InputError(f'not measured recently: {listed(missing)}')
         for name in new:
             found = feedback.position(name) if fresh is None else fresh[name]
             self._others[name] = self._group(name, self._resting[name] if found is None else found)
-        for group in self._groups:
+        for group in self.groups:
             if not targets.keys().isdisjoint(group.names):
                 group.go_to(targets)
         self._goal = targets
@@ -225,12 +238,12 @@ class ArmJoints:
     def brake(self) -> None:
         """Stop as soon as the limits allow, and forget the goal."""
         self._chasing = False
-        for group in self._groups:
+        for group in self.groups:
             group.motion.stop()
 
     def guide(self) -> None:
         """Use the velocity limits of hand guiding."""
-        limits = self._model.limits_of_motion(self._model.arm_index, self._settings)
+        limits = self._model.limits_of_motion(self._model.index, self._settings)
         self.arm.limit(limits, HAND_GUIDING_SHARE)
 
     def follow(self, positions: Mapping[str, float]) -> None:
@@ -254,12 +267,12 @@ class ArmJoints:
         on without samples. trajectories: for outputs that run plans.
         """
         refusal: str | None = None
-        for group in self._groups:
+        for group in self.groups:
             refusal = group.step(dt, caught_up) or refusal
         motion = self.arm.motion
-        refusal = refusal or self._tool_gate.refuse(motion.position, motion.moving, dt + caught_up)
+        refusal = refusal or self._tool_gates.refuse(motion.position, motion.moving, dt + caught_up)
         self._following.commanded(time, motion.position, self._settings.following_delay)
-        before, self._plans = self._plans, [group.motion.plan for group in self._groups]
+        before, self._plans = self._plans, [group.motion.plan for group in self.groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)
         joints, (values, rates) = self._model.joints, self.values(feedback)
         self._values = values
@@ -267,7 +280,7 @@ class ArmJoints:
             refusal = refusal or self._collision_gate.refuse(values)
         positions, velocities = joints.expand(values, rates)
         whole = feedback.alone and not feedback.expected
-        rows = np.ones(len(joints.names), dtype=bool) if whole else self._commanded_rows()
+        rows = self._shown_rows() if whole else self._model.driven_by(self.commanded)
         names = tuple(name for name, row in zip(joints.names, rows, strict=True) if row)
         held = np.array(list(self._foreign.values()))
         if refusal is not None:
@@ -290,12 +303,12 @@ class ArmJoints:
         """Return a sample with the trajectory that has to be sent with it, if any; see step."""
         if not trajectories.due(sample, self.moving, self.braking):
             return sample, None
-        motions = [(group.names, group.motion) for group in self._groups]
+        motions = [(group.names, group.motion) for group in self.groups]
         trajectory, joined = trajectories.next(sample, motion_ahead(motions))
         if not joined and self._fall_back(trajectories.ahead(sample)):
             trajectory, _ = trajectories.next(sample, motion_ahead(motions))
         checks = [self._refuse_tool] + ([self._refuse_collision] if self._collision_gate is not None else [])
-        refusal = refuse_trajectory(trajectory, self._groups, checks)
+        refusal = refuse_trajectory(trajectory, self.groups, checks)
         if refusal is None and sample.time >= trajectories.ends:
             refusal = self._refuse_start(trajectory, feedback)
         if refusal is not None:
@@ -317,29 +330,31 @@ class ArmJoints:
 
     def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Go on from where a controller is, by joint name; return whether any joint does."""
-        gone_on = [group.go_on_from(states) for group in self._groups if group.motion.moving]
+        gone_on = [group.go_on_from(states) for group in self.groups if group.motion.moving]
         if not any(gone_on):
             return False
-        self._tool_gate.go_on_from(self.arm.motion.position)
-        self._plans = [group.motion.plan for group in self._groups]
+        self._tool_gates.go_on_from(self.arm.motion.position)
+        self._plans = [group.motion.plan for group in self.groups]
         return True
 
     def _refuse_tool(self, by_name: Mapping[str, Array]) -> Refusal:
         """Check positions, velocities and accelerations (3, k) by joint for the limits of the tool."""
         rows = np.moveaxis(np.array([by_name[name] for name in self.arm.names]), 0, 2)
-        return self._tool_gate.refuse_ahead(rows[0], rows[1])
+        return self._tool_gates.refuse_ahead(rows[0], rows[1])
 
     def _refuse_collision(self, by_name: Mapping[str, Array]) -> Refusal:
         """Check the same for self-collision; variables that are not named stay where they are."""
         assert self._collision_gate is not None
-        path = np.tile(self._values, (len(by_name[self.arm.names[0]][0]), 1))
-        for i, name in enumerate(self._model.joints.variables):
-            if name in by_name:
-                path[:, i] = by_name[name][0]
+        count = len(by_name[self.arm.names[0]][0])
+        places = {**self._robot.ahead(self, count, LOOK), **{name: rows[0] for name, rows in by_name.items()}}
+        path = self._model.path(self._values, count, places)
         return self._collision_gate.refuse_ahead(path)
 
-    def _commanded_rows(self) -> np.ndarray:
-        return self._model.driven_by(self.commanded)
+    def _shown_rows(self) -> NDArray[np.bool_]:
+        """Return which joints of the robot this arm shows: its own, and if it is the first, those of none."""
+        if not self._robot.is_first(self):
+            return self._model.driven_by(self.commanded)
+        return ~self._model.driven_by(tuple(self._robot.commanded(self)))
 
     def within(self, positions: Mapping[str, float]) -> dict[str, float]:
         """Return positions of the joints of the arm by name, those outside the limits at the limit."""
@@ -368,6 +383,6 @@ class ArmJoints:
         i = int(beyond.argmax())
         if beyond[i] <= 0.0:
             return None
-        unit = 'm' if self._model.arm.prismatic[i] else 'rad'
+        unit = 'm' if self._model.prismatic[i] else 'rad'
         away = (errors if shown is None else shown)[i]
         return f'joint "{self.arm.names[i]}" is {away:.3g} {unit} away from'

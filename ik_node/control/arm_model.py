@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.control.arm_collision import arm_collision
+from ik_node.control.joint_model import Columns, JointModel
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError, listed
 from ik_node.model.arm import Arm
-from ik_node.model.collision import SelfCollision
 from ik_node.model.joint_limits import (
     JointLimits,
     limited,
@@ -23,74 +24,53 @@ from ik_node.model.joint_limits import (
 )
 from ik_node.model.joints import JointSet
 from ik_node.model.urdf import Robot, read_urdf
-from ik_node.solver.goal import Goal
+from ik_node.solver.goal import Goal, Solution
 from ik_node.solver.solver import IkSolver
-
-SLACK = 1e-4  # a joint goal may exceed a limit by this much [rad or m] and is then clipped
 
 
 @dataclass(frozen=True, eq=False)
-class ArmModel:
-    """Robot, arm and solver for one description and settings.
+class ArmModel(JointModel):
+    """The joints of an arm with one tool, and its solver.
 
-    robot: with the limits of the settings. rates: (n, 2) acceleration and jerk limits by variable, infinite
-    where the parameters give them. joints: all joints of the robot, with n variables. home: (arm.n,).
-    arm_index: (arm.n,) indices of the joints of the arm in joints.variables.
+    shared: another tool moves with some of the joints, so that paths and hands cannot have them alone.
     """
 
-    text: str
-    bounds: tuple[object, ...]  # the settings that the limits of the robot depend on
-    robot: Robot
-    rates: Array
-    joints: JointSet
     arm: Arm
-    home: Array
-    arm_index: NDArray[np.int64]
     solver: IkSolver
-    collision: SelfCollision | None
-    notes: tuple[str, ...]  # lines for the log
+    shared: bool = False
 
     @classmethod
     def build(cls, text: str, settings: ArmSettings, before: ArmModel | None = None) -> ArmModel:
         """Read text, build arm and solver; for the same text reuse the robot of before. Raises IkError."""
-        parts = _read(text, settings, before)
-        arm, joints = parts[5], parts[4]
-        collision = arm_collision(text, arm, joints, settings)
-        return cls(*parts, IkSolver(arm, **settings.search()), *collision)
+        parts, arm = _read(text, settings, before)
+        collision = arm_collision(text, parts.robot, parts.joint_names, parts.joints, settings)
+        return cls(*parts, *collision, arm, IkSolver(arm, **settings.search()))
 
     @staticmethod
     def check(text: str, settings: ArmSettings, before: ArmModel | None = None) -> None:
         """Raise the IkError that build() would raise, without building a solver."""
         _read(text, settings, before)
 
-    def moves_as(self, other: ArmModel) -> bool:
-        """Whether both arms have the same joints of the same robot."""
-        return self.robot is other.robot and self.arm.joint_names == other.arm.joint_names
+    @property
+    def continuous(self) -> NDArray[np.bool_]:
+        """Which joints (k,) have no limits."""
+        return self.arm.continuous
 
-    def limits_of_motion(self, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings) -> Limits:
-        """Return the limits of the variables at index (k), each (k,)."""
-        return Limits(
-            self.joints.lower[index],
-            self.joints.upper[index],
-            settings.speed_scaling * self.joints.velocity[index],
-            self._rate(0, index, settings.max_acceleration, settings.max_linear_acceleration),
-            self._rate(1, index, settings.max_jerk, settings.max_linear_jerk),
-        )
+    def of(self, tool: str) -> tuple[ArmModel, Columns]:  # noqa: ARG002 - there is only one
+        """Return this arm, and where its joints are among joint_names."""
+        return self, np.arange(self.arm.n)
 
-    def _rate(
-        self, column: int, index: Sequence[int] | NDArray[np.int64], revolute: float, linear: float
-    ) -> Array:
-        own = self.rates[index, column]
-        return np.where(np.isfinite(own), own, np.where(self.joints.prismatic[index], linear, revolute))
+    def tools(self) -> Sequence[tuple[ArmModel, Columns]]:
+        """Return the same, as the only one."""
+        return (self.of(''),)
 
-    def following_tolerance(self, settings: ArmSettings) -> Array:
-        """Return the largest following error of each joint of the arm (arm.n,)."""
-        return np.where(self.arm.prismatic, settings.max_linear_following_error, settings.max_following_error)
+    def all_solutions(self, goal: Goal, seed: Array) -> Sequence[Solution]:
+        """Return all solutions, nearest to seed (k,) first."""
+        return self.solver.solve_all(goal, seed)
 
-    def driven_by(self, variables: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which joints (m,) move with these variables: the variables and their mimic joints."""
-        alone = np.isin(self.joints.variables, variables).astype(np.float64)
-        return self.joints.expand(np.zeros(self.joints.n), alone)[1] != 0.0
+    def describe(self) -> str:
+        """Return one sentence on the arm."""
+        return self.arm.describe()
 
     def link_in_base(self, link: str, values: Array) -> Array:
         """Return T_base_link (4, 4) at the variables' values (n,)."""
@@ -104,45 +84,22 @@ class ArmModel:
         position = R @ self.arm.tool_point + T_base_tip[:3, 3]
         return Goal(position, R @ self.arm.tool_axis, R @ self.arm.tool_lateral)
 
-    def joint_targets(self, named: Mapping[str, float]) -> dict[str, float]:
-        """Return the named positions of variables, clipped to their limits; mimic joints are ignored.
 
-        Raises InputError for a position beyond the limits of its joint.
-        """
-        targets = {}
-        for name, value in named.items():
-            if name not in self.joints.variables:
-                continue
-            i = self.joints.variables.index(name)
-            low, high = self.joints.lower[i], self.joints.upper[i]
-            if not low - SLACK <= value <= high + SLACK:
-                raise InputError(
-                    f'joint "{name}" cannot move to {value:.6g}, its limits are {low:.6g} to {high:.6g}'
-                )
-            targets[name] = min(max(value, low), high)
-        if not targets:
-            raise InputError(
-                f'none of {listed(named)} can be commanded; joints: {listed(self.joints.variables)}'
-            )
-        return targets
+class _Parts(NamedTuple):
+    """The first fields of JointModel."""
+
+    text: str
+    bounds: tuple[object, ...]
+    robot: Robot
+    rates: Array
+    joints: JointSet
+    joint_names: tuple[str, ...]
+    indices: Columns
+    home: Array
 
 
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """Position [rad or m], velocity, acceleration and jerk limits of some joints, each (k,)."""
-
-    lower: Array
-    upper: Array
-    velocity: Array
-    acceleration: Array
-    jerk: Array
-
-
-_Parts = tuple[str, tuple[object, ...], Robot, Array, JointSet, Arm, Array, NDArray[np.int64]]
-
-
-def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> _Parts:
-    """Return the fields of ArmModel up to the solver."""
+def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[_Parts, Arm]:
+    """Return the fields of the model up to those on collision, and the arm."""
     bounds = settings.bounds()
     if before is not None and (before.text, before.bounds) == (text, bounds):
         robot, rates, joints = before.robot, before.rates, before.joints
@@ -153,13 +110,14 @@ def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> _Parts:
         own = [limits.get(name, JointLimits()) for name in joints.variables]
         rates = np.array([[limit.acceleration, limit.jerk] for limit in own]).reshape(-1, 2)
     arm = Arm(robot, **settings.tool())
-    listed_joints = settings.listed_joints(arm.joint_names)
-    missing = [name for name in arm.joint_names if name not in listed_joints]
+    names = arm.joint_names
+    missing = [name for name in names if name not in settings.listed_joints(names)]
     if missing:
         raise InputError(
             f'parameter controller_joints must have every joint of the arm, missing: {listed(missing)}'
         )
-    return text, bounds, robot, rates, joints, arm, _home(settings.home, arm), joints.indices(arm.joint_names)
+    home = _home(settings.home, arm)
+    return _Parts(text, bounds, robot, rates, joints, names, joints.indices(names), home), arm
 
 
 def _limited(robot: Robot, settings: ArmSettings) -> tuple[Robot, dict[str, JointLimits]]:

@@ -7,7 +7,6 @@ the arm waits for measurements and while it is hand-guided. gate.py checks every
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,17 +14,19 @@ from functools import partial
 
 from ik_node.checks import Array
 from ik_node.control.arm_joints import ArmJoints
-from ik_node.control.arm_model import ArmModel
 from ik_node.control.feedback import Feedback
+from ik_node.control.joint_model import JointModel
 from ik_node.control.news import News
 from ik_node.control.outputs import Output, Outputs, Sample
 from ik_node.control.progress import Progress
 from ik_node.control.report import Level, Report, condition
 from ik_node.control.requests import Aim, Request
 from ik_node.control.settings import ArmSettings
+from ik_node.control.shared_robot import SharedRobot
 from ik_node.control.snapshot import Snapshot
 from ik_node.control.states import COMMANDING, ON_ITS_WAY, READY, TRANSITIONS, Event, State
 from ik_node.control.targets import Targets
+from ik_node.control.tree_targets import targets_of
 from ik_node.errors import InputError
 
 MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm continues, it does not jump to catch up
@@ -36,18 +37,25 @@ NO_MODEL = 'no robot model yet: waiting for robot_description'
 class ArmController:
     """One arm, from requests to samples; safe to call from several threads.
 
-    report is called with every Report and outputs with every sample, by the thread that caused it.
-    Times are seconds of one clock of the caller; it may jump.
+    report is called with every Report and outputs with every sample, by the thread that caused it. robot:
+    shared with the controllers of other arms of the same robot. Times are seconds of one clock of the
+    caller; it may jump.
     """
 
-    def __init__(self, report: Callable[[Report], None], outputs: Sequence[Output] = ()) -> None:
-        self._lock = threading.RLock()
+    def __init__(
+        self,
+        report: Callable[[Report], None],
+        outputs: Sequence[Output] = (),
+        robot: SharedRobot | None = None,
+    ) -> None:
+        self._robot = SharedRobot() if robot is None else robot
+        self._lock = self._robot.lock
         self._news, self._outputs = News(report), Outputs(outputs)
         self._state = State.UNCONFIGURED
         self._active = False  # commands are allowed
         self._stopped = False  # a stop was asked for, and no resume since
         self._feedback = Feedback()
-        self._model: ArmModel | None = None
+        self._model: JointModel | None = None
         self._joints: ArmJoints  # of the model
         self._targets: Targets
         self._settings: ArmSettings
@@ -62,28 +70,24 @@ class ArmController:
         """The state of the arm."""
         return self._state
 
-    def snapshot(self) -> Snapshot | None:
-        """Return the present state of the arm; None before the first one."""
+    def snapshot(self, tool: str = '') -> Snapshot | None:
+        """Return the present state of the arm of a tool; None before the first one."""
         with self._lock:
             if self._model is None:
                 return None
-            motion = self._joints.arm.motion
-            values = self._joints.values(self._feedback)[0]
-            target, left = motion.target.copy(), motion.remaining
-            share = self._progress.share(self._ticked, left)
-            age = self._feedback.age(self._joints.arm.names)
-            return Snapshot(self._model, self._state, values, target, left, share, age)
+            share = self._progress.share(self._ticked, self._joints.arm.motion.remaining)
+            return Snapshot.of(self._model, tool, self._state, self._joints, self._feedback, share)
 
     def condition(self) -> tuple[Level, str]:
         """Return the condition of the arm in one sentence: what it waits for, or why it does not move."""
         with self._lock:
             if self._model is None:
                 return Level.WARN, NO_MODEL
-            return condition(self._state, self._fault_reason, self._joints.unplaced, self._model.arm.describe)
+            return condition(self._state, self._fault_reason, self._joints.unplaced, self._model.describe)
 
     # Configuration
 
-    def configure(self, model: ArmModel, settings: ArmSettings) -> bool:
+    def configure(self, model: JointModel, settings: ArmSettings) -> bool:
         """Switch to the arm of model with settings; False while the previous arm still brakes: call again.
 
         Joints of the same name keep their positions. If measurements are expected, another arm has to be
@@ -101,8 +105,8 @@ class ArmController:
                 return False
             places = {} if before is None else before.joints.named(self._joints.values(self._feedback)[0])
             self._model, self._settings = model, settings
-            self._targets = Targets(model)
-            self._joints = ArmJoints(model, settings, places)
+            self._targets = targets_of(model)
+            self._joints = self._robot.put(self, ArmJoints(model, settings, places, self._robot))
             self._epoch += 1
             self._progress.end(self._state, 'the arm has changed')
             if not self._feedback.expected:
@@ -142,14 +146,10 @@ class ArmController:
         Once expected, nothing is commanded before every joint of the arm has been measured.
         """
         with self._change():
-            feedback = self._feedback
-            if (expected, alone) == (feedback.expected, feedback.alone):
+            before = self._feedback.expect(expected, alone)
+            if self._model is None or before == (expected, alone):
                 return
-            lost = expected and not feedback.expected
-            feedback.expected, feedback.alone = expected, alone
-            if self._model is None:
-                return
-            if lost:
+            if expected and not before[0]:
                 self._forget_places('the joints have to be measured first')
                 self._on(Event.LOST)
                 if not self._active:
@@ -161,32 +161,33 @@ class ArmController:
     # Requests
 
     def submit(self, *requests: Request) -> None:
-        """Process requests, oldest first: invalid ones are refused, the newest valid one is pursued."""
-        newest: tuple[Request, Aim] | None = None
+        """Process requests, oldest first: refuse invalid ones, pursue the newest valid one of each tool."""
+        newest: dict[str, tuple[Request, Aim]] = {}  # by tool
         for request in requests:
-            snapshot = self.snapshot()
             try:
+                snapshot = self.snapshot(request.tool)
                 if snapshot is None or (request.moves and snapshot.state not in READY):
                     raise InputError(self.condition()[1])
                 wanted = request.wanted(snapshot)
             except InputError as error:
                 self._refuse(request, str(error))
                 continue
-            newest = newest if wanted is None else (request, wanted)
-        if newest is not None:
+            if wanted is not None:
+                newest[request.tool] = request, wanted
+        for request, aim in newest.values():
             try:
-                self._pursue(*newest)
+                self._pursue(request, aim)
             except InputError as error:
-                self._refuse(newest[0], str(error))
+                self._refuse(request, str(error))
 
     def _pursue(self, request: Request, wanted: Aim) -> None:
         with self._lock:
-            snapshot, epoch, targets, settings = self.snapshot(), self._epoch, self._targets, self._settings
-            joints = self._joints
-        assert snapshot is not None
-        joints.way.check_goal(wanted)
-        answer = targets.find(wanted, request.arrival, snapshot.position, settings)
-        answer = joints.way.choose(answer, snapshot.values, partial(joints.preview, self._lock))
+            epoch, targets, settings, joints = self._epoch, self._targets, self._settings, self._joints
+            values = joints.values(self._feedback)[0]
+        joints.way.check_goal(wanted, request.tool)
+        position = values[targets.model.index]
+        answer = targets.find(wanted, request.tool, request.arrival, position, settings)
+        answer = joints.way.choose(answer, values, partial(joints.preview, self._lock))
         with self._change():
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')

@@ -34,6 +34,12 @@ class Feedback:
         self._joints: dict[str, Measured] = {}
         self._now = -math.inf  # the newest time
 
+    def expect(self, expected: bool, alone: bool) -> tuple[bool, bool]:
+        """Set both; return what they were."""
+        before = self.expected, self.alone
+        self.expected, self.alone = expected, alone
+        return before
+
     def take(self, positions: Mapping[str, float], time: float) -> None:
         """Store finite positions by joint name, received at time [s]."""
         self._now = max(self._now, time)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ik_node.checks import Array
 
@@ -14,8 +15,8 @@ TURN = 2.0 * np.pi
 class Following:
     """Compares measured joints with the commands of the last moments, so that a lag does not count."""
 
-    def __init__(self, continuous: Array) -> None:
-        """continuous: (n,) bool, joints that are measured up to whole turns."""
+    def __init__(self, continuous: NDArray[np.bool_]) -> None:
+        """continuous: (n,), joints that are measured up to whole turns."""
         self._continuous = continuous
         self._commands: deque[tuple[float, Array]] = deque()
 

@@ -9,6 +9,7 @@ import numpy as np
 from ik_node.checks import Array
 
 ROUNDING = 1e-6  # [rad, m, and per second] by which a sample may exceed a limit
+SWING = 4e-6  # [rad, m] the same for the curve between the places of a path, on top of that
 PLANNED = 0.99  # share of the acceleration limits that motions use: the rest is for joins of controllers
 # By how much [rad or m] position, and up to which shares of their limits velocity and acceleration may exceed
 # them while a controller joins a trajectory: where no join is within them, the arm need not stop for that.
@@ -138,7 +139,7 @@ class Gate:
         # The rounding of a velocity counts more in a short period.
         rounding = sum(ROUNDING / np.where(x > 0.0, x, np.inf) for x in (dt, last_dt))
         checks = (
-            ('position', positions, np.maximum(self._upper, before), 0.0),
+            ('position', positions, np.maximum(self._upper, before), SWING),
             ('velocity', velocities, fastest, 0.0),
             ('step', positions - before, fastest * dt, 0.0),
             ('change of velocity', gain, hardest * dt, 0.0),

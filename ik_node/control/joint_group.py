@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.arm_model import Limits
 from ik_node.control.gate import PLANNED, Gate
 from ik_node.control.goal_stream import JointState
+from ik_node.control.joint_model import Limits
 from ik_node.control.motion import JointMotion
 
 

@@ -86,7 +86,7 @@ def plan_lines(
 
 def plan_path(model: ArmModel, path: ToolPath, start: Array, settings: ArmSettings) -> LineMotion:
     """Plan a motion of the arm from start (n,) along path as the settings say; see plan_lines."""
-    limits = model.limits_of_motion(model.arm_index, settings)
+    limits = model.limits_of_motion(model.index, settings)
     speed = settings.path_speed or np.inf
     motion = plan_lines(
         model.solver,
@@ -96,7 +96,7 @@ def plan_path(model: ArmModel, path: ToolPath, start: Array, settings: ArmSettin
         settings.path_blend if settings.path_corners == 'blend' else None,
         settings.path_partial,
     )
-    return _paced(motion, ToolPace(model.arm, *settings.tool_rates()))
+    return _paced(motion, ToolPace([(model.arm, np.arange(model.arm.n))], *settings.tool_rates()))
 
 
 def _paced(motion: LineMotion, pace: ToolPace) -> LineMotion:

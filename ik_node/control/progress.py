@@ -1,4 +1,4 @@
-"""Progress: the request that an arm pursues, from its number to its arrival."""
+"""Progress: the requests that an arm pursues, one per tool, from their numbers to their arrival."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Progress:
     def __init__(self, news: News) -> None:
         self._news = news
         self._number = 0
-        self._at_the_end: Report | None = None  # when the arm arrives
+        self._at_the_end: dict[str, Report] = {}  # by tool, when the arm arrives
         self._began = self._share = math.nan
         self.arrival: float | None = None
 
@@ -34,7 +34,7 @@ class Progress:
         report = answer.report(state, request, self._number)
         self._news.add(report)
         if answer.joints is not None:
-            self._at_the_end = answer.arrived_report(report)
+            self._at_the_end[request.tool] = answer.arrived_report(report)
             self.arrival = request.arrival
             self._began = time
 
@@ -45,27 +45,29 @@ class Progress:
         self._news.add(Report(Level.ERROR, message, 'refused', 'refused', state, request, self._number))
 
     def arrive(self) -> None:
-        """Report that the arm has arrived, if it pursues a request."""
-        if self._at_the_end is not None:
-            self._news.add(self._at_the_end)
-            self._at_the_end, self._share = None, 1.0
+        """Report that the arm has arrived, if it pursues requests."""
+        if self._at_the_end:
+            for report in self._at_the_end.values():
+                self._news.add(report)
+            self._at_the_end.clear()
+            self._share = 1.0
 
     def share(self, time: float, remaining: float) -> float:
         """Return the share of the motion that is done at time [s], with remaining [s] left.
 
         1 after an arrival; NaN without a motion, and while its end is unknown.
         """
-        if self._at_the_end is None:
+        if not self._at_the_end:
             return self._share
         passed = max(0.0, time - self._began) if math.isfinite(self._began) else 0.0
         return passed / (passed + remaining) if passed else 0.0
 
     def end(self, state: State, reason: str, level: Level = Level.WARN) -> None:
-        """Pursue nothing any more; report it if a request is still pursued by the arm, now in state."""
-        if self._at_the_end is not None and self._at_the_end.request is not None:
-            message = f'{self._at_the_end.request.source} ended before the arm arrived: {reason}'
-            self._news.add(
-                replace(self._at_the_end, level=level, message=message, phase='stopped', state=state)
-            )
-        self._at_the_end = self.arrival = None
+        """Pursue nothing any more; report the requests that are still pursued by the arm, now in state."""
+        for report in self._at_the_end.values():
+            if report.request is not None:
+                message = f'{report.request.source} ended before the arm arrived: {reason}'
+                self._news.add(replace(report, level=level, message=message, phase='stopped', state=state))
+        self._at_the_end.clear()
+        self.arrival = None
         self._share = math.nan

@@ -20,11 +20,14 @@ Wanted = Aim | None  # None: nothing new
 class Request(Protocol):
     """A request.
 
-    source: its topic or service. moves: whether it moves the arm, which has to be ready for that. arrival:
-    when it was received (time.perf_counter). received: the same on the clock of the arm [s]. goal_time: the
-    stamp on that clock, None if it has none. stamp and frame: of its header, empty where it has none.
+    tool: the name of the tool, empty if there is only one. source: its topic or service. moves: whether it
+    moves the arm, which has to be ready for that. arrival: when it was received (time.perf_counter).
+    received: the same on the clock of the arm [s]. goal_time: the stamp on that clock, None if it has none.
+    stamp and frame: of its header, empty where it has none.
     """
 
+    @property
+    def tool(self) -> str: ...
     @property
     def source(self) -> str: ...
     @property
@@ -48,6 +51,7 @@ class Request(Protocol):
 class HomeRequest:
     """Move the joints of the arm to their home position."""
 
+    tool: str = ''
     source: str = '~/home'
     moves: bool = True
     arrival: float = field(default_factory=perf_counter)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
+from ik_node.control.feedback import Feedback
+from ik_node.control.joint_model import JointModel
 from ik_node.control.states import ON_ITS_WAY, State
+
+if TYPE_CHECKING:
+    from ik_node.control.arm_joints import ArmJoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +34,26 @@ class Snapshot:
     share: float
     measured_age: float
 
+    @classmethod
+    def of(
+        cls,
+        model: JointModel,
+        tool: str,
+        state: State,
+        joints: ArmJoints,
+        feedback: Feedback,
+        share: float,
+    ) -> Snapshot:
+        """Return the snapshot of the arm of a tool."""
+        arm, columns = model.of(tool)
+        motion, values = joints.arm.motion, joints.values(feedback)[0]
+        age = feedback.age(joints.arm.names)
+        return cls(arm, state, values, motion.target[columns], motion.remaining, share, age)
+
     @property
     def position(self) -> Array:
         """Commanded positions (arm.n,) of the joints of the arm."""
-        return self.values[self.model.arm_index]
+        return self.values[self.model.index]
 
     @property
     def margin(self) -> tuple[float, str]:

@@ -101,7 +101,7 @@ class Steering:
         teleoperation, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
         if dt <= 0.0:
             return False
-        limits = arm.model.limits_of_motion(arm.model.arm_index, settings)
+        limits = arm.model.limits_of_motion(arm.model.index, settings)
         fastest = FASTEST * limits.velocity
         # A new pose corrects the last estimate: too little room for that would look like a fast motion.
         q = teleoperation.reach(self._goal(now), max(dt, AHEAD), fastest, arm.position)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.goal_stream import STREAM_GAP, GoalStream, JointState
+from ik_node.control.joint_model import JointModel
 from ik_node.control.lines import plan_path
 from ik_node.control.pursuit import advanced
 from ik_node.control.report import Level, Report
@@ -68,21 +70,22 @@ class Answer:
 
 
 @dataclass(frozen=True, eq=False)
-class _Followed:
-    """The last goal: its solution, the configuration before it, and when it was received."""
+class Followed:
+    """The last goal: joints (k,) for it, whether they meet it, those before, and when it was received."""
 
-    solution: Solution
+    q: Array
+    solved: bool
     before: Array | None
     arrival: float
 
 
-class Targets:
+class Targets(ABC):
     """Turns goals into joint targets. A goal soon after another continues from the solution of that one."""
 
-    def __init__(self, model: ArmModel) -> None:
+    def __init__(self, model: JointModel) -> None:
         self.model = model
-        self._last: _Followed | None = None
-        self._stream = GoalStream(model.arm.velocity)
+        self._last: Followed | None = None
+        self._stream = GoalStream(model.joints.velocity[model.index])
         self._hand: tuple[JointState, float] | None = None
 
     def restart(self) -> None:
@@ -94,24 +97,25 @@ class Targets:
     def find(
         self,
         wanted: Aim,
+        tool: str,
         arrival: float,
         position: Array,
         settings: ArmSettings,
     ) -> Answer:
-        """Return the targets for a goal received at arrival, with the arm at position (arm.n,).
+        """Return the targets for a goal of a tool received at arrival, with the joints at position (k,).
 
         Raises InputError for joint targets beyond the limits, and for a path that cannot be followed.
         """
         if isinstance(wanted, ToolPath):
-            return self._along(wanted, position, settings)
+            return self._along(wanted, tool, position, settings)
         if not isinstance(wanted, Goal):
             joints = self.model.joint_targets(wanted)
             said = 'solved: moving to the requested joint positions'
             return Answer(joints, Level.OK, said, 'arrived at the requested joint positions')
         begin = time.perf_counter()
-        solution, switched = self._solve(wanted, arrival, position, settings)
+        solution, q, switched = self._solve(wanted, tool, arrival, position, settings)
         solve_time = time.perf_counter() - begin
-        joints = dict(zip(self.model.arm.joint_names, solution.q.tolist(), strict=True))
+        joints = dict(zip(self.model.joint_names, q.tolist(), strict=True))
         if solution.solved:
             level = Level.WARN if switched else Level.OK
             said = f'solved: {switched}; moving to the goal' if switched else 'solved: moving to the goal'
@@ -124,12 +128,12 @@ class Targets:
         arrived = f'arrived at the closest configuration; {reason}'
         return Answer(joints, Level.WARN, said, arrived, wanted, solution, solve_time)
 
-    def _along(self, wanted: ToolPath, position: Array, settings: ArmSettings) -> Answer:
-        """Return the answer to a path that begins at position (arm.n,)."""
+    def _along(self, wanted: ToolPath, tool: str, position: Array, settings: ArmSettings) -> Answer:
+        """Return the answer to a path of a tool that begins at position (k,)."""
         begin = time.perf_counter()
-        found = plan_path(self.model, wanted, position, settings)
+        found = plan_path(self.model.of(tool)[0], wanted, position, settings)
         end = position if found.trajectory is None else found.trajectory.positions[-1]
-        joints = dict(zip(self.model.arm.joint_names, end.tolist(), strict=True))
+        joints = dict(zip(self.model.joint_names, end.tolist(), strict=True))
         duration = 0.0 if found.trajectory is None else found.trajectory.duration
         said = f'solved: moving along {found.length:.4g} m in {duration:.3g} s'
         arrived = 'arrived at the end of the path'
@@ -152,10 +156,15 @@ class Targets:
             self.restart()
             return
         last = self._last
-        before = last.solution.q if last is not None and self._streams(request.arrival) else None
-        self._last = _Followed(answer.solution, before, request.arrival)
+        q = np.array([answer.joints[name] for name in self.model.joint_names])
+        before = last.q if last is not None and self._streams(request.arrival) else None
+        self._last = Followed(q, answer.solution.solved, before, request.arrival)
         self._hand = None
-        self._stream.add(answer.solution.q, request.received, request.goal_time)
+        self._followed(q, answer, request)
+
+    def _followed(self, q: Array, answer: Answer, request: Request) -> None:  # noqa: ARG002
+        """Note the joints (k,) of a goal that is pursued."""
+        self._stream.add(q, request.received, request.goal_time)
 
     def steer(self, q: Array, time: float, rates: tuple[Array, Array] | None) -> dict[str, float]:
         """Return the targets of a hand that asks for q (arm.n,) at time [s]; follow it as a moving goal.
@@ -169,7 +178,7 @@ class Targets:
         else:
             self._hand = JointState(q, *rates), time
             self._stream.clear()
-        return dict(zip(self.model.arm.joint_names, q.tolist(), strict=True))
+        return dict(zip(self.model.joint_names, q.tolist(), strict=True))
 
     def moving(self, time: float) -> JointState | None:
         """Return the state of the joints (arm.n,) at time [s] that a moving goal asks for; None at rest."""
@@ -187,25 +196,42 @@ class Targets:
     def _streams(self, arrival: float) -> bool:
         return self._last is not None and 0.0 <= arrival - self._last.arrival < STREAM_GAP
 
+    @abstractmethod
     def _solve(
-        self, goal: Goal, arrival: float, position: Array, settings: ArmSettings
-    ) -> tuple[Solution, str]:
-        """Return the solution, and a sentence on a change of branch, else ''."""
+        self, goal: Goal, tool: str, arrival: float, position: Array, settings: ArmSettings
+    ) -> tuple[Solution, Array, str]:
+        """Return the solution for the tool, all joints (k,), and a sentence on a change of branch or ''."""
+
+
+class ArmTargets(Targets):
+    """The targets of an arm with one tool."""
+
+    model: ArmModel
+
+    def _solve(
+        self,
+        goal: Goal,
+        tool: str,  # noqa: ARG002 - there is only one
+        arrival: float,
+        position: Array,
+        settings: ArmSettings,
+    ) -> tuple[Solution, Array, str]:
         solver, last = self.model.solver, self._last
         if last is None or not self._streams(arrival):
-            return solver.solve(goal, position), ''
-        if not last.solution.solved or settings.solver != 'lm':  # only lm tracks
-            return solver.solve(goal, last.solution.q), ''
-        solution = solver.track(goal, last.solution.q, last.before)
-        if solution.other_branch is None:
-            return solution, ''
-        errors = solver.errors(goal, solution.other_branch)
-        said = str(solution.reason)
-        other = replace(
-            solution,
-            status=Status.SOLVED,
-            q=solution.other_branch,
-            position_error=errors[0],
-            direction_error=errors[1],
-        )
-        return other, said
+            solution = solver.solve(goal, position)
+        elif not last.solved or settings.solver != 'lm':  # only lm tracks
+            solution = solver.solve(goal, last.q)
+        else:
+            solution = solver.track(goal, last.q, last.before)
+            if solution.other_branch is not None:
+                errors = solver.errors(goal, solution.other_branch)
+                said = str(solution.reason)
+                solution = replace(
+                    solution,
+                    status=Status.SOLVED,
+                    q=solution.other_branch,
+                    position_error=errors[0],
+                    direction_error=errors[1],
+                )
+                return solution, solution.q, said
+        return solution, solution.q, ''

@@ -3,16 +3,57 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.control.joint_model import JointModel
 from ik_node.control.tool_motion import tool_motion
 from ik_node.control.workspace import Workspace
 from ik_node.model.arm import Arm
 
 ROUNDING = 1e-6  # [m, rad] by which a step may exceed a limit
 SLACK = 1e-3  # [m] outside the workspace: goals and motions are checked without it, at places of their own
+
+
+class ToolGates:
+    """The gates of all tools that move with some joints. position and velocity: of these joints (k,)."""
+
+    def __init__(self, model: JointModel) -> None:
+        self._gates = [(ToolGate(tool.arm), columns) for tool, columns in model.tools()]
+
+    def belong_to(self, model: JointModel) -> bool:
+        """Whether they are the gates of the tools of model."""
+        return [gate.arm for gate, _ in self._gates] == [tool.arm for tool, _ in model.tools()]
+
+    def set_limits(self, workspaces: Sequence[Workspace], max_speed: float, max_turn_rate: float) -> None:
+        """Set the limits, a workspace for each tool; see ToolGate."""
+        for (gate, _), workspace in zip(self._gates, workspaces, strict=True):
+            gate.set_limits(workspace, max_speed, max_turn_rate)
+
+    def restart(self) -> None:
+        """Forget the last sample: the joints were placed anew, at rest."""
+        for gate, _ in self._gates:
+            gate.restart()
+
+    def go_on_from(self, position: Array) -> None:
+        """Compare the next sample with this one instead of the last one."""
+        for gate, columns in self._gates:
+            gate.go_on_from(position[columns])
+
+    def refuse(self, position: Array, moving: bool, dt: float) -> str | None:
+        """Return why a sample, dt [s] after the last one, must not be published, else None."""
+        for gate, columns in self._gates:
+            refusal = gate.refuse(position[columns], moving, dt)
+            if refusal is not None:
+                return refusal
+        return None
+
+    def refuse_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
+        """Return which of the samples (m, k) of a trajectory must not go out, and why."""
+        found = [gate.refuse_ahead(positions[:, c], velocities[:, c]) for gate, c in self._gates]
+        return min((refusal for refusal in found if refusal is not None), default=None)
 
 
 class ToolGate:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from ruckig import Trajectory
 
 from ik_node.checks import Array
@@ -20,13 +21,15 @@ SLOWEST = 1e-4  # [rad/s or m/s] for joints that a plan does not move
 
 
 class ToolPace:
-    """Keeps the tool point below max_speed [m/s] and the turn of the tip below max_turn_rate [rad/s].
+    """Keeps tool points below max_speed [m/s] and the turns of the tips below max_turn_rate [rad/s].
 
-    Infinite: no limit.
+    Infinite: no limit. tools: arms, and which of the joints that move together are theirs.
     """
 
-    def __init__(self, arm: Arm, max_speed: float, max_turn_rate: float) -> None:
-        self.arm = arm
+    def __init__(
+        self, tools: Sequence[tuple[Arm, NDArray[np.int64]]], max_speed: float, max_turn_rate: float
+    ) -> None:
+        self._tools = tuple(tools)
         self.max_speed, self.max_turn_rate = max_speed, max_turn_rate
 
     @property
@@ -35,12 +38,10 @@ class ToolPace:
         return math.isfinite(self.max_speed) or math.isfinite(self.max_turn_rate)
 
     def equals(self, other: ToolPace) -> bool:
-        """Whether the limits are the same, for the same arm."""
-        return (self.arm, self.max_speed, self.max_turn_rate) == (
-            other.arm,
-            other.max_speed,
-            other.max_turn_rate,
-        )
+        """Whether the limits are the same, for the same arms."""
+        arms, others = ([arm for arm, _ in pace._tools] for pace in (self, other))
+        limits = self.max_speed, self.max_turn_rate
+        return arms == others and limits == (other.max_speed, other.max_turn_rate)
 
     def excess(self, positions: Array, velocities: Array) -> float:
         """Return the largest share of a limit that is used at positions and velocities (k, n).
@@ -48,8 +49,10 @@ class ToolPace:
         The motions of the joints count as if they never cancelled each other: then stopping some joints
         before others makes no tool faster.
         """
-        motion = tool_motion(self.arm, positions, velocities)
-        shares = motion.most_speed / self.max_speed, motion.most_turn_rate / self.max_turn_rate
+        shares = []
+        for arm, columns in self._tools:
+            motion = tool_motion(arm, positions[:, columns], velocities[:, columns])
+            shares += [motion.most_speed / self.max_speed, motion.most_turn_rate / self.max_turn_rate]
         return float(max(share.max() for share in shares))
 
     def kept(self, plan: Trajectory) -> bool:
@@ -78,9 +81,13 @@ class ToolPace:
 
     def _harmless(self, velocities: Array) -> float:
         """Return the share of velocities (n,) at which no configuration exceeds a limit."""
-        turning = ~self.arm.prismatic
+        return min(self._harmless_to(arm, velocities[columns]) for arm, columns in self._tools)
+
+    def _harmless_to(self, arm: Arm, velocities: Array) -> float:
+        """Return the same for one tool and the velocities (arm.n,) of its joints."""
+        turning = ~arm.prismatic
         turn = float(velocities[turning].sum())
-        speed = self.arm.reach * turn + float(velocities[~turning].sum())
+        speed = arm.reach * turn + float(velocities[~turning].sum())
         return SHARE * min(self.max_speed / speed, self.max_turn_rate / max(turn, SLOWEST))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.arm_model import ArmModel
+from ik_node.control.joint_model import JointModel
 from ik_node.control.motion import JointMotion
 from ik_node.control.report import Level
 from ik_node.control.requests import Aim
@@ -24,19 +24,27 @@ CLEARANCE = 1e-3  # [m] that parts of the robot keep on a way
 ALTERNATIVES = 8  # other solutions that are tried
 
 Preview = Callable[[Mapping[str, float]], JointMotion]  # a copy of the motion, on its way to these targets
+# From a number of places and the time between them [s]: where the other arms will be, (count,) by joint.
+Others = Callable[[int, float], Mapping[str, Array]]
 
 
 class Way:
-    """Checks of motions of an arm. workspace: the box that the tool point may not leave."""
+    """Checks of motions of an arm. workspaces: the boxes that the points of its tools may not leave."""
 
-    def __init__(self, model: ArmModel, workspace: Workspace) -> None:
-        self._model, self._workspace = model, workspace
+    def __init__(self, model: JointModel, workspaces: Sequence[Workspace], others: Others) -> None:
+        self._model, self._others = model, others
         self._collision = model.collision
+        self._bounded = [
+            (tool.arm, columns, workspace)
+            for (tool, columns), workspace in zip(model.tools(), workspaces, strict=True)
+            if workspace.given
+        ]
 
-    def check_goal(self, wanted: Aim) -> None:
-        """Raise InputError for a goal outside a workspace given by the user."""
-        if isinstance(wanted, Goal) and self._workspace.given:
-            outside = self._workspace.outside(wanted.position)
+    def check_goal(self, wanted: Aim, tool: str) -> None:
+        """Raise InputError for a goal of a tool outside a workspace given by the user."""
+        arm = self._model.of(tool)[0].arm
+        for workspace in [box for bounded, _, box in self._bounded if bounded is arm]:
+            outside = workspace.outside(wanted.position) if isinstance(wanted, Goal) else None
             if outside is not None:
                 raise InputError(f'the goal is outside the workspace: {outside}')
 
@@ -45,7 +53,7 @@ class Way:
 
         values: all variables (n,) now. Raises InputError with the place and the reason if there is none.
         """
-        if answer.joints is None or (self._collision is None and not self._workspace.given):
+        if answer.joints is None or (self._collision is None and not self._bounded):
             return answer
         if answer.path is not None:  # no other motion will do
             self._check_places(answer.path.places(SPACING), values)
@@ -56,9 +64,9 @@ class Way:
         except InputError as error:
             reason = error
         if answer.goal is not None and answer.solution is not None and answer.solution.solved:
-            seed = values[self._model.arm_index]
-            for other in self._model.solver.solve_all(answer.goal, seed)[:ALTERNATIVES]:
-                joints = dict(zip(self._model.arm.joint_names, other.q.tolist(), strict=True))
+            seed = values[self._model.index]
+            for other in self._model.all_solutions(answer.goal, seed)[:ALTERNATIVES]:
+                joints = dict(zip(self._model.joint_names, other.q.tolist(), strict=True))
                 try:
                     self._check(joints, values, preview)
                 except InputError:
@@ -77,16 +85,16 @@ class Way:
 
     def refusal(self, places: Array, values: Array) -> str | None:
         """Return why the arm must not move along places (k, n), SPACING apart; values: all variables."""
-        if self._workspace.given:
-            points = tool_motion(self._model.arm, places, np.zeros_like(places)).point
-            allowed = self._workspace.reaching(points[0])
+        for arm, columns, workspace in self._bounded:
+            points = tool_motion(arm, places[:, columns], np.zeros((len(places), arm.n))).point
+            allowed = workspace.reaching(points[0])
             for k, point in enumerate(points):
                 outside = allowed.outside(point)
                 if outside is not None:
                     return f'the tool point would leave the workspace after {k * SPACING:.2f} s: {outside}'
         if self._collision is not None:
-            path = np.tile(values, (len(places), 1))
-            path[:, self._model.arm_index] = places
+            path = self._model.path(values, len(places), self._others(len(places), SPACING))
+            path[:, self._model.index] = places
             hit = self._collision.along(path, CLEARANCE)
             if hit is not None:
                 index, distance, (one, other) = hit

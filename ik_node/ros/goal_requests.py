@@ -22,6 +22,9 @@ from ik_node.ros.frames import Frames
 from ik_node.ros.node_time import NO_CLOCK, NodeTime
 from ik_node.solver.goal import Goal
 
+SHARED = (
+    'another tool moves with some of these joints: only goal_pose, goal_point and goal_joints are possible'
+)
 REPEAT = 1.5  # [s] within which the same joint goal again belongs to a stream and is not a new goal
 
 
@@ -29,13 +32,15 @@ REPEAT = 1.5  # [s] within which the same joint goal again belongs to a stream a
 class GoalContext:
     """What goals need besides their message.
 
-    time: the node's clock. timeout: how old a goal may be [s]. replaced: when another robot replaced the
-    previous one (time.perf_counter). joints: the last joint goal, and when it was received.
+    tool: whose goals they are, empty if there is only one tool. time: the node's clock. timeout: how old a
+    goal may be [s]. replaced: when another robot replaced the previous one (time.perf_counter). joints: the
+    last joint goal, and when it was received.
     """
 
     frames: Frames
     time: NodeTime
     timeout: Callable[[], float]
+    tool: str = ''
     replaced: float = 0.0
     joints: tuple[dict[str, float], float] | None = None
 
@@ -53,6 +58,11 @@ class GoalRequest:
 
     def __post_init__(self) -> None:
         self.received = self.context.time.now()
+
+    @property
+    def tool(self) -> str:
+        """The tool whose goal it is, empty if there is only one."""
+        return self.context.tool
 
     @property
     def goal_time(self) -> float | None:
@@ -119,6 +129,8 @@ class PathRequest(GoalRequest):
         poses = self.message.poses
         if not 0 < len(poses) <= MOST_POINTS:
             raise InputError(f'a path must have from 1 to {MOST_POINTS} poses, got {len(poses)}')
+        if arm.model.shared:
+            raise InputError(SHARED)
         if arm.moving:
             raise InputError(MOVING)
         T = self._in_base(arm)

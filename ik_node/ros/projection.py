@@ -37,7 +37,7 @@ class Projection:
     def answer(self, question: _Question, arm: Snapshot, solution: Solution) -> None:
         """Publish the pose of the tip at a solution and what became of it."""
         values = arm.values.copy()
-        values[arm.model.arm_index] = solution.q
+        values[arm.model.index] = solution.q
         pose = PoseStamped(pose=matrix_pose(arm.model.link_in_base(arm.model.arm.tip_link, values)))
         pose.header.frame_id = arm.model.arm.base_link
         pose.header.stamp = question.message.header.stamp

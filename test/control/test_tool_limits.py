@@ -63,7 +63,7 @@ def test_no_sample_exceeds_the_tool_limits_whatever_is_asked(name, speed, rate):
     motion = JointMotion(arm.lower, arm.upper, rng.uniform(low, high))
     kinds = [np.where(arm.prismatic, *pair) for pair in ((1.0, 5.0), (10.0, 50.0))]
     motion.set_limits(arm.velocity, *kinds)
-    motion.set_pace(ToolPace(arm, speed, rate))
+    motion.set_pace(ToolPace([(arm, np.arange(arm.n))], speed, rate))
     gate = ToolGate(arm)
     gate.set_limits(Workspace.of(arm, (0.0,) * 6), speed, rate)
     moved = 0
@@ -141,7 +141,7 @@ def test_what_the_gate_refuses_is_not_published_and_faults_the_arm(model):
     rig = rig_with(model)
     rig.go(yaw=1.0)
     rig.tick(30)
-    rig.controller._joints._tool_gate._bounds = (0.01, np.inf)
+    rig.controller._joints._tool_gates._gates[0][0]._bounds = (0.01, np.inf)
     assert rig.tick() is None
     assert rig.state is State.FAULTED
     assert 'a sample was not published: tool speed' in rig.reports[-1].message

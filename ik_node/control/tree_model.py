@@ -1,0 +1,96 @@
+"""TreeModel: several tools that share joints, on one robot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node.checks import Array
+from ik_node.control.arm_collision import arm_collision
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.joint_model import Columns, JointModel
+from ik_node.control.settings import ArmSettings
+from ik_node.errors import InputError
+from ik_node.model.joints import JointSet
+from ik_node.model.tree import Tool, Tree
+from ik_node.solver.goal import Goal, Solution
+from ik_node.solver.tree_solver import TreeSolver
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel(JointModel):
+    """The joints of all tools, each moved by one of them at least. arms: by tool."""
+
+    tree: Tree
+    solver: TreeSolver
+    arms: dict[str, ArmModel]
+
+    @classmethod
+    def build(cls, arms: Mapping[str, ArmModel], settings: ArmSettings) -> TreeModel:
+        """Build from the arms by tool, of one description and base link. Raises IkError."""
+        first = next(iter(arms.values()))
+        bases = {name: model.arm.base_link for name, model in arms.items()}
+        if len(set(bases.values())) > 1:
+            said = ', '.join(f'{name} {base}' for name, base in bases.items())
+            raise InputError(f'tools that share joints must have the same base_link, got {said}')
+        if settings.solver not in ('lm', 'transpose'):
+            raise InputError(
+                f'parameter solver must be lm for tools that share joints, got {settings.solver}'
+            )
+        limited = {name: model.robot.joints[name] for model in arms.values() for name in model.joint_names}
+        robot = first.robot.with_joints({**first.robot.joints, **limited})
+        joints = JointSet(robot)
+        tools = {
+            name: Tool(model.arm.tip_link, model.arm.tool_axis, model.arm.tool_point)
+            for name, model in arms.items()
+        }
+        tree = Tree(robot, tools, first.arm.base_link)
+        home = np.empty(tree.n)
+        for name, model in arms.items():
+            home[tree.columns[name]] = model.home
+        names = tree.joint_names
+        solver = TreeSolver(
+            tree,
+            position_tolerance=settings.position_tolerance,
+            direction_tolerance=settings.direction_tolerance,
+            restarts=settings.restarts,
+            random_seed=settings.random_seed,
+        )
+        return cls(
+            first.text,
+            first.bounds,
+            robot,
+            first.rates,
+            joints,
+            names,
+            joints.indices(names),
+            home,
+            *arm_collision(first.text, robot, names, joints, settings),
+            tree,
+            solver,
+            {name: replace(model, shared=True) for name, model in arms.items()},
+        )
+
+    @property
+    def continuous(self) -> NDArray[np.bool_]:
+        """Which joints (k,) have no limits."""
+        return self.tree.continuous
+
+    def of(self, tool: str) -> tuple[ArmModel, Columns]:
+        """Return the arm of a tool, and where its joints are among joint_names."""
+        return self.arms[tool], self.tree.columns[tool]
+
+    def tools(self) -> Sequence[tuple[ArmModel, Columns]]:
+        """Return the same of every tool."""
+        return [self.of(name) for name in self.arms]
+
+    def all_solutions(self, goal: Goal, seed: Array) -> Sequence[Solution]:  # noqa: ARG002
+        """Return nothing: the other tools have to stay."""
+        return ()
+
+    def describe(self) -> str:
+        """Return one sentence on the tools and the joints that they share."""
+        return self.tree.describe()
