@@ -18,7 +18,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._requests: deque[Request] = deque(maxlen=KEPT)
+        self._requests: dict[str, deque[Request]] = {}  # by tool
         self._description: str | None = None
         self._changed_settings = False
         self._closed = False
@@ -33,8 +33,9 @@ class Inbox:
     def put(self, request: Request) -> int:
         """Add a request; return how many older ones were dropped to make room."""
         with self._changed:
-            pushed = int(len(self._requests) == KEPT)
-            self._requests.append(request)
+            waiting = self._requests.setdefault(request.tool, deque(maxlen=KEPT))
+            pushed = int(len(waiting) == KEPT)
+            waiting.append(request)
             self._changed.notify()
         return pushed
 
@@ -50,15 +51,15 @@ class Inbox:
             self._changed_settings = True
             self._changed.notify()
 
-    def clear(self) -> None:
-        """Drop all waiting requests."""
+    def clear(self, tool: str) -> None:
+        """Drop the waiting requests of a tool."""
         with self._changed:
-            self._requests.clear()
+            self._requests.pop(tool, None)
 
-    def take(self, timeout: float | None) -> tuple[str | None, bool, list[Request]] | None:
+    def take(self, timeout: float | None) -> tuple[str | None, bool, dict[str, list[Request]]] | None:
         """Wait for input, timeout [s] at most, and take it. Returns None once closed.
 
-        Returns (new description or None, whether settings have changed, requests, oldest first).
+        Returns (new description or None, whether settings have changed, requests by tool, oldest first).
         """
         with self._changed:
             self._taken = math.inf
@@ -67,7 +68,7 @@ class Inbox:
                 return None
             description, self._description = self._description, None
             changed, self._changed_settings = self._changed_settings, False
-            requests = list(self._requests)
+            requests = {tool: list(waiting) for tool, waiting in self._requests.items()}
             self._requests.clear()
             if requests:
                 self._taken = time.monotonic()

@@ -29,6 +29,12 @@ class ArmSettings:
         'publish what robot_description or urdf_file gave on the topic robot_description',
         read_only=True,
     )
+    tools: tuple[str, ...] = parameter(
+        ('',),
+        'names of several tools on one robot, each with parameters of its own, such as left.tip_link; one '
+        'empty name: one tool',
+        read_only=True,
+    )
     base_link: str = parameter('', 'link that goals are relative to; empty: the root link')
     tip_link: str = parameter(
         '',

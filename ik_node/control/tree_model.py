@@ -29,8 +29,13 @@ class TreeModel(JointModel):
     arms: dict[str, ArmModel]
 
     @classmethod
-    def build(cls, arms: Mapping[str, ArmModel], settings: ArmSettings) -> TreeModel:
-        """Build from the arms by tool, of one description and base link. Raises IkError."""
+    def build(
+        cls, arms: Mapping[str, ArmModel], settings: ArmSettings, before: TreeModel | None = None
+    ) -> TreeModel:
+        """Build from the arms by tool, of one description and base link; before: the last model of these.
+
+        Raises IkError.
+        """
         first = next(iter(arms.values()))
         bases = {name: model.arm.base_link for name, model in arms.items()}
         if len(set(bases.values())) > 1:
@@ -41,8 +46,12 @@ class TreeModel(JointModel):
                 f'parameter solver must be lm for tools that share joints, got {settings.solver}'
             )
         limited = {name: model.robot.joints[name] for model in arms.values() for name in model.joint_names}
-        robot = first.robot.with_joints({**first.robot.joints, **limited})
-        joints = JointSet(robot)
+        every = {**first.robot.joints, **limited}
+        if before is not None and before.text == first.text and before.robot.joints == every:
+            robot, joints = before.robot, before.joints
+        else:
+            robot = first.robot.with_joints(every)
+            joints = JointSet(robot)
         tools = {
             name: Tool(model.arm.tip_link, model.arm.tool_axis, model.arm.tool_point)
             for name, model in arms.items()

@@ -18,6 +18,19 @@ from ik_node.model.robot import Robot
 from ik_node.model.urdf import read_file, read_urdf
 
 
+def joined(joints: Mapping[str, Collection[str]]) -> tuple[tuple[str, ...], ...]:
+    """Divide tools, given their joints by name, into groups that share no joints with each other."""
+    names = list(joints)
+    groups: list[tuple[set[str], list[str]]] = []
+    for name in names:
+        own, members = set(joints[name]), [name]
+        for group in [group for group in groups if group[0] & own]:
+            groups.remove(group)
+            own, members = own | group[0], group[1] + members
+        groups.append((own, members))
+    return tuple(tuple(sorted(each, key=names.index)) for _, each in groups)
+
+
 @dataclass(frozen=True, eq=False)
 class Tool:
     """What one tool is: its tip link, and in the frame of that its axis (unit) and point [m], (3,) each."""
@@ -82,14 +95,7 @@ class Tree:
     def groups(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
         """Divide names of tools into groups that share no joints with each other."""
         if names not in self._groups:
-            groups: list[tuple[set[int], list[str]]] = []
-            for name in names:
-                joints, members = set(self.columns[name].tolist()), [name]
-                for group in [group for group in groups if group[0] & joints]:
-                    groups.remove(group)
-                    joints, members = joints | group[0], group[1] + members
-                groups.append((joints, members))
-            self._groups[names] = tuple(tuple(sorted(each, key=names.index)) for _, each in groups)
+            self._groups[names] = joined({name: self.arms[name].joint_names for name in names})
         return self._groups[names]
 
     def shared(self, names: Sequence[str]) -> dict[str, int]:

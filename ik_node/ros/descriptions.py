@@ -9,8 +9,8 @@ from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 from std_msgs.msg import String
 
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.settings import ArmSettings
+from ik_node.control.robot_models import check_models
+from ik_node.control.robot_settings import RobotSettings
 from ik_node.errors import InputError
 from ik_node.model.description import load_description, read_from
 from ik_node.ros.qos import LATCHED
@@ -24,8 +24,9 @@ class Descriptions:
         self._subscription: Subscription | None = None
         self._publisher: Publisher | None = None
 
-    def open(self, settings: ArmSettings) -> None:
+    def open(self, robot: RobotSettings) -> None:
         """Read the description that the settings name, or wait for the topic. Raises IkError."""
+        settings = robot.general
         text, path = settings.robot_description, settings.urdf_file
         if text and path:
             raise InputError('parameters robot_description and urdf_file are both set; set only one of them')
@@ -36,7 +37,7 @@ class Descriptions:
             return
         text = text or load_description(path)
         with read_from(path):
-            ArmModel.check(text, settings)
+            check_models(text, robot, {})
         self._receive(text)
         if settings.publish_description:
             if self._publisher is None:

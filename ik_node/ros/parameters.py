@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rcl_interfaces.msg import (
@@ -16,6 +16,8 @@ from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from ik_node.control.robot_settings import OF_TOOL, RobotSettings, tool_names
+from ik_node.control.settings import ArmSettings
 from ik_node.errors import IkError, InputError, listed
 from ik_node.settings import Settings
 
@@ -45,35 +47,64 @@ def declare(node: Node, kind: type[Settings]) -> Settings:
 
     Raises InputError for a value that is not allowed.
     """
-    fields = dataclasses.fields(kind)
+    settings = kind(**declare_fields(node, kind))
+    warn_of_unknown(node)
+    return settings
+
+
+def declare_fields(
+    node: Node, kind: type[Settings], prefix: str = '', defaults: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Declare parameters of kind, their names behind a prefix; return the values by field.
+
+    defaults: the fields to declare, and their values if none are given; None: all of kind.
+    """
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    if defaults is None:
+        defaults = {name: field.default for name, field in fields.items()}
+    rows: list[Any] = [(name, _plain(value), descriptor(fields[name])) for name, value in defaults.items()]
     try:
-        values = node.declare_parameters(
-            '', [(field.name, _plain(field.default), descriptor(field)) for field in fields]
-        )
+        declared = node.declare_parameters(prefix, rows)
     except ParameterException as error:
         raise InputError(str(error)) from None
-    names = [field.name for field in fields]
+    return {name: value.value for name, value in zip(defaults, declared, strict=True)}
+
+
+def declare_robot(node: Node) -> RobotSettings:
+    """Declare the parameters of ik_node and those of its tools, and return their values; as declare."""
+    general = ArmSettings(**declare_fields(node, ArmSettings))
+    defaults = {name: getattr(general, name) for name in OF_TOOL}
+    own = {tool: declare_fields(node, ArmSettings, tool, defaults) for tool in tool_names(general)}
+    warn_of_unknown(node)
+    return RobotSettings(general, own)
+
+
+def warn_of_unknown(node: Node) -> None:
+    """Log the parameters that the node was started with and that are not declared."""
+    names = [name for name in node.get_parameters_by_prefix('') if '.' not in name]
     for name in getattr(node, '_parameter_overrides', {}):
         if not node.has_parameter(name) and not name.startswith('qos_overrides.'):
             node.get_logger().warning(f'there is no parameter "{name}"; parameters: {listed(names, name)}')
-    return kind(**{value.name: value.value for value in values})
 
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def changed(settings: Settings, parameters: Iterable[Parameter]) -> Settings:
+def changed(settings: Any, parameters: Iterable[Parameter]) -> Any:
     """Return settings with the given parameters; other parameters are ignored. Raises InputError."""
+    values = {parameter.name: parameter.value for parameter in parameters}
+    if isinstance(settings, RobotSettings):
+        return settings.changed(values)
     known = {field.name for field in dataclasses.fields(settings)}
-    return dataclasses.replace(settings, **{p.name: p.value for p in parameters if p.name in known})
+    return dataclasses.replace(settings, **{name: x for name, x in values.items() if name in known})
 
 
 def on_change(
     node: Node,
-    current: Callable[[], Settings],
-    check: Callable[[Settings], object],
-    apply: Callable[[Settings], None],
+    current: Callable[[], Any],
+    check: Callable[[Any], object],
+    apply: Callable[[Any], None],
 ) -> None:
     """Check every change of parameters as a whole, and apply it once all callbacks have accepted it.
 

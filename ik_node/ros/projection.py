@@ -16,21 +16,20 @@ from ik_node.ros.qos import STREAM
 from ik_node.ros.reports import diagnostic
 from ik_node.solver.goal import Solution
 
-TOPIC = '~/project_pose'
-
 
 class Projection:
     """Answers poses on ~/project_pose with ~/projected_pose and, with the same stamp, ~/projection."""
 
-    def __init__(self, node: Node, context: GoalContext, inbox: Inbox) -> None:
-        self._name = node.get_name()
-        self._pose = node.create_publisher(PoseStamped, '~/projected_pose', STREAM)
-        self._status = node.create_publisher(DiagnosticStatus, '~/projection', STREAM)
-        node.create_subscription(PoseStamped, TOPIC, self._ask, STREAM)
+    def __init__(self, node: Node, prefix: str, context: GoalContext, inbox: Inbox) -> None:
+        """prefix: of the topics."""
+        self._name, self._topic = node.get_name(), f'~/{prefix}project_pose'
+        self._pose = node.create_publisher(PoseStamped, f'~/{prefix}projected_pose', STREAM)
+        self._status = node.create_publisher(DiagnosticStatus, f'~/{prefix}projection', STREAM)
+        node.create_subscription(PoseStamped, self._topic, self._ask, STREAM)
         self._context, self._inbox = context, inbox
 
     def _ask(self, message: PoseStamped) -> None:
-        question = _Question(TOPIC, message, self._context)
+        question = _Question(self._topic, message, self._context)
         question.projection = self
         self._inbox.put(question)
 

@@ -50,12 +50,15 @@ class Teleop:
     def __init__(
         self,
         node: Node,
+        prefix: str,
         controller: ArmController,
         frames: Frames,
         time: NodeTime,
         settings: Callable[[], ArmSettings],
     ) -> None:
+        """prefix: of the topics and services."""
         self._node, self._frames, self._time = node, frames, time
+        self.refusal = ''  # why hands cannot move this tool
         self._settings = settings
         self._changed = threading.Condition()
         self._command: tuple[str, Any, float] | None = None  # kind, message, when it was received [s]
@@ -65,18 +68,18 @@ class Teleop:
         self._code = NO_WARNING
         jog = installed('control_msgs.msg', 'JointJog') or JointState
         for kind, message, topic in (
-            (TWIST, TwistStamped, '~/delta_twist_cmds'),
-            (JOINT_JOG, jog, '~/delta_joint_cmds'),
-            (POSE, PoseStamped, '~/pose_target_cmds'),
+            (TWIST, TwistStamped, 'delta_twist_cmds'),
+            (JOINT_JOG, jog, 'delta_joint_cmds'),
+            (POSE, PoseStamped, 'pose_target_cmds'),
         ):
-            node.create_subscription(message, topic, self._store(kind), NEWEST)
-        node.create_subscription(Bool, '~/enable', self._enable, NEWEST)
-        node.create_service(SetBool, '~/pause_servo', self._pause)
+            node.create_subscription(message, f'~/{prefix}{topic}', self._store(kind), NEWEST)
+        node.create_subscription(Bool, f'~/{prefix}enable', self._enable, NEWEST)
+        node.create_service(SetBool, f'~/{prefix}pause_servo', self._pause)
         switch = installed('moveit_msgs.srv', 'ServoCommandType')
         if switch is not None:
-            node.create_service(switch, '~/switch_command_type', self._switch)
+            node.create_service(switch, f'~/{prefix}switch_command_type', self._switch)
         self._status_type = installed('moveit_msgs.msg', 'ServoStatus')
-        self._status = node.create_publisher(self._status_type or Int8, '~/servo_status', REPORTS)
+        self._status = node.create_publisher(self._status_type or Int8, f'~/{prefix}servo_status', REPORTS)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -159,6 +162,8 @@ class Teleop:
         if now - received > settings.incoming_command_timeout or now < received:
             self._forget()
             return
+        if self.refusal:
+            raise InputError(self.refusal)
         arm = steering.ready()
         check_stamp(message.header.stamp, self._time.now_ns(), settings.goal_timeout)
         if kind == JOINT_JOG:

@@ -69,7 +69,7 @@ class Arm:
         self.said: list[str] = []
         self.time = 0.0
         clock = SimpleNamespace(now=lambda: self.time)
-        self.output = module.FollowJointTrajectoryAction(OutputContext(None, clock, self.said.append, bool))
+        self.output = module.FollowJointTrajectoryAction(OutputContext(None, '', clock, self.said.append))
         self.server: Server = self.output._client
 
     def move(self, braking: bool = False, wait: float = 1.0) -> None:

@@ -7,14 +7,14 @@ from ik_node.control.outputs import Output
 from ik_node.errors import InputError, quoted
 from ik_node.ros.outputs.context import OutputContext
 
+PICTURE = 'joint_states'  # of all arms together, may be added to an output of each arm; see joint_states.py
 # By the name that users choose: module and class, loaded when chosen.
 OUTPUTS = {
-    'joint_states': ('joint_states', 'JointStates'),
     'joint_trajectory': ('joint_trajectory', 'JointTrajectoryTopic'),
     'position_commands': ('position_commands', 'PositionCommands'),
     'follow_joint_trajectory': ('follow_joint_trajectory', 'FollowJointTrajectoryAction'),
 }
-PICTURE = 'joint_states'  # may be added to another output
+NAMES = (PICTURE, *OUTPUTS)
 
 
 def output_names(text: str) -> tuple[str, ...]:
@@ -24,17 +24,18 @@ def output_names(text: str) -> tuple[str, ...]:
     """
     names = tuple(dict.fromkeys(re.split(r'[\s,]+', text.strip(' ,\t\n'))))
     for name in names:
-        if name not in OUTPUTS:
-            raise InputError(f'parameter output must be one of {", ".join(OUTPUTS)}, got {quoted(name)}')
+        if name not in NAMES:
+            raise InputError(f'parameter output must be one of {", ".join(NAMES)}, got {quoted(name)}')
     if len(set(names) - {PICTURE}) > 1:
         raise InputError(f'parameter output may name only one output besides {PICTURE}, got {quoted(text)}')
     return names
 
 
 def make_outputs(names: tuple[str, ...], context: OutputContext) -> list[Output]:
-    """Return the outputs of these names. Raises MissingError if one needs a package that is not installed."""
+    """Return the outputs of one arm among names, so without PICTURE. Raises MissingError."""
     outputs = []
     for name in names:
-        module, kind = OUTPUTS[name]
-        outputs.append(getattr(import_module(f'{__name__}.{module}'), kind)(context))
+        if name != PICTURE:
+            module, kind = OUTPUTS[name]
+            outputs.append(getattr(import_module(f'{__name__}.{module}'), kind)(context))
     return outputs

@@ -13,11 +13,10 @@ from ik_node.ros.node_time import NodeTime
 class OutputContext:
     """What an output may use of its node.
 
-    fail(reason): stops the arm, since it cannot be commanded. hold_back(): whether a sample for the picture
-    must not be published, since a driver may just have started.
+    prefix: of its topics. fail(reason): stops the arm, since it cannot be commanded.
     """
 
     node: Any
+    prefix: str
     time: NodeTime
     fail: Callable[[str], None]
-    hold_back: Callable[[], bool]

@@ -67,7 +67,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
     def __init__(self, context: OutputContext) -> None:
         super().__init__(context)
         self._action = action_type()
-        self._client = ActionClient(context.node, self._action, ACTION)
+        self._client = ActionClient(context.node, self._action, f'{context.prefix}{ACTION}')
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._lock = threading.Lock()  # goals are sent and answered in different threads
         self._number = 0  # of the newest goal

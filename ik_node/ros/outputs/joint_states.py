@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from ik_node.control.outputs import Output, Sample
 from ik_node.ros.conversions import joint_state
-from ik_node.ros.outputs.context import OutputContext
+from ik_node.ros.node_time import NodeTime
 from ik_node.ros.qos import STREAM
 
 
 class JointStates(Output):
-    """Publishes samples on joint_states."""
+    """Publishes the samples of all arms of a robot as one message on joint_states."""
 
-    def __init__(self, context: OutputContext) -> None:
-        self._time = context.time
-        self._hold_back = context.hold_back
-        self._publisher = context.node.create_publisher(JointState, 'joint_states', STREAM)
+    def __init__(self, node: Node, time: NodeTime, hold_back: Callable[[], bool]) -> None:
+        """hold_back(): whether a sample must not be published, since a driver may just have started."""
+        self._time, self._hold_back = time, hold_back
+        self._publisher = node.create_publisher(JointState, 'joint_states', STREAM)
+        self._samples: list[Sample] = []
 
     def sampled(self, sample: Sample) -> None:
-        """Publish a sample."""
-        stamp = self._time.stamp(sample.time)
-        message = joint_state(stamp, sample.names, sample.positions, sample.velocities)
+        """Take the sample of one arm."""
+        self._samples.append(sample)
+
+    def publish(self) -> None:
+        """Publish what was taken, if anything was."""
+        samples, self._samples = self._samples, []
+        if not samples:
+            return
+        names = [name for sample in samples for name in sample.names]
+        positions = np.concatenate([sample.positions for sample in samples])
+        velocities = np.concatenate([sample.velocities for sample in samples])
+        message = joint_state(self._time.stamp(samples[0].time), names, positions, velocities)
         if not self._hold_back():
             self._publisher.publish(message)

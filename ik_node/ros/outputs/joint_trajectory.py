@@ -14,7 +14,9 @@ class JointTrajectoryTopic(TrajectoryOutput):
 
     def __init__(self, context: OutputContext) -> None:
         super().__init__(context)
-        self._publisher = context.node.create_publisher(JointTrajectory, 'joint_trajectory', STREAM)
+        self._publisher = context.node.create_publisher(
+            JointTrajectory, f'{context.prefix}joint_trajectory', STREAM
+        )
 
     def send(self, message: JointTrajectory, braking: bool) -> None:  # noqa: ARG002
         """Publish a trajectory."""

@@ -13,7 +13,9 @@ class PositionCommands(Output):
     """Publishes the positions of the joints of the controller, in its order, on position_commands."""
 
     def __init__(self, context: OutputContext) -> None:
-        self._publisher = context.node.create_publisher(Float64MultiArray, 'position_commands', STREAM)
+        self._publisher = context.node.create_publisher(
+            Float64MultiArray, f'{context.prefix}position_commands', STREAM
+        )
 
     def sampled(self, sample: Sample) -> None:
         """Publish a sample."""
