@@ -13,6 +13,7 @@ import numpy as np
 from benchmarks.chain import Array, Chain, angle_between, into_limits, within
 from ik_node import Arm, IkSolver
 from ik_node.model.urdf import load_description
+from ik_node.ros.robots import ARMS, SUFFIX, URDF
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get('IK_NODE_SHARED') or ROOT.parent / 'shared')
@@ -79,11 +80,8 @@ def solver_for(arm: Arm, **options: int) -> IkSolver:
 
 
 def shipped_arms() -> list[Task]:
-    """The arms in urdf/: base_link to tool0, tool axis z."""
-    return [
-        Task(path.name.split('.')[0], path, 'base_link', 'tool0', Z, ORIGIN, True)
-        for path in sorted((ROOT / 'urdf').glob('*.urdf*'))
-    ]
+    """The arms in urdf/ with one tool: base_link to tool0, tool axis z."""
+    return [Task(name, URDF / f'{name}{SUFFIX}', 'base_link', 'tool0', Z, ORIGIN, True) for name in ARMS]
 
 
 def real_arms() -> list[Task]:

@@ -22,10 +22,10 @@ from ik_node.control.controller import ArmController
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
 from ik_node.tracks.curves import CURVES, Track
-from ik_node.tracks.placement import Circle, place_circle
+from ik_node.tracks.placement import Place, place_track
 
 ARMS = ('seed_arm', 'so101_like', 'xarm5_like')
-SEED_CIRCLE = Circle((0.4, 0.0, 0.2), 0.08, (0.0, 0.0, -1.0))
+SEED_CIRCLE = Place((0.4, 0.0, 0.2), 0.08, (0.0, 0.0, -1.0))
 SPEEDS = (0.1, 0.3)  # [m/s]
 GOAL_PERIOD, PERIOD = 0.02, 0.01  # [s] between goals, and between samples
 LATENCY, JITTER = 0.002, 0.0015  # [s] of a goal on its way
@@ -55,7 +55,9 @@ def run(tasks: list[Task], scale: float) -> None:
     for task in tasks:
         if task.name not in ARMS:
             continue
-        circle = SEED_CIRCLE if task.name == 'seed_arm' else place_circle(IkSolver(task.arm, restarts=20))
+        circle = (
+            SEED_CIRCLE if task.name == 'seed_arm' else place_track(IkSolver(task.arm, restarts=20), 'circle')
+        )
         if circle is None:
             table.row(task.name, 'no circle that the arm can follow')
             continue

@@ -42,7 +42,10 @@ def start(context: LaunchContext) -> list[Any]:
         arguments['rviz2'] = ['-d', str(file)]
         actions.append(RegisterEventHandler(OnShutdown(on_shutdown=lambda *_: folder.cleanup())))
     return actions + [
-        node(one, planned.namespace, arguments.get(one.executable, [])) for one in planned.starts
+        node(
+            one, '/'.join(filter(None, (planned.namespace, one.namespace))), arguments.get(one.executable, [])
+        )
+        for one in planned.starts
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import pytest
 from plain import PlainArm
@@ -13,6 +12,7 @@ from shared_files import SHARED
 
 from ik_node import Arm
 from ik_node.model.urdf import load_description
+from ik_node.ros.robots import ARMS, SUFFIX, URDF
 
 AXES = {'x': (1, 0, 0), 'y': (0, 1, 0), 'z': (0, 0, 1), '-x': (-1, 0, 0), '-y': (0, -1, 0), '-z': (0, 0, -1)}
 
@@ -61,11 +61,7 @@ def _unit(axis):
 
 def shipped_cases() -> list[Case]:
     """One case per arm in urdf/."""
-    folder = Path(__file__).resolve().parents[1] / 'urdf'
-    return [
-        Case(path.name.split('.')[0], str(path), 'tool0', (0, 0, 1), (0, 0, 0), 0)
-        for path in sorted(folder.glob('*.urdf.xacro'))
-    ]
+    return [Case(name, str(URDF / f'{name}{SUFFIX}'), 'tool0', (0, 0, 1), (0, 0, 0), 0) for name in ARMS]
 
 
 def shared_cases() -> list[Case]:

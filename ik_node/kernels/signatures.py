@@ -45,6 +45,7 @@ METHODS = sorted(path.stem for path in Path(__file__).parent.glob('methods/*.py'
 ON_DEMAND = {
     'reached_directions': 'reachability',
     'search_tree': 'tree',
+    'search_tree_transpose': 'tree_transpose',
     'settle_tree': 'tree',
     'solve_outwards': 'trunk',
     'advance_limbs': 'trunk',

@@ -18,6 +18,7 @@ from .linear import LEAST_DAMPING, damped_step, normal_equations
 from .methods.driver import AIM
 from .methods.lm import FIRST_DAMPING
 from .random import perturb
+from .specialised import specialised
 
 
 @compiled
@@ -46,7 +47,7 @@ def all_met(errors, position_goal, chord_goal):
 def descend_tree(joints, tools, rows, limits, goals, weights, options, q, frames, errors, work):
     """Bounded Levenberg-Marquardt over all tools from q (n,), in place, as methods/lm.py does for one.
 
-    errors (K, 2): left as tree_errors writes them. work (4 n + 5, max(n, 6)): scratch. Returns the cost.
+    errors (K, 2): left as tree_errors writes them. work (4 n + 5, max(n, 6, K)): scratch. Returns the cost.
     """
     n = q.shape[0]
     hessian, factor, part = work[:n, :n], work[n : 2 * n, :n], work[2 * n : 3 * n, :n]
@@ -107,8 +108,7 @@ def descend_tree(joints, tools, rows, limits, goals, weights, options, q, frames
     return tree_errors(joints, tools, rows, goals, weights, options, q, frames, errors)
 
 
-@compiled
-def search_tree(joints, tools, rows, limits, goals, weights, options, first, last, state, q, errors):
+def anneal_tree(joints, tools, rows, limits, goals, weights, options, first, last, state, q, errors):
     """Descents number first to last - 1 of a search; q (n,) in: start, out: best.
 
     Descent 0 starts at q; every later one at the best so far plus a random offset that shrinks with a
@@ -118,7 +118,7 @@ def search_tree(joints, tools, rows, limits, goals, weights, options, first, las
     n, most = q.shape[0], 0
     for k in range(tools.shape[0]):
         most = max(most, rows[k + 1] - rows[k])
-    frames, work = np.empty((2 * most + 3, 3)), np.empty((4 * n + 5, max(n, 6)))
+    frames, work = np.empty((2 * most + 3, 3)), np.empty((4 * n + 5, max(n, 6, tools.shape[0])))
     position_goal, chord_goal = options[POSITION_TOLERANCE] ** 2, options[CHORD_TOLERANCE] ** 2
     trial, best = np.empty(n), inf
     if first > 0:
@@ -137,6 +137,9 @@ def search_tree(joints, tools, rows, limits, goals, weights, options, first, las
             return restart, True
     tree_errors(joints, tools, rows, goals, weights, options, q, frames, errors)
     return last - 1, False
+
+
+search_tree = specialised(anneal_tree, 'search_tree', __file__)
 
 
 @compiled

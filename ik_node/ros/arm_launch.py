@@ -18,28 +18,36 @@ from ik_node.model.arm import Arm
 from ik_node.model.description import load_description, read_from
 from ik_node.model.meshes import mesh_folder
 from ik_node.model.robot import Robot
+from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf import read_urdf
+from ik_node.ros.robots import ROBOTS, description_path, tools_file, tools_in
 from ik_node.ros.share import PACKAGE, share_path
-from ik_node.tracks.curves import TRACKS
+from ik_node.ros.tool_tracks import CHOICES, check_tracks, placed, placed_by_tool
 from ik_node.tracks.settings import NO_TRACK
 
 SHARE = share_path('launch').parent
-ARM_SUFFIX = '.urdf.xacro'
-ARMS = sorted(path.name[: -len(ARM_SUFFIX)] for path in (SHARE / 'urdf').glob(f'*{ARM_SUFFIX}'))
 PARAMS_FILE = SHARE / 'config' / 'ik_node.yaml'
 RVIZ_FILE = SHARE / 'config' / 'ik_node.rviz'
 YES_OR_NO = ('true', 'false', 'True', 'False')
 FRAME_RATE = 60.0  # [Hz] of robot_state_publisher; its default of 20 looks jerky in RViz
 CAMERA_DISTANCE, CAMERA_HEIGHT = 1.6, 0.45  # of RViz, in reaches of the arm
 NO_SIMULATION = 'none'
+SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
+FOR_ONE_TOOL = ('base_link', 'tool_axis', 'tool_point', 'sim', 'gui', 'track_centre', 'track_size')
+# topics of a robot with one tool, and what they are for a tool of several
+TOOL_TOPICS = {
+    'ik_node/markers': 'ik_node/{}/markers',
+    'ik_goals/markers': '{}/ik_goals/markers',
+    'goal_point': '{}/goal_point',
+}
 PLAIN_REACH = 0.85  # [m], if it is not known
 
 # name: (default, description, choices or None for any text)
 REAL_NAMES = (('joint_states', 'joint_commands'), ('measured_joint_states', 'joint_states'))
 ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'description_file': (
-        'seed_arm',
-        f'Path of a .urdf or .xacro file, or one of the arms shipped with ik_node: {", ".join(ARMS)}',
+        SEED,
+        f'Path of a .urdf or .xacro file, or one of the robots shipped with ik_node: {", ".join(ROBOTS)}',
         None,
     ),
     'xacro_args': ('', "Arguments for the xacro file, such as 'prefix:=left_ gripper:=true'", None),
@@ -82,8 +90,9 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'gui': ('false', 'Start joint_state_publisher_gui; its sliders set joint goals', YES_OR_NO),
     'track': (
         NO_TRACK,
-        'Curve along which the goal moves; its speed and direction: as in params_file',
-        (NO_TRACK, *TRACKS),
+        f'Curve along which the goal moves ({", ".join(CHOICES)}), or one for each tool such as '
+        "'circle figure_eight'; its speed: as in params_file",
+        None,
     ),
     'track_centre': ('', "Centre of the curve in the base link [m], such as '0.2 0 0.04'", None),
     'track_size': ('', 'Radius of the curve, or half the length of a line or an eight [m]', None),
@@ -95,6 +104,7 @@ class Start:
     """A node to start. asked_by: the argument that requests it; empty if it always starts.
 
     parameters: by name; a str stays a string even if YAML would read it as a number. files: parameter files.
+    namespace: within that of the plan.
     """
 
     package: str
@@ -104,6 +114,7 @@ class Start:
     remappings: tuple[tuple[str, str], ...] = ()
     asked_by: str = ''
     ends_all: bool = False
+    namespace: str = ''
 
 
 @dataclass(frozen=True)
@@ -119,18 +130,21 @@ def plan(given: Mapping[str, str]) -> Plan:
     """Return the nodes for the values of all ARGUMENTS. Raises IkError for values that no node accepts."""
     given = {name: given[name].strip() for name in ARGUMENTS}
     wanted = {name for name, value in given.items() if value.lower() == 'true'}
-    path = description_path(given['description_file'])
+    path = description_path(given['description_file'], 'description_file')
     text = load_description(path, xacro_args(given['xacro_args']))
     with read_from(path):
         robot = read_urdf(text)
-    files = (str(existing_file('params_file', given['params_file'])),)
+    tools, files = tools_of(given)
+    tracks = given['track'].split()
+    check_tracks(tracks, list(tools))
     links = {name: given[name] for name in ('base_link', 'tip_link') if given[name]}
     tool: dict[str, Any] = {}
     if given['tool_axis']:
         tool['tool_axis'] = list(read_axis('tool_axis', given['tool_axis']))
     if given['tool_point']:
         tool['tool_point'] = numbers('tool_point', given['tool_point'], 3)
-    arm = checked_arm(robot, links, tool, known=Path(files[0]) == PARAMS_FILE)
+    known = given['params_file'] == str(PARAMS_FILE)
+    arm = None if tools else checked_arm(robot, links, tool, known)
     # One tf tree for each namespace, so that several arms of the same model can run at once.
     tf = (('/tf', 'tf'), ('/tf_static', 'tf_static'))
     time = {'use_sim_time': 'use_sim_time' in wanted}
@@ -161,23 +175,66 @@ def plan(given: Mapping[str, str]) -> Plan:
         starts.append(own('ik_plant', {}))
     config = ''
     if 'rviz' in wanted:
-        config = rviz_config(robot.root, arm.reach if arm else PLAIN_REACH)
+        config = rviz_config(robot.root, reach_of(robot, arm, tools), tuple(tools))
         starts.append(other('rviz2', {}, remappings=tf, asked_by='rviz:=true'))
     if 'viewer' in wanted:
-        folder = None if given['description_file'] in ARMS else mesh_folder(path, text)
+        folder = None if given['description_file'] in ROBOTS else mesh_folder(path, text)
         meshes = {'mesh_path': str(folder)} if folder else {}
         starts.append(own('ik_viewer', {**links, **tool, **meshes}))
     if 'gui' in wanted:
         sliders = (('joint_states', 'goal_joints'),)
         starts.append(other('joint_state_publisher_gui', {}, remappings=sliders, asked_by='gui:=true'))
-    if given['track'] != NO_TRACK:
-        track: dict[str, Any] = {'track': given['track'], 'frame': given['base_link'] or robot.root}
-        if given['track_centre']:
-            track['centre'] = numbers('track_centre', given['track_centre'], 3)
-        if given['track_size']:
-            (track['size'],) = numbers('track_size', given['track_size'], 1)
-        starts.append(own('ik_goals', {**track, **tool}))
+    if tools:
+        around = given['namespace'].strip('/')
+        everybody = (('joint_states', f'/{around}/joint_states' if around else '/joint_states'),)
+        for name, goals in placed_by_tool(robot, tools, tracks).items():
+            if goals['track'] != NO_TRACK:
+                starts.append(own('ik_goals', goals, namespace=name, remappings=everybody))
+    elif tracks != [NO_TRACK]:
+        goals = {'frame': given['base_link'] or robot.root, **tool}
+        goals |= track_at(given, tracks[0], arm if known and given['description_file'] != SEED else None)
+        if goals['track'] != NO_TRACK:
+            starts.append(own('ik_goals', goals))
     return Plan(given['namespace'], starts, config)
+
+
+def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]]:
+    """Return the tools by name, none if the robot has one without a name, and the parameter files.
+
+    A shipped robot with several tools has a file with these, unless tip_link names one. Raises InputError.
+    """
+    files = [existing_file('params_file', given['params_file'])]
+    own = tools_file(given['description_file'])
+    if own is not None and not given['tip_link']:
+        files.insert(files[0] == PARAMS_FILE, own)  # the file of the user comes last: it overrides the others
+    tools = tools_in(files)
+    if tools:
+        for name in FOR_ONE_TOOL:
+            if given[name] != ARGUMENTS[name][0]:
+                raise InputError(
+                    f'{name} is for robots with one tool; this one has the tools {listed(tools)}. Parameters '
+                    f'of a tool, such as {next(iter(tools))}.tool_axis, are set in params_file'
+                )
+    return tools, tuple(map(str, files))
+
+
+def track_at(given: Mapping[str, str], track: str, arm: Arm | None) -> dict[str, Any]:
+    """Return the parameters of a track: where arguments want it, else where arm, if any, can follow it."""
+    goals: dict[str, Any] = {'track': track}
+    if arm is not None and not given['track_centre']:
+        goals |= placed(arm, track)
+    if given['track_centre']:
+        goals['centre'] = numbers('track_centre', given['track_centre'], 3)
+    if given['track_size']:
+        (goals['size'],) = numbers('track_size', given['track_size'], 1)
+    return goals
+
+
+def reach_of(robot: Robot, arm: Arm | None, tools: Mapping[str, Tool]) -> float:
+    """Return the distance [m] that the camera has to suit."""
+    if tools:
+        return max(each.reach for each in Tree(robot, tools).arms.values())
+    return PLAIN_REACH if arm is None else arm.reach
 
 
 def checked_arm(robot: Robot, links: Mapping[str, str], tool: Mapping[str, Any], known: bool) -> Arm | None:
@@ -214,10 +271,16 @@ def check_installed(starts: Iterable[Start]) -> None:
             ) from None
 
 
-def rviz_config(frame: str, reach: float) -> str:
-    """Return the RViz configuration with the fixed frame and a camera distance for the reach [m]."""
+def rviz_config(frame: str, reach: float, tools: tuple[str, ...]) -> str:
+    """Return the RViz configuration with the fixed frame and a camera distance for the reach [m].
+
+    tools: names; topics of one tool are replaced by those of each.
+    """
     config = yaml.safe_load(RVIZ_FILE.read_text(encoding='utf-8'))
     manager = config['Visualization Manager']
+    if tools:
+        for kind in ('Displays', 'Tools'):
+            manager[kind] = [copy for entry in manager[kind] for copy in for_tools(entry, tools)]
     manager['Global Options']['Fixed Frame'] = frame
     view = manager['Views']['Current']
     view['Distance'] = round(CAMERA_DISTANCE * reach, 3)
@@ -225,14 +288,17 @@ def rviz_config(frame: str, reach: float) -> str:
     return str(yaml.safe_dump(config, sort_keys=False))
 
 
-def description_path(given: str) -> Path:
-    """Return the path of a description file, or of the shipped arm of that name."""
-    if given in ARMS:
-        return SHARE / 'urdf' / f'{given}{ARM_SUFFIX}'
-    try:
-        return existing_file('description_file', given)
-    except InputError as error:
-        raise InputError(f'{error}. Arms shipped with ik_node: {", ".join(ARMS)}') from None
+def for_tools(entry: dict[str, Any], tools: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return an entry of RViz, or one for each tool of the robot if its topic is that of a tool."""
+    topic = entry.get('Topic', {})
+    if topic.get('Value') not in TOOL_TOPICS:
+        return [entry]
+    pattern = TOOL_TOPICS[topic['Value']]
+    named = [{**entry, 'Topic': {**topic, 'Value': pattern.format(tool)}} for tool in tools]
+    for copy, tool in zip(named, tools, strict=True):
+        if 'Name' in entry:
+            copy['Name'] = f'{entry["Name"]} ({tool})'
+    return named
 
 
 def existing_file(name: str, given: str) -> Path:

@@ -1,7 +1,8 @@
-"""ik_demo: start ik_node, ik_viewer and ik_goals for one arm, report what they do, and stop them.
+"""ik_demo: start ik_node, ik_viewer and ik_goals for a robot, report what they do, and stop them.
 
-With --sim the arm is simulated by ik_plant, and ik_node commands it by trajectories. With --teleop the keys
-of this terminal move the arm instead of ik_goals.
+A robot with several tools gets one ik_goals for each, in the namespace of the tool. With --sim the arm is
+simulated by ik_plant, and ik_node commands it by trajectories. With --teleop the keys of this terminal move
+the arm instead of ik_goals.
 
 Everything stays on this machine: the nodes discover only nodes of the same host, the viewer listens on
 127.0.0.1.
@@ -18,32 +19,35 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ik_node.checks import read_axis
-from ik_node.errors import IkError, InputError, MissingError
+from ik_node.errors import IkError, InputError, MissingError, listed
 from ik_node.extras import EXTRAS, require
 from ik_node.model.arm import Arm
 from ik_node.model.description import load_description, read_from
 from ik_node.model.meshes import mesh_folder
-from ik_node.ros.share import share_path
+from ik_node.model.robot import Robot
+from ik_node.model.tree import Tool, Tree
+from ik_node.model.urdf import read_urdf
+from ik_node.ros.robots import ROBOTS, description_path, tools_file, tools_in
 from ik_node.ros.signal_flag import SignalFlag
-from ik_node.solver.solver import IkSolver
-from ik_node.tracks.curves import TRACKS
-from ik_node.tracks.placement import place_circle
+from ik_node.ros.tool_tracks import CHOICES, check_tracks, placed, placed_by_tool
 from ik_node.tracks.settings import NO_TRACK
 
-ARM = ('urdf', 'seed_arm.urdf.xacro')  # the default circle of ik_goals suits this arm
+SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
 HOST = '127.0.0.1'
-RESTARTS = 20  # enough for placing a circle
 PATIENCE = 10.0  # seconds within which the nodes must shut down before they are killed
 HEARD_EVERY = 5.0  # seconds between two reports of the same status
 DOMAIN = 'ROS_DOMAIN_ID'
 KEYS = 'ik_teleop'
+PLACING = 'placing the track in the workspace (slower on a first start, while the solver is being compiled)'
+FOR_ONE_TOOL = ('base_link', 'tool_axis', 'sim', 'teleop')
 SIMULATED = {'noise': 2e-4, 'latency': 0.005, 'droop': 0.005}  # [rad], [s], [rad]: a decent small arm
 
 
@@ -52,19 +56,33 @@ def say(message: str) -> None:
     print(f'ik_demo: {message}', flush=True)
 
 
+@dataclass(frozen=True)
+class Start:
+    """A node to start, with its parameters by name and its parameter files, which these override."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    files: Sequence[Path] = ()
+    namespace: str = ''
+
+
 class Child:
     """A node in a separate process and session, so that it receives Ctrl-C only once, from here.
 
     ik_teleop stays in this session: otherwise it could not read the keys of the terminal.
     """
 
-    def __init__(self, name: str, parameters: dict[str, Any], folder: Path) -> None:
-        self.name = name
-        file = folder / f'{name}.yaml'
-        file.write_text(yaml.safe_dump({name: {'ros__parameters': parameters}}))
+    def __init__(self, start: Start, folder: Path) -> None:
+        self.name = start.name
+        self.title = '/'.join(filter(None, (start.namespace, start.name)))
+        file = folder / f'{self.title.replace("/", "_")}.yaml'
+        file.write_text(yaml.safe_dump({'/**': {'ros__parameters': dict(start.parameters)}}))
+        arguments = [part for path in (*start.files, file) for part in ('--params-file', str(path))]
+        if start.namespace:
+            arguments += ['-r', f'__ns:=/{start.namespace}', '-r', 'joint_states:=/joint_states']
         self._process = subprocess.Popen(
-            [sys.executable, '-m', 'ik_node.start', name, '--ros-args', '--params-file', str(file)],
-            start_new_session=name != KEYS,
+            [sys.executable, '-m', 'ik_node.start', start.name, '--ros-args', *arguments],
+            start_new_session=start.name != KEYS,
         )
 
     @property
@@ -82,7 +100,7 @@ class Child:
         try:
             self._process.wait(timeout=max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
-            say(f'{self.name} did not shut down within {PATIENCE:g} s; killing it')
+            say(f'{self.title} did not shut down within {PATIENCE:g} s; killing it')
             with contextlib.suppress(ProcessLookupError):  # no group of its own
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.kill()
@@ -92,14 +110,21 @@ class Child:
 def parse(args: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(prog='ik_demo', description=(__doc__ or '').split('\n', 1)[0])
-    parser.add_argument('--description-file', help='a .urdf or .xacro file; default: the seed arm')
+    parser.add_argument(
+        '--description-file', default=SEED, metavar='ROBOT',
+        help=f'a .urdf or .xacro file, or one of {", ".join(ROBOTS)}; default: {SEED}',
+    )  # fmt: skip
+    parser.add_argument('--params-file', help='a parameter file with the tools of a robot with several')
     parser.add_argument('--base-link', default='', help='link that goals are relative to; default: the root')
     parser.add_argument('--tip-link', default='', help='link that carries the tool')
     parser.add_argument(
-        '--tool-axis', nargs='+', default=['z'], metavar='AXIS',
+        '--tool-axis', nargs='+', metavar='AXIS',
         help='axis of the tool in the tip frame: x, y, z, --tool-axis=-x or like 0,0.6,0.8; default: z',
     )  # fmt: skip
-    parser.add_argument('--track', choices=(NO_TRACK, *TRACKS), default='circle', help='default: circle')
+    parser.add_argument(
+        '--track', nargs='+', default=['circle'], metavar='TRACK',
+        help=f'one for all tools or one for each, of {", ".join(CHOICES)}; default: circle',
+    )  # fmt: skip
     parser.add_argument('--port', type=int, default=8080, help='of the browser viewer; default: 8080')
     parser.add_argument('--sim', action='store_true', help='simulate the arm in MuJoCo, behind a controller')
     parser.add_argument('--teleop', action='store_true', help='move the arm with the keys of this terminal')
@@ -107,43 +132,84 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(args)
 
 
-def plan(options: argparse.Namespace) -> list[tuple[str, dict[str, Any]]]:
-    """Return name and parameters of every node to start. Raises IkError for an invalid arm."""
-    tool_axis = read_axis('tool_axis', ' '.join(options.tool_axis))
-    path = Path(options.description_file) if options.description_file else share_path(*ARM)
-    tool = {
-        'tip_link': options.tip_link,
-        'base_link': options.base_link,
-        'tool_axis': list(tool_axis),
-    }
+def plan(options: argparse.Namespace) -> list[Start]:
+    """Return the nodes to start. Raises IkError for an invalid robot."""
+    path = description_path(options.description_file, '--description-file')
     text = load_description(path)
     with read_from(path):
-        arm = Arm.from_urdf(
-            text, options.tip_link or None, base_link=options.base_link or None, tool_axis=tool_axis
+        robot = read_urdf(text)
+    page = {'port': options.port, 'mesh_path': str(mesh_folder(path, text) or '')}
+    files = [] if options.tip_link else tool_files(options)
+    tools = tools_in(files)
+    check_tracks(options.track, tuple(tools))
+    if tools:
+        return _with_tools(options, robot, text, page, tools, files)
+    if options.params_file is not None:
+        raise InputError(
+            f'--params-file {options.params_file} defines no tools, or --tip-link names the only one'
         )
-    say(arm.describe())
-    goals = {'frame': arm.base_link, 'tool_axis': tool['tool_axis'], 'track': options.track}
-    if options.description_file and options.track != NO_TRACK and not options.teleop:
-        goals |= _placed(arm)
-    nodes = [('ik_node', {**tool, 'robot_description': text})]
-    if options.sim:
-        nodes[0][1]['output'] = 'joint_trajectory'
-        nodes.append(('ik_plant', {'robot_description': text, **SIMULATED}))
+    return _with_one_tool(options, robot, text, page)
+
+
+def tool_files(options: argparse.Namespace) -> list[Path]:
+    """Return the parameter files with the tools of a robot, none if it has one."""
+    own = tools_file(options.description_file) if options.params_file is None else Path(options.params_file)
+    return [] if own is None else [own.expanduser().absolute()]
+
+
+def _with_tools(
+    options: argparse.Namespace,
+    robot: Robot,
+    text: str,
+    page: Mapping[str, Any],
+    tools: Mapping[str, Tool],
+    files: Sequence[Path],
+) -> list[Start]:
+    for name in FOR_ONE_TOOL:
+        if getattr(options, name):
+            raise InputError(
+                f'--{name.replace("_", "-")} is for robots with one tool; {robot.name} has the tools '
+                f'{listed(tools)}. Parameters such as {next(iter(tools))}.tool_axis are set in --params-file'
+            )
+    say(Tree(robot, tools).describe())
+    nodes = [Start('ik_node', {'robot_description': text}, files)]
     if not options.no_viewer:
-        page = {'port': options.port, 'mesh_path': str(mesh_folder(path, text) or '')}
-        nodes.append(('ik_viewer', {**tool, **page}))
-    nodes.append((KEYS, {}) if options.teleop else ('ik_goals', goals))
+        nodes.append(Start('ik_viewer', page, files))
+    wanted = dict(zip(tools, options.track * len(tools), strict=False))
+    say(PLACING)
+    for name, goals in placed_by_tool(robot, tools, options.track).items():
+        _say_if_off(goals, wanted[name], f'the tool {name}')
+        nodes.append(Start('ik_goals', goals, namespace=name))
     return nodes
 
 
-def _placed(arm: Arm) -> dict[str, Any]:
-    """Return parameters for a track that the arm can follow, or that turn the track off."""
-    say('placing the track in the workspace (slower on a first start, while the solver is being compiled)')
-    circle = place_circle(IkSolver(arm, restarts=RESTARTS))
-    if circle is None:
-        say('this arm cannot follow any of the circles tried with a fixed direction: the track is off')
-        return {'track': NO_TRACK}
-    return {'centre': list(circle.centre), 'size': circle.size, 'direction': list(circle.direction)}
+def _with_one_tool(
+    options: argparse.Namespace, robot: Robot, text: str, page: Mapping[str, Any]
+) -> list[Start]:
+    axis = read_axis('tool_axis', ' '.join(options.tool_axis or ['z']))
+    arm = Arm(robot, options.tip_link or None, axis, base_link=options.base_link or None)
+    say(arm.describe())
+    tool = {'tip_link': options.tip_link, 'base_link': options.base_link, 'tool_axis': list(axis)}
+    output = {'output': 'joint_trajectory'} if options.sim else {}
+    nodes = [Start('ik_node', {**tool, **output, 'robot_description': text})]
+    if options.sim:
+        nodes.append(Start('ik_plant', {'robot_description': text, **SIMULATED}))
+    if not options.no_viewer:
+        nodes.append(Start('ik_viewer', {**tool, **page}))
+    if options.teleop:
+        return [*nodes, Start(KEYS, {})]
+    (track,) = options.track
+    goals = {'frame': arm.base_link, 'tool_axis': tool['tool_axis'], 'track': track}
+    if options.description_file != SEED:
+        say(PLACING)
+        goals |= placed(arm, track)
+        _say_if_off(goals, track, 'this arm')
+    return [*nodes, Start('ik_goals', goals)]
+
+
+def _say_if_off(goals: Mapping[str, Any], track: str, who: str) -> None:
+    if goals['track'] == NO_TRACK != track:
+        say(f'{who} cannot follow a {track} with a fixed direction at any of the places tried: no track')
 
 
 def check_port(port: int) -> None:
@@ -167,31 +233,15 @@ def answers(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
-class Listener:
-    """Prints the status of the goals, at most every HEARD_EVERY seconds while it stays the same."""
+class Told:
+    """What was printed last of one tool."""
 
-    def __init__(self) -> None:
-        import rclpy
-        from diagnostic_msgs.msg import DiagnosticStatus
-        from rclpy.signals import SignalHandlerOptions
+    def __init__(self, tool: str) -> None:
+        self._who = f'{tool}: ' if tool else ''
+        self._said, self._count, self._next = '', 0, 0.0
 
-        from ik_node.ros.qos import REPORTS
-
-        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-        self._rclpy = rclpy
-        self._node = rclpy.create_node('ik_demo')
-        self._node.create_subscription(DiagnosticStatus, 'ik_node/status', self._hear, REPORTS)
-        self._said = ''
-        self._count = 0
-        self._next = 0.0
-
-    def listen(self, seconds: float) -> None:
-        """Listen for that long."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0.0:
-            self._rclpy.spin_once(self._node, timeout_sec=left)
-
-    def _hear(self, status: Any) -> None:
+    def hear(self, status: Any) -> None:
+        """Print a status unless it is old news."""
         values = {pair.key: pair.value for pair in status.values}
         self._count += 1
         now = time.monotonic()
@@ -204,8 +254,35 @@ class Listener:
                 f' ({1e3 * float(values["position_error"]):.3f} mm and '
                 f'{float(values["direction_error"]):.5f} rad off; {self._count} goals so far)'
             )
-        say(f'{status.message}{errors}')
+        say(f'{self._who}{status.message}{errors}')
         self._said, self._next = word, now + HEARD_EVERY
+
+
+class Listener:
+    """Prints the status of the goals, at most every HEARD_EVERY seconds while it stays the same.
+
+    tools: their names, empty for one without a name.
+    """
+
+    def __init__(self, tools: Sequence[str]) -> None:
+        import rclpy
+        from diagnostic_msgs.msg import DiagnosticStatus
+        from rclpy.signals import SignalHandlerOptions
+
+        from ik_node.ros.qos import REPORTS
+
+        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+        self._rclpy = rclpy
+        self._node = rclpy.create_node('ik_demo')
+        for tool in tools or ('',):
+            topic = f'ik_node/{tool}/status' if tool else 'ik_node/status'
+            self._node.create_subscription(DiagnosticStatus, topic, Told(tool).hear, REPORTS)
+
+    def listen(self, seconds: float) -> None:
+        """Listen for that long."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            self._rclpy.spin_once(self._node, timeout_sec=left)
 
     def close(self) -> None:
         """Stop listening."""
@@ -213,16 +290,16 @@ class Listener:
         self._rclpy.utilities.try_shutdown()
 
 
-def watch(children: list[Child], stop: SignalFlag, port: int | None) -> int:
+def watch(children: list[Child], stop: SignalFlag, port: int | None, tools: Sequence[str]) -> int:
     """Report the status until a stop is requested or a child ends; return the exit code."""
-    listener = Listener()
+    listener = Listener(tools)
     try:
         while not stop.is_set():
             for child in children:
                 if child.exit_code == 0 and child.name == KEYS:
                     return 0
                 if child.exit_code is not None:
-                    say(f'{child.name} ended with exit code {child.exit_code}; stopping the others')
+                    say(f'{child.title} ended with exit code {child.exit_code}; stopping the others')
                     return 1
             if port is not None and answers(port):
                 say(f'open http://{HOST}:{port} in a browser; Ctrl-C here stops everything')
@@ -262,15 +339,16 @@ def run(options: argparse.Namespace) -> int:
     children: list[Child] = []
     with tempfile.TemporaryDirectory(prefix='ik_demo_') as folder:
         try:
-            for name, parameters in nodes:
-                say(f'starting {name}')
-                children.append(Child(name, parameters, Path(folder)))
-            code = watch(children, stop, None if options.no_viewer else options.port)
+            for start in nodes:
+                children.append(Child(start, Path(folder)))
+                say(f'starting {children[-1].title}')
+            tools = [start.namespace for start in nodes if start.namespace]
+            code = watch(children, stop, None if options.no_viewer else options.port, tools)
         finally:
             say('stopping')
             well = stop_all(children)
     if code == 0 and not well:
-        codes = ', '.join(f'{child.name} {child.exit_code}' for child in children)
+        codes = ', '.join(f'{child.title} {child.exit_code}' for child in children)
         say(f'some nodes exited with an error, exit codes: {codes}')
         return 1
     say('stopped')

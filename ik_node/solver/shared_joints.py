@@ -25,14 +25,15 @@ class SharedJoints:
         self,
         tree: Tree,
         solvers: Mapping[str, IkSolver],
+        method: str,
         options: Array,
         restarts: int,
         random_seed: int,
     ) -> None:
-        """solvers: by tool, of each alone. options: of kernels."""
+        """solvers: by tool, of each alone. method: only lm uses formulas. options: of kernels."""
         self._tree, self._solvers, self._restarts = tree, solvers, restarts
-        self._trunk = find_trunk(tree, tuple(solvers), options)
-        self._search = TreeSearch(tree, tuple(solvers), options, random_seed)
+        self._trunk = find_trunk(tree, tuple(solvers), options) if method == 'lm' else None
+        self._search = TreeSearch(tree, tuple(solvers), method, options, random_seed)
 
     def solve(
         self, goals: Mapping[str, Goal], seed: Array, weights: Mapping[str, float]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from ik_node.solver.methods import METHODS
 
 # Of the usual weight of a direction, one after the other: so positions come first.
 LADDER = (1.0, 1e-1, 1e-2, 1e-3, 1e-5)
+KERNELS = {'lm': 'search_tree', 'transpose': 'search_tree_transpose'}  # the local methods
 STARTS = 24  # random starts for the closest configuration
 CLOSE = 6  # of those that are close already, as many are improved
 
@@ -24,8 +26,10 @@ CLOSE = 6  # of those that are close already, as many are improved
 class TreeSearch:
     """Bounded descents of all joints (n,) of a tree towards goals (K, 9) of some of its tools."""
 
-    def __init__(self, tree: Tree, names: Sequence[str], options: Array, random_seed: int) -> None:
-        """names: of the tools, in the order of the goals. options: of kernels."""
+    def __init__(
+        self, tree: Tree, names: Sequence[str], method: str, options: Array, random_seed: int
+    ) -> None:
+        """names: of the tools, in the order of the goals. method: one of KERNELS. options: of kernels."""
         self._tree, self._names, self._options, self._random_seed = tree, names, options, random_seed
         chains = [tree.renumbered(name, tree.arms[name].joints) for name in names]
         self._model = (
@@ -34,11 +38,13 @@ class TreeSearch:
             np.cumsum([0, *map(len, chains)]),
             tree.limits,
         )
-        kernels.prepare(('search_tree', 'settle_tree'))
+        self._kernel = KERNELS[method]
+        kernels.prepare(dict.fromkeys((self._kernel, 'search_tree', 'settle_tree')))
 
     def solve(self, goals: Array, q: Array, restarts: int) -> tuple[int, bool]:
         """Search from q (n,), in place, with random restarts; return how many, and whether all is solved."""
-        return self._search(goals, np.ones(len(goals)), self._options, restarts + 1, self._state(), q)
+        search, weights = getattr(kernels, self._kernel), np.ones(len(goals))
+        return self._search(search, goals, weights, self._options, restarts + 1, self._state(), q)
 
     def closest(self, goals: Array, weights: Array, starts: Sequence[Array]) -> Array:
         """Return the joints (n,) of the least sum of weights (K,) times squared position errors.
@@ -59,7 +65,7 @@ class TreeSearch:
             # Every other one minimises the positions alone before it turns the tools as far as that allows.
             ladder = LADDER[-1:] if number % 2 else LADDER
             options[WEIGHT] = ladder[0] * self._options[WEIGHT]
-            self._search(goals, weights, options, 1, state, q)
+            self._search(kernels.search_tree, goals, weights, options, 1, state, q)
             self._settle(goals, weights, ladder, q)
             candidates.append(q)
         best, least = candidates[0], (math.inf, math.inf)
@@ -81,12 +87,17 @@ class TreeSearch:
         return position, direction
 
     def _search(
-        self, goals: Array, weights: Array, options: Array, descents: int, state: NDArray[np.uint64], q: Array
+        self,
+        search: Callable[..., Any],
+        goals: Array,
+        weights: Array,
+        options: Array,
+        descents: int,
+        state: NDArray[np.uint64],
+        q: Array,
     ) -> tuple[int, bool]:
         errors = np.empty((len(goals), 2))
-        found: tuple[int, bool] = kernels.search_tree(
-            *self._model, goals, weights, options, 0, descents, state, q, errors
-        )
+        found: tuple[int, bool] = search(*self._model, goals, weights, options, 0, descents, state, q, errors)
         return found
 
     def _errors(self, name: str, goal: Array, q: Array) -> tuple[float, float]:

@@ -16,8 +16,7 @@ from ik_node.solver.goal import BatchSolution, Goal, Solution, Status, pack_goal
 from ik_node.solver.restarts import search_options
 from ik_node.solver.shared_joints import SharedJoints
 from ik_node.solver.solver import IkSolver
-
-METHOD = 'lm'
+from ik_node.solver.tree_search import KERNELS
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,16 +62,23 @@ class TreeSolver:
         self,
         tree: Tree,
         *,
+        method: str = 'lm',
         position_tolerance: float = 1e-6,
         direction_tolerance: float = 1e-4,
         restarts: int = 1000,
         random_seed: int = 0,
         compile: str = 'background',  # noqa: A002 - as of IkSolver
     ) -> None:
-        """Prepare to solve for this tree; the options are those of IkSolver. Raises InputError."""
+        """Prepare to solve for this tree; the options are those of IkSolver. Raises InputError.
+
+        method: lm, or transpose, without formulas, for comparison: every tool steps along the transpose of
+        its own Jacobian, and joints that tools share take the mean of their steps.
+        """
         if not isinstance(tree, Tree):
             raise InputError(f'tree must be a Tree, got {tree!r}')
-        self.tree = tree
+        if method not in KERNELS:
+            raise InputError(f'method of a tree must be one of {", ".join(KERNELS)}, got {method!r}')
+        self.tree, self.method = tree, method
         self._tolerances = (
             positive('position_tolerance', position_tolerance),
             positive('direction_tolerance', direction_tolerance),
@@ -82,6 +88,7 @@ class TreeSolver:
         self._solvers = {
             name: IkSolver(
                 arm,
+                method=method,
                 position_tolerance=position_tolerance,
                 direction_tolerance=direction_tolerance,
                 restarts=restarts,
@@ -225,7 +232,8 @@ class TreeSolver:
             self._together[names] = SharedJoints(
                 self.tree,
                 {name: self._solvers[name] for name in names},
-                search_options(METHOD, reach, *self._tolerances, 'greedy'),
+                self.method,
+                search_options(self.method, reach, *self._tolerances, 'greedy'),
                 self._restarts,
                 self._random_seed,
             )

@@ -1,8 +1,9 @@
-"""place_circle: find a circle that an arm can follow without a break."""
+"""place_track: find a place where an arm can follow a track without a break."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks.curves import Track
 
-POINTS = 32  # of a circle that are tried
+SPACING = 0.2  # between points that are tried, in sizes of the track
 LARGEST_STEP = 0.6  # [rad or m] between two of them: a larger one is a change of branch
 # Shares of the reach, and bearings [rad], the likeliest first.
 SIZES = (0.1, 0.05, 0.025)
@@ -23,38 +24,38 @@ DIRECTIONS = ((0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Circle:
-    """centre (3,) [m], size [m] (the radius) and the direction (3,) of the tool, normal to the circle."""
+class Place:
+    """Centre (3,) [m] and size [m] of a track, and the direction (3,) of the tool, normal to its plane."""
 
     centre: tuple[float, ...]
     size: float
     direction: tuple[float, ...]
 
 
-def can_follow(solver: IkSolver, circle: Circle) -> bool:
-    """Whether all points of circle are solved, each near the one before."""
-    track = Track('circle', circle.centre, circle.size, 1.0, circle.direction)
+def can_follow(solver: IkSolver, name: str, place: Place) -> bool:
+    """Whether all points of the track of that name are solved, each near the one before."""
+    track = Track(name, place.centre, place.size, 1.0, place.direction)
     q: Array | None = None
-    for time in np.linspace(0.0, track.lap, POINTS):
-        solution = solver.solve(Goal(track.position(time), circle.direction), q)
+    for time in np.linspace(0.0, track.lap, math.ceil(track.lap / (SPACING * place.size))):
+        solution = solver.solve(Goal(track.position(time), place.direction), q)
         if not solution.solved or (q is not None and np.abs(solution.q - q).max() > LARGEST_STEP):
             return False
         q = solution.q
     return True
 
 
-def place_circle(solver: IkSolver) -> Circle | None:
-    """Return a circle that the arm can follow with a fixed direction of its tool; None if none was found.
+def place_track(solver: IkSolver, name: str) -> Place | None:
+    """Return a place where the arm can follow a track with a fixed direction of its tool; None without one.
 
     Tools that point down are tried first. Use a solver with few restarts: it is fast, and positions that
-    need many restarts do not suit a circle.
+    need many restarts do not suit a track.
     """
     first, reach = solver.arm.joints[0, 3:6], solver.arm.reach
     for direction, size, bearing, height, distance in itertools.product(
         DIRECTIONS, SIZES, BEARINGS, HEIGHTS, DISTANCES
     ):
         away = reach * np.array([distance * np.cos(bearing), distance * np.sin(bearing), height])
-        circle = Circle(tuple((first + away).tolist()), size * reach, direction)
-        if can_follow(solver, circle):
-            return circle
+        place = Place(tuple((first + away).tolist()), size * reach, direction)
+        if can_follow(solver, name, place):
+            return place
     return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +17,8 @@ from ik_node.control.arm_model import ArmModel
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
 from ik_node.errors import InputError, MissingError
+from ik_node.model.description import load_description
+from ik_node.ros.robots import ARMS, ROBOTS, SUFFIX, URDF
 
 pytest.importorskip('coal')
 FOLDING = ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.05, 0.0, 0.0))
@@ -262,11 +263,11 @@ def test_a_mesh_in_mesh_path_is_its_convex_hull(tmp_path):
         assert by_mesh.collision.distance(q)[0] == pytest.approx(by_box.collision.distance(q)[0], abs=1e-5)
 
 
-@pytest.mark.parametrize('path', sorted(Path('urdf').glob('*_*.urdf.xacro')), ids=lambda p: p.name)
-def test_the_arms_here_are_free_at_home_and_have_no_pair_that_always_collides(path):
-    from ik_node.model.description import load_description
-
-    model = ArmModel.build(load_description(path), ArmSettings(self_collision='true'))
+@pytest.mark.parametrize('name', ROBOTS)
+def test_the_robots_here_are_free_at_home_and_have_no_pair_that_always_collides(name):
+    tip = 'tool0' if name in ARMS else 'left_tool0'
+    text = load_description(URDF / f'{name}{SUFFIX}')
+    model = ArmModel.build(text, ArmSettings(self_collision='true', tip_link=tip))
     home = model.joints.filled(dict(zip(model.arm.joint_names, model.home.tolist(), strict=True)))
     assert model.collision.distance(home)[0] > 0.0
     assert model.collision.always == []

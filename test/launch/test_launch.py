@@ -14,7 +14,8 @@ from launch_file import ROOT
 from ik_node import Arm, InputError, UrdfError
 from ik_node.checks import AXES
 from ik_node.model.urdf import load_description, read_urdf
-from ik_node.ros.arm_launch import ARGUMENTS, ARMS, Start, check_installed, plan
+from ik_node.ros.arm_launch import ARGUMENTS, Start, check_installed, plan
+from ik_node.ros.robots import ARMS
 from ik_node.tracks.curves import TRACKS
 
 FLAGS = {
@@ -72,9 +73,12 @@ def test_each_flag_starts_one_more(flag):
 
 
 def test_tracks_are_those_of_the_package():
-    choices = ARGUMENTS['track'][2]
-    assert set(choices) == {'none', *TRACKS}
+    assert all(name in ARGUMENTS['track'][1] for name in TRACKS)
     assert 'ik_goals' not in starts(track='none')
+    with pytest.raises(InputError, match=r"track must be one of none, circle, .*, got 'zigzag'"):
+        starts(track='zigzag')
+    with pytest.raises(InputError, match='track must be one track, got 2: circle line'):
+        starts(track='circle line')
     assert starts(track='spiral')['ik_goals'].parameters['track'] == 'spiral'
 
 
@@ -168,6 +172,15 @@ def test_the_viewer_may_show_the_meshes_of_the_description_and_no_others(tmp_pat
     assert '../meshes/box.stl' in text
     (folder / 'arm.urdf').write_text(text)
     assert starts(**given)['ik_viewer'].parameters['mesh_path'] == str(tmp_path / 'arm')
+
+
+@pytest.mark.parametrize('name', ARMS)
+def test_a_track_without_a_centre_is_where_the_arm_can_follow_it(name):
+    given = starts(description_file=name, track='spiral')['ik_goals'].parameters
+    assert ('centre' in given) == (name != 'seed_arm'), 'which the defaults of ik_goals suit'
+    there = starts(description_file=name, track='spiral', track_centre='0.3 0 0.1')['ik_goals'].parameters
+    assert there['centre'] == [0.3, 0.0, 0.1]
+    assert 'direction' not in there
 
 
 def test_the_track_lies_in_the_base_link():

@@ -10,6 +10,10 @@ import pytest
 from processes import Running
 from shared_files import shared_path
 
+from ik_node.ros import demo as ik_demo
+from ik_node.ros.robots import ROBOTS, tools_file
+
+PRESETS = [(name, track) for name in ROBOTS for track in ('circle', 'figure_eight', 'spiral')]
 GOING = 'solved: moving to the goal'
 
 
@@ -151,6 +155,11 @@ def test_a_simulated_arm_follows_the_circle(demo):
         (['--description-file', 'nowhere.urdf'], 'nowhere.urdf'),
         (['--tip-link', 'hand'], 'tip_link "hand" does not exist'),
         (['--tool-axis', '0', '0', '2'], 'tool_axis must be a unit vector'),
+        (['--description-file', 'nowhere'], '"prismatic_arm", "seed_arm"'),
+        (['--track', 'zigzag'], 'track must be one of none, circle'),
+        (['--track', 'line', 'line'], 'track must be one track, got 2: line line'),
+        (['--description-file', 'two_arms', '--teleop'], '--teleop is for robots with one tool'),
+        (['--params-file', 'README.md'], 'README.md is no parameter file'),
         (['--port', '99999'], '--port must be from 1 to 65535'),
     ],
 )
@@ -174,3 +183,14 @@ def test_an_arm_of_ones_own_gets_a_circle_that_it_can_follow(demo):
     assert 'so101' in running.said
     running.process.send_signal(signal.SIGINT)
     ended_well(running, running.children())
+
+
+@pytest.mark.parametrize(('name', 'track'), PRESETS)
+def test_every_robot_has_a_place_for_every_track(name, track):
+    starts = ik_demo.plan(ik_demo.parse(['--description-file', name, '--track', track]))
+    goals = {start.namespace: start.parameters for start in starts if start.name == 'ik_goals'}
+    assert list(goals) == (['left', 'right'] if tools_file(name) else [''])
+    assert {given['track'] for given in goals.values()} == {track}
+    (node,) = [start for start in starts if start.name == 'ik_node']
+    assert f'name="{name}"' in node.parameters['robot_description']
+    assert list(node.files) == list(filter(None, [tools_file(name)]))

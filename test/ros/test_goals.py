@@ -20,14 +20,13 @@ from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import pose_matrix, seconds
 from ik_node.ros.qos import LATCHED
+from ik_node.ros.robots import ARMS, SUFFIX
 from ik_node.ros.share import share_path
 from ik_node.ros.track_player import GoalsNode
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks.curves import TRACKS, Track
-from ik_node.tracks.placement import Circle, can_follow, place_circle
+from ik_node.tracks.placement import Place, can_follow, place_track
 from ik_node.tracks.settings import TrackSettings
-
-ARMS = sorted(path.name for path in share_path('urdf').glob('*_*.urdf.xacro'))
 
 
 class Listener:
@@ -187,14 +186,15 @@ def test_it_does_not_start_with_nonsense(listen):
 def test_the_seed_arm_can_follow_the_default_circle():
     solver = IkSolver(Arm.from_file(share_path('urdf', 'seed_arm.urdf.xacro')))
     settings = TrackSettings()
-    assert can_follow(solver, Circle(settings.centre, settings.size, settings.direction))
-    assert not can_follow(solver, Circle((0.8, 0.0, 0.2), settings.size, settings.direction))
+    assert can_follow(solver, 'circle', Place(settings.centre, settings.size, settings.direction))
+    assert not can_follow(solver, 'circle', Place((0.8, 0.0, 0.2), settings.size, settings.direction))
 
 
 @pytest.mark.parametrize('name', ARMS)
-def test_a_place_for_a_circle_is_found_for_every_shipped_arm(name):
-    solver = IkSolver(Arm.from_file(share_path('urdf', name)), restarts=20)
-    circle = place_circle(solver)
-    assert circle is not None
-    assert circle.size > 0.02 * solver.arm.reach
-    assert can_follow(solver, circle)
+def test_a_place_for_every_track_is_found_for_every_shipped_arm(name):
+    solver = IkSolver(Arm.from_file(share_path('urdf', f'{name}{SUFFIX}')), restarts=20)
+    for track in TRACKS:
+        place = place_track(solver, track)
+        assert place is not None, track
+        assert place.size > 0.02 * solver.arm.reach
+        assert can_follow(solver, track, place)

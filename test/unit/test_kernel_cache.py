@@ -40,8 +40,8 @@ def templates() -> set[str]:
     return names
 
 
-# In these two, no decorator: a template is compiled where it is filled in, what is filled in has its own.
-TEMPLATED = {'driver', 'restarts'}
+# In these, no decorator: a template is compiled where it is filled in, what is filled in has its own.
+TEMPLATED = {'driver', 'restarts', 'tree'}
 TEMPLATES = templates()
 
 # Two kernels that compile fast: the first calls kernels of other modules, the second none.

@@ -127,6 +127,8 @@ def test_every_shipped_arm_is_described() -> None:
     described = dict(re.findall(r'^\| `(\w+)` \| (\d) \|', section, re.MULTILINE))
     assert described.keys() == shipped
     from ik_node import Arm
+    from ik_node.ros.robots import tools_file
 
     for name, dof in described.items():
-        assert Arm.from_file(ROOT / 'urdf' / f'{name}.urdf.xacro').effective_dof == int(dof)
+        tip = 'left_tool0' if tools_file(name) else 'tool0'
+        assert Arm.from_file(ROOT / 'urdf' / f'{name}.urdf.xacro', tip).effective_dof == int(dof)

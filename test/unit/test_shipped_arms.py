@@ -11,11 +11,11 @@ import pytest
 from lxml import etree
 from shared_files import shared_path
 
-from ik_node import Arm
+from ik_node import Arm, Tree
 from ik_node.model.default_tip import default_tip
 from ik_node.model.urdf import load_description, read_urdf
+from ik_node.ros.robots import ROBOTS, SUFFIX, URDF, tools_file, tools_in
 
-URDF = Path(__file__).resolve().parents[2] / 'urdf'
 # name: effective degrees of freedom, movable joints off the arm
 ARMS = {
     'ball_joint_arm': (5, []),
@@ -25,11 +25,15 @@ ARMS = {
     'so101_like': (4, ['gripper']),
     'xarm5_like': (4, ['left_finger_joint', 'right_finger_joint']),
 }
+# name: joints that the tools left and right share
+PAIRS = {'torso_arms': ['torso_yaw'], 'two_arms': []}
 arms = pytest.mark.parametrize('name', ARMS)
+pairs = pytest.mark.parametrize('name', PAIRS)
+robots = pytest.mark.parametrize('name', [*ARMS, *PAIRS])
 
 
 def path(name: str) -> Path:
-    return URDF / f'{name}.urdf.xacro'
+    return URDF / f'{name}{SUFFIX}'
 
 
 def elements(text: str) -> etree._Element:
@@ -37,11 +41,12 @@ def elements(text: str) -> etree._Element:
     return etree.fromstring(text.encode(), etree.XMLParser(remove_comments=True, remove_blank_text=True))
 
 
-def test_every_arm_is_known_here():
-    assert sorted(path(name).name for name in ARMS) == sorted(p.name for p in URDF.glob('*.urdf.xacro'))
+def test_every_robot_is_known_here():
+    assert sorted([*ARMS, *PAIRS]) == list(ROBOTS)
+    assert {name for name in ROBOTS if tools_file(name)} == set(PAIRS)
 
 
-@arms
+@robots
 def test_reads_without_a_warning(name):
     robot = read_urdf(load_description(path(name)))
     assert robot.warnings == ()
@@ -66,7 +71,7 @@ def test_tool0_is_fixed_at_the_end_of_the_arm(name):
     assert 'tool0' not in {joint.parent for joint in robot.joints.values()}
 
 
-@arms
+@robots
 def test_expands_wherever_its_folder_lies(name, tmp_path, monkeypatch):
     folder = tmp_path / 'a folder with spaces'
     shutil.copytree(URDF, folder)
@@ -75,7 +80,7 @@ def test_expands_wherever_its_folder_lies(name, tmp_path, monkeypatch):
     assert etree.tostring(there) == etree.tostring(here)
 
 
-@arms
+@robots
 def test_shapes_collide_as_they_look_and_masses_are_those_of_bodies(name):
     root = elements(load_description(path(name)))
     links = root.findall('link')
@@ -87,8 +92,8 @@ def test_shapes_collide_as_they_look_and_masses_are_those_of_bodies(name):
         ]
         assert shapes[0] == shapes[1]
         assert {visual.find('material').get('name') for visual in link.findall('visual')} <= materials
-        assert link.get('name') == 'tool0' or shapes[0]
-        if link.get('name') not in ('base_link', 'tool0'):
+        assert link.get('name').endswith('tool0') or shapes[0]
+        if not link.get('name').endswith(('base_link', 'tool0')):
             inertia = link.find('inertial/inertia')
             xx, yy, zz = sorted(float(inertia.get(key)) for key in ('ixx', 'iyy', 'izz'))
             assert float(link.find('inertial/mass').get('value')) > 0
@@ -125,6 +130,27 @@ def test_seed_arm_has_its_published_numbers():
         found, direction = arm.fk(q)
         np.testing.assert_allclose(found, position + rotation @ SEED_TOOL, atol=1e-14)
         np.testing.assert_allclose(direction, rotation @ SEED_AXIS, atol=1e-14)
+
+
+@pairs
+def test_both_limbs_of_a_pair_are_seed_arms(name):
+    tree = Tree.from_file(path(name), tools_in([tools_file(name)]))
+    seed, shared = Arm.from_file(path('seed_arm')), PAIRS[name]
+    assert list(tree.arms) == ['left', 'right']
+    assert tree.joint_names[: len(shared)] == tuple(shared)
+    rng, mounts = np.random.default_rng(0), []
+    for side, arm in tree.arms.items():
+        assert arm.joint_names[len(shared) :] == tuple(f'{side}_{joint}' for joint in seed.joint_names)
+        np.testing.assert_array_equal(arm.limits[:, len(shared) :], seed.limits)
+        mounts.append(arm.fk(np.zeros(arm.n))[0] - seed.fk(np.zeros(5))[0])
+        for q in seed.sample(rng, 10):
+            found, direction = arm.fk([*np.zeros(len(shared)), *q])
+            point, axis = seed.fk(q)
+            np.testing.assert_allclose(found, point + mounts[-1], atol=1e-14)
+            np.testing.assert_allclose(direction, axis, atol=1e-14)
+    left, right = mounts
+    assert left[1] > 0.2, 'the left arm is on the left: y, REP 103'
+    np.testing.assert_allclose(left * [1, -1, 1], right, atol=1e-15)
 
 
 @pytest.mark.parametrize(
