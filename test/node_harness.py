@@ -33,7 +33,9 @@ TIMEOUT = 60.0  # seconds; a cold compile takes a minute, all else a fraction of
 class Client:
     """Sends to the node and keeps everything that it says."""
 
-    def __init__(self, context: rclpy.Context, namespace: str = '') -> None:
+    def __init__(self, context: rclpy.Context, namespace: str = '', tool: str = '') -> None:
+        """tool: whose topics and services it uses, where there are several."""
+        self.prefix = f'{tool}/' if tool else ''
         self.node = Node('client', context=context, namespace=namespace)
         self.served: IkNode  # set by running()
         self.samples: list[JointState] = []
@@ -43,13 +45,13 @@ class Client:
         latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         for kind, topic, store, qos in (
             (JointState, 'joint_states', self.samples, 1000),
-            (DiagnosticStatus, 'ik_node/status', self.statuses, latched),
-            (MarkerArray, 'ik_node/markers', self.markers, 100),
+            (DiagnosticStatus, f'ik_node/{self.prefix}status', self.statuses, latched),
+            (MarkerArray, f'ik_node/{self.prefix}markers', self.markers, 100),
             (DiagnosticArray, '/diagnostics', self.diagnostics, 100),
         ):
             self.node.create_subscription(kind, topic, store.append, qos)
         self._publishers = {
-            topic: self.node.create_publisher(kind, topic, 100)
+            topic: self.node.create_publisher(kind, self.prefix + topic, 100)
             for topic, kind in (
                 ('goal_pose', PoseStamped),
                 ('goal_point', PointStamped),
@@ -154,7 +156,7 @@ class Client:
         return [
             status
             for status in list(self.statuses)
-            if any(pair.key == 'goal' and pair.value == goal for pair in status.values)
+            if any(pair.key == 'goal' and pair.value == self.prefix + goal for pair in status.values)
         ]
 
     def answer(self, topic: str, message: Any) -> DiagnosticStatus:

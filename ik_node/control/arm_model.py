@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -64,9 +64,10 @@ class ArmModel(JointModel):
         """Return the same, as the only one."""
         return (self.of(''),)
 
-    def all_solutions(self, goal: Goal, seed: Array) -> Sequence[Solution]:
-        """Return all solutions, nearest to seed (k,) first."""
-        return self.solver.solve_all(goal, seed)
+    def alternatives(self, tool: str, goal: Goal, q: Array) -> Iterator[tuple[Array, Solution]]:  # noqa: ARG002
+        """Yield all solutions, nearest to q (k,) first."""
+        for solution in self.solver.solve_all(goal, q):
+            yield solution.q, solution
 
     def describe(self) -> str:
         """Return one sentence on the arm."""

@@ -187,7 +187,7 @@ class ArmController:
         joints.way.check_goal(wanted, request.tool)
         position = values[targets.model.index]
         answer = targets.find(wanted, request.tool, request.arrival, position, settings)
-        answer = joints.way.choose(answer, values, partial(joints.preview, self._lock))
+        answer = joints.way.choose(answer, request.tool, values, partial(joints.preview, self._lock))
         with self._change():
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,8 +59,11 @@ class JointModel(ABC):
         """Return the same of every tool."""
 
     @abstractmethod
-    def all_solutions(self, goal: Goal, seed: Array) -> Sequence[Solution]:
-        """Return what meets the goal of the only tool, nearest to seed (k,) first; else nothing."""
+    def alternatives(self, tool: str, goal: Goal, q: Array) -> Iterator[tuple[Array, Solution]]:
+        """Yield joints (k,) that meet the goal of a tool while all other tools stay as at q (k,).
+
+        Each comes with the solution for the tool.
+        """
 
     @abstractmethod
     def describe(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,8 @@ from ik_node.model.joints import JointSet
 from ik_node.model.tree import Tool, Tree
 from ik_node.solver.goal import Goal, Solution
 from ik_node.solver.tree_solver import TreeSolver
+
+SEEDS = 8  # from which other solutions are searched
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +98,13 @@ class TreeModel(JointModel):
         """Return the same of every tool."""
         return [self.of(name) for name in self.arms]
 
-    def all_solutions(self, goal: Goal, seed: Array) -> Sequence[Solution]:  # noqa: ARG002
-        """Return nothing: the other tools have to stay."""
-        return ()
+    def alternatives(self, tool: str, goal: Goal, q: Array) -> Iterator[tuple[Array, Solution]]:
+        """Yield what is found from random seeds, in no order."""
+        goals = {name: Goal(*place) for name, place in self.tree.fk(q).items()} | {tool: goal}
+        for seed in self.tree.sample(np.random.default_rng(0), SEEDS):
+            found = self.solver.solve(goals, seed)
+            if found.solved:
+                yield found.q, found.tools[tool]
 
     def describe(self) -> str:
         """Return one sentence on the tools and the joints that they share."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Way:
             if outside is not None:
                 raise InputError(f'the goal is outside the workspace: {outside}')
 
-    def choose(self, answer: Answer, values: Array, preview: Preview) -> Answer:
+    def choose(self, answer: Answer, tool: str, values: Array, preview: Preview) -> Answer:
         """Return answer if its motion is allowed, else one with another solution whose motion is.
 
         values: all variables (n,) now. Raises InputError with the place and the reason if there is none.
@@ -65,8 +66,9 @@ class Way:
             reason = error
         if answer.goal is not None and answer.solution is not None and answer.solution.solved:
             seed = values[self._model.index]
-            for other in self._model.all_solutions(answer.goal, seed)[:ALTERNATIVES]:
-                joints = dict(zip(self._model.joint_names, other.q.tolist(), strict=True))
+            others = self._model.alternatives(tool, answer.goal, seed)
+            for q, other in islice(others, ALTERNATIVES):
+                joints = dict(zip(self._model.joint_names, q.tolist(), strict=True))
                 try:
                     self._check(joints, values, preview)
                 except InputError:

@@ -10,7 +10,6 @@ import gc
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,6 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
 
 from ik_node import kernels
 from ik_node.control.calibration import Calibrated
@@ -49,7 +47,8 @@ from ik_node.ros.qos import MEASURED, STREAM
 from ik_node.ros.reports import diagnostic
 from ik_node.ros.run import run
 from ik_node.ros.sample_loop import SampleLoop
-from ik_node.ros.tool_interface import Shared, ToolInterface, answered
+from ik_node.ros.services_of_all import offer_for_all
+from ik_node.ros.tool_interface import Shared, ToolInterface
 
 PATIENCE = 2.0  # [s] without a description or a clock after which the log says so
 REMINDER = 10.0  # [s] from one line in the log to the next while the arm cannot move
@@ -99,9 +98,7 @@ class IkNode(ManagedNode):
         self._descriptions = Descriptions(self, self._inbox.put_description)
         self.create_subscription(JointState, measured_topic, self._on_measured, MEASURED)
         if self._settings.own:
-            self.create_service(Trigger, '~/home', answered(lambda: self._of_all(ToolInterface.home)))
-            self.create_service(Trigger, '~/stop', answered(lambda: self._of_all(ToolInterface.stop)))
-            self.create_service(Trigger, '~/resume', answered(lambda: self._of_all(ToolInterface.resume)))
+            offer_for_all(self, self._tools)
         self.create_timer(1.0, self._diagnose, clock=self._steady)
         on_change(self, lambda: self._settings, self._check, self._apply)
         self._server = threading.Thread(target=self._serve_loop, daemon=True)
@@ -188,7 +185,7 @@ class IkNode(ManagedNode):
         self.destroy_node()
         gc.unfreeze()
 
-    # Measurements and services
+    # Measurements
 
     def _on_measured(self, message: JointState) -> None:
         try:
@@ -206,12 +203,6 @@ class IkNode(ManagedNode):
         self._watch.poll(self._settings.general.wait_for_measured)
         for tool in self._tools:
             tool.own.expect_measured(self._watch.expected, self._watch.alone)
-
-    def _of_all(self, act: Callable[[ToolInterface], tuple[bool, str]]) -> tuple[bool, str]:
-        """Do what a service asks for with every arm; return whether all did it, and what each answered."""
-        answers = {tool.tool: act(tool) for tool in self._leaders}
-        said = '; '.join(f'{tool}: {message}' for tool, (_, message) in answers.items())
-        return all(success for success, _ in answers.values()), said
 
     # The arm
 

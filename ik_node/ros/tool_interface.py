@@ -34,6 +34,7 @@ from ik_node.ros.qos import GOAL_QOS, LATCHED, REPORTS, STREAM
 from ik_node.ros.reports import goal_state, status_message
 from ik_node.ros.teleop import Teleop
 
+Answer = tuple[bool, str]  # whether a service did what was asked for, and one sentence
 STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
 
 
@@ -111,7 +112,7 @@ class ToolInterface:
 
     def label(self, text: str) -> str:
         """Return text for the log, behind the name of the tool."""
-        return f'{self.tool}: {text}' if self.tool else text
+        return text if text.startswith(self.prefix) else f'{self.tool}: {text}'
 
     def snapshot(self) -> Snapshot | None:
         """Return the present state of the arm; None before the first one."""
@@ -135,14 +136,14 @@ class ToolInterface:
 
         return store
 
-    def home(self) -> tuple[bool, str]:
+    def home(self) -> Answer:
         """Move to the home position; return whether the arm is ready, and what happens or why not."""
         if self.leader.own.state not in READY:
             return False, self.leader.own.condition()[1]
         self._inbox.put(HomeRequest(self.tool, f'~/{self.prefix}home'))
         return True, 'moving to the home position'
 
-    def stop(self) -> tuple[bool, str]:
+    def stop(self) -> Answer:
         """Stop until resume."""
         self._stopped = True
         for member in self.leader._members:
@@ -150,12 +151,12 @@ class ToolInterface:
         self.leader.own.stop()
         return True, f'stopping; call ~/{self.prefix}resume to continue'
 
-    def resume(self) -> tuple[bool, str]:
+    def resume(self) -> Answer:
         """Accept goals again."""
         self._stopped = False
         return self._tried(self.leader.own.resume)
 
-    def guide(self, begin: bool) -> tuple[bool, str]:
+    def guide(self, begin: bool) -> Answer:
         """Begin or end hand guiding."""
         return self._tried(lambda: self.leader.own.guide(begin, self._time.now()))
 
@@ -163,7 +164,7 @@ class ToolInterface:
         response.success, response.message = self.guide(request.data)
         return response
 
-    def _tried(self, act: Callable[[], None]) -> tuple[bool, str]:
+    def _tried(self, act: Callable[[], None]) -> Answer:
         try:
             act()
         except InputError as error:
@@ -230,7 +231,7 @@ class ToolInterface:
         return arm_values(snapshot, self.last_report, condition)
 
 
-def answered(act: Callable[[], tuple[bool, str]]) -> Callable[[Any, Any], Any]:
+def answered(act: Callable[[], Answer]) -> Callable[[Any, Any], Any]:
     """Return a service callback that answers with what act returns."""
 
     def callback(_: Any, response: Any) -> Any:

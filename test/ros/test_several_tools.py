@@ -1,0 +1,218 @@
+"""One node with several tools: two arms side by side, and two arms on one torso. Real nodes over real DDS."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import rclpy
+from domains import new_domain
+from geometry_msgs.msg import PoseArray, TwistStamped
+from node_harness import TIMEOUT, Client
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from std_msgs.msg import Int8
+from trajectory_msgs.msg import JointTrajectory
+
+from ik_node.errors import IkError
+from ik_node.model.description import load_description
+from ik_node.model.tree import Tool, Tree
+from ik_node.ros.node import IkNode
+from ik_node.ros.qos import REPORTS
+from ik_node.ros.share import share_path
+
+TIPS = {'left.tip_link': 'left_tool0', 'right.tip_link': 'right_tool0'}
+TOOLS = {'left': Tool('left_tool0'), 'right': Tool('right_tool0')}
+
+
+def text_of(name: str) -> str:
+    return load_description(share_path('urdf', f'{name}.urdf.xacro'))
+
+
+class Robot:
+    """A node with two tools, and a client of each."""
+
+    def __init__(self, context: rclpy.Context, node: IkNode, text: str) -> None:
+        self.node = node
+        self.clients = {tool: Client(context, tool=tool) for tool in TOOLS}
+        self.left, self.right = self.clients.values()
+        self.tree = Tree.from_urdf(text, TOOLS)
+
+    def values(self, sample: Any) -> np.ndarray:
+        named = dict(zip(sample.name, sample.position, strict=True))
+        return np.array([named[name] for name in self.tree.joint_names])
+
+    def places(self) -> dict[str, np.ndarray]:
+        """Where the tool points are."""
+        q = self.values(self.left.samples[-1])
+        return {name: point for name, (point, _) in self.tree.fk(q).items()}
+
+    def still(self) -> None:
+        mark = len(self.left.samples)
+        self.left.wait(
+            lambda: (
+                len(self.left.samples) > mark + 5 and not any(any(s.velocity) for s in self.left.samples[-5:])
+            ),
+            'rest',
+        )
+
+
+@contextmanager
+def robot(name: str, **parameters: Any) -> Iterator[Robot]:
+    text = text_of(name)
+    context = rclpy.Context()
+    context.init(domain_id=new_domain())
+    given = {'robot_description': text, 'tools': list(TOOLS), 'speed_scaling': 1.0, **TIPS, **parameters}
+    node = IkNode(context=context, parameter_overrides=[Parameter(k, value=v) for k, v in given.items()])
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    thread = threading.Thread(target=executor.spin, daemon=True)
+    thread.start()
+    served = Robot(context, node, text)
+    try:
+        for client in served.clients.values():
+            client.wait_connected()
+        served.left.wait(lambda: served.left.samples, 'joint_states')
+        yield served
+    finally:
+        for client in served.clients.values():
+            client.close()
+        executor.shutdown()
+        thread.join(timeout=TIMEOUT)
+        node.close()
+        context.try_shutdown()
+
+
+def test_each_arm_has_goals_a_stop_and_reports_of_its_own():
+    with robot('two_arms') as two:
+        assert two.left.answer('goal_joints', two.left.joints(left_joint1=1.0)).message.startswith('solved')
+        two.left.wait_said('arrived')
+        two.still()
+        assert not two.right.about('goal_joints')
+        sample = two.left.samples[-1]
+        assert sorted(sample.name) == sorted(two.tree.joint_names)  # one message with all joints, each once
+        named = dict(zip(sample.name, sample.position, strict=True))
+        assert named['left_joint1'] == pytest.approx(1.0)
+        assert named['right_joint1'] == pytest.approx(0.0)
+        two.right.answer('goal_joints', two.right.joints(right_joint1=-1.5))
+        assert two.left.call('ik_node/left/stop').success
+        two.right.wait_said('arrived')  # the other arm goes on
+        assert 'stopped' in two.left.answer('goal_joints', two.left.joints(left_joint1=0.0)).message
+        assert two.left.call('ik_node/stop').success
+        assert 'stopped' in two.right.answer('goal_joints', two.right.joints(right_joint1=0.0)).message
+        answer = two.left.call('ik_node/resume')
+        assert answer.success
+        assert 'left: ' in answer.message
+        assert 'right: ' in answer.message
+        assert two.left.call('ik_node/home').success
+        for client in two.clients.values():
+            client.wait_said('arrived')
+        foreign = two.left.answer('goal_joints', two.left.joints(right_joint1=0.3))
+        assert 'joint "right_joint1" is commanded by another tool' in foreign.message
+
+
+def test_the_arms_of_one_robot_do_not_collide():
+    pytest.importorskip('coal')
+    with robot('two_arms') as two:
+        middle = two.left.point([0.35, 0.0, 0.25])
+        assert two.left.answer('goal_point', middle).message.startswith('solved')
+        two.left.wait_said('arrived')
+        two.still()
+        status = two.right.answer('goal_point', middle)
+        assert 'refused: link "left_' in status.message or 'refused: link "right_' in status.message
+        # Both on their way at once, towards each other: the second one is checked along the first one's way.
+        two.left.call('ik_node/home')
+        two.left.wait_said('arrived')
+        mark = len(two.left.samples)
+        two.left.send('goal_point', two.left.point([0.35, -0.05, 0.25]))
+        two.right.send('goal_point', two.right.point([0.35, 0.05, 0.25]))
+        two.right.wait(lambda: len(two.right.about('goal_point')) > 1, 'an answer')
+        two.still()
+        collision = two.node._tools[0].leader.own.snapshot('left').model.collision
+        joints = two.node._tools[0].leader.own.snapshot('left').model.joints
+        for sample in two.left.samples[mark::5]:
+            values = joints.filled(dict(zip(sample.name, sample.position, strict=True)))
+            assert collision.distance(values)[0] > 0.0
+
+
+def test_tools_that_share_a_torso_meet_their_goals_together():
+    with robot('torso_arms', self_collision='false') as torso:
+        rng = np.random.default_rng(5)
+        for _ in range(3):
+            goals = {name: point for name, (point, _) in torso.tree.fk(torso.tree.sample(rng, 1)[0]).items()}
+            for name, client in torso.clients.items():
+                answer = client.answer('goal_point', client.point(goals[name]))
+                assert answer.message.startswith('solved'), answer.message
+            torso.still()
+            for name, place in torso.places().items():
+                assert np.linalg.norm(place - goals[name]) < 2e-4
+        assert torso.left.call('ik_node/right/stop').success  # they can only stop together
+        for client in torso.clients.values():
+            client.wait_said('stopped')
+        assert torso.left.call('ik_node/resume').success
+        path = PoseArray()
+        path.poses.append(torso.left.pose(np.eye(4)).pose)
+        assert 'another tool moves with some of these joints' in torso.left.answer('goal_path', path).message
+        twists = torso.left.node.create_publisher(TwistStamped, 'ik_node/left/delta_twist_cmds', 10)
+        codes: list[int] = []
+        torso.left.node.create_subscription(
+            Int8, 'ik_node/left/servo_status', lambda message: codes.append(message.data), REPORTS
+        )
+        before = torso.values(torso.left.samples[-1])
+
+        def refused() -> bool:
+            twist = TwistStamped()
+            twist.twist.linear.z = 1.0
+            twists.publish(twist)
+            return -1 in codes
+
+        torso.left.wait(refused, 'the refusal of a twist')
+        assert torso.values(torso.left.samples[-1]) == pytest.approx(before, abs=1e-12)
+
+
+def test_every_arm_has_a_controller_of_its_own():
+    with robot('two_arms', output='joint_states, joint_trajectory', wait_for_measured='false') as two:
+        sent: dict[str, list[JointTrajectory]] = {tool: [] for tool in TOOLS}
+        for tool, client in two.clients.items():
+            client.node.create_subscription(
+                JointTrajectory, f'{tool}/joint_trajectory', sent[tool].append, 10
+            )
+        for tool in TOOLS:
+            two.left.wait(lambda t=tool: two.node.count_subscribers(f'{t}/joint_trajectory'), tool)
+        two.right.answer('goal_joints', two.right.joints(right_joint1=0.4))
+        two.right.wait(lambda: sent['right'], 'a trajectory')
+        assert all(name.startswith('right_') for name in sent['right'][0].joint_names)
+        two.right.wait_said('arrived')
+        assert not sent['left']
+
+
+def test_the_point_of_one_tool_changes_while_the_node_runs():
+    with robot('two_arms') as two:
+        assert two.left.set_together(**{'left.tool_point': [0.0, 0.0, 0.05]}).successful
+        before = two.places()
+        assert two.left.answer('goal_point', two.left.point(before['left'])).message.startswith('solved')
+        two.still()
+        after = two.places()
+        assert np.linalg.norm(after['left'] - before['left']) == pytest.approx(0.05, abs=1e-3)
+        assert np.linalg.norm(after['right'] - before['right']) < 1e-9
+        result = two.left.set_together(**{'left.tip_link': 'elsewhere'})
+        assert not result.successful
+        assert '"elsewhere"' in result.reason
+
+
+@pytest.mark.parametrize(
+    ('parameters', 'says'),
+    [
+        ({'tools': ['left', 'left']}, 'parameter tools must be different names'),
+        ({'tools': ['left arm', 'right']}, 'parameter tools must be different names'),
+        ({'left.tool_axis': [0.0, 0.0, 0.0]}, 'tool left: parameter tool_axis'),
+        ({'right.tip_link': 'hand'}, '"hand"'),
+    ],
+)
+def test_wrong_tools_are_refused_at_start(parameters, says):
+    with pytest.raises(IkError, match=says), robot('two_arms', **parameters):
+        pass
