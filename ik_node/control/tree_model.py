@@ -43,10 +43,6 @@ class TreeModel(JointModel):
         if len(set(bases.values())) > 1:
             said = ', '.join(f'{name} {base}' for name, base in bases.items())
             raise InputError(f'tools that share joints must have the same base_link, got {said}')
-        if settings.solver not in ('lm', 'transpose'):
-            raise InputError(
-                f'parameter solver must be lm for tools that share joints, got {settings.solver}'
-            )
         limited = {name: model.robot.joints[name] for model in arms.values() for name in model.joint_names}
         every = {**first.robot.joints, **limited}
         if before is not None and before.text == first.text and before.robot.joints == every:
@@ -65,6 +61,7 @@ class TreeModel(JointModel):
         names = tree.joint_names
         solver = TreeSolver(
             tree,
+            method=settings.solver,
             position_tolerance=settings.position_tolerance,
             direction_tolerance=settings.direction_tolerance,
             restarts=settings.restarts,
