@@ -1,4 +1,4 @@
-"""The launch file as a module, with whatever launch packages there are."""
+"""The launch files as modules, with whatever launch packages there are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ ROOT = Path(__file__).resolve().parents[1]
 LAUNCH_FILE = ROOT / 'launch' / 'arm.launch.py'
 
 
-def module_of_launch_file() -> ModuleType:
-    spec = importlib.util.spec_from_file_location('arm_launch', LAUNCH_FILE)
+def module_of_launch_file(name: str = 'arm') -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        f'{name}_launch', LAUNCH_FILE.with_name(f'{name}.launch.py')
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
