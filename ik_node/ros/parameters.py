@@ -21,6 +21,8 @@ from ik_node.control.settings import ArmSettings
 from ik_node.errors import IkError, InputError, listed
 from ik_node.settings import Settings
 
+QOS = 'qos_overrides.'  # parameters of rclpy
+
 
 def descriptor(field: dataclasses.Field[Any]) -> ParameterDescriptor:
     """Return the descriptor of the parameter of a field."""
@@ -80,10 +82,15 @@ def declare_robot(node: Node) -> RobotSettings:
 
 
 def warn_of_unknown(node: Node) -> None:
-    """Log the parameters that the node was started with and that are not declared."""
+    """Log the parameters that the node was started with and that no node of this package has.
+
+    One file often serves several nodes: what ik_node reads may be there for it.
+    """
     names = [name for name in node.get_parameters_by_prefix('') if '.' not in name]
+    of_ik_node = {field.name for field in dataclasses.fields(ArmSettings)}
     for name in getattr(node, '_parameter_overrides', {}):
-        if not node.has_parameter(name) and not name.startswith('qos_overrides.'):
+        tool_parameter = name.rpartition('.')[2] in OF_TOOL and node.get_name() != 'ik_node'
+        if not (node.has_parameter(name) or name in of_ik_node or tool_parameter or name.startswith(QOS)):
             node.get_logger().warning(f'there is no parameter "{name}"; parameters: {listed(names, name)}')
 
 
