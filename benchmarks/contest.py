@@ -87,12 +87,12 @@ def python_for(peer: str) -> str:
 class Contestant:
     """A solver's process."""
 
-    def __init__(self, peer: str, checkout: Path = ROOT) -> None:
+    def __init__(self, peer: str, checkout: Path = ROOT, worker: str = 'worker') -> None:
         """Start it in a checkout of this repository; raises MissingError where it cannot be installed."""
         self.peer = peer
         settings = {**os.environ, 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
         self.process = subprocess.Popen(
-            [python_for(peer), '-m', 'benchmarks.worker', peer],
+            [python_for(peer), '-m', f'benchmarks.{worker}', peer],
             cwd=checkout,
             env=settings,
             text=True,

@@ -46,14 +46,17 @@ def description_path(given: str, name: str) -> Path:
 def tools_in(files: Iterable[Path]) -> dict[str, Tool]:
     """Return the tools by name that parameter files define for ik_node, none if they define no `tools`.
 
-    The last definition counts, as for ROS. Raises InputError.
+    The last definition counts, as for ROS; a parameter without a tool is the default of all tools. Raises
+    InputError.
     """
     values: dict[str, Any] = {}
     for file in files:
         values |= _parameters(file)
     tools: dict[str, Tool] = {}
     for name in filter(None, values.get('tools') or ()):
-        tip, axis, point = (values.get(f'{name}.{parameter}') for parameter in TOOL_PARAMETERS)
+        tip, axis, point = (
+            values.get(f'{name}.{parameter}', values.get(parameter)) for parameter in TOOL_PARAMETERS
+        )
         if not tip:
             raise InputError(f'{name}.tip_link is missing: every one of the tools needs its tip link')
         tools[name] = Tool(tip, axis or Tool.axis, point or Tool.point)

@@ -143,5 +143,9 @@ def test_files_without_usable_tools_are_named(tmp_path: Path):
         (tmp_path / 'bad.yaml').write_text(text)
         with pytest.raises(InputError, match=says):
             tools_in([tmp_path / 'bad.yaml'])
+    (tmp_path / 'axis.yaml').write_text(
+        '/**: {ros__parameters: {tools: [a], tool_axis: [1, 0, 0], a: {tip_link: hand}}}'
+    )
+    assert tools_in([tmp_path / 'axis.yaml'])['a'].axis == [1, 0, 0], 'the default of all tools'
     (tmp_path / 'bad.yaml').write_text("/**: {ros__parameters: {tools: ['']}}")
     assert tools_in([tmp_path / 'bad.yaml', ROOT / 'config' / 'ik_node.yaml']) == {}

@@ -63,6 +63,23 @@ def test_an_arm_follows_a_circle_until_ctrl_c(demo):
     ended_well(running, nodes)
 
 
+@pytest.mark.parametrize('name', [name for name in ROBOTS if tools_file(name)])
+def test_each_tool_follows_a_track_of_its_own(demo, name):
+    running = demo('--no-viewer', '--description-file', name, '--track', 'circle', 'figure_eight')
+    for tool, track in (('left', 'circle'), ('right', 'figure_eight')):
+        running.wait_said(f'{tool}: {GOING}')
+        running.wait_said(f'[{tool}.ik_goals]: track: {track}')
+    # The second report: both have followed their goals for seconds.
+    running.wait(
+        lambda: all(running.said.count(f'{tool}: {GOING}') > 1 for tool in ('left', 'right')), 'goals met'
+    )
+    assert 'refused' not in running.said
+    nodes = running.children()
+    assert sorted(nodes) == ['ik_goals', 'ik_node'], 'of the same name: the last one'
+    running.process.send_signal(signal.SIGINT)
+    ended_well(running, nodes)
+
+
 def test_sigterm_ends_it_as_well(demo):
     running = demo('--no-viewer')
     running.wait_said(GOING)
