@@ -140,10 +140,12 @@ class ArmJoints:
         for name, rest in self._resting.items():
             measured = feedback.position(name)
             places[name] = (rest if measured is None else measured, 0.0)
-        for group in (*self._robot.neighbours(self), *self.groups):
-            motion = group.motion
-            states = zip(group.names, motion.position.tolist(), motion.velocity.tolist(), strict=True)
-            places.update({name: (place, rate) for name, place, rate in states if name in places})
+        for group, placed in self._robot.neighbours(self):
+            for name, place, rate in group.states():
+                if name in places and (placed or feedback.position(name) is None):
+                    places[name] = place, rate
+        for group in self.groups:
+            places.update({name: (place, rate) for name, place, rate in group.states()})
         values = np.array(list(places.values())).reshape(-1, 2)
         return values[:, 0], values[:, 1]
 
@@ -211,6 +213,8 @@ class ArmJoints:
             return
         new = [name for name in targets if name in self._resting and name not in self._others]
         self._robot.check_free(self, new)
+        if self._collision_gate is not None and feedback.expected:
+            self._robot.check_known(self, feedback)
         missing = [name for name in new if fresh is not None and name not in fresh]
         if missing:
             raise InputError(f'not measured recently: {listed(missing)}')
@@ -267,6 +271,7 @@ class ArmJoints:
         on without samples. trajectories: for outputs that run plans.
         """
         refusal: str | None = None
+        last = {name: place for group in self.groups for name, place, _ in group.states()}
         for group in self.groups:
             refusal = group.step(dt, caught_up) or refusal
         motion = self.arm.motion
@@ -284,6 +289,8 @@ class ArmJoints:
         names = tuple(name for name, row in zip(joints.names, rows, strict=True) if row)
         held = np.array(list(self._foreign.values()))
         if refusal is not None:
+            for group in self.groups:
+                group.place(last)  # where the last sample was: the arm has not been commanded to go on
             return None, f'a sample was not published: {refusal}'
         sample = Sample(
             time,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -21,6 +21,11 @@ class JointGroup:
         self.motion = JointMotion(limits.lower, limits.upper, positions)
         self._gate = Gate(names, limits.lower, limits.upper)
         self.limit(limits)
+
+    def states(self) -> Iterator[tuple[str, float, float]]:
+        """Return name, position and velocity of each joint."""
+        motion = self.motion
+        yield from zip(self.names, motion.position.tolist(), motion.velocity.tolist(), strict=True)
 
     def limit(self, limits: Limits, share: float = 1.0) -> None:
         """Use these limits from now on, with a share of their velocity."""

@@ -9,7 +9,8 @@ from ik_node.control.news import News
 from ik_node.control.report import Level, Report
 from ik_node.control.requests import Request
 from ik_node.control.states import State
-from ik_node.control.targets import Answer
+from ik_node.control.targets import Answer, arrival_at
+from ik_node.solver.goal import Solution
 
 
 class Progress:
@@ -34,6 +35,8 @@ class Progress:
         report = answer.report(state, request, self._number)
         self._news.add(report)
         if answer.joints is not None:
+            for tool in answer.beside.keys() & self._at_the_end.keys():
+                self._at_the_end[tool] = _judged(self._at_the_end[tool], answer.beside[tool])
             self._at_the_end[request.tool] = answer.arrived_report(report)
             self.arrival = request.arrival
             self._began = time
@@ -71,3 +74,17 @@ class Progress:
         self._at_the_end.clear()
         self.arrival = None
         self._share = math.nan
+
+
+def _judged(report: Report, solution: Solution) -> Report:
+    """Return the report of an arrival, now that a goal of another tool has led to another solution."""
+    if report.solution is None:
+        return report
+    level = Level.OK if solution.solved else Level.WARN
+    return replace(
+        report,
+        level=level,
+        message=arrival_at(solution),
+        status=solution.status.value,
+        solution=solution,
+    )

@@ -13,6 +13,7 @@ from ik_node.errors import InputError
 
 if TYPE_CHECKING:
     from ik_node.control.arm_joints import ArmJoints
+    from ik_node.control.feedback import Feedback
     from ik_node.control.joint_group import JointGroup
 
 
@@ -39,11 +40,12 @@ class SharedRobot:
         """Whether this arm shows the joints that belong to none."""
         return arm is self._arms[0]
 
-    def neighbours(self, arm: ArmJoints) -> Iterator[JointGroup]:
-        """Return the groups of joints of the other arms whose positions are known."""
+    def neighbours(self, arm: ArmJoints) -> Iterator[tuple[JointGroup, bool]]:
+        """Return the groups of joints of the other arms, and whether they are where they were commanded."""
         for other in self._arms:
-            if other is not arm and not other.unplaced:
-                yield from other.groups
+            if other is not arm:
+                for group in other.groups:
+                    yield group, not other.unplaced
 
     def commanded(self, arm: ArmJoints) -> set[str]:
         """Return the variables that other arms command."""
@@ -56,13 +58,22 @@ class SharedRobot:
             if name in taken:
                 raise InputError(f'joint "{name}" is commanded by another tool of this robot')
 
+    def check_known(self, arm: ArmJoints, feedback: Feedback) -> None:
+        """Raise InputError if it is not known where the other arms are, which this one might hit."""
+        for group, placed in self.neighbours(arm):
+            for name in group.names:
+                if not placed and feedback.position(name) is None:
+                    raise InputError(
+                        f'joint "{name}" of another tool has not been measured: arms could collide'
+                    )
+
     def ahead(self, arm: ArmJoints, count: int, spacing: float) -> Mapping[str, Array]:
         """Return where the moving joints of the other arms will be, (count,) by name, spacing [s] apart.
 
         The first place is the present one; joints that have arrived stay.
         """
         with self.lock:
-            moving = [group for group in self.neighbours(arm) if group.motion.moving]
+            moving = [group for group, _ in self.neighbours(arm) if group.motion.moving]
             twins = [(group.names, group.motion.twin()) for group in moving]
         found: dict[str, Array] = {}
         for names, motion in twins:

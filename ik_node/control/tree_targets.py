@@ -11,7 +11,7 @@ from ik_node.control.requests import Request
 from ik_node.control.settings import ArmSettings
 from ik_node.control.targets import Answer, ArmTargets, Targets
 from ik_node.control.tree_model import TreeModel
-from ik_node.solver.goal import Goal, Solution
+from ik_node.solver.goal import Cause, Goal, Solution
 from ik_node.solver.tree_solver import TreeSolution
 
 
@@ -52,6 +52,7 @@ class TreeTargets(Targets):
         switched = next((str(x.reason) for x in found.tools.values() if x.other_branch is not None), '')
         if switched:
             found = solver.solve(goals, found.q)
+        self._beside = {name: _told(name, found) for name in found.tools if name != tool}
         return _told(tool, found), found.q, switched
 
     def _followed(self, q: Array, answer: Answer, request: Request) -> None:
@@ -62,7 +63,9 @@ class TreeTargets(Targets):
         assert answer.goal is not None
         assert answer.solution is not None
         arm, columns = self.model.of(request.tool)
-        self._goals[request.tool] = answer.goal if answer.solution.solved else Goal(*arm.arm.fk(q[columns]))
+        reason = answer.solution.reason
+        wished = answer.solution.solved or (reason is not None and reason.cause is Cause.CONFLICT)
+        self._goals[request.tool] = answer.goal if wished else Goal(*arm.arm.fk(q[columns]))
         self._heard[request.tool] = request.arrival
         self._new.add(request.tool)
         moving = {name for name, heard in self._heard.items() if request.arrival - heard < STREAM_GAP}

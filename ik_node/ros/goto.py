@@ -29,12 +29,16 @@ ARM = 'ik_node'
 
 
 class Goto:
-    """A node of ROS that sends goals and hears what becomes of them."""
+    """A node of ROS that sends goals of a tool and hears what becomes of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, tool: str = '') -> None:
+        """tool: its name where there are several."""
+        self._prefix, self._of_tool = (f'{tool}/', f'{tool}.') if tool else ('', '')
         self._node = rclpy.create_node('ik_goto')
         self._reports: list[dict[str, str]] = []
-        self._hearing = self._node.create_subscription(DiagnosticStatus, f'{ARM}/status', self._hear, REPORTS)
+        self._hearing = self._node.create_subscription(
+            DiagnosticStatus, f'{ARM}/{self._prefix}status', self._hear, REPORTS
+        )
 
     def close(self) -> None:
         """End the node."""
@@ -59,7 +63,7 @@ class Goto:
 
         Raises InputError if ik_node is not there, or ends before the motion does.
         """
-        publisher = self._node.create_publisher(type(message), topic, 1)
+        publisher = self._node.create_publisher(type(message), self._prefix + topic, 1)
         self._wait(
             lambda: publisher.get_subscription_count() and self._hearing.get_publisher_count(),
             f'{ARM} is not running: nobody subscribes to {publisher.topic_name}',
@@ -89,7 +93,7 @@ class Goto:
 
     def stop(self) -> None:
         """Stop the arm."""
-        say(self._call(Trigger, 'stop', Trigger.Request()).message)
+        say(self._call(Trigger, f'{self._prefix}stop', Trigger.Request()).message)
 
     def _hear(self, status: DiagnosticStatus) -> None:
         self._reports.append({'message': status.message, **{p.key: p.value for p in status.values}})
@@ -103,7 +107,8 @@ class Goto:
         return [report for report in self._reports if report.get('goal_stamp') == stamp]
 
     def _parameters(self, *names: str) -> list[list[float]]:
-        values = self._call(GetParameters, 'get_parameters', GetParameters.Request(names=names)).values
+        request = GetParameters.Request(names=[self._of_tool + name for name in names])
+        values = self._call(GetParameters, 'get_parameters', request).values
         return [list(value.double_array_value) for value in values]
 
     def _call(self, kind: Any, service: str, request: Any) -> Any:
@@ -129,6 +134,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = plain_parser('Send one goal to ik_node and wait for the arm; Ctrl-C stops the arm.')
     add_goal(parser)
     parser.add_argument('--line', action='store_true', help='move there in a straight line')
+    parser.add_argument('--tool', default='', help='name of the tool, where there are several')
     parser.add_argument('--frame', default='', help='frame of the goal (default: the base link)')
     return run(_goto, parser.parse_args(rclpy.utilities.remove_ros_args(given)[given is None :]))
 
@@ -138,7 +144,7 @@ def _goto(arguments: argparse.Namespace) -> int:
         raise InputError('--line needs a --direction')
     direction = None if arguments.direction is None else unit_direction(arguments.direction)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    goto, sent = Goto(), False
+    goto, sent = Goto(arguments.tool), False
     try:
         place = np.array((arguments.x, arguments.y, arguments.z))
         topic, message = goto.goal(place, direction, arguments.line, arguments.frame)

@@ -58,9 +58,11 @@ class KeysNode(ClosableNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__('ik_teleop', **options)
-        self._twists = self.create_publisher(TwistStamped, 'ik_node/delta_twist_cmds', NEWEST)
-        self.create_subscription(Int8, 'ik_node/servo_status', self._heard, REPORTS)
-        self._askers = {key: self.create_client(Trigger, f'ik_node/{name}') for key, name in SERVICES.items()}
+        tool = self.declare_parameter('tool', '').value  # its name where there are several
+        arm = f'ik_node/{tool}' if tool else 'ik_node'
+        self._twists = self.create_publisher(TwistStamped, f'{arm}/delta_twist_cmds', NEWEST)
+        self.create_subscription(Int8, f'{arm}/servo_status', self._heard, REPORTS)
+        self._askers = {key: self.create_client(Trigger, f'{arm}/{name}') for key, name in SERVICES.items()}
         self._speed = 2
         self._key, self._until = '', 0.0
         self._closing = threading.Event()

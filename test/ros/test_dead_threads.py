@@ -8,6 +8,7 @@ from small_arm import arm_urdf
 class Fatal:
     """A request that ends the thread that serves it."""
 
+    tool = ''
     moves = True
 
     def wanted(self, _):

@@ -28,7 +28,7 @@ class Toy(Output):
         """Write a sample."""
         print(*sample.names, *sample.positions.tolist(), file=self._file, flush=True)
 '''
-ROW = "    'joint_states': ('joint_states', 'JointStates'),"
+ROW = "    'joint_trajectory': ('joint_trajectory', 'JointTrajectoryTopic'),"
 PROGRAM = """
 import sys, time
 import rclpy

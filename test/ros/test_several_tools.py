@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +40,7 @@ class Robot:
     """A node with two tools, and a client of each."""
 
     def __init__(self, context: rclpy.Context, node: IkNode, text: str) -> None:
-        self.node = node
+        self.node, self.context = node, context
         self.clients = {tool: Client(context, tool=tool) for tool in TOOLS}
         self.left, self.right = self.clients.values()
         self.tree = Tree.from_urdf(text, TOOLS)
@@ -216,3 +219,13 @@ def test_the_point_of_one_tool_changes_while_the_node_runs():
 def test_wrong_tools_are_refused_at_start(parameters, says):
     with pytest.raises(IkError, match=says), robot('two_arms', **parameters):
         pass
+
+
+def test_ik_goto_sends_the_goal_of_one_tool():
+    with robot('two_arms') as two:
+        environment = {**os.environ, 'ROS_DOMAIN_ID': str(two.context.get_domain_id())}
+        command = [sys.executable, '-m', 'ik_node.start', 'ik_goto', '0.3', '0.4', '0.2', '--tool', 'left']
+        found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT)
+        assert found.returncode == 0, found.stderr
+        assert np.linalg.norm(two.places()['left'] - [0.3, 0.4, 0.2]) < 2e-4
+        assert not two.right.about('goal_point')
