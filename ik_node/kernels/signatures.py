@@ -69,7 +69,7 @@ ARGUMENTS = {
     'r2': 'directions form joints limits opened mounts shells tools trunk',
     'r3': 'forms',
     'i0': 'count descents first joint last most random_seed roll starts',
-    'i1': 'choice counts progress rows',
+    'i1': 'choice counts leaves parents progress rows',
     'i2': 'came_from columns',
     'u1': 'state',
     'b0': 'redundant trusted',

@@ -2,7 +2,7 @@
 
 joints (M, 10): the rows of all tools one after the other, those of tool k from rows[k] to rows[k + 1],
 their VARIABLE a column of the q (n,) of all. tools (K, 9), goals (K, 9): as layout.py has them for one.
-weights (K,): of the squared errors of each tool.
+weights (K,): of the squared errors of each tool. parents (n,), leaves (K,): as branches.py has them.
 """
 
 from math import inf
@@ -10,11 +10,12 @@ from math import inf
 import numpy as np
 
 from .arrays import copy
+from .branches import add_normal_equations, branch_step
 from .chain import clip, forward, goal_errors, squared_errors
 from .closest.newton import bounded_step, curved_equations, move_and_gain, next_damping, shorten
 from .compiled import compiled
 from .layout import CHORD_TOLERANCE, COOLING, CYCLE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
-from .linear import LEAST_DAMPING, damped_step, normal_equations
+from .linear import LEAST_DAMPING
 from .methods.driver import AIM
 from .methods.lm import FIRST_DAMPING
 from .random import perturb
@@ -44,20 +45,20 @@ def all_met(errors, position_goal, chord_goal):
 
 
 @compiled
-def descend_tree(joints, tools, rows, limits, goals, weights, options, q, frames, errors, work):
+def descend_tree(
+    joints, tools, rows, parents, leaves, limits, goals, weights, options, q, frames, errors, work
+):
     """Bounded Levenberg-Marquardt over all tools from q (n,), in place, as methods/lm.py does for one.
 
-    errors (K, 2): left as tree_errors writes them. work (4 n + 5, max(n, 6, K)): scratch. Returns the cost.
+    errors (K, 2): left as tree_errors writes them. work (3 n + 5, max(n, 6, K)): scratch. Returns the cost.
     """
     n = q.shape[0]
-    hessian, factor, part = work[:n, :n], work[n : 2 * n, :n], work[2 * n : 3 * n, :n]
-    jac = work[3 * n : 4 * n, :6]
-    gradient, step, free, trial, own_gradient = (
-        work[4 * n, :n],
-        work[4 * n + 1, :n],
-        work[4 * n + 2, :n],
-        work[4 * n + 3, :n],
-        work[4 * n + 4, :n],
+    hessian, factor, jac = work[:n, :n], work[n : 2 * n, :n], work[2 * n : 3 * n, :6]
+    gradient, step, free, trial = (
+        work[3 * n, :n],
+        work[3 * n + 1, :n],
+        work[3 * n + 2, :n],
+        work[3 * n + 3, :n],
     )
     position_goal = min(options[POSITION_TOLERANCE], AIM) ** 2
     chord_goal = min(options[CHORD_TOLERANCE], AIM) ** 2
@@ -74,11 +75,9 @@ def descend_tree(joints, tools, rows, limits, goals, weights, options, q, frames
         for k in range(tools.shape[0]):
             own = joints[rows[k] : rows[k + 1]]
             forward(own, tools[k], q, frames)
-            normal_equations(own, frames, goals[k], options[WEIGHT], jac, part, own_gradient)
-            for i in range(n):
-                gradient[i] += weights[k] * own_gradient[i]
-                for j in range(i + 1):
-                    hessian[i, j] += weights[k] * part[i, j]
+            add_normal_equations(
+                own, frames, goals[k], options[WEIGHT], weights[k], parents, leaves[k], jac, hessian, gradient
+            )
         floor = 0.0
         for i in range(n):
             outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (
@@ -88,7 +87,8 @@ def descend_tree(joints, tools, rows, limits, goals, weights, options, q, frames
             floor = max(floor, LEAST_DAMPING * hessian[i, i])
         new, better = cost, False
         for _ in range(8):
-            damped_step(hessian, gradient, free, stiffness * (FIRST_DAMPING * cost + floor), factor, step)
+            damping = stiffness * (FIRST_DAMPING * cost + floor)
+            branch_step(hessian, gradient, free, damping, parents, factor, step)
             for i in range(n):
                 trial[i] = q[i] + step[i]
             clip(trial, limits)
@@ -108,7 +108,9 @@ def descend_tree(joints, tools, rows, limits, goals, weights, options, q, frames
     return tree_errors(joints, tools, rows, goals, weights, options, q, frames, errors)
 
 
-def anneal_tree(joints, tools, rows, limits, goals, weights, options, first, last, state, q, errors):
+def anneal_tree(
+    joints, tools, rows, parents, leaves, limits, goals, weights, options, first, last, state, q, errors
+):
     """Descents number first to last - 1 of a search; q (n,) in: start, out: best.
 
     Descent 0 starts at q; every later one at the best so far plus a random offset that shrinks with a
@@ -118,7 +120,7 @@ def anneal_tree(joints, tools, rows, limits, goals, weights, options, first, las
     n, most = q.shape[0], 0
     for k in range(tools.shape[0]):
         most = max(most, rows[k + 1] - rows[k])
-    frames, work = np.empty((2 * most + 3, 3)), np.empty((4 * n + 5, max(n, 6, tools.shape[0])))
+    frames, work = np.empty((2 * most + 3, 3)), np.empty((3 * n + 5, max(n, 6, tools.shape[0])))
     position_goal, chord_goal = options[POSITION_TOLERANCE] ** 2, options[CHORD_TOLERANCE] ** 2
     trial, best = np.empty(n), inf
     if first > 0:
@@ -128,7 +130,9 @@ def anneal_tree(joints, tools, rows, limits, goals, weights, options, first, las
             copy(q, trial)
         else:
             perturb(q, limits, options[COOLING] ** ((restart - 1) % int(options[CYCLE])), state, trial)
-        cost = descend_tree(joints, tools, rows, limits, goals, weights, options, trial, frames, errors, work)
+        cost = descend_tree(
+            joints, tools, rows, parents, leaves, limits, goals, weights, options, trial, frames, errors, work
+        )
         if cost < best:
             best = cost
             copy(trial, q)

@@ -8,7 +8,7 @@ from math import inf
 from .arrays import copy
 from .chain import clip, forward
 from .compiled import compiled
-from .layout import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, VARIABLE, WEIGHT
+from .layout import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
 from .linear import normal_equations
 from .methods.driver import AIM, keeps_improving
 from .methods.transpose import MOST_STEP
@@ -17,15 +17,15 @@ from .tree import all_met, anneal_tree, tree_errors
 
 
 @compiled
-def users_of_joints(joints, rows, weights, users):
+def users_of_joints(parents, leaves, weights, users):
     """Write by joint the sum of the weights (K,) of the tools that it moves into users (n,)."""
     for i in range(users.shape[0]):
         users[i] = 0.0
-        for k in range(weights.shape[0]):
-            for row in range(rows[k], rows[k + 1]):
-                if joints[row, VARIABLE] == i:
-                    users[i] += weights[k]
-                    break
+    for k in range(weights.shape[0]):
+        i = leaves[k]
+        while i >= 0:
+            users[i] += weights[k]
+            i = parents[i]
 
 
 @compiled
@@ -49,7 +49,9 @@ def step_length(jac, gradient, goal_is_new, length):
 
 
 @compiled
-def descend_by_transpose(joints, tools, rows, limits, goals, weights, options, q, frames, errors, work):
+def descend_by_transpose(
+    joints, tools, rows, parents, leaves, limits, goals, weights, options, q, frames, errors, work
+):
     """Steps of all tools along their own J^T e from q (n,), in place; shared joints take the weighted mean.
 
     Arguments and result as of descend_tree.
@@ -65,7 +67,7 @@ def descend_by_transpose(joints, tools, rows, limits, goals, weights, options, q
     )
     position_goal = min(options[POSITION_TOLERANCE], AIM) ** 2
     chord_goal = min(options[CHORD_TOLERANCE], AIM) ** 2
-    users_of_joints(joints, rows, weights, users)
+    users_of_joints(parents, leaves, weights, users)
     for k in range(tools.shape[0]):
         lengths[k] = 0.0
     clip(q, limits)

@@ -36,8 +36,8 @@ class TreeSearch:
             frozen(np.vstack(chains)),
             frozen(np.array([tree.arms[name].tool for name in names])),
             np.cumsum([0, *map(len, chains)]),
-            tree.limits,
         )
+        self._branches = branches([tree.columns[name] for name in names], tree.n)
         self._kernel = KERNELS[method]
         kernels.prepare(dict.fromkeys((self._kernel, 'search_tree', 'settle_tree')))
 
@@ -78,7 +78,9 @@ class TreeSearch:
 
     def _settle(self, goals: Array, weights: Array, ladder: Sequence[float], q: Array) -> None:
         for share in ladder:
-            kernels.settle_tree(*self._model, goals, weights, share * self._options[WEIGHT], q)
+            kernels.settle_tree(
+                *self._model, self._tree.limits, goals, weights, share * self._options[WEIGHT], q
+            )
 
     def _cost(self, goals: Array, weights: Array, q: Array) -> tuple[float, float]:
         """Return the sums of weights (K,) times squared position [m^2] and direction errors [rad^2]."""
@@ -97,7 +99,8 @@ class TreeSearch:
         q: Array,
     ) -> tuple[int, bool]:
         errors = np.empty((len(goals), 2))
-        found: tuple[int, bool] = search(*self._model, goals, weights, options, 0, descents, state, q, errors)
+        model = *self._model, *self._branches, self._tree.limits
+        found: tuple[int, bool] = search(*model, goals, weights, options, 0, descents, state, q, errors)
         return found
 
     def _errors(self, name: str, goal: Array, q: Array) -> tuple[float, float]:
@@ -109,3 +112,18 @@ class TreeSearch:
 
     def _state(self) -> NDArray[np.uint64]:
         return np.array([self._random_seed], dtype=np.uint64)
+
+
+def branches(columns: Sequence[NDArray[np.intp]], n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return by joint the one before it (n,), -1 for none, and by tool its last joint (K,).
+
+    columns: by tool the joints that move it, from the base. If these are no tree whose parents come before
+    their children, as mimic joints can make it, all joints are taken for one branch.
+    """
+    parents = np.full(n, -2)
+    for own in columns:
+        for before, joint in zip([-1, *own], own, strict=False):
+            if parents[joint] not in (-2, before) or before > joint:
+                return np.arange(n) - 1, np.full(len(columns), n - 1)
+            parents[joint] = before
+    return np.maximum(parents, -1), np.array([own[-1] for own in columns])
