@@ -10,7 +10,9 @@ from node_harness import Client, running
 from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
 
 from ik_node import Arm
+from ik_node.model.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
+from ik_node.ros.share import share_path
 from ik_node.tracks.curves import tip_pose
 
 srv = pytest.importorskip('moveit_msgs.srv')
@@ -118,3 +120,29 @@ def test_without_a_robot_there_is_no_answer():
         response = ask(client, request)
         assert response.error_code.val == FAILURE
         assert 'robot_description' in response.error_code.message
+
+
+def test_a_node_with_two_tools_answers_for_both_at_once():
+    text = load_description(share_path('urdf', 'two_arms.urdf.xacro'))
+    tips = {side: f'{side}_tool0' for side in ('left', 'right')}
+    own = {f'{side}.tip_link': tip for side, tip in tips.items()}
+    arms = {side: Arm.from_urdf(text, tip_link=tip) for side, tip in tips.items()}
+    with running(text, ready=False, tools=list(tips), base_link='', tip_link='', **own) as client:
+        client.wait(lambda: client.samples, 'joint_states')
+        request = srv.GetPositionIK.Request()
+        wanted = {side: arm.fk(client.position(*arm.joint_names) + 0.1) for side, arm in arms.items()}
+        request.ik_request.ik_link_names = list(tips.values())
+        request.ik_request.pose_stamped_vector = [
+            client.pose(tip_pose(*goal, Z, ORIGIN), '') for goal in wanted.values()
+        ]
+        response = ask(client, request)
+        assert response.error_code.val == SUCCESS, response.error_code.message
+        assert response.error_code.message.startswith('left: solved')
+        found = dict(
+            zip(response.solution.joint_state.name, response.solution.joint_state.position, strict=True)
+        )
+        for side, arm in arms.items():
+            reached = arm.fk([found[name] for name in arm.joint_names])[0]
+            np.testing.assert_allclose(reached, wanted[side][0], atol=1e-4)
+        request.ik_request.ik_link_names, request.ik_request.pose_stamped_vector = [], []
+        assert ask(client, request).error_code.val == -15

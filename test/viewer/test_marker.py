@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
+import rclpy
+from domains import new_domain
 from geometry_msgs.msg import Pose, PoseStamped
 from node_harness import TIMEOUT, Client, running
 from rclpy.executors import SingleThreadedExecutor
@@ -19,7 +22,12 @@ from visualization_msgs.msg import InteractiveMarkerUpdate
 from visualization_msgs.srv import GetInteractiveMarkers
 
 from ik_node import Arm
+from ik_node.model.description import load_description
+from ik_node.ros.arm_launch import marker_of
 from ik_node.ros.conversions import matrix_pose, pose_matrix
+from ik_node.ros.node import IkNode
+from ik_node.ros.run import ClosableNode
+from ik_node.ros.share import share_path
 from ik_node.ros.track_player import GoalsNode
 from ik_node.tracks.curves import tip_pose
 
@@ -33,18 +41,18 @@ Q = (0.4, 0.5, 0.9, 0.4, 0.6)
 class Rviz:
     """What RViz does with interactive markers: it keeps what it is told, and sends what the mouse does."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, tool: str = '') -> None:
         self.client = client
         self.poses: dict[str, Pose] = {}
         self.menu: dict[str, int] = {}
         node = client.node
-        self.feedback = node.create_publisher(Feedback, 'ik_marker/feedback', 100)
-        node.create_subscription(InteractiveMarkerUpdate, 'ik_marker/update', self._take, 100)
+        self.feedback = node.create_publisher(Feedback, f'{tool}ik_marker/feedback', 100)
+        node.create_subscription(InteractiveMarkerUpdate, f'{tool}ik_marker/update', self._take, 100)
         self.goals: list[PoseStamped] = []
-        node.create_subscription(PoseStamped, 'goal_pose', self.goals.append, 100)
+        node.create_subscription(PoseStamped, f'{tool}goal_pose', self.goals.append, 100)
         client.wait(self.feedback.get_subscription_count, 'the server')
         markers = client._call(
-            GetInteractiveMarkers, 'ik_marker/get_interactive_markers', GetInteractiveMarkers.Request()
+            GetInteractiveMarkers, f'{tool}ik_marker/get_interactive_markers', GetInteractiveMarkers.Request()
         ).markers
         self._show(markers)
         client.wait(lambda: 'goal' in self.poses, 'the marker')
@@ -97,16 +105,23 @@ def arm() -> Arm:
 def client() -> Iterator[Client]:
     with running(arm_urdf(), publish_description=True) as client:
         overrides = [Parameter(name, value=value) for name, value in PARAMETERS.items()]
-        node = MarkerNode(context=client.node.context, parameter_overrides=overrides)
-        executor = SingleThreadedExecutor(context=client.node.context)
-        executor.add_node(node)
-        thread = threading.Thread(target=executor.spin, daemon=True)
-        thread.start()
-        try:
+        with spinning(MarkerNode(context=client.node.context, parameter_overrides=overrides)):
             yield client
-        finally:
-            executor.shutdown()
-            thread.join(timeout=TIMEOUT)
+
+
+@contextmanager
+def spinning(*nodes: ClosableNode) -> Iterator[None]:
+    executor = SingleThreadedExecutor(context=nodes[0].context)
+    for node in nodes:
+        executor.add_node(node)
+    thread = threading.Thread(target=executor.spin, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        executor.shutdown()
+        thread.join(timeout=TIMEOUT)
+        for node in nodes:
             node.close()
 
 
@@ -162,11 +177,7 @@ def test_a_drag_ends_the_track_and_a_foreign_goal_ends_the_drag(client, arm):
             for name, value in {'track': 'circle', 'centre': [0.4, 0.0, 0.3], 'size': 0.05}.items()
         ],
     )
-    executor = SingleThreadedExecutor(context=client.node.context)
-    executor.add_node(goals)
-    thread = threading.Thread(target=executor.spin, daemon=True)
-    thread.start()
-    try:
+    with spinning(goals):
         rviz = Rviz(client)
         client.wait(lambda: len(rviz.goals) > 100, 'the track')
         near(rviz, [0.4, 0.0, 0.3], within=0.06)  # the marker follows the track
@@ -174,10 +185,6 @@ def test_a_drag_ends_the_track_and_a_foreign_goal_ends_the_drag(client, arm):
         rviz.drag(wish(arm, Q))
         client.wait(lambda: goals.get_parameter('track').value == 'none', 'the end of the track')
         client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - arm.fk(Q)[0]) < 1e-3, 'the arm')
-    finally:
-        executor.shutdown()
-        thread.join(timeout=TIMEOUT)
-        goals.close()
 
     rviz.drag(wish(arm, Q, away=0.05), release=False)
     for _ in range(5):
@@ -224,3 +231,52 @@ def test_a_pose_that_is_none_is_ignored(client, arm):
     near(rviz, before)
     rviz.drag(wish(arm, Q))
     client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - arm.fk(Q)[0]) < 1e-3, 'the arm')
+
+
+def test_each_of_two_tools_has_a_marker_of_its_own():
+    text = load_description(share_path('urdf', 'two_arms.urdf.xacro'))
+    tips = {side: f'{side}_tool0' for side in ('left', 'right')}
+    context = rclpy.Context()
+    context.init(domain_id=new_domain())
+
+    def given(**values: object) -> list[Parameter]:
+        return [Parameter(name, value=value) for name, value in values.items()]
+
+    own = {f'{side}.tip_link': tip for side, tip in tips.items()}
+    settings = {'robot_description': text, 'publish_description': True, 'tools': list(tips)}
+    nodes: list[ClosableNode] = [IkNode(context=context, parameter_overrides=given(**settings, **own))]
+    for side, tip in tips.items():
+        start = marker_of(side, '')
+        remappings = [part for pair in start['remappings'] for part in ('-r', ':='.join(pair))]
+        nodes.append(
+            MarkerNode(
+                context=context,
+                namespace=start['namespace'],
+                cli_args=['--ros-args', *remappings],
+                parameter_overrides=given(tip_link=tip),
+            )
+        )
+    client = Client(context, tool='left')
+    try:
+        with spinning(*nodes):
+            client.wait_connected()
+            client.wait(lambda: client.samples, 'joint_states')
+            right, left = Rviz(client, 'right/'), Rviz(client, 'left/')
+            arms = {side: Arm.from_urdf(text, tip_link=tip) for side, tip in tips.items()}
+            rest = {side: arm.fk(client.position(*arm.joint_names)) for side, arm in arms.items()}
+            near(left, rest['left'][0])
+            near(right, rest['right'][0])
+            names = arms['left'].joint_names
+            q = arms['left'].fk(client.position(*names) + 0.2)
+            left.drag(matrix_pose(tip_pose(*q, Z, ORIGIN)))
+            client.wait(
+                lambda: np.linalg.norm(arms['left'].fk(client.position(*names))[0] - q[0]) < 1e-3, 'the arm'
+            )
+            near(left, q[0])
+            near(right, rest['right'][0])
+            assert right.goals == []
+            left.choose('Stop')
+            client.wait_said('stopped')
+    finally:
+        client.close()
+        context.try_shutdown()
