@@ -74,6 +74,7 @@ setup(
         'console_scripts': [
             'ik_node = ik_node.start:ik_node',
             'ik_viewer = ik_node.start:ik_viewer',
+            'ik_marker = ik_node.start:ik_marker',
             'ik_goals = ik_node.start:ik_goals',
             'ik_teleop = ik_node.start:ik_teleop',
             'ik_goto = ik_node.start:ik_goto',

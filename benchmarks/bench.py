@@ -33,6 +33,7 @@ SECTIONS = (
     'hand',
     'trees',
     'tree_peers',
+    'lerobot',
 )
 
 

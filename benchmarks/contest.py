@@ -64,23 +64,28 @@ class Record:
 
 @functools.cache
 def python_for(peer: str) -> str:
-    """Return the interpreter of a peer's environment, filled from PyPI at first. Raises MissingError."""
+    """Return the interpreter of a peer's environment, filled from PyPI at first. Raises MissingError.
+
+    What NAME.bare.txt lists is installed without its dependencies: they may be heavy, and not needed.
+    """
     package = peer.split('_')[0]
-    wanted = PEERS / f'{package}.txt'
+    wanted, bare = PEERS / f'{package}.txt', PEERS / f'{package}.bare.txt'
     if not wanted.exists():
         return sys.executable
+    text = ''.join(file.read_text() for file in (wanted, bare) if file.exists())
     folder = ENVIRONMENTS / f'{package}-{sys.version_info[0]}.{sys.version_info[1]}'
     python, stamp = folder / 'bin' / 'python', folder / 'installed.txt'
-    if stamp.exists() and stamp.read_text() == wanted.read_text():
+    if stamp.exists() and stamp.read_text() == text:
         return str(python)
     print(f'installing {package} into {folder.relative_to(ROOT)}', file=sys.stderr, flush=True)
     venv.create(folder, clear=True, symlinks=True, with_pip=True)
-    pip = [str(python), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', str(wanted)]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if line.startswith('ERROR')]
-        raise MissingError(f'cannot be installed: {(errors or ["pip failed"])[-1]}')
-    stamp.write_text(wanted.read_text())
+    pip = [str(python), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check']
+    for options in (['-r', str(wanted)], *([['--no-deps', '-r', str(bare)]] if bare.exists() else [])):
+        done = subprocess.run([*pip, *options], capture_output=True, text=True, check=False)
+        if done.returncode:
+            errors = [line for line in done.stderr.splitlines() if line.startswith('ERROR')]
+            raise MissingError(f'cannot be installed: {(errors or ["pip failed"])[-1]}')
+    stamp.write_text(text)
     return str(python)
 
 

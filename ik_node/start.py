@@ -74,6 +74,11 @@ def ik_viewer() -> NoReturn:
     _run('ik_node.viewer.node', STOPPED, node=True)
 
 
+def ik_marker() -> NoReturn:
+    """Run the interactive marker for RViz."""
+    _run('ik_node.viewer.marker_node', STOPPED, node=True)
+
+
 def ik_goals() -> NoReturn:
     """Run the node that publishes goals along a track."""
     _run('ik_node.ros.track_player', STOPPED, node=True)

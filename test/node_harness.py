@@ -203,7 +203,7 @@ def running(
 ) -> Iterator[Client]:
     """A node with an arm (None: it waits for a description) and a client of it, in a domain of their own.
 
-    ready: wait until it publishes joint_states. cli_args: such as remappings.
+    ready: wait until it publishes joint_states. cli_args: such as remappings. tools: the client is of the first.
     """
     context = rclpy.Context()
     context.init(domain_id=new_domain())
@@ -216,7 +216,7 @@ def running(
     executor.add_node(node)
     thread = threading.Thread(target=executor.spin, daemon=True)
     thread.start()
-    client = Client(context, namespace)
+    client = Client(context, namespace, given.get('tools', [''])[0])
     client.served = node
     try:
         if urdf is None or not ready:

@@ -6,9 +6,11 @@ import os
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from ik_node.checks import AXES, read_axis
@@ -31,6 +33,7 @@ RVIZ_FILE = SHARE / 'config' / 'ik_node.rviz'
 YES_OR_NO = ('true', 'false', 'True', 'False')
 FRAME_RATE = 60.0  # [Hz] of robot_state_publisher; its default of 20 looks jerky in RViz
 CAMERA_DISTANCE, CAMERA_HEIGHT = 1.6, 0.45  # of RViz, in reaches of the arm
+MARKER = 'Interactive Markers Namespace'  # of the display in RViz that shows markers to drag
 NO_SIMULATION = 'none'
 SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
 FOR_ONE_TOOL = ('base_link', 'tool_axis', 'tool_point', 'sim', 'gui', 'track_centre', 'track_size')
@@ -76,6 +79,11 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'namespace': ('', 'Namespace of every node and topic, including tf: one for each arm', None),
     'use_sim_time': ('false', 'Take the time from /clock', YES_OR_NO),
     'rviz': ('true', 'Start RViz', YES_OR_NO),
+    'marker': (
+        'auto',
+        'Start a marker in RViz that drags the goal; auto: with RViz, if interactive_markers is installed',
+        ('auto', *YES_OR_NO),
+    ),
     'viewer': ('false', 'Start the browser viewer on http://127.0.0.1:8080', YES_OR_NO),
     'real': (
         'false',
@@ -174,8 +182,20 @@ def plan(given: Mapping[str, str]) -> Plan:
     if simulated:
         starts.append(own('ik_plant', {}))
     config = ''
+    around = given['namespace'].strip('/')
+    root = f'/{around}' if around else ''
+    marker = 'marker' in wanted or (given['marker'] == 'auto' and 'rviz' in wanted and marker_possible())
+    if marker:
+        if not marker_possible():
+            raise InputError(_not_installed('marker:=true needs', 'interactive_markers'))
+        for name, each in tools.items():
+            vectors = {'tool_axis': each.axis, 'tool_point': each.point}
+            shown = {key: np.array(value, dtype=float).tolist() for key, value in vectors.items()}
+            starts.append(own('ik_marker', {'tip_link': each.tip_link, **shown}, **marker_of(name, root)))
+        if not tools:
+            starts.append(own('ik_marker', {**links, **tool}))
     if 'rviz' in wanted:
-        config = rviz_config(robot.root, reach_of(robot, arm, tools), tuple(tools))
+        config = rviz_config(robot.root, reach_of(robot, arm, tools), tuple(tools), marker)
         starts.append(other('rviz2', {}, remappings=tf, asked_by='rviz:=true'))
     if 'viewer' in wanted:
         folder = None if given['description_file'] in ROBOTS else mesh_folder(path, text)
@@ -185,8 +205,7 @@ def plan(given: Mapping[str, str]) -> Plan:
         sliders = (('joint_states', 'goal_joints'),)
         starts.append(other('joint_state_publisher_gui', {}, remappings=sliders, asked_by='gui:=true'))
     if tools:
-        around = given['namespace'].strip('/')
-        everybody = (('joint_states', f'/{around}/joint_states' if around else '/joint_states'),)
+        everybody = (('joint_states', f'{root}/joint_states'),)
         for name, goals in placed_by_tool(robot, tools, tracks).items():
             if goals['track'] != NO_TRACK:
                 starts.append(own('ik_goals', goals, namespace=name, remappings=everybody))
@@ -265,16 +284,32 @@ def check_installed(starts: Iterable[Start]) -> None:
             get_package_prefix(start.package)
         except (PackageNotFoundError, OSError):  # OSError: no ROS environment at all
             need = f'{start.asked_by} needs' if start.asked_by else 'the launch file needs'
-            debian = f'ros-{os.environ.get("ROS_DISTRO", "jazzy")}-{start.package.replace("_", "-")}'
-            raise InputError(
-                f'{need} the ROS package {start.package}, which is not installed: sudo apt install {debian}'
-            ) from None
+            raise InputError(_not_installed(need, start.package)) from None
 
 
-def rviz_config(frame: str, reach: float, tools: tuple[str, ...]) -> str:
+def _not_installed(need: str, package: str) -> str:
+    debian = f'ros-{os.environ.get("ROS_DISTRO", "jazzy")}-{package.replace("_", "-")}'
+    return f'{need} the ROS package {package}, which is not installed: sudo apt install {debian}'
+
+
+def marker_possible() -> bool:
+    """Whether ik_marker can run here."""
+    return find_spec('interactive_markers') is not None
+
+
+def marker_of(name: str, root: str) -> dict[str, Any]:
+    """Return namespace and remappings of the marker of a tool, in a namespace of the robot such as /lab."""
+    whole = ('joint_states', 'robot_description', 'ik_node/get_parameters', 'ik_node/set_parameters')
+    remappings = [(each, f'{root}/{each}') for each in whole]
+    for each in ('home', 'stop', 'resume', 'project_pose', 'projected_pose'):
+        remappings.append((f'ik_node/{each}', f'{root}/ik_node/{name}/{each}'))
+    return {'namespace': name, 'remappings': tuple(remappings)}
+
+
+def rviz_config(frame: str, reach: float, tools: tuple[str, ...], marker: bool) -> str:
     """Return the RViz configuration with the fixed frame and a camera distance for the reach [m].
 
-    tools: names; topics of one tool are replaced by those of each.
+    tools: names; topics of one tool are replaced by those of each. marker: goals can be dragged.
     """
     config = yaml.safe_load(RVIZ_FILE.read_text(encoding='utf-8'))
     manager = config['Visualization Manager']
@@ -282,6 +317,9 @@ def rviz_config(frame: str, reach: float, tools: tuple[str, ...]) -> str:
         for kind in ('Displays', 'Tools'):
             manager[kind] = [copy for entry in manager[kind] for copy in for_tools(entry, tools)]
     manager['Global Options']['Fixed Frame'] = frame
+    for display in manager['Displays']:
+        if MARKER in display:
+            display['Enabled'] = display['Value'] = marker
     view = manager['Views']['Current']
     view['Distance'] = round(CAMERA_DISTANCE * reach, 3)
     view['Focal Point'] = {'X': 0.0, 'Y': 0.0, 'Z': round(CAMERA_HEIGHT * reach, 3)}
@@ -291,10 +329,13 @@ def rviz_config(frame: str, reach: float, tools: tuple[str, ...]) -> str:
 def for_tools(entry: dict[str, Any], tools: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return an entry of RViz, or one for each tool of the robot if its topic is that of a tool."""
     topic = entry.get('Topic', {})
-    if topic.get('Value') not in TOOL_TOPICS:
+    if MARKER in entry:
+        named = [{**entry, MARKER: f'{tool}/{entry[MARKER]}'} for tool in tools]
+    elif topic.get('Value') in TOOL_TOPICS:
+        pattern = TOOL_TOPICS[topic['Value']]
+        named = [{**entry, 'Topic': {**topic, 'Value': pattern.format(tool)}} for tool in tools]
+    else:
         return [entry]
-    pattern = TOOL_TOPICS[topic['Value']]
-    named = [{**entry, 'Topic': {**topic, 'Value': pattern.format(tool)}} for tool in tools]
     for copy, tool in zip(named, tools, strict=True):
         if 'Name' in entry:
             copy['Name'] = f'{entry["Name"]} ({tool})'

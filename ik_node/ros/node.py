@@ -38,6 +38,7 @@ from ik_node.ros.descriptions import Descriptions
 from ik_node.ros.frames import Frames
 from ik_node.ros.managed import ManagedNode
 from ik_node.ros.measured_watch import MeasuredWatch
+from ik_node.ros.moveit_services import MoveItServices
 from ik_node.ros.node_time import NO_CLOCK, NodeTime
 from ik_node.ros.outputs import PICTURE, make_outputs, output_names
 from ik_node.ros.outputs.context import OutputContext
@@ -92,6 +93,7 @@ class IkNode(ManagedNode):
             ToolInterface(shared, tool, partial(self._settings_of, tool), self._outputs)
             for tool in self._settings.arms
         ]
+        MoveItServices(self, self._tools, lambda: self._models, shared.frames)
         measured_topic = 'measured_joint_states' if PICTURE in self._output_names else 'joint_states'
         self._watch = MeasuredWatch(self, measured_topic, always=self._output_names != (PICTURE,))
         self._look_for_measurements()

@@ -125,6 +125,10 @@ class IkSolver:
         """Copy and unpickle by the arguments of the constructor."""
         return partial(IkSolver, **self._options), (self.arm,)
 
+    def within(self, time_budget: float) -> IkSolver:
+        """Return a solver that differs in its time_budget [s] only. Raises InputError."""
+        return IkSolver(self.arm, **{**self._options, 'time_budget': time_budget})
+
     def _start(self, seed: ArrayLike | None) -> Array:
         """Return the seed (n,) as a new array; outside the limits is allowed, descents clip it."""
         if seed is None:

@@ -14,6 +14,7 @@ from launch_file import ROOT
 from ik_node import Arm, InputError, UrdfError
 from ik_node.checks import AXES
 from ik_node.model.urdf import load_description, read_urdf
+from ik_node.ros import arm_launch
 from ik_node.ros.arm_launch import ARGUMENTS, Start, check_installed, plan
 from ik_node.ros.robots import ARMS
 from ik_node.tracks.curves import TRACKS
@@ -42,10 +43,28 @@ def rviz(**given: str) -> dict[str, Any]:
 
 
 def test_the_default_is_the_arm_its_node_and_rviz():
-    nodes = starts()
+    nodes = starts(marker='false')
     assert set(nodes) == {'robot_state_publisher', 'ik_node', 'rviz2'}
     text = nodes['robot_state_publisher'].parameters['robot_description']
     assert read_urdf(text).name == 'seed_arm'
+
+
+def test_the_goal_can_be_dragged_in_rviz_where_that_is_installed(monkeypatch):
+    def display(**given: str) -> dict[str, Any]:
+        (found,) = [d for d in rviz(**given)['Displays'] if d['Class'].endswith('/InteractiveMarkers')]
+        return found
+
+    monkeypatch.setattr(arm_launch, 'marker_possible', lambda: True)
+    assert 'ik_marker' in starts()
+    assert display()['Enabled']
+    assert 'ik_marker' not in starts(marker='false')
+    assert not display(marker='false')['Enabled']
+    assert 'ik_marker' not in starts(rviz='false')
+    assert 'ik_marker' in starts(rviz='false', marker='true')
+    monkeypatch.setattr(arm_launch, 'marker_possible', lambda: False)
+    assert 'ik_marker' not in starts()
+    with pytest.raises(InputError, match='marker:=true needs the ROS package interactive_markers'):
+        starts(marker='true')
 
 
 def test_a_real_arm_has_the_names_swapped():
@@ -126,10 +145,12 @@ def test_a_package_that_is_missing_is_told_before_anything_starts(flag, tmp_path
         ('ik_node', 'ik_node.control.settings', 'ArmSettings', {'tip_link': 'link5'}),
         ('ik_goals', 'ik_node.tracks.settings', 'TrackSettings', {'centre': (0.3, 0.0, 0.1), 'size': 0.05}),
         ('ik_viewer', 'ik_node.viewer.settings', 'ViewerSettings', {'tip_link': 'link5'}),
+        ('ik_marker', 'ik_node.viewer.marker_settings', 'MarkerSettings', {'tip_link': 'link5'}),
     ],
 )
-def test_parameters_exist_in_the_node_and_have_allowed_values(node, module, settings, expected):
+def test_parameters_exist_in_the_node_and_have_allowed_values(node, module, settings, expected, monkeypatch):
     pytest.importorskip('rclpy', reason='the parameters are declared with rclpy')
+    monkeypatch.setattr(arm_launch, 'marker_possible', lambda: True)
     nodes = starts(
         base_link='base_link',
         tip_link='link5',

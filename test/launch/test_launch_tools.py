@@ -10,6 +10,7 @@ from launch_file import ROOT
 
 from ik_node import Goal, InputError, Tree, TreeSolver
 from ik_node.model.urdf import load_description
+from ik_node.ros import arm_launch
 from ik_node.ros.arm_launch import ARGUMENTS, Plan, plan
 from ik_node.ros.robots import SUFFIX, URDF, tools_file, tools_in
 from ik_node.tracks.curves import Track
@@ -84,6 +85,23 @@ def test_every_tool_has_its_own_displays_in_rviz():
     ]
     names = [entry['Name'] for entry in manager['Displays']]
     assert len(set(names)) == len(names)
+
+
+def test_every_tool_has_its_own_marker_to_drag(monkeypatch):
+    monkeypatch.setattr(arm_launch, 'marker_possible', lambda: True)
+    found = planned('two_arms', namespace='lab')
+    markers = [start for start in found.starts if start.executable == 'ik_marker']
+    assert [start.namespace for start in markers] == ['left', 'right']
+    assert markers[0].parameters['tip_link'] == 'left_tool0'
+    to = dict(markers[0].remappings)
+    assert to['joint_states'] == '/lab/joint_states'
+    assert to['ik_node/stop'] == '/lab/ik_node/left/stop'
+    assert to['ik_node/projected_pose'] == '/lab/ik_node/left/projected_pose'
+    assert to['ik_node/set_parameters'] == '/lab/ik_node/set_parameters'
+    assert 'goal_pose' not in to
+    displays = yaml.safe_load(found.rviz_config)['Visualization Manager']['Displays']
+    shown = [display[arm_launch.MARKER] for display in displays if arm_launch.MARKER in display]
+    assert shown == ['left/ik_marker', 'right/ik_marker']
 
 
 def test_one_tool_of_the_pair_by_its_tip_link():

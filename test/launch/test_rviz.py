@@ -35,6 +35,7 @@ def test_rviz_listens_and_speaks_to_the_node_in_any_namespace(rviz):
         'goal_point': named(tools, 'PublishPoint')['Topic'],
     }
     assert {name: topic['Value'] for name, topic in topics.items()} == {name: name for name in topics}
+    assert named(displays, 'InteractiveMarkers')['Interactive Markers Namespace'] == 'ik_marker'
     assert {topic['Reliability Policy'] for topic in topics.values()} == {'Reliable'}
     # What is sent once must reach an RViz that starts later; the goal of yesterday must not move an arm.
     durable = {name for name, topic in topics.items() if topic['Durability Policy'] == 'Transient Local'}

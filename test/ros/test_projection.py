@@ -7,6 +7,7 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped
 from node_harness import Client, running
+from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Arm, Goal, IkSolver
@@ -85,3 +86,26 @@ def test_a_stopped_arm_answers_and_an_invalid_pose_is_refused(client):
     bad.pose.orientation.w = 3.0
     asker.questions.publish(bad)
     client.wait_said('~/project_pose refused')
+
+
+def test_joints_get_the_pose_of_the_tip_there(client):
+    poses: list[PoseStamped] = []
+    questions = client.node.create_publisher(JointState, 'ik_node/fk_joint_states', 1)
+    client.node.create_subscription(PoseStamped, 'ik_node/fk_pose', poses.append, STREAM)
+    client.wait(questions.get_subscription_count, 'the subscription')
+    arm = Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
+    before = client.position()
+    message = client.joints(elbow=0.9, yaw=0.4)
+    message.header.stamp = client.now().to_msg()
+    questions.publish(message)
+    client.wait(lambda: poses, 'the answer')
+    assert poses[0].header.stamp == message.header.stamp
+    assert poses[0].header.frame_id == 'base_link'
+    q = dict(zip(ARM_JOINTS, before, strict=True)) | {'elbow': 0.9, 'yaw': 0.4}
+    point, axis = arm.fk([q[name] for name in ARM_JOINTS])
+    T = pose_matrix(poses[0].pose)
+    np.testing.assert_allclose(T[:3, 3], point, atol=1e-9)
+    np.testing.assert_allclose(T[:3, 2], axis, atol=1e-9)
+    questions.publish(client.joints(nonsense=1.0))
+    client.wait_said('~/fk_joint_states refused')
+    np.testing.assert_array_equal(client.position(), before)

@@ -11,6 +11,9 @@ ON_DEMAND = {
     '/tf',
     '/tf_static',
     '/ik_node/switch_command_type',
+    '/solve_ik',
+    '/ik_node/compute_ik',
+    '/ik_node/compute_fk',
     '/ik_node/get_type_description',
 }
 

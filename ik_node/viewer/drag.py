@@ -1,0 +1,77 @@
+"""Drag: who decides where a goal is shown: a user who drags it, other nodes, or the tool itself."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+
+SILENCE = 1.0  # [s] without a sign of the mouse, which RViz gives four times per second, that end a drag
+OTHERS = 1.0  # [s] that goals of a track may still arrive after its end
+SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal is not followed any more
+
+
+class Shown(Enum):
+    """What the marker shows."""
+
+    TOOL = 'tool'
+    GOAL = 'goal'
+    WISH = 'wish'
+
+
+class Drag:
+    """What happened to a goal, and who may move it. Times [s] are of one steady clock."""
+
+    def __init__(self) -> None:
+        self.shown = Shown.TOOL
+        self._began = self._signed = self._changed = -math.inf
+        self._refused = False  # until the mouse is pressed again
+
+    @property
+    def dragged(self) -> bool:
+        """Whether a user drags the marker."""
+        return self.shown is Shown.WISH
+
+    def press(self, now: float) -> None:
+        """Take a press of the mouse."""
+        self._refused, self._began, self._signed = False, now, now
+
+    def pull(self, now: float) -> bool:
+        """Take a new pose of the mouse; whether it counts."""
+        if self._refused:
+            return False
+        if not self.dragged and now - self._signed > SILENCE:
+            self._began = now  # the press was lost
+        self.shown, self._signed, self._changed = Shown.WISH, now, now
+        return True
+
+    def hold(self, now: float) -> None:
+        """Take a sign that the mouse is still held."""
+        self._signed = now
+
+    def release(self, now: float) -> None:
+        """Take the end of a drag: the goal is shown until the arm has come to rest."""
+        if self.dragged:
+            self.shown, self._changed = Shown.GOAL, now
+
+    def foreign(self, now: float) -> bool:
+        """Take a goal of another node; whether it ends a drag: the newest goal counts."""
+        if self.dragged and now - self._began < OTHERS:
+            return False
+        ends, self._refused = self.dragged, self.dragged
+        self.shown, self._changed = Shown.GOAL, now
+        return ends
+
+    def moved(self, now: float) -> None:
+        """Take a motion of the arm."""
+        self._changed = now
+
+    def drop(self) -> None:
+        """Show the tool: a button or joints decide where it goes."""
+        self.shown, self._refused = Shown.TOOL, self.dragged
+
+    def update(self, now: float) -> None:
+        """Take the time that has passed."""
+        if self.dragged and now - self._signed > SILENCE:
+            self.release(now)
+        if self.shown is Shown.GOAL and now - self._changed > SETTLED:
+            self.shown = Shown.TOOL

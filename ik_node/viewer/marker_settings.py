@@ -1,0 +1,30 @@
+"""The parameters of ik_marker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ik_node.checks import unit_vector
+from ik_node.settings import check, parameter
+
+
+@dataclass(frozen=True)
+class MarkerSettings:
+    """The parameters of ik_marker."""
+
+    base_link: str = parameter('', 'link that goals are relative to; empty: the root link', read_only=True)
+    tip_link: str = parameter(
+        '',
+        'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
+        read_only=True,
+    )
+    tool_axis: tuple[float, ...] = parameter(
+        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3, read_only=True
+    )
+    tool_point: tuple[float, ...] = parameter(
+        (0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3, read_only=True
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        unit_vector('parameter tool_axis', self.tool_axis)

@@ -1,0 +1,83 @@
+"""The interactive marker of a tool in RViz: six handles, a ball that is dragged freely, and the tool axis."""
+
+from __future__ import annotations
+
+import numpy as np
+from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
+from std_msgs.msg import ColorRGBA
+from visualization_msgs.msg import InteractiveMarker, InteractiveMarkerControl, Marker
+
+from ik_node.checks import Array
+from ik_node.model.arm import Arm
+from ik_node.ros.conversions import array_point
+
+SCALE = 0.3  # of the handles, in reaches of the arm
+BALL, AXIS, SHAFT, HEAD = 0.05, 0.2, 0.012, 0.03  # in reaches of the arm
+WISH = ColorRGBA(r=1.0, g=0.62, b=0.11, a=0.9)  # the colours of the browser viewer
+ANSWER = ColorRGBA(r=0.15, g=0.7, b=0.67, a=0.6)
+HALF = float(np.sqrt(0.5))
+# By axis, the rotation that turns x there: handles act along the x axis of their orientation.
+AXES = {
+    'x': Quaternion(w=1.0),
+    'y': Quaternion(w=HALF, z=HALF),
+    'z': Quaternion(w=HALF, y=-HALF),
+}
+
+
+def wish(arm: Arm, name: str, pose: Pose) -> InteractiveMarker:
+    """Return the marker that is dragged; it stands at the pose of the tip frame in the base link."""
+    marker = _marker(arm, name, pose)
+    marker.description = f'goal {name}'
+    marker.scale = SCALE * arm.reach
+    for axis, orientation in AXES.items():
+        for kind, mode in (
+            ('move', InteractiveMarkerControl.MOVE_AXIS),
+            ('turn', InteractiveMarkerControl.ROTATE_AXIS),
+        ):
+            handle = InteractiveMarkerControl(name=f'{kind} {axis}', interaction_mode=mode)
+            handle.orientation = orientation
+            marker.controls.append(handle)
+    ball = InteractiveMarkerControl(
+        name='ball', interaction_mode=InteractiveMarkerControl.MOVE_3D, always_visible=True
+    )
+    ball.orientation.w = 1.0
+    ball.markers = _tool(arm, WISH)
+    marker.controls.append(ball)
+    return marker
+
+
+def answer(arm: Arm, name: str, pose: Pose) -> InteractiveMarker:
+    """Return a marker that cannot be dragged: where the tool can be."""
+    marker = _marker(arm, name, pose)
+    shown = InteractiveMarkerControl(
+        name='answer', interaction_mode=InteractiveMarkerControl.NONE, always_visible=True
+    )
+    shown.orientation.w = 1.0
+    shown.markers = _tool(arm, ANSWER)
+    marker.controls.append(shown)
+    return marker
+
+
+def _marker(arm: Arm, name: str, pose: Pose) -> InteractiveMarker:
+    marker = InteractiveMarker(name=name, pose=pose, scale=1.0)
+    marker.header.frame_id = arm.base_link  # the stamp stays zero: the marker moves with the frame
+    return marker
+
+
+def _tool(arm: Arm, colour: ColorRGBA) -> list[Marker]:
+    """Return a ball at the tool point and an arrow along the tool axis, in the tip frame."""
+    ball = Marker(type=Marker.SPHERE, color=colour, scale=_size(arm, BALL, BALL, BALL))
+    ball.pose.position = array_point(arm.tool_point)
+    ball.pose.orientation.w = 1.0
+    arrow = Marker(type=Marker.ARROW, color=colour, scale=_size(arm, SHAFT, HEAD, HEAD))
+    arrow.pose.orientation.w = 1.0
+    arrow.points = _ends(arm.tool_point, arm.tool_point + AXIS * arm.reach * arm.tool_axis)
+    return [ball, arrow]
+
+
+def _size(arm: Arm, x: float, y: float, z: float) -> Vector3:
+    return Vector3(x=x * arm.reach, y=y * arm.reach, z=z * arm.reach)
+
+
+def _ends(tail: Array, head: Array) -> list[Point]:
+    return [array_point(tail), array_point(head)]

@@ -1,0 +1,294 @@
+"""Answers to MoveIt's requests for kinematics, without DDS: seeds, links, frames, collisions and codes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from folding_arm import folding_urdf
+from geometry_msgs.msg import PoseStamped
+from moveit_plain import FkRequest, PositionIKRequest, RobotState
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from small_arm import ALL_JOINTS, ARM_JOINTS, PARAMETERS, arm_urdf
+
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.joint_model import JointModel
+from ik_node.control.robot_models import Models, build_models
+from ik_node.control.robot_settings import RobotSettings
+from ik_node.control.settings import ArmSettings
+from ik_node.control.snapshot import Snapshot
+from ik_node.control.states import State
+from ik_node.control.tree_model import TreeModel
+from ik_node.model.description import load_description
+from ik_node.ros.conversions import matrix_pose, pose_matrix
+from ik_node.ros.frames import Frames
+from ik_node.ros.moveit_answers import Code, Question, RefusedError, forward, inverse
+from ik_node.ros.share import share_path
+
+Q = dict(zip(ARM_JOINTS, (0.4, 0.5, 0.9, 0.4, 0.6), strict=True))
+NO_NODE: Node = None  # only frames that are no links of the robot need one
+
+
+@pytest.fixture(scope='module')
+def little() -> ArmModel:
+    return ArmModel.build(arm_urdf(), ArmSettings(**PARAMETERS, self_collision='false'))
+
+
+def asked(model: ArmModel, age: float = math.nan, **more: object) -> Question:
+    """A question to an arm that stands at the middle of its limits."""
+    values = model.joints.filled(dict(zip(model.arm.joint_names, model.arm.middle.tolist(), strict=True)))
+    values = np.where(np.isin(model.joints.variables, ['finger']), 0.01, values)
+    arm = Snapshot(model, State.HOLDING, values, values[model.index], 0.0, math.nan, age)
+    return Question({'': arm}, {'': model}, Frames(NO_NODE), **more)
+
+
+def state(**values: float) -> RobotState:
+    return RobotState(JointState(name=list(values), position=list(map(float, values.values()))))
+
+
+def at(model: ArmModel, link: str, frame: str = 'base_link', **values: float) -> PoseStamped:
+    """The pose of a link at joint values."""
+    pose = PoseStamped(pose=matrix_pose(model.link_in_base(link, model.joints.filled(values))))
+    pose.header.frame_id = frame
+    return pose
+
+
+def refused(question: Question, request: object, answer=inverse) -> RefusedError:
+    with pytest.raises(RefusedError) as raised:
+        answer(question, request)
+    return raised.value
+
+
+def test_a_seed_near_the_answer_gives_back_its_joints(little):
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q))
+    request.robot_state = state(**{name: value + 0.05 for name, value in Q.items()}, finger=0.03)
+    joints, said = inverse(asked(little), request)
+    found = dict(zip(joints.name, joints.position, strict=True))
+    assert tuple(joints.name) == ALL_JOINTS
+    assert [found[name] for name in ARM_JOINTS] == pytest.approx(list(Q.values()), abs=1e-4)
+    assert (found['finger'], found['other_finger']) == (0.03, -0.03)
+    assert said == 'solved'
+
+
+def test_another_seed_gives_another_branch(little):
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=state(**Q))
+    near = inverse(asked(little), request)[0].position
+    other = little.solver.solve_all(little.pose_goal(pose_matrix(request.pose_stamped.pose)))
+    other = max(other, key=lambda s: np.abs(s.q - list(Q.values())).max()).q
+    request.robot_state = state(**dict(zip(ARM_JOINTS, other, strict=True)))
+    far = inverse(asked(little), request)[0].position
+    assert np.abs(np.subtract(near, far)).max() > 0.5
+    np.testing.assert_allclose(far[:5], other, atol=1e-4)
+
+
+def test_joints_that_the_state_lacks_are_where_the_arm_has_them(little):
+    question = asked(little)
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q))
+    request.robot_state = state(yaw=0.4, elsewhere=3.0)  # a joint of another robot
+    joints = inverse(question, request)[0]
+    assert joints.position[joints.name.index('finger')] == 0.01
+    seed = question.arm.values.copy()
+    seed[0] = 0.4
+    best = little.solver.solve(little.pose_goal(pose_matrix(request.pose_stamped.pose)), seed[little.index])
+    np.testing.assert_array_equal(joints.position[:5], best.q)
+    request.robot_state = RobotState()
+    assert inverse(question, request)[0].name == joints.name
+
+
+def test_the_roll_that_is_left_is_told(little):
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=state(**Q))
+    turned = pose_matrix(request.pose_stamped.pose)
+    turned[:3, :3] = turned[:3, :3] @ np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    request.pose_stamped.pose = matrix_pose(turned)
+    joints, said = inverse(asked(little), request)
+    assert joints.position[:5] == pytest.approx(list(Q.values()), abs=1e-4)
+    assert said == 'solved, but turned about the tool axis by 90.0 degrees: the roll is free'
+
+
+@pytest.mark.parametrize(
+    'wrong',
+    [
+        JointState(name=['yaw', 'elbow'], position=[0.1]),
+        JointState(name=['yaw', 'yaw'], position=[0.1, 0.2]),
+        JointState(name=['yaw'], position=[math.nan]),
+        JointState(name=['yaw']),
+        JointState(position=[0.1]),
+        JointState(name=['panda_joint1'], position=[0.1]),
+    ],
+)
+def test_a_wrong_state_is_refused(little, wrong):
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=RobotState(wrong))
+    assert refused(asked(little), request).code is Code.INVALID_ROBOT_STATE
+    fk = FkRequest(fk_link_names=['tool0'], robot_state=RobotState(wrong))
+    assert refused(asked(little), fk, forward).code is Code.INVALID_ROBOT_STATE
+
+
+def test_an_arm_that_is_not_measured_yet_needs_a_whole_state(little):
+    question = asked(little, age=math.inf)
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=state(yaw=0.4))
+    refusal = refused(question, request)
+    assert refusal.code is Code.ROBOT_STATE_STALE
+    assert 'shoulder' in str(refusal)
+    request.robot_state = state(**Q)
+    inverse(question, request)
+
+
+def test_a_link_fixed_to_the_tip_is_as_good_and_another_one_is_not(little):
+    request = PositionIKRequest(ik_link_name='l5', pose_stamped=at(little, 'l5', **Q), robot_state=state(**Q))
+    assert inverse(asked(little), request)[0].position[:5] == pytest.approx(list(Q.values()), abs=1e-4)
+    for link in ('l4', 'left', 'nonsense'):
+        request.ik_link_name = link
+        refusal = refused(asked(little), request)
+        assert refusal.code is Code.INVALID_LINK_NAME
+        assert 'tool0' in str(refusal)
+
+
+def test_poses_in_a_vector_need_as_many_links(little):
+    pose = at(little, 'tool0', **Q)
+    request = PositionIKRequest(ik_link_name='ignored', pose_stamped_vector=[pose], robot_state=state(**Q))
+    assert inverse(asked(little), request)[1] == 'solved'  # the link of the group
+    request.ik_link_names = ['tool0']
+    assert inverse(asked(little), request)[1] == 'solved'
+    request.pose_stamped_vector = [pose, pose]
+    assert refused(asked(little), request).code is Code.INVALID_LINK_NAME
+    request.ik_link_names = ['tool0', 'l5']  # one tool cannot have two poses
+    assert refused(asked(little), request).code is Code.INVALID_LINK_NAME
+
+
+@pytest.mark.parametrize('name', ['two_arms', 'torso_arms'])
+def test_several_tools_are_answered_together(name):
+    text = load_description(share_path('urdf', f'{name}.urdf.xacro'))
+    own = {side: {'tip_link': f'{side}_tool0'} for side in ('left', 'right')}
+    models = build_models(text, RobotSettings(ArmSettings(self_collision='false'), own), {})
+    arms = {side: model.of(side)[0] for model in models.values() for side in model_tools(model, models)}
+    left = arms['left']
+    values = np.clip(left.joints.rest + 0.3, left.joints.lower, left.joints.upper)
+    snapshots = {
+        side: Snapshot(arm, State.HOLDING, values, values[arm.index], 0.0, math.nan, math.nan)
+        for side, arm in arms.items()
+    }
+    question = Question(snapshots, models, Frames(NO_NODE))
+    wanted = left.joints.named(values + 0.05)
+    request = PositionIKRequest(
+        ik_link_names=['right_tool0', 'left_tool0'],
+        pose_stamped_vector=[at(left, f'{side}_tool0', '', **wanted) for side in ('right', 'left')],
+    )
+    joints, said = inverse(question, request)
+    assert said.startswith('right: solved')
+    found = left.joints.filled(dict(zip(joints.name, joints.position, strict=True)))
+    for side in arms:
+        reached, asked_for = (
+            left.link_in_base(f'{side}_tool0', place) for place in (found, left.joints.filled(wanted))
+        )
+        np.testing.assert_allclose(reached[:3, 3], asked_for[:3, 3], atol=1e-4)
+        np.testing.assert_allclose(reached[:3, 2], asked_for[:3, 2], atol=1e-3)
+    request.pose_stamped_vector, request.ik_link_names = [], []
+    request.group_name, request.pose_stamped = 'right', at(left, 'right_tool0', '', **wanted)
+    assert inverse(question, request)[1].startswith('right: solved')
+    request.group_name = 'arms'
+    assert refused(question, request).code is Code.INVALID_GROUP_NAME
+
+
+def model_tools(model: JointModel, models: Models) -> list[str]:
+    if isinstance(model, TreeModel):
+        return list(model.arms)
+    return [name for name, other in models.items() if other is model]
+
+
+def test_what_cannot_be_reached_is_told_with_the_reason(little):
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q))
+    request.pose_stamped.pose.position.x += 3.0
+    refusal = refused(asked(little), request)
+    assert refusal.code is Code.NO_IK_SOLUTION
+    assert str(refusal).startswith('unreachable: ')
+    assert 'out of reach' in str(refusal)
+
+
+def test_frames_are_those_of_the_robot_where_it_is(little):
+    question = asked(little)
+    T = little.link_in_base('l1', question.arm.values)
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', 'l1', **Q), robot_state=state(**Q))
+    request.pose_stamped.pose = matrix_pose(np.linalg.inv(T) @ pose_matrix(request.pose_stamped.pose))
+    assert inverse(question, request)[0].position[:5] == pytest.approx(list(Q.values()), abs=1e-4)
+    request.pose_stamped.header.frame_id = 'l99'
+    assert refused(question, request).code is Code.FRAME_TRANSFORM_FAILURE
+    fk = FkRequest(fk_link_names=['tool0'])
+    fk.header.frame_id = 'l99'
+    assert refused(question, fk, forward).code is Code.FRAME_TRANSFORM_FAILURE
+
+
+def test_constraints_and_invalid_poses_are_refused(little):
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q))
+    request.pose_stamped.pose.orientation.w = 7.0
+    assert refused(asked(little), request).code is Code.INVALID_GOAL_CONSTRAINTS
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q))
+    request.constraints.orientation_constraints = [object()]
+    refusal = refused(asked(little), request)
+    assert refusal.code is Code.INVALID_GOAL_CONSTRAINTS
+    assert 'orientation_constraints' in str(refusal)
+
+
+def test_collisions_are_avoided_or_the_answer_is_refused():
+    pytest.importorskip('coal')
+    model = ArmModel.build(
+        folding_urdf(),
+        ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.05, 0.0, 0.0)),
+    )
+    for q, other in (((-0.05, -0.38, -0.55, -0.15), True), ((0.0, -0.5, -0.1, 0.0), False)):
+        named = dict(zip(model.arm.joint_names, q, strict=True))
+        request = PositionIKRequest(pose_stamped=at(model, 'hand', 'base', **named))
+        request.robot_state = state(**named)
+        plain = inverse(asked(model), request)[0].position
+        np.testing.assert_allclose(plain, q, atol=1e-4)
+        assert model.collision.distance(np.array(plain))[0] < 0.0
+        request.avoid_collisions = True
+        if other:
+            joints = inverse(asked(model), request)[0].position
+            assert model.collision.distance(np.array(joints))[0] >= 1e-3
+            np.testing.assert_allclose(model.arm.fk(joints)[0], model.arm.fk(q)[0], atol=1e-5)
+        else:
+            refusal = refused(asked(model), request)
+            assert refusal.code is Code.NO_IK_SOLUTION
+            assert 'link "base" and link "' in str(refusal)
+    request.robot_state.attached_collision_objects = [object()]
+    assert refused(asked(model), request).code is Code.COLLISION_CHECKING_UNAVAILABLE
+
+
+def test_collisions_that_are_not_checked_are_left_to_the_caller_or_refused(little):
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), avoid_collisions=True)
+    refusal = refused(asked(little), request)
+    assert refusal.code is Code.COLLISION_CHECKING_UNAVAILABLE
+    assert 'self-collision is not checked' in str(refusal)
+    assert inverse(asked(little, check_needed=False), request)[1].startswith('solved')
+
+
+def test_a_search_ends_at_its_timeout(little):
+    hard = little.solver.within(1e-9)
+    assert hard.arm is little.arm
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=state(**Q))
+    assert inverse(asked(little, timeout=5.0), request)[1] == 'solved'
+
+
+def test_poses_of_any_links_are_those_at_the_given_joints(little):
+    request = FkRequest(fk_link_names=['tool0', 'right', 'world'], robot_state=state(**Q, finger=0.02))
+    poses, links, said = forward(asked(little), request)
+    assert (links, said) == (['tool0', 'right', 'world'], '')
+    for pose, link in zip(poses, links, strict=True):
+        assert pose.header.frame_id == 'base_link'
+        expected = little.link_in_base(link, little.joints.filled({**Q, 'finger': 0.02}))
+        np.testing.assert_allclose(pose_matrix(pose.pose), expected, atol=1e-12)
+    request.header.frame_id = 'l3'
+    pose = forward(asked(little), request)[0][0]
+    assert pose.header.frame_id == 'l3'
+    values = little.joints.filled(Q)
+    expected = np.linalg.inv(little.link_in_base('l3', values)) @ little.link_in_base('tool0', values)
+    np.testing.assert_allclose(pose_matrix(pose.pose), expected, atol=1e-12)
+
+
+def test_unknown_links_are_told_beside_the_poses_of_the_others(little):
+    poses, links, said = forward(asked(little), FkRequest(fk_link_names=['tool0', 'tol0']))
+    assert (len(poses), links) == (1, ['tool0'])
+    assert 'tol0' in said
+    assert refused(asked(little), FkRequest(), forward).code is Code.INVALID_LINK_NAME

@@ -1,0 +1,148 @@
+"""compute_ik, solve_ik and compute_fk over DDS, where moveit_msgs is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from node_harness import Client, running
+from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
+
+from ik_node import Arm
+from ik_node.model.description import load_description
+from ik_node.ros.conversions import matrix_pose, pose_matrix
+from ik_node.ros.share import share_path
+from ik_node.tracks.curves import tip_pose
+
+srv = pytest.importorskip('moveit_msgs.srv')
+Z, ORIGIN = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
+Q = (0.4, 0.5, 0.9, 0.4, 0.6)
+SUCCESS, FAILURE, TIMED_OUT, NO_IK_SOLUTION, COLLISION_CHECKING_UNAVAILABLE = 1, 99999, -6, -31, -22
+
+
+@pytest.fixture
+def client():
+    with running(arm_urdf()) as client:
+        yield client
+
+
+def question(client: Client, q: Any = Q, away: float = 0.0) -> Any:
+    arm = Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
+    point, axis = arm.fk(q)
+    request = srv.GetPositionIK.Request()
+    request.ik_request.pose_stamped = client.pose(tip_pose(np.add(point, [away, 0.0, 0.0]), axis, Z, ORIGIN))
+    return request
+
+
+def ask(client: Client, request: Any, name: str = 'ik_node/compute_ik') -> Any:
+    return client._call(srv.GetPositionIK, name, request)
+
+
+def test_joints_that_reach_a_pose_are_answered_and_the_arm_stays(client):
+    before = client.position()
+    request = question(client)
+    seed = request.ik_request.robot_state.joint_state
+    seed.name, seed.position = list(ARM_JOINTS), list(Q)
+    response = ask(client, request)
+    assert response.error_code.val == SUCCESS
+    assert response.error_code.message.startswith('solved')
+    assert response.error_code.source == '/ik_node'
+    found = response.solution.joint_state
+    assert tuple(found.name) == ALL_JOINTS
+    arm = Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
+    np.testing.assert_allclose(arm.fk(found.position[:5])[0], arm.fk(Q)[0], atol=1e-5)
+    np.testing.assert_array_equal(client.wait_still(), before)
+
+    response = ask(client, question(client, away=3.0))
+    assert response.error_code.val == NO_IK_SOLUTION
+    assert 'out of reach' in response.error_code.message
+    assert list(response.solution.joint_state.name) == []
+
+
+def test_the_plugin_may_ask_for_collisions_that_are_not_checked(client):
+    request = question(client)
+    request.ik_request.avoid_collisions = True
+    request.ik_request.group_name = 'arm'
+    request.ik_request.ik_link_name = 'tool0'
+    assert ask(client, request, 'solve_ik').error_code.val == SUCCESS
+    assert ask(client, request).error_code.val == COLLISION_CHECKING_UNAVAILABLE
+
+
+def test_poses_of_links_are_answered(client):
+    request = srv.GetPositionFK.Request(fk_link_names=['tool0', 'left'])
+    request.robot_state.joint_state.name = list(ARM_JOINTS)
+    request.robot_state.joint_state.position = list(Q)
+    response = client._call(srv.GetPositionFK, 'ik_node/compute_fk', request)
+    assert response.error_code.val == SUCCESS
+    arm = Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
+    pose = response.pose_stamped[0]
+    assert pose.header.frame_id == 'base_link'
+    np.testing.assert_allclose(pose_matrix(pose.pose)[:3, 3], arm.fk(Q)[0], atol=1e-9)
+    request.fk_link_names = ['tool0', 'nonsense']
+    response = client._call(srv.GetPositionFK, 'ik_node/compute_fk', request)
+    assert response.error_code.val == -18
+    assert (list(response.fk_link_names), len(response.pose_stamped)) == (['tool0'], 1)
+
+
+def test_many_questions_do_not_hold_up_goals(client):
+    asker = client.node.create_client(srv.GetPositionIK, 'ik_node/compute_ik')
+    client.wait(asker.service_is_ready, 'the service')
+    rng = np.random.default_rng(1)
+    requests = [question(client, rng.uniform(-2.0, 2.0, 5), 3.0 * (k % 2)) for k in range(300)]
+    futures = []
+    statuses = len(client.about('goal_joints'))
+    for k, request in enumerate(requests):
+        futures.append(asker.call_async(request))
+        client.wait(lambda: sum(not future.done() for future in futures[-8:]) < 8, 'an answer')
+        if k == 100:
+            client.send('goal_joints', client.joints(yaw=0.5))
+    client.wait(lambda: len(client.about('goal_joints')) > statuses, 'the answer of the goal')
+    client.wait(lambda: all(future.done() for future in futures), 'all answers')
+    codes = [future.result().error_code.val for future in futures]
+    assert codes == [NO_IK_SOLUTION if k % 2 else SUCCESS for k in range(len(codes))]
+    client.wait(lambda: abs(client.position('yaw')[0] - 0.5) < 1e-3, 'the arm')
+
+
+def test_an_answer_that_comes_too_late_is_none(client):
+    request = question(client)
+    request.ik_request.timeout.nanosec = 1
+    response = ask(client, request)
+    assert response.error_code.val == TIMED_OUT
+    request.ik_request.timeout.sec = 5
+    assert ask(client, request).error_code.val == SUCCESS
+
+
+def test_without_a_robot_there_is_no_answer():
+    with running(None) as client:
+        request = srv.GetPositionIK.Request()
+        request.ik_request.pose_stamped.pose = matrix_pose(np.eye(4))
+        response = ask(client, request)
+        assert response.error_code.val == FAILURE
+        assert 'robot_description' in response.error_code.message
+
+
+def test_a_node_with_two_tools_answers_for_both_at_once():
+    text = load_description(share_path('urdf', 'two_arms.urdf.xacro'))
+    tips = {side: f'{side}_tool0' for side in ('left', 'right')}
+    own = {f'{side}.tip_link': tip for side, tip in tips.items()}
+    arms = {side: Arm.from_urdf(text, tip_link=tip) for side, tip in tips.items()}
+    with running(text, ready=False, tools=list(tips), base_link='', tip_link='', **own) as client:
+        client.wait(lambda: client.samples, 'joint_states')
+        request = srv.GetPositionIK.Request()
+        wanted = {side: arm.fk(client.position(*arm.joint_names) + 0.1) for side, arm in arms.items()}
+        request.ik_request.ik_link_names = list(tips.values())
+        request.ik_request.pose_stamped_vector = [
+            client.pose(tip_pose(*goal, Z, ORIGIN), '') for goal in wanted.values()
+        ]
+        response = ask(client, request)
+        assert response.error_code.val == SUCCESS, response.error_code.message
+        assert response.error_code.message.startswith('left: solved')
+        found = dict(
+            zip(response.solution.joint_state.name, response.solution.joint_state.position, strict=True)
+        )
+        for side, arm in arms.items():
+            reached = arm.fk([found[name] for name in arm.joint_names])[0]
+            np.testing.assert_allclose(reached, wanted[side][0], atol=1e-4)
+        request.ik_request.ik_link_names, request.ik_request.pose_stamped_vector = [], []
+        assert ask(client, request).error_code.val == -15

@@ -1,0 +1,282 @@
+"""ik_marker with a real server of interactive markers and a real ik_node: a client drags as RViz does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import rclpy
+from domains import new_domain
+from geometry_msgs.msg import Pose, PoseStamped
+from node_harness import TIMEOUT, Client, running
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from small_arm import PARAMETERS, arm_urdf
+from visualization_msgs.msg import InteractiveMarkerFeedback as Feedback
+from visualization_msgs.msg import InteractiveMarkerUpdate
+from visualization_msgs.srv import GetInteractiveMarkers
+
+from ik_node import Arm
+from ik_node.model.description import load_description
+from ik_node.ros.arm_launch import marker_of
+from ik_node.ros.conversions import matrix_pose, pose_matrix
+from ik_node.ros.node import IkNode
+from ik_node.ros.run import ClosableNode
+from ik_node.ros.share import share_path
+from ik_node.ros.track_player import GoalsNode
+from ik_node.tracks.curves import tip_pose
+
+pytest.importorskip('interactive_markers')
+from ik_node.viewer.marker_node import MarkerNode
+
+Z, ORIGIN = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
+Q = (0.4, 0.5, 0.9, 0.4, 0.6)
+
+
+class Rviz:
+    """What RViz does with interactive markers: it keeps what it is told, and sends what the mouse does."""
+
+    def __init__(self, client: Client, tool: str = '') -> None:
+        self.client = client
+        self.poses: dict[str, Pose] = {}
+        self.menu: dict[str, int] = {}
+        node = client.node
+        self.feedback = node.create_publisher(Feedback, f'{tool}ik_marker/feedback', 100)
+        node.create_subscription(InteractiveMarkerUpdate, f'{tool}ik_marker/update', self._take, 100)
+        self.goals: list[PoseStamped] = []
+        node.create_subscription(PoseStamped, f'{tool}goal_pose', self.goals.append, 100)
+        client.wait(self.feedback.get_subscription_count, 'the server')
+        markers = client._call(
+            GetInteractiveMarkers, f'{tool}ik_marker/get_interactive_markers', GetInteractiveMarkers.Request()
+        ).markers
+        self._show(markers)
+        client.wait(lambda: 'goal' in self.poses, 'the marker')
+        time.sleep(1.1)  # the server refuses all clients for a second after a marker is made
+
+    def _take(self, update: InteractiveMarkerUpdate) -> None:
+        self._show(update.markers)
+        self.poses |= {pose.name: pose.pose for pose in update.poses}
+        for name in update.erases:
+            self.poses.pop(name, None)
+
+    def _show(self, markers: Any) -> None:
+        for marker in markers:
+            self.poses[marker.name] = marker.pose
+            if marker.name == 'goal':
+                self.menu = {entry.title: entry.id for entry in marker.menu_entries}
+
+    def place(self, name: str = 'goal') -> np.ndarray:
+        return pose_matrix(self.poses[name])[:3, 3]
+
+    def send(self, event: int, pose: Pose | None = None, entry: int = 0) -> None:
+        feedback = Feedback(client_id='/rviz', marker_name='goal', event_type=event, menu_entry_id=entry)
+        feedback.header.frame_id = 'base_link'
+        feedback.pose = self.poses['goal'] if pose is None else pose
+        self.feedback.publish(feedback)
+
+    def drag(self, pose: Pose, steps: int = 8, release: bool = True) -> None:
+        start = pose_matrix(self.poses['goal'])[:3, 3]
+        end = pose_matrix(pose)
+        self.send(Feedback.MOUSE_DOWN)
+        for share in np.linspace(0.0, 1.0, steps + 1)[1:]:
+            T = end.copy()
+            T[:3, 3] = start + share * (end[:3, 3] - start)
+            self.send(Feedback.POSE_UPDATE, matrix_pose(T))
+            time.sleep(0.03)
+        if release:
+            self.send(Feedback.MOUSE_UP, pose)
+
+    def choose(self, title: str) -> None:
+        self.client.wait(lambda: title in self.menu, f'{title} in {list(self.menu)}')
+        self.send(Feedback.MENU_SELECT, entry=self.menu[title])
+
+
+@pytest.fixture(scope='module')
+def arm() -> Arm:
+    return Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    with running(arm_urdf(), publish_description=True) as client:
+        overrides = [Parameter(name, value=value) for name, value in PARAMETERS.items()]
+        with spinning(MarkerNode(context=client.node.context, parameter_overrides=overrides)):
+            yield client
+
+
+@contextmanager
+def spinning(*nodes: ClosableNode) -> Iterator[None]:
+    executor = SingleThreadedExecutor(context=nodes[0].context)
+    for node in nodes:
+        executor.add_node(node)
+    thread = threading.Thread(target=executor.spin, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        executor.shutdown()
+        thread.join(timeout=TIMEOUT)
+        for node in nodes:
+            node.close()
+
+
+def near(rviz: Rviz, point: Any, name: str = 'goal', within: float = 2e-3) -> None:
+    rviz.client.wait(
+        lambda: name in rviz.poses and np.linalg.norm(rviz.place(name) - point) < within,
+        f'{name} at {np.round(point, 3)}: {rviz.poses}',
+    )
+
+
+def wish(arm: Arm, q: Any, away: float = 0.0) -> Pose:
+    point, axis = arm.fk(q)
+    return matrix_pose(tip_pose(np.add(point, [away, 0.0, 0.0]), axis, Z, ORIGIN))
+
+
+def test_the_arm_follows_a_drag_and_the_marker_stays_at_the_tool(client, arm):
+    rviz = Rviz(client)
+    near(rviz, arm.fk(client.position())[0])
+    rviz.drag(wish(arm, Q))
+    client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - arm.fk(Q)[0]) < 1e-3, 'the arm')
+    client.wait(lambda: 'answer' not in rviz.poses, 'the answer to be hidden')
+    near(rviz, arm.fk(Q)[0])
+    assert len(rviz.goals) >= 8
+    assert rviz.goals[-1].header.frame_id == 'base_link'
+    client.send('goal_joints', client.joints(yaw=-0.5))  # of another node
+    client.wait(lambda: abs(client.position('yaw')[0] + 0.5) < 1e-3, 'the arm')
+    near(rviz, arm.fk(client.position())[0])
+
+
+def test_out_of_reach_wish_and_answer_stand_side_by_side(client, arm):
+    rviz = Rviz(client)
+    far = wish(arm, Q, away=1.0)
+    rviz.drag(far, release=False)
+    near(rviz, pose_matrix(far)[:3, 3])
+    client.wait(lambda: 'answer' in rviz.poses, 'the answer')
+
+    def best() -> bool:
+        rviz.send(Feedback.KEEP_ALIVE)
+        reached = arm.fk(client.position())[0]
+        return bool(np.linalg.norm(rviz.place('answer') - reached) < 2e-3)
+
+    client.wait(best, 'the arm at the answer')
+    assert np.linalg.norm(rviz.place() - pose_matrix(far)[:3, 3]) < 1e-6, 'the wish stays while it is held'
+    rviz.send(Feedback.MOUSE_UP, far)
+    near(rviz, arm.fk(client.position())[0])
+
+
+def test_a_drag_ends_the_track_and_a_foreign_goal_ends_the_drag(client, arm):
+    goals = GoalsNode(
+        context=client.node.context,
+        parameter_overrides=[
+            Parameter(name, value=value)
+            for name, value in {'track': 'circle', 'centre': [0.4, 0.0, 0.3], 'size': 0.05}.items()
+        ],
+    )
+    with spinning(goals):
+        rviz = Rviz(client)
+        client.wait(lambda: len(rviz.goals) > 100, 'the track')
+        near(rviz, [0.4, 0.0, 0.3], within=0.06)  # the marker follows the track
+        time.sleep(1.2)  # the track is asked for once per second
+        rviz.drag(wish(arm, Q))
+        client.wait(lambda: goals.get_parameter('track').value == 'none', 'the end of the track')
+        client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - arm.fk(Q)[0]) < 1e-3, 'the arm')
+
+    rviz.drag(wish(arm, Q, away=0.05), release=False)
+    for _ in range(5):
+        time.sleep(0.25)
+        rviz.send(Feedback.KEEP_ALIVE)
+    point, axis = arm.fk((-0.4, 0.5, 0.9, 0.4, 0.6))
+    other = client.pose(tip_pose(point, axis, Z, ORIGIN))
+    client.send('goal_pose', other)
+    near(rviz, point)
+    count = len(rviz.goals)
+    for _ in range(5):
+        rviz.send(Feedback.POSE_UPDATE, wish(arm, Q))  # the user still pulls
+        time.sleep(0.05)
+    near(rviz, point)
+    assert len(rviz.goals) == count
+    client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - point) < 1e-3, 'the arm')
+
+
+def test_the_menu_stops_the_arm_and_sets_parameters(client):
+    rviz = Rviz(client)
+    client.wait(lambda: '[x] lm' in rviz.menu and '[x] closest' in rviz.menu, 'the values of ik_node')
+    rviz.choose('Stop')
+    client.wait_said('stopped')
+    rviz.choose('Resume')
+    client.wait(lambda: client.said()['state'] in ('ready', 'holding') or client.statuses, 'resumed')
+    rviz.choose('[ ] hold')
+    client.wait(lambda: '[x] hold' in rviz.menu, 'the menu to show it')
+    rviz.choose('[ ] ccd')
+    client.wait(lambda: '[x] ccd' in rviz.menu, 'the menu to show it')
+    client.send('goal_joints', client.joints(yaw=0.5))
+    client.wait(lambda: abs(client.position('yaw')[0] - 0.5) < 1e-3, 'the arm')
+    rviz.choose('Home')
+    client.wait(lambda: abs(client.position('yaw')[0]) < 1e-3, 'the arm at home')
+
+
+def test_a_pose_that_is_none_is_ignored(client, arm):
+    rviz = Rviz(client)
+    before = rviz.place()
+    bad = wish(arm, Q)
+    bad.orientation.w += 3.0
+    rviz.drag(matrix_pose(pose_matrix(rviz.poses['goal'])), steps=1, release=False)
+    rviz.send(Feedback.POSE_UPDATE, bad)
+    rviz.send(Feedback.MOUSE_UP)
+    near(rviz, before)
+    rviz.drag(wish(arm, Q))
+    client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - arm.fk(Q)[0]) < 1e-3, 'the arm')
+
+
+def test_each_of_two_tools_has_a_marker_of_its_own():
+    text = load_description(share_path('urdf', 'two_arms.urdf.xacro'))
+    tips = {side: f'{side}_tool0' for side in ('left', 'right')}
+    context = rclpy.Context()
+    context.init(domain_id=new_domain())
+
+    def given(**values: object) -> list[Parameter]:
+        return [Parameter(name, value=value) for name, value in values.items()]
+
+    own = {f'{side}.tip_link': tip for side, tip in tips.items()}
+    settings = {'robot_description': text, 'publish_description': True, 'tools': list(tips)}
+    nodes: list[ClosableNode] = [IkNode(context=context, parameter_overrides=given(**settings, **own))]
+    for side, tip in tips.items():
+        start = marker_of(side, '')
+        remappings = [part for pair in start['remappings'] for part in ('-r', ':='.join(pair))]
+        nodes.append(
+            MarkerNode(
+                context=context,
+                namespace=start['namespace'],
+                cli_args=['--ros-args', *remappings],
+                parameter_overrides=given(tip_link=tip),
+            )
+        )
+    client = Client(context, tool='left')
+    try:
+        with spinning(*nodes):
+            client.wait_connected()
+            client.wait(lambda: client.samples, 'joint_states')
+            right, left = Rviz(client, 'right/'), Rviz(client, 'left/')
+            arms = {side: Arm.from_urdf(text, tip_link=tip) for side, tip in tips.items()}
+            rest = {side: arm.fk(client.position(*arm.joint_names)) for side, arm in arms.items()}
+            near(left, rest['left'][0])
+            near(right, rest['right'][0])
+            names = arms['left'].joint_names
+            q = arms['left'].fk(client.position(*names) + 0.2)
+            left.drag(matrix_pose(tip_pose(*q, Z, ORIGIN)))
+            client.wait(
+                lambda: np.linalg.norm(arms['left'].fk(client.position(*names))[0] - q[0]) < 1e-3, 'the arm'
+            )
+            near(left, q[0])
+            near(right, rest['right'][0])
+            assert right.goals == []
+            left.choose('Stop')
+            client.wait_said('stopped')
+    finally:
+        client.close()
+        context.try_shutdown()
