@@ -67,7 +67,7 @@ class Card:
             + errors
             + html.paragraph(report.sentence)
             + html.legend(*self._axes)
-            + html.paragraph(about_arm, faint=True)
+            + html.paragraph('' if report.sentence == html.capital(about_arm) else about_arm, faint=True)
         )
         self._show()
 

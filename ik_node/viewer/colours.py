@@ -21,4 +21,4 @@ TOOLS = (
     ToolColours((196, 158, 0), (108, 160, 36)),
     ToolColours((150, 84, 206), (120, 96, 84)),
 )
-GHOSTS: tuple[Colour, Colour] = ((124, 58, 237), (234, 88, 12))  # of the two methods side by side
+GHOSTS: tuple[Colour, Colour] = ((124, 58, 237), (22, 163, 74))  # of the two methods side by side

@@ -13,6 +13,7 @@ from std_msgs.msg import String
 
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
+from ik_node.model.link_lengths import LinkLengths
 from ik_node.model.robot import Robot
 from ik_node.model.urdf import read_urdf
 from ik_node.ros.parameters import declare
@@ -21,10 +22,15 @@ from ik_node.ros.run import ClosableNode, run
 from ik_node.viewer.colours import TOOLS
 from ik_node.viewer.guard import Guard
 from ik_node.viewer.html import RED
+from ik_node.viewer.lengths import MEASURED, OUTPUT, VariableLinks
+from ik_node.viewer.methods_panel import SOLVER, SWITCHES_OFF, MethodsPanel
 from ik_node.viewer.panel import Panel
+from ik_node.viewer.remote_parameters import RemoteParameters
 from ik_node.viewer.scene import Scene
 from ik_node.viewer.server import page_url, start_server, stop_server
 from ik_node.viewer.settings import ViewerSettings
+from ik_node.viewer.slow_motion import SlowMotion
+from ik_node.viewer.slow_motion_panel import SlowMotionPanel
 from ik_node.viewer.tool import ViewedTool
 from ik_node.viewer.tool_scene import ToolScene
 from ik_node.viewer.visuals import draw, extent_of
@@ -33,6 +39,11 @@ FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_state
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
 STILL = 1e-4  # [rad or m] between two messages; a smaller change is no motion
 HINT = 'Drag the coloured gizmo, or choose a target track.'
+
+
+# Parameters of ik_node; the last two decide whether the lengths of links may change.
+TOLERANCES = ('position_tolerance', 'direction_tolerance')
+SOLVER_PARAMETERS = (SOLVER, SWITCHES_OFF, *TOLERANCES, OUTPUT, MEASURED)
 
 
 class ViewerNode(ClosableNode):
@@ -47,10 +58,19 @@ class ViewerNode(ClosableNode):
         guard = Guard(self._settings.host)
         self._server = start_server(self._settings.host, self._settings.port, guard)
         self._scene = Scene(self._server)
+        self._solver = RemoteParameters(self, 'ik_node', SOLVER_PARAMETERS, self._solver_answered)
         names = ['']
         self._colours = [TOOLS[index % len(TOOLS)] for index in range(len(names))]
         self._panel = Panel(self._server, list(zip(names, self._colours, strict=True)))
         self._panel.card.show_message('Waiting for robot_description')
+        self._methods = MethodsPanel(self._server.gui)
+        self._slow = SlowMotion(self._server, SlowMotionPanel(self._server.gui, self._methods.folder))
+        self._links: VariableLinks | None = None
+        if self._settings.description_file:
+            lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
+            self._links = VariableLinks(self, self._server.gui, lengths, self._solver)
+        self._watching = False
+        self._watched: ViewedTool | None = None  # whose gizmo moves the ghosts
         self._tools = [
             ViewedTool(self, panel, name) for name, panel in zip(names, self._panel.tools, strict=True)
         ]
@@ -73,6 +93,7 @@ class ViewerNode(ClosableNode):
 
     def close(self) -> None:
         """Close the web server and the node."""
+        self._slow.close()
         stop_server(self._server)
         self.destroy_node()
 
@@ -88,8 +109,14 @@ class ViewerNode(ClosableNode):
                 self._new['diagnostics'] = status
 
     def _refresh(self) -> None:
+        self._solver.refresh()
+        if self._links is not None:
+            self._links.refresh()
         for tool in self._tools:
             tool.refresh()
+
+    def _solver_answered(self, refusal: str) -> None:
+        self._methods.answer(refusal)
 
     def _show_frame(self) -> None:
         new, self._new = self._new, {}
@@ -102,7 +129,8 @@ class ViewerNode(ClosableNode):
             if self._robot is not None and 'joint_states' in new:
                 self._take_joints(self._robot, new['joint_states'])
             for tool in self._tools:
-                tool.show_news(self._values)
+                tool.show_news(self._values, self._slow.on)
+            self._show_methods()
             if self._robot is not None and self._values:
                 self._show_joints()
 
@@ -110,14 +138,17 @@ class ViewerNode(ClosableNode):
         if text == self._description:
             return
         self._description = text
-        self._robot = None
-        self._values = {}
+        if self._links is not None:
+            self._links.hear(text)
+        before, self._robot = self._robot, None
         try:
             robot = read_urdf(text)
             arms = [self._arm_of(robot)]
             drawing = draw(text, robot, arms[0].tip_link, self._settings.mesh_path)
         except IkError as error:
+            self._values = {}
             self._scene.clear()
+            self._slow.show(None, None)
             for tool in self._tools:
                 tool.show(None, None)
             self._panel.joints.show([])
@@ -127,10 +158,17 @@ class ViewerNode(ClosableNode):
         for warning in drawing.warnings:
             self.get_logger().info(warning)
         self._robot = robot
-        self._scene.show(robot, drawing)
+        known = before is not None and same_joints(before, robot)
+        self._scene.show(robot, drawing, aim=not known)
         for tool, arm, colours in zip(self._tools, arms, self._colours, strict=True):
             extent = extent_of(robot, arm.tip_link)
-            tool.show(arm, ToolScene(self._server, tool.name, arm, extent, colours))
+            tool.show(arm, ToolScene(self._server, tool.name, arm, extent, colours), known)
+        self._watched = self._tools[0]
+        self._slow.show(arms[0], drawing)
+        if known:  # other lengths of its links: the arm goes on
+            self._place()
+            return
+        self._values = {}
         self._panel.joints.show(arms)
         self._panel.card.show_message(
             'Waiting for joint_states', f'{robot.name} is shown with all joints at zero.'
@@ -161,7 +199,15 @@ class ViewerNode(ClosableNode):
             if own and not followed:
                 tool.send_joints(own, self._values)
         for tool in self._tools:
-            tool.obey()
+            if tool.obey(self._slow.on) is not None and tool.arm is not None:
+                self._watched = tool
+                self._slow.choose(tool.arm)
+                self._slow.moved()
+        changed = self._methods.take()
+        if changed and not self._solver.set(**changed):
+            self._methods.answer('ik_node is not running')
+        if self._links is not None:
+            self._links.update()
 
     def _followed(self) -> bool:
         return any(tool.followed(self._moved_time) for tool in self._tools)
@@ -176,9 +222,25 @@ class ViewerNode(ClosableNode):
             self._moved_time = time.monotonic()
         if not values.items() <= self._values.items():
             self._values.update(values)
-            self._scene.place(self._values)
+            self._place()
+
+    def _place(self) -> None:
+        """Move everything to the newest joint positions."""
+        self._scene.place(self._values)
+        for tool in self._tools:
+            tool.place(self._values)
+
+    def _show_methods(self) -> None:
+        """Show the solver of ik_node and the next frame of slow motion."""
+        known = self._solver.values
+        self._methods.show(known)
+        if self._watching and not self._slow.on:
             for tool in self._tools:
-                tool.place(self._values)
+                tool.let_gizmo_go()
+        self._watching = self._slow.on
+        options = {name: known[name] for name in TOLERANCES if name in known}
+        T_base_goal = self._watched.gizmo_pose() if self._watched is not None else None
+        self._slow.update(T_base_goal, self._values, self._methods.switches_off, **options)
 
     def _show_joints(self) -> None:
         """Show the sliders and the trails."""
@@ -191,6 +253,16 @@ class ViewerNode(ClosableNode):
         held = [tool.holds_sliders(self._moved_time) for tool in self._tools]
         if not any(held):
             self._panel.joints.set(self._values)
+
+
+def same_joints(one: Robot, other: Robot) -> bool:
+    """Whether two robots of the same name have the same links and joints with the same limits."""
+
+    def key(robot: Robot) -> list[tuple[object, ...]]:
+        joints = robot.joints.values()
+        return [(j.name, j.type, j.parent, j.child, j.lower, j.upper, *j.axis) for j in joints]
+
+    return one.name == other.name and list(one.links) == list(other.links) and key(one) == key(other)
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ik_node.checks import unit_vector
+from ik_node.model.description import xacro_args
 from ik_node.settings import check, parameter
 
 
@@ -37,7 +38,20 @@ class ViewerSettings:
         'folder whose meshes may be shown, besides those of installed ROS packages',
         read_only=True,
     )
+    description_file: str = parameter(
+        '',
+        'xacro file that robot_description was made from: its arguments NAME_length become sliders',
+        read_only=True,
+    )
+    xacro_args: str = parameter(
+        '', "arguments that it was expanded with, such as 'hand_length:=0.1'", read_only=True
+    )
 
     def __post_init__(self) -> None:
         check(self)
+        self.arguments()
         unit_vector('parameter tool_axis', self.tool_axis)
+
+    def arguments(self) -> dict[str, str]:
+        """Return xacro_args as mappings. Raises InputError."""
+        return xacro_args(self.xacro_args)

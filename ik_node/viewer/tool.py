@@ -143,6 +143,10 @@ class ViewedTool:
         self._goal_shown = False
         self._targets = {}
 
+    def let_gizmo_go(self) -> None:
+        """Let the gizmo follow the tool until the next goal."""
+        self._goal_shown = False
+
     def _send_goal(self, arm: Arm, T_base_goal: Array) -> None:
         message = PoseStamped()
         message.header.stamp = self._node.get_clock().now().to_msg()
@@ -203,6 +207,10 @@ class ViewedTool:
         while self._own_goals.popleft() != message:
             pass  # older ones were overtaken
         return True
+
+    def gizmo_pose(self) -> Array | None:
+        """Return T_base_goal (4, 4) of the gizmo, None while it is hidden."""
+        return self._scene.gizmo_pose() if self._scene else None
 
     def place(self, values: Mapping[str, float]) -> None:
         """Move the tool to joint positions by name."""

@@ -123,6 +123,13 @@ class ToolScene:
         self._wanted.visible = with_direction
         self._gizmo.visible = True
 
+    def gizmo_pose(self) -> Array | None:
+        """Return T_base_goal (4, 4) of the gizmo, None while it is hidden."""
+        if not self._gizmo.visible:
+            return None
+        turn, position = SO3(self._gizmo.wxyz), self._gizmo.position
+        return SE3.from_rotation_and_translation(turn, position).as_matrix().astype(np.float64)
+
     def take_drag(self) -> Array | None:
         """Return T_base_goal (4, 4) if a user moved the gizmo since the last call."""
         dragged, self._dragged = self._dragged, None
