@@ -101,6 +101,12 @@ class Page:
             (c.get('content', '') for c in self.controls.values() if c['kind'] == 'GuiHtmlMessage'), ''
         )
 
+    def words(self) -> str:
+        """All HTML of the panel."""
+        return ' '.join(
+            c.get('content', '') for c in list(self.controls.values()) if c['kind'] == 'GuiHtmlMessage'
+        )
+
     def control(self, label: str) -> dict[str, Any]:
         """What is known of the control with a label."""
         return self.controls[self._uuid(label)]

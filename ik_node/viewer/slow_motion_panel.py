@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import viser
@@ -19,11 +20,11 @@ HINT = 'The gizmo moves the ghosts only: drag it, and they go there from where t
 
 
 class SlowMotionPanel:
-    """The controls of slow motion; what is pressed is kept until take_button returns it."""
+    """The controls of slow motion; presses are kept until take_button returns them."""
 
     def __init__(self, gui: viser.GuiApi, folder: viser.GuiFolderHandle) -> None:
         """folder: to put them in."""
-        self._pressed: str | None = None
+        self._pressed: deque[str] = deque(maxlen=20)
         with folder, gui.add_folder('Slow motion'):
             self._watch = gui.add_checkbox(
                 'Watch', False, hint='Show how methods work; the arm is not commanded meanwhile.'
@@ -38,7 +39,7 @@ class SlowMotionPanel:
 
     async def _on_click(self, event: viser.GuiEvent[Any]) -> None:
         if event.client_id is not None:
-            self._pressed = event.target.value
+            self._pressed.append(event.target.value)
 
     @property
     def on(self) -> bool:
@@ -56,9 +57,8 @@ class SlowMotionPanel:
         return self._rate.value
 
     def take_button(self) -> str | None:
-        """Return the button of the playback that a user pressed since the last call."""
-        pressed, self._pressed = self._pressed, None
-        return pressed
+        """Return the next button of the playback that a user has pressed."""
+        return self._pressed.popleft() if self._pressed else None
 
     def show(self, playback: Playback) -> None:
         """Show the step and the errors of every descent."""
