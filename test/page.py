@@ -112,8 +112,9 @@ class Page:
         return self.controls[self._uuid(label)]
 
     def labels(self) -> list[str]:
-        """The labels of the sliders."""
-        return [c['label'] for c in list(self.controls.values()) if c['kind'] == 'GuiSliderMessage']
+        """The labels of the joint sliders."""
+        sliders = [c['label'] for c in list(self.controls.values()) if c['kind'] == 'GuiSliderMessage']
+        return [label for label in sliders if label.endswith(('[°]', '[mm]'))]
 
     def _uuid(self, label: str) -> str:
         for uuid, control in list(self.controls.items()):

@@ -16,7 +16,6 @@ from ik_node.model.arm import Arm
 from ik_node.model.link_lengths import LinkLengths
 from ik_node.model.robot import Robot
 from ik_node.model.urdf import read_urdf
-from ik_node.ros.parameters import declare
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.run import ClosableNode, run
 from ik_node.viewer.colours import TOOLS
@@ -28,10 +27,10 @@ from ik_node.viewer.panel import Panel
 from ik_node.viewer.remote_parameters import RemoteParameters
 from ik_node.viewer.scene import Scene
 from ik_node.viewer.server import page_url, start_server, stop_server
-from ik_node.viewer.settings import ViewerSettings
+from ik_node.viewer.settings import declare_viewer
 from ik_node.viewer.slow_motion import SlowMotion
 from ik_node.viewer.slow_motion_panel import SlowMotionPanel
-from ik_node.viewer.tool import ViewedTool
+from ik_node.viewer.tool import ArmServices, ViewedTool
 from ik_node.viewer.tool_scene import ToolScene
 from ik_node.viewer.visuals import draw, extent_of
 
@@ -54,12 +53,12 @@ class ViewerNode(ClosableNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__('ik_viewer', **options)
-        self._settings = declare(self, ViewerSettings)
+        self._settings, self._tool_settings = declare_viewer(self)
         guard = Guard(self._settings.host)
         self._server = start_server(self._settings.host, self._settings.port, guard)
         self._scene = Scene(self._server)
         self._solver = RemoteParameters(self, 'ik_node', SOLVER_PARAMETERS, self._solver_answered)
-        names = ['']
+        names = list(self._tool_settings)
         self._colours = [TOOLS[index % len(TOOLS)] for index in range(len(names))]
         self._panel = Panel(self._server, list(zip(names, self._colours, strict=True)))
         self._panel.card.show_message('Waiting for robot_description')
@@ -83,7 +82,7 @@ class ViewerNode(ClosableNode):
 
         self._store(String, 'robot_description', LATCHED)
         self._store(JointState, 'joint_states', NEWEST)
-        self._solver_name = f'{self.get_namespace().rstrip("/")}/ik_node'
+        self._all_services = ArmServices(self, '')  # of all tools
         self.create_subscription(DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM)
         clock = Clock(clock_type=ClockType.STEADY_TIME)  # the page stays alive while the simulation is paused
         self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
@@ -105,8 +104,9 @@ class ViewerNode(ClosableNode):
 
     def _store_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
-            if status.name == self._solver_name:
-                self._new['diagnostics'] = status
+            for tool in self._tools:
+                if status.name == tool.solver_name:
+                    tool.diagnosed = status.message
 
     def _refresh(self) -> None:
         self._solver.refresh()
@@ -121,8 +121,6 @@ class ViewerNode(ClosableNode):
     def _show_frame(self) -> None:
         new, self._new = self._new, {}
         with self._server.atomic():
-            if 'diagnostics' in new:
-                self._panel.card.show_node(new['diagnostics'].message)
             if 'robot_description' in new:
                 self._show_robot(new['robot_description'].data)
             self._obey()
@@ -143,7 +141,7 @@ class ViewerNode(ClosableNode):
         before, self._robot = self._robot, None
         try:
             robot = read_urdf(text)
-            arms = [self._arm_of(robot)]
+            arms = [Arm(robot, **settings.tool()) for settings in self._tool_settings.values()]
             drawing = draw(text, robot, arms[0].tip_link, self._settings.mesh_path)
         except IkError as error:
             self._values = {}
@@ -174,16 +172,6 @@ class ViewerNode(ClosableNode):
             'Waiting for joint_states', f'{robot.name} is shown with all joints at zero.'
         )
 
-    def _arm_of(self, robot: Robot) -> Arm:
-        settings = self._settings
-        return Arm(
-            robot,
-            settings.tip_link or None,
-            tool_axis=settings.tool_axis,
-            tool_point=settings.tool_point,
-            base_link=settings.base_link or None,
-        )
-
     def _obey(self) -> None:
         """Do what users asked for."""
         if self._robot is None:
@@ -191,7 +179,8 @@ class ViewerNode(ClosableNode):
         button = self._panel.take_button()
         if button is not None:
             for tool in self._tools:
-                tool.press(button)
+                tool.let_go()
+            self._all_services.call(button)
         joints = self._panel.joints.take_joints()
         followed = self._followed()
         for tool in self._tools:
@@ -216,7 +205,8 @@ class ViewerNode(ClosableNode):
         pairs = zip(message.name, message.position, strict=False)
         known = robot.joints
         values = {name: value for name, value in pairs if name in known and math.isfinite(value)}
-        if values and not self._values and not any(tool.reported for tool in self._tools):
+        news = len(self._tools) == 1 and self._tools[0].reported  # then the card shows these
+        if values and not self._values and not news:
             self._panel.card.show_message('Ready', HINT)
         if any(abs(value - self._values.get(name, value)) > STILL for name, value in values.items()):
             self._moved_time = time.monotonic()

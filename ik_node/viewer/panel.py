@@ -75,9 +75,7 @@ class ToolPanel:
     def __init__(self, gui: viser.GuiApi, name: str, colours: ToolColours) -> None:
         self._chosen: str | None = None
         with gui.add_folder(name) if name else contextlib.nullcontext():
-            self.card = Card(
-                gui, (colours.wanted, 'wanted tool axis'), (colours.present, 'present tool axis')
-            )
+            self.card = Card(gui, (colours.wanted, 'wanted axis'), (colours.present, 'present axis'))
             self._track = gui.add_dropdown('Target track', tuple(LABELS.values()), disabled=True)
             self._buttons = Buttons(gui, 'Arm')
         self._track.on_update(self._track_chosen)

@@ -32,6 +32,25 @@ TURN = 2.0 * math.pi
 TRACK = 'track'  # the parameter of the goal publisher
 
 
+class ArmServices:
+    """The services of ik_node behind the buttons Home, Stop and Resume."""
+
+    def __init__(self, node: Node, before: str) -> None:
+        """before: what stands before the names of the services, such as left/; empty: those of all tools."""
+        self._log = node.get_logger()
+        self._clients = {
+            button: node.create_client(Trigger, f'ik_node/{before}{button.lower()}') for button in BUTTONS
+        }
+
+    def call(self, button: str) -> None:
+        """Call the service of a button."""
+        client = self._clients[button]
+        if client.service_is_ready():
+            client.call_async(Trigger.Request())
+        else:
+            self._log.warning(f'{button}: the service {client.srv_name} is not available')
+
+
 class ViewedTool:
     """One tool, whose topics have its name before them; the name is empty for the only tool.
 
@@ -62,9 +81,9 @@ class ViewedTool:
             (DiagnosticStatus, 'status', f'ik_node/{before}status', LATCHED),
         ):
             node.create_subscription(kind, source, self._store(topic), qos)
-        self._buttons = {
-            button: node.create_client(Trigger, f'ik_node/{before}{button.lower()}') for button in BUTTONS
-        }
+        self._services = ArmServices(node, before)
+        self.solver_name = f'{node.get_namespace().rstrip("/")}/ik_node{f"/{name}" if name else ""}'
+        self.diagnosed = ''  # what /diagnostics says of it
         self._goals = RemoteParameters(node, f'{before}ik_goals', [TRACK], self._track_answered)
         self.refresh = self._goals.refresh
 
@@ -94,7 +113,7 @@ class ViewedTool:
         self._targets = {}
         self._goal_shown = False
         self.reported = known and self.reported
-        self._about_arm = arm.describe() if arm else ''
+        self._about_arm = arm.describe() if arm and not self.name else ''
 
     # User input
 
@@ -131,14 +150,10 @@ class ViewedTool:
     def press(self, button: str) -> None:
         """Call the service of a button."""
         self.let_go()
-        client = self._buttons[button]
-        if client.service_is_ready():
-            client.call_async(Trigger.Request())
-        else:
-            self._node.get_logger().warning(f'{button}: the service {client.srv_name} is not available')
+        self._services.call(button)
 
     def let_go(self) -> None:
-        """End the track and the goal that the gizmo shows: all tools stop, or go home."""
+        """End the track and the goal that the gizmo shows."""
         self._end_track()
         self._goal_shown = False
         self._targets = {}
@@ -179,6 +194,7 @@ class ViewedTool:
 
     def show_news(self, values: Mapping[str, float], watching: bool = False) -> None:
         """Show what has been received; values: joint positions by name. watching: leave the gizmo alone."""
+        self.panel.card.show_node(self.diagnosed)
         if self._scene is None or self.arm is None:
             self._new = {key: said for key, said in self._new.items() if key == 'status'}  # for the next arm
             return
