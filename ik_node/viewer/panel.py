@@ -35,7 +35,7 @@ class Panel:
         several = len(tools) > 1
         if several:
             self.card = Card(gui)
-            self._all: Buttons | None = Buttons(gui, 'All')
+            self._all: Buttons | None = Buttons(gui, 'All tools')
         else:
             self._all = None
         self.tools = [ToolPanel(gui, name if several else '', colours) for name, colours in tools]

@@ -203,6 +203,24 @@ def test_a_slider_moves_the_arm(browser: Any, robot: RobotSide, arm: Arm) -> Non
     assert abs(robot.joints['joint1'] - Q['joint1']) < 1e-3
 
 
+def test_slow_motion_is_drawn_and_the_arm_stays(browser: Any, robot: RobotSide, arm: Arm) -> None:
+    def click(label: str) -> None:
+        browser.find_element('xpath', f"//*[normalize-space(text())='{label}']").click()
+
+    click('Methods')
+    watch = wait(lambda: browser.find_elements('css selector', 'input[type=checkbox]')[-1:], 'the folder')[0]
+    browser.execute_script('arguments[0].click()', watch)  # it may be below the end of the panel
+    before, joints = settled(browser), dict(robot.joints)
+    drag_gizmo(browser, arm, arm.robot.link_pose(arm.tip_link, joints))
+    wait(lambda: 'step' in browser.page_source and 'Position error' in browser.page_source, 'the errors')
+    wait(lambda: changed(before, picture(browser)) > MANY, 'the ghost')
+    assert robot.joints == pytest.approx(joints)
+    assert not robot.goals
+    browser.execute_script('arguments[0].click()', watch)
+    wait(lambda: changed(before, picture(browser)) < MANY / 5, 'the picture as before')
+    click('Methods')
+
+
 def test_the_page_works_through_the_url_with_its_token(browser: Any) -> None:
     with viewer(new_domain(), 'host:=0.0.0.0') as (process, robot):
         browser.get(f'http://127.0.0.1:{process.port()}/')
