@@ -203,7 +203,8 @@ def running(
 ) -> Iterator[Client]:
     """A node with an arm (None: it waits for a description) and a client of it, in a domain of their own.
 
-    ready: wait until it publishes joint_states. cli_args: such as remappings. tools: the client is of the first.
+    ready: wait until it publishes joint_states. cli_args: such as remappings. tools: the client
+    is of the first.
     """
     context = rclpy.Context()
     context.init(domain_id=new_domain())

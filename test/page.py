@@ -101,13 +101,20 @@ class Page:
             (c.get('content', '') for c in self.controls.values() if c['kind'] == 'GuiHtmlMessage'), ''
         )
 
+    def words(self) -> str:
+        """All HTML of the panel."""
+        return ' '.join(
+            c.get('content', '') for c in list(self.controls.values()) if c['kind'] == 'GuiHtmlMessage'
+        )
+
     def control(self, label: str) -> dict[str, Any]:
         """What is known of the control with a label."""
         return self.controls[self._uuid(label)]
 
     def labels(self) -> list[str]:
-        """The labels of the sliders."""
-        return [c['label'] for c in list(self.controls.values()) if c['kind'] == 'GuiSliderMessage']
+        """The labels of the joint sliders."""
+        sliders = [c['label'] for c in list(self.controls.values()) if c['kind'] == 'GuiSliderMessage']
+        return [label for label in sliders if label.endswith(('[°]', '[mm]'))]
 
     def _uuid(self, label: str) -> str:
         for uuid, control in list(self.controls.items()):

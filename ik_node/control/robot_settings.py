@@ -54,9 +54,9 @@ class RobotSettings:
         return all(arm.same_model(other.arms[tool]) for tool, arm in self.arms.items())
 
 
-def tool_names(general: ArmSettings) -> tuple[str, ...]:
-    """Return the names of the tools, none with one tool. Raises InputError for names that cannot be used."""
-    names = () if general.tools == ONE else general.tools
+def tool_names(tools: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names in the parameter tools, none with one tool. Raises InputError for unusable names."""
+    names = () if tools == ONE else tools
     for name in names:
         if not NAME.fullmatch(name) or names.count(name) > 1:
             raise InputError(

@@ -19,7 +19,11 @@ from ik_node.solver.restarts import SCHEDULES
 class ArmSettings:
     """The parameters of ik_node."""
 
-    robot_description: str = parameter('', 'URDF text; empty: urdf_file or the topic', read_only=True)
+    robot_description: str = parameter(
+        '',
+        'URDF text; empty: urdf_file or the topic; only a node that was started with one takes another, and '
+        'only for an arm that is not real',
+    )
     urdf_file: str = parameter('', 'path of a .urdf or .xacro file; empty: the topic', read_only=True)
     autostart: bool = parameter(
         True, 'configure and activate at once; false: wait for a lifecycle manager', read_only=True
@@ -45,6 +49,11 @@ class ArmSettings:
     )
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
     solver: str = parameter('lm', 'local method', choices=tuple(METHODS))
+    solver_switches_off: str = parameter(
+        '',
+        "switches of the local method that are off, such as 'hinges, limits' of ccd; those of other methods "
+        'have no effect',
+    )
     schedule: str = parameter('greedy', 'how random restarts are annealed', choices=tuple(SCHEDULES))
     position_tolerance: float = parameter(
         1e-4, 'position error at which a goal is solved [m]', low=1e-12, high=1.0
@@ -228,6 +237,7 @@ class ArmSettings:
         check(self)
         unit_vector('parameter tool_axis', self.tool_axis)
         self.calibration()
+        self._switches_off()
         Workspace.check(self.workspace)
         if self.compromise and self.solver != 'lm':
             raise InputError(
@@ -243,6 +253,17 @@ class ArmSettings:
     def calibration(self) -> Calibration:
         """Return the calibration of the driver. Raises InputError."""
         return Calibration.read(self.joint_signs, self.joint_offsets)
+
+    def _switches_off(self) -> list[str]:
+        """Return the names in solver_switches_off. Raises InputError."""
+        names = self.solver_switches_off.replace(',', ' ').split()
+        known = sorted({switch for method in METHODS.values() for switch in method.switches})
+        if not set(names) <= set(known):
+            raise InputError(
+                f'parameter solver_switches_off must be any of {", ".join(known)}, '
+                f'got {self.solver_switches_off!r}'
+            )
+        return names
 
     def tool_rates(self) -> tuple[float, float]:
         """Return the limits of the tool [m/s, rad/s], infinite where there is none."""
@@ -261,6 +282,9 @@ class ArmSettings:
         """Return the arguments of IkSolver besides the arm."""
         return {
             'method': self.solver,
+            'method_options': dict.fromkeys(
+                (name for name in METHODS[self.solver].switches if name in self._switches_off()), False
+            ),
             'schedule': self.schedule,
             'position_tolerance': self.position_tolerance,
             'direction_tolerance': self.direction_tolerance,

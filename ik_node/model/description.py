@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +58,17 @@ def read_from(path: str | os.PathLike[str]) -> Iterator[None]:
             raise
         expanded = ', expanded' if Path(path).suffix.lower() == '.xacro' else ''
         raise type(error)(f'{path_text(path)}{expanded}: {error}') from None
+
+
+def xacro_args(given: str) -> dict[str, str]:
+    """Return the mappings of 'name:=value name:=value'. Raises InputError."""
+    try:
+        pairs = [item.split(':=', 1) for item in shlex.split(given)]
+    except ValueError:  # an unbalanced quotation mark
+        pairs = [[]]
+    if any(len(pair) != 2 or not pair[0] for pair in pairs):
+        raise InputError(f"xacro_args must be like 'prefix:=left_ gripper:=true', got '{given}'")
+    return dict(pairs)
 
 
 def path_text(path: str | os.PathLike[str]) -> str:

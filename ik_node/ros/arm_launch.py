@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -17,7 +16,7 @@ from ik_node.checks import AXES, read_axis
 from ik_node.errors import IkError, InputError, listed
 from ik_node.extras import require
 from ik_node.model.arm import Arm
-from ik_node.model.description import load_description, read_from
+from ik_node.model.description import load_description, read_from, xacro_args
 from ik_node.model.meshes import mesh_folder
 from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
@@ -200,7 +199,9 @@ def plan(given: Mapping[str, str]) -> Plan:
     if 'viewer' in wanted:
         folder = None if given['description_file'] in ROBOTS else mesh_folder(path, text)
         meshes = {'mesh_path': str(folder)} if folder else {}
-        starts.append(own('ik_viewer', {**links, **tool, **meshes}))
+        picture = given['description_file'] in ROBOTS and not simulated and 'real' not in wanted
+        variable = {'description_file': str(path), 'xacro_args': given['xacro_args']} if picture else {}
+        starts.append(own('ik_viewer', {**links, **tool, **meshes, **variable}))
     if 'gui' in wanted:
         sliders = (('joint_states', 'goal_joints'),)
         starts.append(other('joint_state_publisher_gui', {}, remappings=sliders, asked_by='gui:=true'))
@@ -348,17 +349,6 @@ def existing_file(name: str, given: str) -> Path:
     if not path.is_file():
         raise InputError(f'{name}:={given}: the file {path} does not exist')
     return path
-
-
-def xacro_args(given: str) -> dict[str, str]:
-    """Return the mappings of 'name:=value name:=value'. Raises InputError."""
-    try:
-        pairs = [item.split(':=', 1) for item in shlex.split(given)]
-    except ValueError:  # an unbalanced quotation mark
-        pairs = [[]]
-    if any(len(pair) != 2 or not pair[0] for pair in pairs):
-        raise InputError(f"xacro_args must be like 'prefix:=left_ gripper:=true', got '{given}'")
-    return dict(pairs)
 
 
 def numbers(name: str, given: str, count: int) -> list[float]:

@@ -138,7 +138,9 @@ def plan(options: argparse.Namespace) -> list[Start]:
     text = load_description(path)
     with read_from(path):
         robot = read_urdf(text)
-    page = {'port': options.port, 'mesh_path': str(mesh_folder(path, text) or '')}
+    page: dict[str, Any] = {'port': options.port, 'mesh_path': str(mesh_folder(path, text) or '')}
+    if options.description_file in ROBOTS and not options.sim:  # only a picture: its links may change
+        page['description_file'] = str(path)
     files = [] if options.tip_link else tool_files(options)
     tools = tools_in(files)
     check_tracks(options.track, tuple(tools))

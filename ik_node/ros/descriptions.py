@@ -11,6 +11,7 @@ from std_msgs.msg import String
 
 from ik_node.control.robot_models import check_models
 from ik_node.control.robot_settings import RobotSettings
+from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.description import load_description, read_from
 from ik_node.ros.qos import LATCHED
@@ -38,11 +39,39 @@ class Descriptions:
         text = text or load_description(path)
         with read_from(path):
             check_models(text, robot, {})
+        self._take(text, settings)
+
+    def _take(self, text: str, settings: ArmSettings) -> None:
         self._receive(text)
         if settings.publish_description:
             if self._publisher is None:
                 self._publisher = self._node.create_publisher(String, 'robot_description', LATCHED)
             self._publisher.publish(String(data=text))
+
+    @staticmethod
+    def check(before: ArmSettings, after: ArmSettings, real: bool) -> str:
+        """Return the text of a changed parameter robot_description, '' without a change.
+
+        real: the commands may move a real arm. Raises InputError if the change is not allowed.
+        """
+        if after.robot_description == before.robot_description:
+            return ''
+        if not (before.robot_description and after.robot_description):
+            raise InputError(
+                'parameter robot_description can replace the text that ik_node was started with; here the '
+                f'description comes from {"urdf_file" if before.urdf_file else "the topic or is to be none"}'
+            )
+        if real:
+            raise InputError(
+                'parameter robot_description cannot change while joints are measured or the commands go to a '
+                'controller or driver: the arm there does not change'
+            )
+        return after.robot_description
+
+    def change(self, before: ArmSettings, settings: ArmSettings) -> None:
+        """Take a changed text that has passed check()."""
+        if settings.robot_description != before.robot_description:
+            self._take(settings.robot_description, settings)
 
     def _hear(self, message: String) -> None:
         self._receive(message.data)

@@ -45,6 +45,11 @@ class MeasuredWatch:
         """Whether samples are held back at present."""
         return not self.expected and time.monotonic() < self._quiet_until
 
+    @property
+    def real(self) -> bool:
+        """Whether the commands may move a real or simulated arm, not a picture of one."""
+        return self._always or self.expected
+
     def poll(self, wait_for_measured: str) -> None:
         """Check the topics. wait_for_measured: the parameter of that name."""
         self._auto = wait_for_measured == 'auto'

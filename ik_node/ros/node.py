@@ -210,12 +210,14 @@ class IkNode(ManagedNode):
 
     def _check(self, settings: RobotSettings) -> None:
         """Raise IkError if these settings are invalid for the robot."""
+        text = self._descriptions.check(self._settings.general, settings.general, self._watch.real)
         if self._text:
-            check_models(self._text, settings, self._models)
+            check_models(text or self._text, settings, self._models)
 
     def _apply(self, settings: RobotSettings) -> None:
         """Apply changed settings: limits from the next sample, another solver before the next goal."""
         before, self._settings = self._settings, settings
+        self._descriptions.change(before.general, settings.general)
         for tool in self._tools:
             tool.own.limit(settings.arms[tool.tool])
         if not settings.same_models(before):

@@ -76,7 +76,7 @@ def declare_robot(node: Node) -> RobotSettings:
     """Declare the parameters of ik_node and those of its tools, and return their values; as declare."""
     general = ArmSettings(**declare_fields(node, ArmSettings))
     defaults = {name: getattr(general, name) for name in OF_TOOL}
-    own = {tool: declare_fields(node, ArmSettings, tool, defaults) for tool in tool_names(general)}
+    own = {tool: declare_fields(node, ArmSettings, tool, defaults) for tool in tool_names(general.tools)}
     warn_of_unknown(node)
     return RobotSettings(general, own)
 

@@ -1,45 +1,48 @@
-"""ik_viewer: shows the arm in a browser and lets the user drag its goal. Uses topics and services only."""
+"""ik_viewer: shows the arm in a browser and lets users drag its goal. By topics, services and parameters."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from typing import Any
 
-import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import PointStamped, PoseStamped
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
-from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 
-from ik_node.checks import Array
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
+from ik_node.model.link_lengths import LinkLengths
+from ik_node.model.robot import Robot
 from ik_node.model.urdf import read_urdf
-from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
-from ik_node.ros.parameters import declare
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.run import ClosableNode, run
-from ik_node.tracks.settings import NO_TRACK
-from ik_node.viewer.goals_client import GoalsClient
+from ik_node.viewer.colours import TOOLS
 from ik_node.viewer.guard import Guard
-from ik_node.viewer.panel import RED, Panel, Report
+from ik_node.viewer.html import RED
+from ik_node.viewer.lengths import MEASURED, OUTPUT, VariableLinks
+from ik_node.viewer.methods_panel import SOLVER, SWITCHES_OFF, MethodsPanel
+from ik_node.viewer.panel import Panel
+from ik_node.viewer.remote_parameters import RemoteParameters
 from ik_node.viewer.scene import Scene
 from ik_node.viewer.server import page_url, start_server, stop_server
-from ik_node.viewer.settings import ViewerSettings
-from ik_node.viewer.visuals import draw
+from ik_node.viewer.settings import declare_viewer
+from ik_node.viewer.slow_motion import SlowMotion
+from ik_node.viewer.slow_motion_panel import SlowMotionPanel
+from ik_node.viewer.tool import ArmServices, ViewedTool
+from ik_node.viewer.tool_scene import ToolScene
+from ik_node.viewer.visuals import draw, extent_of
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
-SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal counts as no longer followed
-SLIDER_HOLD = 1.0  # [s] that sliders keep a user's value while the arm has not moved yet
 STILL = 1e-4  # [rad or m] between two messages; a smaller change is no motion
-TURN = 2.0 * math.pi
 HINT = 'Drag the coloured gizmo, or choose a target track.'
+
+
+# Parameters of ik_node; the last two decide whether the lengths of links may change.
+TOLERANCES = ('position_tolerance', 'direction_tolerance')
+SOLVER_PARAMETERS = (SOLVER, SWITCHES_OFF, *TOLERANCES, OUTPUT, MEASURED)
 
 
 class ViewerNode(ClosableNode):
@@ -50,53 +53,50 @@ class ViewerNode(ClosableNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__('ik_viewer', **options)
-        self._settings = declare(self, ViewerSettings)
+        self._settings, self._tool_settings = declare_viewer(self)
         guard = Guard(self._settings.host)
         self._server = start_server(self._settings.host, self._settings.port, guard)
         self._scene = Scene(self._server)
-        self._panel = Panel(self._server)
-        self._panel.show_message('Waiting for robot_description')
-        self._arm: Arm | None = None
-        self._about_arm = ''
+        self._solver = RemoteParameters(self, 'ik_node', SOLVER_PARAMETERS, self._solver_answered)
+        names = list(self._tool_settings)
+        self._colours = [TOOLS[index % len(TOOLS)] for index in range(len(names))]
+        self._panel = Panel(self._server, list(zip(names, self._colours, strict=True)))
+        self._panel.card.show_message('Waiting for robot_description')
+        self._methods = MethodsPanel(self._server.gui)
+        self._slow = SlowMotion(self._server, SlowMotionPanel(self._server.gui, self._methods.folder))
+        self._links: VariableLinks | None = None
+        if self._settings.description_file:
+            lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
+            self._links = VariableLinks(self, self._server.gui, lengths, self._solver)
+        self._watching = False
+        self._watched: ViewedTool | None = None  # whose gizmo moves the ghosts
+        self._tools = [
+            ViewedTool(self, panel, name) for name, panel in zip(names, self._panel.tools, strict=True)
+        ]
+        self._robot: Robot | None = None
         self._description = ''
         self._values: dict[str, float] = {}  # newest joint positions received
-        self._targets: dict[str, float] = {}  # of the sliders; empty unless a user has just moved them
-        self._reported = False  # the panel shows a status
-        self._goal_shown = False  # the gizmo shows a goal; otherwise it follows the tool
-        self._goal_time = self._moved_time = self._slider_time = 0.0
-        self._own_goals: deque[PoseStamped | JointState] = deque(maxlen=50)  # that may still be received
-        self._joint_goal: list[float] = []  # the last one of another node
+        self._moved_time = 0.0
         self._frame = 0
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
 
-        self._goal_publisher = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
-        self._joints_publisher = self.create_publisher(JointState, 'goal_joints', NEWEST)
         self._store(String, 'robot_description', LATCHED)
         self._store(JointState, 'joint_states', NEWEST)
-        self._store(PoseStamped, 'goal_pose', NEWEST)
-        self._store(PointStamped, 'goal_point', NEWEST)
-        self._store(JointState, 'goal_joints', NEWEST)
-        self._store(DiagnosticStatus, 'ik_node/status', LATCHED)
-        self._solver_name = f'{self.get_namespace().rstrip("/")}/ik_node'
+        self._all_services = ArmServices(self, '')  # of all tools
         self.create_subscription(DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM)
-        self._buttons = {
-            'Home': self.create_client(Trigger, 'ik_node/home'),
-            'Stop': self.create_client(Trigger, 'ik_node/stop'),
-            'Resume': self.create_client(Trigger, 'ik_node/resume'),
-        }
-        self._goals = GoalsClient(self, 'ik_goals', self.get_logger().warning)
         clock = Clock(clock_type=ClockType.STEADY_TIME)  # the page stays alive while the simulation is paused
         self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
-        self.create_timer(1.0, self._goals.refresh, clock=clock)
+        self.create_timer(1.0, self._refresh, clock=clock)
         url = page_url(self._settings.host, self._server.get_port(), guard.token)
         self.get_logger().info(f'open {url} in a browser')
 
     def close(self) -> None:
         """Close the web server and the node."""
+        self._slow.close()
         stop_server(self._server)
         self.destroy_node()
 
-    def _store(self, kind: type, topic: str, qos: QoSProfile) -> None:
+    def _store(self, kind: type, topic: str, qos: Any) -> None:
         def store(message: Any) -> None:
             self._new[topic] = message
 
@@ -104,212 +104,155 @@ class ViewerNode(ClosableNode):
 
     def _store_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
-            if status.name == self._solver_name:
-                self._new['diagnostics'] = status
+            for tool in self._tools:
+                if status.name == tool.solver_name:
+                    tool.diagnosed = status.message
+
+    def _refresh(self) -> None:
+        self._solver.refresh()
+        if self._links is not None:
+            self._links.refresh()
+        for tool in self._tools:
+            tool.refresh()
+
+    def _solver_answered(self, refusal: str) -> None:
+        self._methods.answer(refusal)
 
     def _show_frame(self) -> None:
         new, self._new = self._new, {}
-        description = new.pop('robot_description', None)
-        diagnostics = new.pop('diagnostics', None)
         with self._server.atomic():
-            if diagnostics is not None:
-                self._panel.show_node(diagnostics.message)
-            if description is not None:
-                self._show_robot(description.data)
-            if self._arm is not None:
-                self._obey(self._arm)
-                self._show_news(self._arm, new)
-            elif 'ik_node/status' in new:
-                self._new.setdefault('ik_node/status', new['ik_node/status'])  # for the next arm
-            self._panel.set_track(self._goals.track)
+            if 'robot_description' in new:
+                self._show_robot(new['robot_description'].data)
+            self._obey()
+            if self._robot is not None and 'joint_states' in new:
+                self._take_joints(self._robot, new['joint_states'])
+            for tool in self._tools:
+                tool.show_news(self._values, self._slow.on)
+            self._show_methods()
+            if self._robot is not None and self._values:
+                self._show_joints()
 
     def _show_robot(self, text: str) -> None:
         if text == self._description:
             return
         self._description = text
-        self._arm = None
-        self._values, self._targets = {}, {}
-        self._goal_shown = self._reported = False
-        settings = self._settings
+        if self._links is not None:
+            self._links.hear(text)
+        before, self._robot = self._robot, None
         try:
             robot = read_urdf(text)
-            arm = Arm(
-                robot,
-                settings.tip_link or None,
-                tool_axis=settings.tool_axis,
-                tool_point=settings.tool_point,
-                base_link=settings.base_link or None,
-            )
-            drawing = draw(text, robot, arm.tip_link, settings.mesh_path)
+            arms = [Arm(robot, **settings.tool()) for settings in self._tool_settings.values()]
+            drawing = draw(text, robot, arms[0].tip_link, self._settings.mesh_path)
         except IkError as error:
+            self._values = {}
             self._scene.clear()
-            self._panel.show_sliders(None)
-            self._panel.show_message('Cannot show this robot', str(error), RED)
+            self._slow.show(None, None)
+            for tool in self._tools:
+                tool.show(None, None)
+            self._panel.joints.show([])
+            self._panel.card.show_message('Cannot show this robot', str(error), RED)
             self.get_logger().error(f'cannot show this robot: {error}')
             return
         for warning in drawing.warnings:
             self.get_logger().info(warning)
-        self._arm = arm
-        self._about_arm = arm.describe()
-        self._scene.show(arm, drawing)
-        self._panel.show_sliders(arm)
-        self._panel.show_message('Waiting for joint_states', f'{arm.name} is shown with all joints at zero.')
-
-    # User input
-
-    def _obey(self, arm: Arm) -> None:
-        track, button = self._panel.take_track(), self._panel.take_button()
-        pose, joints = self._scene.take_drag(), self._panel.take_joints()
-        if track is not None:
-            self._goals.choose(track)
-        if button is not None:
-            self._press(button)
-        if joints and not self._followed():
-            self._send_joints(arm, joints)
-        if pose is not None:
-            self._end_track()
-            self._send_goal(arm, pose)
-
-    def _end_track(self) -> None:
-        """Stop the goal publisher, which would override the user."""
-        if self._goals.track not in (None, NO_TRACK):
-            self._goals.choose(NO_TRACK)
-
-    def _press(self, button: str) -> None:
-        self._end_track()
-        self._goal_shown = False
-        self._targets = {}
-        if self._buttons[button].service_is_ready():
-            self._buttons[button].call_async(Trigger.Request())
-        else:
-            self.get_logger().warning(
-                f'{button}: the service {self._buttons[button].srv_name} is not available'
-            )
-
-    def _send_goal(self, arm: Arm, T_base_goal: Array) -> None:
-        message = PoseStamped()
-        message.header.stamp = self.get_clock().now().to_msg()
-        message.header.frame_id = arm.base_link
-        message.pose = matrix_pose(T_base_goal)
-        self._own_goals.append(message)
-        self._goal_publisher.publish(message)
-        self._take_goal(T_base_goal, True)
-
-    def _send_joints(self, arm: Arm, joints: dict[str, float]) -> None:
-        """Publish the slider positions; joints that no user has moved stay where they are."""
-        if not self._targets:
-            self._targets = {name: self._values.get(name, 0.0) for name in arm.joint_names}
-        for name, value in joints.items():
-            if arm.continuous[arm.joint_names.index(name)]:
-                turns = round((self._targets[name] - value) / TURN)
-                value += turns * TURN  # the sliders show one turn of a joint that may have made many
-            self._targets[name] = value
-        self._goal_shown = False
-        self._slider_time = time.monotonic()
-        message = JointState(name=list(self._targets), position=list(self._targets.values()))
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._own_goals.append(message)
-        self._joints_publisher.publish(message)
-
-    # Received messages
-
-    def _show_news(self, arm: Arm, new: dict[str, Any]) -> None:
-        if 'joint_states' in new:
-            self._take_joints(arm, new['joint_states'])
-        foreign = {topic: said for topic, said in new.items() if not self._is_own(said)}
-        if 'goal_joints' in foreign and list(foreign['goal_joints'].position) != self._joint_goal:
-            self._joint_goal = list(foreign['goal_joints'].position)  # others repeat theirs continuously
-            self._goal_shown = False
-        for topic in ('goal_pose', 'goal_point'):
-            if topic in foreign:
-                self._take_foreign_goal(arm, foreign[topic])
-        if 'ik_node/status' in new:
-            self._panel.show_report(_report(new['ik_node/status']), self._about_arm)
-            self._reported = True
-        if not self._values:
+        self._robot = robot
+        known = before is not None and same_joints(before, robot)
+        self._scene.show(robot, drawing, aim=not known)
+        for tool, arm, colours in zip(self._tools, arms, self._colours, strict=True):
+            extent = extent_of(robot, arm.tip_link)
+            tool.show(arm, ToolScene(self._server, tool.name, arm, extent, colours), known)
+        self._watched = self._tools[0]
+        self._slow.show(arms[0], drawing)
+        if known:  # other lengths of its links: the arm goes on
+            self._place()
             return
-        if not self._goal_shown:
-            self._scene.place_goal(self._in_base(arm, arm.tip_link))
-        self._panel.enable_sliders(not self._followed())
-        self._frame += 1
-        if self._frame % SLOW_EVERY == 0:
-            self._scene.extend_trail()
-            if time.monotonic() - max(self._slider_time, self._moved_time) > SLIDER_HOLD:
-                self._targets = {}
-            if not self._targets:
-                self._panel.set_joints(self._values)
+        self._values = {}
+        self._panel.joints.show(arms)
+        self._panel.card.show_message(
+            'Waiting for joint_states', f'{robot.name} is shown with all joints at zero.'
+        )
 
-    def _is_own(self, message: Any) -> bool:
-        """Whether this node sent a received message: true once, since others may send the same.
-
-        Not by its stamp alone: with a simulated clock that has not started, all stamps are zero.
-        """
-        if message not in self._own_goals:
-            return False
-        while self._own_goals.popleft() != message:
-            pass  # older ones were overtaken
-        return True
+    def _obey(self) -> None:
+        """Do what users asked for."""
+        if self._robot is None:
+            return
+        button = self._panel.take_button()
+        if button is not None:
+            for tool in self._tools:
+                tool.let_go()
+            self._all_services.call(button)
+        joints = self._panel.joints.take_joints()
+        followed = self._followed()
+        for tool in self._tools:
+            own = {name: joints.pop(name) for name in tool.joint_names if name in joints}
+            if own and not followed:
+                tool.send_joints(own, self._values)
+        for tool in self._tools:
+            if tool.obey(self._slow.on) is not None and tool.arm is not None:
+                self._watched = tool
+                self._slow.choose(tool.arm)
+                self._slow.moved()
+        changed = self._methods.take()
+        if changed and not self._solver.set(**changed):
+            self._methods.answer('ik_node is not running')
+        if self._links is not None:
+            self._links.update()
 
     def _followed(self) -> bool:
-        """Whether the arm is moving to a goal pose, or the goal itself is moving."""
-        quiet = time.monotonic() - max(self._goal_time, self._moved_time)
-        on_track = self._goals.track not in (None, NO_TRACK)
-        return self._goal_shown and (on_track or quiet < SETTLED)
+        return any(tool.followed(self._moved_time) for tool in self._tools)
 
-    def _take_joints(self, arm: Arm, message: JointState) -> None:
+    def _take_joints(self, robot: Robot, message: JointState) -> None:
         pairs = zip(message.name, message.position, strict=False)
-        known = arm.robot.joints
+        known = robot.joints
         values = {name: value for name, value in pairs if name in known and math.isfinite(value)}
-        if values and not self._values and not self._reported:
-            self._panel.show_message('Ready', HINT)
+        news = len(self._tools) == 1 and self._tools[0].reported  # then the card shows these
+        if values and not self._values and not news:
+            self._panel.card.show_message('Ready', HINT)
         if any(abs(value - self._values.get(name, value)) > STILL for name, value in values.items()):
             self._moved_time = time.monotonic()
         if not values.items() <= self._values.items():
             self._values.update(values)
-            self._scene.place(self._values)
+            self._place()
 
-    def _take_goal(self, T_base_goal: Array, with_direction: bool) -> None:
-        self._goal_shown = True
-        self._goal_time = time.monotonic()
-        self._targets = {}
-        self._scene.place_goal(T_base_goal, with_direction)
+    def _place(self) -> None:
+        """Move everything to the newest joint positions."""
+        self._scene.place(self._values)
+        for tool in self._tools:
+            tool.place(self._values)
 
-    def _take_foreign_goal(self, arm: Arm, message: PoseStamped | PointStamped) -> None:
-        """Show a goal of another node, unless its frame is known to tf only."""
-        frame = message.header.frame_id or arm.base_link
-        if frame not in arm.robot.links:
+    def _show_methods(self) -> None:
+        """Show the solver of ik_node and the next frame of slow motion."""
+        known = self._solver.values
+        self._methods.show(known)
+        if self._watching and not self._slow.on:
+            for tool in self._tools:
+                tool.let_gizmo_go()
+        self._watching = self._slow.on
+        options = {name: known[name] for name in TOLERANCES if name in known}
+        T_base_goal = self._watched.gizmo_pose() if self._watched is not None else None
+        self._slow.update(T_base_goal, self._values, self._methods.switches_off, **options)
+
+    def _show_joints(self) -> None:
+        """Show the sliders and the trails."""
+        self._panel.joints.enable(not self._followed())
+        self._frame += 1
+        if self._frame % SLOW_EVERY:
             return
-        pose = np.eye(4)
-        with_direction = isinstance(message, PoseStamped)
-        try:
-            if with_direction:
-                pose = pose_matrix(message.pose)
-            else:
-                pose[:3, 3] = point_array(message.point) - arm.tool_point
-        except IkError:
-            return  # ik_node refuses it too and reports why
-        self._take_goal(self._in_base(arm, frame) @ pose, with_direction)
-
-    def _in_base(self, arm: Arm, link: str) -> Array:
-        """Return T_base_link (4, 4) at the newest joint positions."""
-        T_root_base, T_root_link = (arm.robot.link_pose(name, self._values) for name in (arm.base_link, link))
-        return np.asarray(np.linalg.solve(T_root_base, T_root_link), dtype=np.float64)
+        for tool in self._tools:
+            tool.extend_trail()
+        held = [tool.holds_sliders(self._moved_time) for tool in self._tools]
+        if not any(held):
+            self._panel.joints.set(self._values)
 
 
-def _report(message: DiagnosticStatus) -> Report:
-    values = {item.key: item.value for item in message.values}
-    state = values.get('state', '')
-    status = values.get('status', '') or state
-    sentence = message.message.removeprefix(f'{status}: ')
-    position, direction = (_number(values.get(f'{what}_error', '')) for what in ('position', 'direction'))
-    return Report(status, position, direction, sentence[:1].upper() + sentence[1:], state)
+def same_joints(one: Robot, other: Robot) -> bool:
+    """Whether two robots of the same name have the same links and joints with the same limits."""
 
+    def key(robot: Robot) -> list[tuple[object, ...]]:
+        joints = robot.joints.values()
+        return [(j.name, j.type, j.parent, j.child, j.lower, j.upper, *j.axis) for j in joints]
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    return one.name == other.name and list(one.links) == list(other.links) and key(one) == key(other)
 
 
 def main() -> int:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from typing import Any
+
+from rclpy.node import Node
 
 from ik_node.checks import unit_vector
+from ik_node.control.robot_settings import tool_names
+from ik_node.model.description import xacro_args
+from ik_node.ros.parameters import declare_fields, warn_of_unknown
 from ik_node.settings import check, parameter
+
+OF_TOOL = ('base_link', 'tip_link', 'tool_axis', 'tool_point')  # what every tool has of its own
 
 
 @dataclass(frozen=True)
@@ -19,6 +28,12 @@ class ViewerSettings:
     )
     port: int = parameter(
         8080, 'TCP port to listen on; 0 takes a free one', low=0, high=65535, read_only=True
+    )
+    tools: tuple[str, ...] = parameter(
+        ('',),
+        'names of several tools on one robot, as in ik_node, each with its own left.tip_link and so on; one '
+        'empty name: one tool',
+        read_only=True,
     )
     base_link: str = parameter('', 'link that goals are relative to; empty: the root link', read_only=True)
     tip_link: str = parameter(
@@ -37,7 +52,44 @@ class ViewerSettings:
         'folder whose meshes may be shown, besides those of installed ROS packages',
         read_only=True,
     )
+    description_file: str = parameter(
+        '',
+        'xacro file that robot_description was made from: its arguments NAME_length become sliders',
+        read_only=True,
+    )
+    xacro_args: str = parameter(
+        '', "arguments that it was expanded with, such as 'hand_length:=0.1'", read_only=True
+    )
 
     def __post_init__(self) -> None:
         check(self)
+        self.arguments()
         unit_vector('parameter tool_axis', self.tool_axis)
+
+    def arguments(self) -> dict[str, str]:
+        """Return xacro_args as mappings. Raises InputError."""
+        return xacro_args(self.xacro_args)
+
+    def tool(self) -> dict[str, Any]:
+        """Return the arguments of Arm besides the robot."""
+        return {
+            'tip_link': self.tip_link or None,
+            'base_link': self.base_link or None,
+            'tool_axis': self.tool_axis,
+            'tool_point': self.tool_point,
+        }
+
+
+def declare_viewer(node: Node) -> tuple[ViewerSettings, dict[str, ViewerSettings]]:
+    """Declare the parameters of ik_viewer; return them, and those of each tool by its name, '' if it is one.
+
+    Raises InputError for a value that is not allowed.
+    """
+    general = ViewerSettings(**declare_fields(node, ViewerSettings))
+    defaults = {name: getattr(general, name) for name in OF_TOOL}
+    tools = {
+        name: dataclasses.replace(general, **declare_fields(node, ViewerSettings, name, defaults))
+        for name in tool_names(general.tools)
+    }
+    warn_of_unknown(node)
+    return general, tools or {'': general}

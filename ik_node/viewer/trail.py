@@ -7,20 +7,24 @@ import trimesh
 import viser
 
 from ik_node.checks import Array
+from ik_node.viewer.html import Colour
 
 BEADS = 100  # ten seconds, at one extend() every 0.1 s
 
 
 class Trail:
-    """BEADS beads from the newest point back, smaller and smaller; at first all lie at one point (3,)."""
+    """BEADS beads from the newest point back, smaller and smaller; at first all lie at one point (3,).
+
+    name: of the scene node.
+    """
 
     def __init__(
-        self, server: viser.ViserServer, point: Array, radius: float, colour: tuple[int, int, int]
+        self, server: viser.ViserServer, name: str, point: Array, radius: float, colour: Colour
     ) -> None:
         self._points = np.tile(point, (BEADS, 1))
         bead = trimesh.creation.icosphere(subdivisions=1, radius=radius)
         self._beads = server.scene.add_batched_meshes_simple(
-            '/trail',
+            name,
             bead.vertices,
             bead.faces,
             batched_wxyzs=np.tile((1.0, 0.0, 0.0, 0.0), (BEADS, 1)),

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from ik_node.checks import Array
 from ik_node.model.meshes import MeshError, find_mesh
 from ik_node.model.robot import Robot
-
-Colour = tuple[int, int, int]
+from ik_node.viewer.html import Colour
 
 PLAIN: Colour = (176, 184, 196)  # shapes without a material
 STICK: Colour = (196, 203, 213)
@@ -90,7 +89,7 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
         warnings.append(f'{missing[0]}{more}; set mesh_path to the folder of the meshes')
     if not shapes:
         bare = list(robot.links)
-    extent = _extent(robot, tip_link)
+    extent = extent_of(robot, tip_link)
     for name in bare:
         shapes.extend(_sticks(robot, name, STICK_RADIUS * extent))
     return Drawing(tuple(shapes), extent, tuple(warnings))
@@ -170,7 +169,7 @@ def _sticks(robot: Robot, link: str, radius: float) -> Iterator[Shape]:
             yield Shape(link, 'cylinder', along(joint.origin[:3, 3], axis), size, colour=JOINT)
 
 
-def _extent(robot: Robot, tip_link: str) -> float:
+def extent_of(robot: Robot, tip_link: str) -> float:
     """Return the size of the arm [m]: its offsets, and prismatic travel up to the same amount again."""
     chain = robot.chain(tip_link)
     offsets = sum(float(np.linalg.norm(joint.origin[:3, 3])) for joint in chain)

@@ -1,6 +1,7 @@
 """ik_node over real DDS: descriptions that come late, broken, again and anew."""
 
 import numpy as np
+import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from node_harness import running
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -63,3 +64,41 @@ def test_a_description_by_parameter_is_published_for_the_others():
         client.node.create_subscription(String, 'robot_description', heard.append, late)
         client.wait(lambda: heard, 'robot_description')
         assert heard[0].data == arm_urdf()
+
+
+LONGER = arm_urdf().replace('0.15 0 0', '0.2 0 0')
+
+
+def test_a_changed_parameter_replaces_the_links_and_joints_stay():
+    with running(arm_urdf()) as client:
+        heard = []
+        late = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        client.node.create_subscription(String, 'robot_description', lambda m: heard.append(m.data), late)
+        client.answer('goal_joints', client.joints(yaw=0.4))
+        client.wait(lambda: abs(client.position('yaw')[0] - 0.4) < 1e-6, 'the arm')
+        count = len(client.samples)
+        (bad,) = client.set_parameters(robot_description='<robot/>')
+        assert not bad.successful
+        (none,) = client.set_parameters(robot_description='')
+        assert 'robot_description can replace the text' in none.reason
+        assert client.set_parameters(robot_description=LONGER)[0].successful
+        client.wait(lambda: heard[-1:] == [LONGER], 'the new description')
+        client.wait(lambda: sum('effective DoF' in s.message for s in client.statuses) == 2, 'the new arm')
+        client.answer('goal_joints', client.joints(yaw=0.4))
+        assert all(
+            abs(sample.position[sample.name.index('yaw')] - 0.4) < 1e-3 for sample in client.samples[count:]
+        )
+
+
+@pytest.mark.parametrize('given', [{'output': 'joint_trajectory'}, {'wait_for_measured': 'true'}])
+def test_the_description_of_a_real_arm_cannot_change(given):
+    with running(arm_urdf(), ready=False, **given) as client:
+        (result,) = client.set_parameters(robot_description=LONGER)
+        assert not result.successful
+        assert 'the arm there does not change' in result.reason
+
+
+def test_a_node_that_listens_to_the_topic_takes_no_description_by_parameter():
+    with running(None) as client:
+        (result,) = client.set_parameters(robot_description=arm_urdf())
+        assert 'here the description comes from the topic' in result.reason

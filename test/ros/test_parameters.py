@@ -62,7 +62,7 @@ def test_every_parameter_says_what_it_is_and_what_is_allowed(kind):
 
 
 def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
-    in_python_only = {'closed_form', 'compile', 'method_options'}
+    in_python_only = {'closed_form', 'compile'}
     options = set(inspect.signature(IkSolver).parameters) - {'arm', *in_python_only}
     assert set(ArmSettings().search()) == options
     tool = set(inspect.signature(Arm).parameters) - {'robot'}
@@ -81,6 +81,11 @@ def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
         ('restarts', 1.5, 'a whole number'),
         ('on_unreachable', 'jump', "on_unreachable must be one of closest, hold, got 'jump'"),
         ('solver', 'magic', 'solver must be one of lm'),
+        (
+            'solver_switches_off',
+            'limits, magic',
+            "solver_switches_off must be any of direction, hinges, limits, got 'limits, magic'",
+        ),
         ('tip_link', 3, 'tip_link must be a string'),
         ('publish_description', 1, 'true or false'),
         ('tool_axis', [0.0, 1.0], 'tool_axis must be 3 finite numbers'),
@@ -100,6 +105,15 @@ def test_only_the_solver_lm_knows_a_compromise():
     assert ArmSettings(compromise=0.1).search()['compromise'] == 0.1
     with pytest.raises(InputError, match='compromise must be 0 for solver ccd: it is supported by lm only'):
         ArmSettings(compromise=0.1, solver='ccd')
+
+
+def test_switches_are_those_of_the_solver():
+    off = 'hinges, limits'
+    assert ArmSettings(solver='ccd', solver_switches_off=off).search()['method_options'] == {
+        'hinges': False,
+        'limits': False,
+    }
+    assert ArmSettings(solver_switches_off=off).search()['method_options'] == {}
 
 
 def test_a_node_starts_with_the_values_it_was_given(make_node):

@@ -12,7 +12,9 @@ from lxml import etree
 from shared_files import shared_path
 
 from ik_node import Arm, Tree
+from ik_node.errors import FileError, InputError
 from ik_node.model.default_tip import default_tip
+from ik_node.model.link_lengths import LinkLengths
 from ik_node.model.urdf import load_description, read_urdf
 from ik_node.ros.robots import ROBOTS, SUFFIX, URDF, tools_file, tools_in
 
@@ -100,6 +102,42 @@ def test_shapes_collide_as_they_look_and_masses_are_those_of_bodies(name):
             assert 0 < xx <= yy <= zz <= xx + yy
     for joint in root.findall('joint[limit]'):
         assert float(joint.find('limit').get('effort')) > 0
+
+
+@arms
+def test_each_length_is_an_argument_that_moves_one_joint(name):
+    lengths = LinkLengths.read(path(name))
+    assert list(lengths.values) == ['upper_arm', 'forearm', 'hand']
+    before = read_urdf(lengths.description())
+    assert before.joints.keys() == read_urdf(load_description(path(name))).joints.keys()
+    for link, length in lengths.values.items():
+        for factor in (0.7, 1.5):  # the range of the sliders in the viewer
+            text = lengths.changed(**{link: factor * length}).description()
+            changes = [
+                np.linalg.norm(joint.origin[:3, 3] - before.joints[joint.name].origin[:3, 3])
+                for joint in read_urdf(text).chain('tool0')
+            ]
+            assert sorted(changes)[-2] == 0.0
+            assert max(changes) == pytest.approx(abs(factor - 1.0) * length)
+            for inertia in elements(text).iter('inertia'):
+                xx, yy, zz = sorted(float(inertia.get(key)) for key in ('ixx', 'iyy', 'izz'))
+                assert 0 < xx <= yy <= zz <= xx + yy
+            for size in elements(text).iter('box', 'cylinder'):
+                assert min(map(float, size.get('size', size.get('length', '')).split())) > 0
+
+
+def test_other_lengths_are_refused(tmp_path):
+    lengths = LinkLengths.read(path('seed_arm'), {'hand_length': '0.1'})
+    assert lengths.values == {'upper_arm': 0.32026, 'forearm': 0.30019, 'hand': 0.1}
+    with pytest.raises(InputError, match=r'no length .leg.; lengths: .upper_arm., .forearm., .hand.'):
+        lengths.changed(leg=1.0)
+    with pytest.raises(InputError, match='hand must be'):
+        lengths.changed(hand=0.0)
+    file = tmp_path / 'plain.urdf'
+    file.write_text('<robot name="plain"/>')
+    assert not LinkLengths.read(file).values
+    with pytest.raises(FileError, match='plain'):
+        LinkLengths.read(tmp_path / 'plain.txt')
 
 
 # Offset from the joint before, axis and limit [deg] of each joint; then the tool point and the tool axis.

@@ -15,7 +15,8 @@ from PIL import Image
 from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
-from ik_node.viewer.scene import EYE, EYE_TARGET, FIELD_OF_VIEW, GIZMO_SCALE
+from ik_node.viewer.scene import EYE, EYE_TARGET, FIELD_OF_VIEW
+from ik_node.viewer.tool_scene import GIZMO_SCALE
 from ik_node.viewer.visuals import draw
 
 webdriver = pytest.importorskip('selenium.webdriver', reason='selenium is not installed')
@@ -200,6 +201,24 @@ def test_a_slider_moves_the_arm(browser: Any, robot: RobotSide, arm: Arm) -> Non
     wanted = before + np.radians(0.5)  # five steps
     wait(lambda: abs(robot.joints['joint3'] - wanted) < np.radians(0.06), 'joint3 at the value of its slider')
     assert abs(robot.joints['joint1'] - Q['joint1']) < 1e-3
+
+
+def test_slow_motion_is_drawn_and_the_arm_stays(browser: Any, robot: RobotSide, arm: Arm) -> None:
+    def click(label: str) -> None:
+        browser.find_element('xpath', f"//*[normalize-space(text())='{label}']").click()
+
+    click('Methods')
+    watch = wait(lambda: browser.find_elements('css selector', 'input[type=checkbox]')[-1:], 'the folder')[0]
+    browser.execute_script('arguments[0].click()', watch)  # it may be below the end of the panel
+    before, joints = settled(browser), dict(robot.joints)
+    drag_gizmo(browser, arm, arm.robot.link_pose(arm.tip_link, joints))
+    wait(lambda: 'step' in browser.page_source and 'Position error' in browser.page_source, 'the errors')
+    wait(lambda: changed(before, picture(browser)) > MANY, 'the ghost')
+    assert robot.joints == pytest.approx(joints)
+    assert not robot.goals
+    browser.execute_script('arguments[0].click()', watch)
+    wait(lambda: changed(before, picture(browser)) < MANY / 5, 'the picture as before')
+    click('Methods')
 
 
 def test_the_page_works_through_the_url_with_its_token(browser: Any) -> None:

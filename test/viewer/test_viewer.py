@@ -110,7 +110,7 @@ def test_the_gizmo_waits_at_the_tool_and_follows_it(robot: RobotSide, page: Page
 def test_the_tool_leaves_a_trail() -> None:
     server = start_server('127.0.0.1', 0)
     try:
-        trail = Trail(server, np.zeros(3), 0.01, (0, 0, 0))
+        trail = Trail(server, '/trail', np.zeros(3), 0.01, (0, 0, 0))
         for step in range(3):
             trail.extend(np.array([0.1 * (step + 1), 0.0, 0.0]))
         beads = server.scene.get_handle_by_name('/trail')

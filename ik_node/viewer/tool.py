@@ -1,0 +1,302 @@
+"""ViewedTool: goals, reports and track of one tool, between its topics and the page."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PointStamped, PoseStamped
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from ik_node.checks import Array
+from ik_node.errors import IkError
+from ik_node.model.arm import Arm
+from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
+from ik_node.ros.qos import LATCHED, NEWEST
+from ik_node.tracks.settings import NO_TRACK
+from ik_node.viewer.card import Report
+from ik_node.viewer.panel import BUTTONS, ToolPanel
+from ik_node.viewer.remote_parameters import RemoteParameters
+from ik_node.viewer.tool_scene import ToolScene
+
+SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal counts as no longer followed
+SLIDER_HOLD = 1.0  # [s] that sliders keep a user's value while the arm has not moved yet
+TURN = 2.0 * math.pi
+TRACK = 'track'  # the parameter of the goal publisher
+
+
+class ArmServices:
+    """The services of ik_node behind the buttons Home, Stop and Resume."""
+
+    def __init__(self, node: Node, before: str) -> None:
+        """before: what stands before the names of the services, such as left/; empty: those of all tools."""
+        self._log = node.get_logger()
+        self._clients = {
+            button: node.create_client(Trigger, f'ik_node/{before}{button.lower()}') for button in BUTTONS
+        }
+
+    def call(self, button: str) -> None:
+        """Call the service of a button."""
+        client = self._clients[button]
+        if client.service_is_ready():
+            client.call_async(Trigger.Request())
+        else:
+            self._log.warning(f'{button}: the service {client.srv_name} is not available')
+
+
+class ViewedTool:
+    """One tool, whose topics have its name before them; the name is empty for the only tool.
+
+    Callbacks of ROS only store; the node calls the rest once per frame. arm is None without a robot.
+    """
+
+    def __init__(self, node: Node, panel: ToolPanel, name: str) -> None:
+        self.name = name
+        self.panel = panel
+        self.arm: Arm | None = None
+        self.reported = False  # the panel shows a status
+        self._scene: ToolScene | None = None
+        self._node = node
+        self._about_arm = ''
+        self._targets: dict[str, float] = {}  # of the sliders; empty unless a user has just moved them
+        self._goal_shown = False  # the gizmo shows a goal; otherwise it follows the tool
+        self._goal_time = self._slider_time = 0.0
+        self._own_goals: deque[PoseStamped | JointState] = deque(maxlen=50)  # that may still be received
+        self._joint_goal: list[float] = []  # the last one of another node
+        self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
+        before = f'{name}/' if name else ''
+        self._goal_publisher = node.create_publisher(PoseStamped, f'{before}goal_pose', NEWEST)
+        self._joints_publisher = node.create_publisher(JointState, f'{before}goal_joints', NEWEST)
+        for kind, topic, source, qos in (
+            (PoseStamped, 'goal_pose', f'{before}goal_pose', NEWEST),
+            (PointStamped, 'goal_point', f'{before}goal_point', NEWEST),
+            (JointState, 'goal_joints', f'{before}goal_joints', NEWEST),
+            (DiagnosticStatus, 'status', f'ik_node/{before}status', LATCHED),
+        ):
+            node.create_subscription(kind, source, self._store(topic), qos)
+        self._services = ArmServices(node, before)
+        self.solver_name = f'{node.get_namespace().rstrip("/")}/ik_node{f"/{name}" if name else ""}'
+        self.diagnosed = ''  # what /diagnostics says of it
+        self._goals = RemoteParameters(node, f'{before}ik_goals', [TRACK], self._track_answered)
+        self.refresh = self._goals.refresh
+
+    def _store(self, topic: str) -> Any:
+        def store(message: Any) -> None:
+            self._new[topic] = message
+
+        return store
+
+    def _track_answered(self, refusal: str) -> None:
+        if refusal:
+            self._node.get_logger().warning(refusal)
+
+    @property
+    def track(self) -> str | None:
+        """The track of the goal publisher, None without one."""
+        return self._goals.values.get(TRACK)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The joints of the arm, none without one."""
+        return self.arm.joint_names if self.arm else ()
+
+    def show(self, arm: Arm | None, scene: ToolScene | None, known: bool = False) -> None:
+        """Take the arm and scene of a new description; known: the same arm with links of other lengths."""
+        self.arm, self._scene = arm, scene
+        self._targets = {}
+        self._goal_shown = False
+        self.reported = known and self.reported
+        self._about_arm = arm.describe() if arm and not self.name else ''
+
+    # User input
+
+    def obey(self, watching: bool = False) -> Array | None:
+        """Do what users asked for.
+
+        watching: the gizmo commands nothing. Returns T_base_goal (4, 4) where a user dragged it to then.
+        """
+        if self._scene is None or self.arm is None:
+            return None
+        track, button = self.panel.take_track(), self.panel.take_button()
+        pose = self._scene.take_drag()
+        if track is not None:
+            self._choose(track)
+        if button is not None:
+            self.press(button)
+        if pose is None:
+            return None
+        if watching:
+            self._scene.place_goal(pose)
+            return pose
+        self._end_track()
+        self._send_goal(self.arm, pose)
+        return None
+
+    def _choose(self, track: str) -> None:
+        self._goals.set(**{TRACK: track})
+
+    def _end_track(self) -> None:
+        """Stop the goal publisher, which would override the user."""
+        if self.track not in (None, NO_TRACK):
+            self._choose(NO_TRACK)
+
+    def press(self, button: str) -> None:
+        """Call the service of a button."""
+        self.let_go()
+        self._services.call(button)
+
+    def let_go(self) -> None:
+        """End the track and the goal that the gizmo shows."""
+        self._end_track()
+        self._goal_shown = False
+        self._targets = {}
+
+    def let_gizmo_go(self) -> None:
+        """Let the gizmo follow the tool until the next goal."""
+        self._goal_shown = False
+
+    def _send_goal(self, arm: Arm, T_base_goal: Array) -> None:
+        message = PoseStamped()
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        message.header.frame_id = arm.base_link
+        message.pose = matrix_pose(T_base_goal)
+        self._own_goals.append(message)
+        self._goal_publisher.publish(message)
+        self._take_goal(T_base_goal, True)
+
+    def send_joints(self, joints: Mapping[str, float], values: Mapping[str, float]) -> None:
+        """Publish the slider positions; joints that no user has moved stay where they are, at values."""
+        arm = self.arm
+        if arm is None:
+            return
+        if not self._targets:
+            self._targets = {name: values.get(name, 0.0) for name in arm.joint_names}
+        for name, value in joints.items():
+            if arm.continuous[arm.joint_names.index(name)]:
+                turns = round((self._targets[name] - value) / TURN)
+                value += turns * TURN  # the sliders show one turn of a joint that may have made many
+            self._targets[name] = value
+        self._goal_shown = False
+        self._slider_time = time.monotonic()
+        message = JointState(name=list(self._targets), position=list(self._targets.values()))
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._own_goals.append(message)
+        self._joints_publisher.publish(message)
+
+    # Received messages
+
+    def show_news(self, values: Mapping[str, float], watching: bool = False) -> None:
+        """Show what has been received; values: joint positions by name. watching: leave the gizmo alone."""
+        self.panel.card.show_node(self.diagnosed)
+        if self._scene is None or self.arm is None:
+            self._new = {key: said for key, said in self._new.items() if key == 'status'}  # for the next arm
+            return
+        new, self._new = self._new, {}
+        foreign = {topic: said for topic, said in new.items() if not self._is_own(said)}
+        if 'goal_joints' in foreign and list(foreign['goal_joints'].position) != self._joint_goal:
+            self._joint_goal = list(foreign['goal_joints'].position)  # others repeat theirs continuously
+            self._goal_shown = False
+        for topic in ('goal_pose', 'goal_point'):
+            if topic in foreign and not watching:
+                self._take_foreign_goal(self.arm, foreign[topic], values)
+        if 'status' in new:
+            self.panel.card.show_report(_report(new['status']), self._about_arm)
+            self.reported = True
+        self.panel.set_track(self.track)
+        if values and not self._goal_shown and not watching:
+            self._scene.place_goal(self.link_in_base(self.arm.tip_link, values))
+
+    def _is_own(self, message: Any) -> bool:
+        """Whether this node sent a received message: true once, since others may send the same.
+
+        Not by its stamp alone: with a simulated clock that has not started, all stamps are zero.
+        """
+        if message not in self._own_goals:
+            return False
+        while self._own_goals.popleft() != message:
+            pass  # older ones were overtaken
+        return True
+
+    def gizmo_pose(self) -> Array | None:
+        """Return T_base_goal (4, 4) of the gizmo, None while it is hidden."""
+        return self._scene.gizmo_pose() if self._scene else None
+
+    def place(self, values: Mapping[str, float]) -> None:
+        """Move the tool to joint positions by name."""
+        if self._scene is not None:
+            self._scene.place(values)
+
+    def extend_trail(self) -> None:
+        """Add a bead at the tool point; call it at a constant rate."""
+        if self._scene is not None:
+            self._scene.extend_trail()
+
+    def followed(self, moved_time: float) -> bool:
+        """Whether the tool is moving to a goal pose, or the goal itself is moving.
+
+        moved_time: when a joint last moved (time.monotonic).
+        """
+        quiet = time.monotonic() - max(self._goal_time, moved_time)
+        on_track = self.track not in (None, NO_TRACK)
+        return self._goal_shown and (on_track or quiet < SETTLED)
+
+    def holds_sliders(self, moved_time: float) -> bool:
+        """Whether the sliders show targets that the arm has yet to reach; moved_time as for followed."""
+        if time.monotonic() - max(self._slider_time, moved_time) > SLIDER_HOLD:
+            self._targets = {}
+        return bool(self._targets)
+
+    def _take_goal(self, T_base_goal: Array, with_direction: bool) -> None:
+        assert self._scene is not None
+        self._goal_shown = True
+        self._goal_time = time.monotonic()
+        self._targets = {}
+        self._scene.place_goal(T_base_goal, with_direction)
+
+    def _take_foreign_goal(
+        self, arm: Arm, message: PoseStamped | PointStamped, values: Mapping[str, float]
+    ) -> None:
+        """Show a goal of another node, unless its frame is known to tf only."""
+        frame = message.header.frame_id or arm.base_link
+        if frame not in arm.robot.links:
+            return
+        pose = np.eye(4)
+        with_direction = isinstance(message, PoseStamped)
+        try:
+            if with_direction:
+                pose = pose_matrix(message.pose)
+            else:
+                pose[:3, 3] = point_array(message.point) - arm.tool_point
+        except IkError:
+            return  # ik_node refuses it too and reports why
+        self._take_goal(self.link_in_base(frame, values) @ pose, with_direction)
+
+    def link_in_base(self, link: str, values: Mapping[str, float]) -> Array:
+        """Return T_base_link (4, 4) at joint positions by name."""
+        assert self.arm is not None
+        robot = self.arm.robot
+        T_root_base, T_root_link = (robot.link_pose(name, values) for name in (self.arm.base_link, link))
+        return np.asarray(np.linalg.solve(T_root_base, T_root_link), dtype=np.float64)
+
+
+def _report(message: DiagnosticStatus) -> Report:
+    values = {item.key: item.value for item in message.values}
+    state = values.get('state', '')
+    status = values.get('status', '') or state
+    sentence = message.message.removeprefix(f'{status}: ')
+    position, direction = (_number(values.get(f'{what}_error', '')) for what in ('position', 'direction'))
+    return Report(status, position, direction, sentence[:1].upper() + sentence[1:], state)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

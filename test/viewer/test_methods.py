@@ -1,0 +1,272 @@
+"""Methods in the viewer: the solver of ik_node chosen while it runs, and slow motion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from node_harness import new_domain
+from page import Page
+from rcl_interfaces.srv import GetParameters, SetParameters
+from rclpy.parameter import Parameter, parameter_value_to_python
+from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
+
+from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal
+from ik_node.solver.methods import METHODS
+from ik_node.solver.solver import IkSolver
+from ik_node.viewer.playback import Playback
+
+Q = dict(zip(SEED_JOINTS, (0.3, -0.4, 0.9, -0.5, 0.7), strict=True))
+DOWN = np.array([[1.0, 0.0, 0.0, 0.35], [0.0, -1.0, 0.0, -0.2], [0.0, 0.0, -1.0, 0.25], [0.0, 0.0, 0.0, 1.0]])
+GOAL = Goal(DOWN[:3, 3], DOWN[:3, 2])
+
+
+@pytest.fixture(scope='module')
+def running() -> Iterator[tuple[Process, RobotSide]]:
+    with viewer(new_domain()) as both:
+        yield both
+
+
+@pytest.fixture
+def page(running: tuple[Process, RobotSide]) -> Iterator[Page]:
+    """The seed arm at Q, not watched."""
+    process, robot = running
+    page = Page(process.port())
+    robot.describe('<robot name="none"/>')
+    page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
+    robot.describe(SEED_ARM)
+    page.wait(lambda: page.labels() and 'joint_states' in page.text(), 'the seed arm')
+    robot.move(**Q)
+    page.wait(lambda: page.nodes['/base/goal']['visible'], 'the gizmo')
+    robot.goals.clear()
+    yield page
+    page.choose('Watch', False)
+    page.choose('Method', 'lm')
+    page.choose('Beside it', 'none')
+    page.close()
+
+
+@pytest.fixture
+def arm() -> Arm:
+    return Arm.from_urdf(SEED_ARM)
+
+
+def ghost_is_at(page: Page, arm: Arm, index: int, q: np.ndarray) -> bool:
+    """Whether the links of a ghost are where joints q put them; viser sends no smaller changes."""
+    links = ['link1', 'link2', 'link3', 'link4', 'link5']  # in the order of their names, without tool0
+    values = dict(zip(arm.joint_names, q, strict=True))
+    wanted = [arm.robot.link_pose(link, values) for link in links]
+    shown = [page.pose(f'/ghost{index}/{k}') for k in range(len(links))]
+    return page.nodes[f'/ghost{index}']['visible'] and np.allclose(wanted, shown, atol=1e-4)
+
+
+def last_step(arm: Arm, method: str, **switches: bool) -> np.ndarray:
+    """What a descent of the method returns, by its definition: a search without restarts."""
+    solver = IkSolver(arm, method=method, restarts=0, closed_form=False, method_options=switches)
+    return solver.solve(GOAL, [Q[name] for name in arm.joint_names]).q
+
+
+def test_a_method_is_watched_to_its_own_end_and_nothing_is_commanded(
+    running: tuple[Process, RobotSide], page: Page, arm: Arm
+) -> None:
+    page.choose('Steps per s', 20.0)
+    page.choose('Watch', True)
+    page.drag(DOWN)
+    page.wait(lambda: ghost_is_at(page, arm, 0, last_step(arm, 'lm')), 'the ghost at the end')
+    assert not page.nodes['/ghost1']['visible']
+    assert '/ghost0' in page.nodes
+    page.wait(lambda: 'Position error</span>' in page.words() and '&lt; 1 µm' in page.words(), 'the errors')
+    assert np.allclose(page.pose('/base/goal'), DOWN, atol=1e-6)
+    assert np.allclose(page.pose('/tip'), arm.robot.link_pose('tool0', Q), atol=1e-6), 'the arm has moved'
+    assert not running[1].goals
+    page.choose('Watch', False)
+    page.wait(lambda: not page.nodes['/ghost0']['visible'], 'the end of the ghost')
+    page.wait(
+        lambda: np.allclose(page.pose('/base/goal'), page.pose('/tip'), atol=1e-6), 'the gizmo at the tool'
+    )
+    page.drag(DOWN)
+    running[1].wait(lambda: running[1].goals, 'a goal again')
+
+
+def test_two_methods_go_in_step_and_each_has_its_count(page: Page, arm: Arm) -> None:
+    page.choose('Steps per s', 0.5)
+    page.choose('Beside it', 'ccd')
+    page.choose('Watch', True)
+    page.drag(DOWN)
+    solvers = [IkSolver(arm, method=method) for method in ('lm', 'ccd')]
+    steps = [list(solver.steps(GOAL, [Q[name] for name in arm.joint_names])) for solver in solvers]
+    assert len(steps[0]) != len(steps[1]), 'choose another goal'
+    page.wait(lambda: all(f'of {len(rows) - 1}<' in page.words() for rows in steps), 'both counts')
+    page.choose('Playback', 'Restart')
+    page.wait(lambda: page.words().count('step 0 of') == 2, 'the start')
+    page.choose('Playback', 'Pause')
+    for number in range(1, max(map(len, steps))):
+        page.choose('Playback', 'Step')
+        for index, rows in enumerate(steps):
+            q = rows[min(number, len(rows) - 1)]
+            page.wait(lambda i=index, q=q: ghost_is_at(page, arm, i, q), f'step {number} of ghost {index}')
+    for rows in steps:
+        count = len(rows) - 1
+        page.wait(lambda n=count: f'step {n} of {n}<' in page.words(), 'the last step')
+    plot = next(c for c in page.controls.values() if c['kind'] == 'GuiUplotMessage')
+    assert plot['visible']
+
+
+def test_every_method_of_the_registry_can_be_watched(page: Page) -> None:
+    assert set(page.control('Method')['options']) == set(METHODS)
+    page.choose('Watch', True)
+    page.drag(DOWN)
+    for method in METHODS:
+        page.choose('Method', method)
+        page.wait(lambda m=method: f'</span>{m}</span>' in page.words(), method)
+        page.wait(lambda: 'step' in page.words(), 'its steps')
+        assert 'Refused' not in page.words()
+
+
+def test_a_track_does_not_move_the_gizmo_while_watched(
+    running: tuple[Process, RobotSide], page: Page
+) -> None:
+    page.choose('Watch', True)
+    page.drag(DOWN)
+    page.wait(lambda: 'step' in page.words(), 'the ghost')
+    other = DOWN.copy()
+    other[0, 3] = 0.2
+    running[1].want(other)
+    running[1].report('solved: fine', status='solved')
+    page.wait(lambda: 'Solved' in page.text(), 'a frame after the goal of another')
+    assert np.allclose(page.pose('/base/goal'), DOWN, atol=1e-6)
+
+
+class Known:
+    """A descent of which some steps are known."""
+
+    def __init__(self, steps: int, ended: bool) -> None:
+        self.steps, self.ended = list(range(steps)), ended
+        self.stopped = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def test_playback_waits_for_the_slower_method_and_ends_with_the_longer_one() -> None:
+    playback, short, long = Playback(), Known(2, True), Known(2, False)
+    playback.start([short, long])  # type: ignore[list-item]
+    playback.playing = True
+    playback.advance()
+    playback.advance()
+    assert playback.index == 1
+    assert playback.playing
+    long.steps.append(2)
+    playback.advance()
+    assert (playback.shown(short), playback.shown(long)) == ((1, 1), (2, 2))  # type: ignore[arg-type]
+    long.ended = True
+    playback.advance()
+    assert playback.index == 2
+    assert not playback.playing
+    playback.play()
+    assert playback.index == 0
+    playback.start([])
+    assert short.stopped
+    assert long.stopped
+
+
+# With ik_node
+
+
+class Node:
+    """The parameters of a running ik_node."""
+
+    def __init__(self, robot: RobotSide) -> None:
+        self._robot = robot
+
+    def _call(self, kind: Any, service: str, request: Any) -> Any:
+        client = self._robot.node.create_client(kind, f'ik_node/{service}')
+        self._robot.wait(client.service_is_ready, service)
+        future = client.call_async(request)
+        self._robot.wait(future.done, f'the answer of {service}')
+        return future.result()
+
+    def get(self, name: str) -> Any:
+        found = self._call(GetParameters, 'get_parameters', GetParameters.Request(names=[name]))
+        return parameter_value_to_python(found.values[0])
+
+    def set(self, name: str, value: Any) -> None:
+        request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+        assert self._call(SetParameters, 'set_parameters', request).results[0].successful
+
+
+@pytest.fixture(scope='module')
+def served() -> Iterator[tuple[Page, Node]]:
+    domain = new_domain()
+    solver = Process('ik_node', domain, '--ros-args', '-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro')
+    try:
+        with viewer(domain) as (process, robot):
+            page = Page(process.port())
+            page.wait(lambda: not page.control('Solver')['disabled'], 'the parameters of ik_node')
+            yield page, Node(robot)
+            page.close()
+    finally:
+        assert solver.end() == 0, solver.said
+
+
+def test_the_solver_is_chosen_while_the_node_runs(served: tuple[Page, Node]) -> None:
+    page, node = served
+    page.choose('Solver', 'ccd')
+    page.wait(lambda: node.get('solver') == 'ccd', 'the solver')
+    page.wait(lambda: 'Accepted by ik_node' in page.words(), 'the answer')
+    page.choose('ccd: limits', False)
+    page.wait(lambda: node.get('solver_switches_off') == 'limits', 'the switch')
+    page.choose('ccd: limits', True)
+    page.wait(lambda: node.get('solver_switches_off') == '', 'the switch')
+    page.choose('Solver', 'lm')
+    page.wait(lambda: node.get('solver') == 'lm', 'the solver')
+
+
+def test_changes_of_others_are_followed(served: tuple[Page, Node]) -> None:
+    page, node = served
+    node.set('solver', 'dls')
+    page.wait(lambda: page.control('Solver')['value'] == 'dls', 'the choice')
+    node.set('solver_switches_off', 'hinges, direction')
+    page.wait(lambda: page.control('ccd: hinges')['value'] is False, 'the first switch')
+    assert page.control('ccd: direction')['value'] is False
+    assert page.control('ccd: limits')['value'] is True
+    node.set('solver_switches_off', '')
+    node.set('solver', 'lm')
+    page.wait(lambda: page.control('Solver')['value'] == 'lm', 'the choice')
+
+
+def test_a_refusal_is_shown_and_the_choice_goes_back(served: tuple[Page, Node]) -> None:
+    page, node = served
+    node.set('compromise', 0.1)
+    page.choose('Solver', 'ccd')
+    page.wait(lambda: 'compromise must be 0 for solver ccd' in page.words(), 'the reason')
+    page.wait(lambda: page.control('Solver')['value'] == 'lm', 'the solver in use')
+    assert node.get('solver') == 'lm'
+    node.set('compromise', 0.0)
+
+
+def test_switches_count_in_slow_motion_too(served: tuple[Page, Node], arm: Arm) -> None:
+    page, node = served
+    page.wait(lambda: page.nodes['/base/goal']['visible'], 'the gizmo')
+    solver = {
+        off: IkSolver(
+            arm,
+            method='ccd',
+            method_options={'direction': not off},
+            position_tolerance=node.get('position_tolerance'),
+            direction_tolerance=node.get('direction_tolerance'),
+        )
+        for off in (True, False)
+    }
+    counts = {off: len(list(one.steps(GOAL, np.zeros(5)))) - 1 for off, one in solver.items()}
+    page.choose('Method', 'ccd')
+    page.choose('Watch', True)
+    page.choose('ccd: direction', False)
+    page.drag(DOWN)
+    page.wait(lambda: f'of {counts[True]}<' in page.words(), 'the number of sweeps')
+    page.choose('ccd: direction', True)
+    page.wait(lambda: f'of {counts[False]}<' in page.words(), 'a new descent')
+    page.choose('Watch', False)

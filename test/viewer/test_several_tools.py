@@ -1,0 +1,125 @@
+"""The viewer of a robot with two tools: a gizmo, a card and buttons for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+from node_harness import new_domain
+from page import Page
+from viewer_harness import ROOT, Process, RobotSide
+
+from ik_node.model.urdf import load_description, read_urdf
+
+TWO_ARMS = ROOT / 'urdf' / 'two_arms.urdf.xacro'
+TOOLS = ROOT / 'config' / 'two_arms.yaml'
+LEFT, RIGHT = '/tools/left/base/goal', '/tools/right/base/goal'
+GOAL = np.array([[1.0, 0.0, 0.0, 0.35], [0.0, -1.0, 0.0, 0.35], [0.0, 0.0, -1.0, 0.2], [0.0, 0.0, 0.0, 1.0]])
+
+
+@pytest.fixture(scope='module')
+def running() -> Iterator[tuple[Page, RobotSide]]:
+    """ik_node with two arms, the viewer and its page."""
+    domain = new_domain()
+    files = ('--params-file', str(TOOLS))
+    solver = Process('ik_node', domain, '--ros-args', *files, '-p', f'urdf_file:={TWO_ARMS}')
+    given = ('port:=0', 'tools:=[left, right]', 'left.tip_link:=left_tool0', 'right.tip_link:=right_tool0')
+    process = Process('ik_viewer', domain, '--ros-args', *(word for each in given for word in ('-p', each)))
+    with ExitStack() as stack:
+        stack.callback(solver.end)
+        stack.callback(process.end)
+        page = Page(process.port())
+        stack.callback(page.close)
+        robot = RobotSide(domain)
+        stack.callback(robot.close)
+        page.wait(lambda: page.nodes[LEFT]['visible'] and page.nodes[RIGHT]['visible'], 'both gizmos')
+        page.wait(lambda: 'Ready' in page.text(), 'the joints')
+        yield page, robot
+    assert 'Traceback' not in solver.said + process.said
+
+
+def cards(page: Page) -> list[str]:
+    """What the cards say: of the robot, of the left and of the right tool."""
+    html = [c['content'] for c in list(page.controls.values()) if c['kind'] == 'GuiHtmlMessage']
+    return html[:3]
+
+
+def press(page: Page, group: int, button: str) -> None:
+    """Press a button of all tools (0), of the left (1) or of the right one (2)."""
+    groups = [uuid for uuid, c in page.controls.items() if c['kind'] == 'GuiButtonGroupMessage']
+    page._send('GuiUpdateMessage', uuid=groups[group], updates={'value': button})
+
+
+def test_each_gizmo_moves_its_arm_alone(running: tuple[Page, RobotSide]) -> None:
+    page, robot = running
+    page.wait(lambda: robot.joints, 'joint_states')
+    right = {name: value for name, value in robot.joints.items() if name.startswith('right')}
+    stays = page.pose(RIGHT)
+    page.drag(GOAL, name=LEFT)
+    page.wait(lambda: 'Arrived' in cards(page)[1], 'the left tool at its goal')
+    tip = read_urdf(load_description(TWO_ARMS)).link_pose('left_tool0', robot.joints)
+    assert np.allclose(tip[:3, 3], GOAL[:3, 3], atol=1e-3)
+    assert {name: robot.joints[name] for name in right} == pytest.approx(right, abs=1e-9)
+    assert np.allclose(page.pose(RIGHT), stays, atol=1e-9)
+    assert 'Arrived' not in cards(page)[2]
+    page.wait(lambda: np.allclose(page.pose('/tools/left/tip'), tip, atol=1e-4), 'its present axis')
+    colours = [tuple(page.nodes[f'{gizmo}/axis']['color']) for gizmo in (LEFT, RIGHT)]
+    assert colours[0] != colours[1]
+
+
+def test_a_slider_moves_a_joint_of_its_arm(running: tuple[Page, RobotSide]) -> None:
+    page, robot = running
+    left = {name: value for name, value in robot.joints.items() if name.startswith('left')}
+    assert [label for label in page.labels() if 'joint1' in label] == ['left_joint1 [°]', 'right_joint1 [°]']
+    page.wait(lambda: not page.control('right_joint1 [°]')['disabled'], 'the sliders')
+    page.choose('right_joint1 [°]', 30.0)
+    page.wait(lambda: abs(robot.joints['right_joint1'] - np.radians(30.0)) < 1e-4, 'the joint')
+    assert {name: robot.joints[name] for name in left} == pytest.approx(left, abs=1e-9)
+
+
+def test_buttons_are_for_one_tool_or_for_all(running: tuple[Page, RobotSide]) -> None:
+    page, _ = running
+    press(page, 1, 'Stop')
+    page.wait(lambda: 'Stopped' in cards(page)[1], 'the stop of the left tool')
+    assert 'Stopped' not in cards(page)[2]
+    press(page, 1, 'Resume')
+    page.wait(lambda: 'Stopped' not in cards(page)[1], 'the left tool')
+    press(page, 0, 'Stop')
+    page.wait(lambda: all('Stopped' in card for card in cards(page)[1:]), 'the stop of both')
+    press(page, 0, 'Resume')
+    page.wait(lambda: not any('Stopped' in card for card in cards(page)[1:]), 'both')
+
+
+def test_slow_motion_is_of_the_tool_whose_gizmo_is_dragged(running: tuple[Page, RobotSide]) -> None:
+    page, robot = running
+    before = dict(robot.joints)
+    page.choose('Watch', True)
+    goal = GOAL.copy()
+    for sign, gizmo in ((-1.0, RIGHT), (1.0, LEFT)):
+        goal[1, 3] = sign * 0.4
+        page.drag(goal, name=gizmo)
+        page.wait(
+            lambda s=sign: (
+                page.nodes['/ghost0']['visible'] and np.sign(page.nodes['/ghost0/0']['position'][1]) == s
+            ),
+            'the ghost of this tool',
+        )
+    assert robot.joints == pytest.approx(before)
+    page.choose('Watch', False)
+
+
+def test_each_tool_has_its_track(running: tuple[Page, RobotSide]) -> None:
+    page, _ = running
+    tracks = [c for c in page.controls.values() if c.get('label') == 'Target track']
+    assert [track['disabled'] for track in tracks] == [True, True]
+    domain = running[1].context.get_domain_id()
+    goals = Process(
+        'ik_goals', domain, '--ros-args', '-r', '__ns:=/right', '-r', 'joint_states:=/joint_states'
+    )
+    try:
+        page.wait(lambda: [track['disabled'] for track in tracks] == [True, False], 'the right track')
+        assert tracks[1]['value'] == 'circle'
+    finally:
+        assert goals.end() == 0
