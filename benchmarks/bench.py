@@ -32,6 +32,7 @@ SECTIONS = (
     'follow',
     'hand',
     'trees',
+    'balls',
 )
 
 
