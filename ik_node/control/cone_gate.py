@@ -24,9 +24,7 @@ class ConeGate:
 
     def __init__(self, balls: Sequence[Ball], joint_names: Sequence[str]) -> None:
         """balls: of these joints, with limits that the joints do not have."""
-        self._balls = [
-            (ball, np.array([joint_names.index(name) for name in ball.joints])) for ball in balls
-        ]
+        self._balls = [(ball, np.array([joint_names.index(name) for name in ball.joints])) for ball in balls]
         self._allowed = math.inf  # excess of the last sample, until there is one
 
     @classmethod

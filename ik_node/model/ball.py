@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +96,13 @@ class Ball:
             f'joints {", ".join(self.joints)} form a ball joint: swing by {swung} {swing}, '
             f'twist by {turned} {twist}'
         )
+
+    def with_margins(self, margins: Mapping[str, float]) -> Ball:
+        """Return it with limits moved inwards by the largest of margins [rad], by name, of their joints."""
+        swing, twist = (
+            max(margins.get(name, 0.0) for name in names) for names in (self.swing_joints, self.twist_joints)
+        )
+        return replace(self, swing=self.swing - swing, twist=(self.twist[0] + twist, self.twist[1] - twist))
 
     def swing_twist(self, q: Three) -> Three:
         """Return (swing x, swing y, twist) [rad] at the positions q of its joints.

@@ -137,11 +137,16 @@ class Robot:
         named = self.name, self.root, self.links, joints, self._drivers
         return Robot, (*named, self.warnings, faults, self.balls)
 
-    def with_joints(self, joints: Mapping[str, Joint], warnings: Sequence[str] = ()) -> Robot:
-        """Return this robot with other limits of the same joints, and further warnings."""
+    def with_joints(
+        self,
+        joints: Mapping[str, Joint],
+        warnings: Sequence[str] = (),
+        balls: tuple[Ball, ...] | None = None,
+    ) -> Robot:
+        """Return this robot with other limits of the same joints, and balls, and further warnings."""
         every = (*self.warnings, *warnings)
         named = self.name, self.root, self.links, joints, self._drivers
-        return Robot(*named, every, self.faults, self.balls)
+        return Robot(*named, every, self.faults, self.balls if balls is None else balls)
 
     @property
     def movable(self) -> tuple[Joint, ...]:

@@ -172,3 +172,11 @@ def test_the_gate_stops_an_arm_that_is_led_outside(rig):
             assert swing_angle(there['ball_pitch'], there['ball_roll']) <= SWING + SLACK
     assert rig.state is State.FAULTED
     assert 'swing' in rig.reports[-1].message
+
+
+def test_margins_of_joints_count_for_the_cone():
+    model = ArmModel.build(TEXT, settings(joint_limit_margins=(0.1,)))
+    assert model.arm.balls[0].swing == pytest.approx(SWING - 0.1)
+    assert model.arm.upper[1] == pytest.approx(SWING - 0.1)
+    assert model.arm.ball_excess(np.array([0.0, 0.9, 0.7, 0.0, 0.0])) == 0.0
+    assert model.arm.ball_excess(np.array([0.0, 0.9, 0.9, 0.0, 0.0])) > 0.05
