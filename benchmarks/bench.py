@@ -34,6 +34,7 @@ SECTIONS = (
     'trees',
     'tree_peers',
     'lerobot',
+    'balls',
 )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from cases import Case
 
-from ik_node import Arm, Goal, IkSolver, InputError, Solution, Status
+from ik_node import Arm, Goal, IkSolver, InputError, Solution, Status, kernels
 from ik_node.solver.goal import Cause
 from ik_node.solver.methods import METHODS, Promise
 
@@ -106,6 +106,7 @@ class Subject:
         assert np.isfinite(q).all()
         assert (q >= arm.lower).all(), f'below the limits by {arm.lower - q}'
         assert (q <= arm.upper).all(), f'above the limits by {q - arm.upper}'
+        assert arm.ball_excess(q) == 0.0, f'outside the limits of a ball by {arm.ball_excess(q)}'
         position_error, direction_error = self.errors(goal, q)
         scale = max(1.0, position_error)
         assert abs(solution.position_error - position_error) <= TRUTH * scale
@@ -183,6 +184,7 @@ def goals_at_limits_and_singular_poses_give_finite_true_answers(subject: Subject
     ]
     solved = []
     for q in [zero, arm.middle, lower, upper, *corners]:
+        kernels.clip(q := q.copy(), arm.limits)  # corners of the limits are outside the cone of a ball
         goal = Goal(*arm.fk(q))
         for seed in (None, zero, upper):
             solution = subject.solver.solve(goal, seed)
@@ -344,6 +346,7 @@ def steps_lead_to_what_the_descent_returns(subject: Subject) -> None:
         assert np.isfinite(rows).all()
         assert (rows >= arm.lower).all()
         assert (rows <= arm.upper).all()
+        assert max(map(arm.ball_excess, rows)) == 0.0
         np.testing.assert_array_equal(rows[0], seed)
         solution = solver.solve(goal, seed)
         if solution.solved and max(subject.errors(goal, rows[-1])) <= subject.promise.tolerance:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.control.arm_collision import CollisionGate
+from ik_node.control.cone_gate import ConeGate
 from ik_node.control.controller_trajectories import Trajectories
 from ik_node.control.feedback import Feedback
 from ik_node.control.following import Following
@@ -72,6 +73,7 @@ class ArmJoints:
         self._plans: list[object] = []  # of all groups, at the last sample
         self._values = model.joints.filled(known)  # of all variables, in the last sample
         self._tool_gates = ToolGates(model)
+        self._cone_gate = ConeGate.of(model.robot, names)
         self._collision_gate: CollisionGate | None = None
         self._limit_tool()
 
@@ -83,6 +85,7 @@ class ArmJoints:
 
         if not self._tool_gates.belong_to(model):
             self._tool_gates = ToolGates(model)
+            self._cone_gate = ConeGate.of(model.robot, self.arm.names)
         self._limit_tool()
 
     def _limit_tool(self) -> None:
@@ -90,6 +93,7 @@ class ArmJoints:
         workspaces = [Workspace.of(tool.arm, self._settings.workspace) for tool, _ in tools]
         self._tool_gates.set_limits(workspaces, *rates)
         self.arm.motion.set_pace(ToolPace([(tool.arm, columns) for tool, columns in tools], *rates))
+        self.arm.motion.keeps = None if self._cone_gate is None else self._cone_gate.keeps
         self.way = Way(
             self._model, workspaces, lambda count, spacing: self._robot.ahead(self, count, spacing)
         )
@@ -105,6 +109,8 @@ class ArmJoints:
 
     def _restart_gates(self) -> None:
         self._tool_gates.restart()
+        if self._cone_gate is not None:
+            self._cone_gate.restart()
         if self._collision_gate is not None:
             self._collision_gate.restart()
 
@@ -276,6 +282,8 @@ class ArmJoints:
             refusal = group.step(dt, caught_up) or refusal
         motion = self.arm.motion
         refusal = refusal or self._tool_gates.refuse(motion.position, motion.moving, dt + caught_up)
+        if self._cone_gate is not None:
+            refusal = refusal or self._cone_gate.refuse(motion.position)
         self._following.commanded(time, motion.position, self._settings.following_delay)
         before, self._plans = self._plans, [group.motion.plan for group in self.groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)
@@ -347,7 +355,8 @@ class ArmJoints:
     def _refuse_tool(self, by_name: Mapping[str, Array]) -> Refusal:
         """Check positions, velocities and accelerations (3, k) by joint for the limits of the tool."""
         rows = np.moveaxis(np.array([by_name[name] for name in self.arm.names]), 0, 2)
-        return self._tool_gates.refuse_ahead(rows[0], rows[1])
+        refusal = None if self._cone_gate is None else self._cone_gate.refuse_ahead(rows[0])
+        return self._tool_gates.refuse_ahead(rows[0], rows[1]) if refusal is None else refusal
 
     def _refuse_collision(self, by_name: Mapping[str, Array]) -> Refusal:
         """Check the same for self-collision; variables that are not named stay where they are."""

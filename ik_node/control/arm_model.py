@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.control.arm_collision import arm_collision
 from ik_node.control.joint_model import Columns, JointModel
@@ -139,4 +140,6 @@ def _home(home: tuple[float, ...], arm: Arm) -> Array:
         raise InputError(
             f'parameter home must be one number or {arm.n} ({", ".join(arm.joint_names)}), got {list(home)}'
         )
-    return np.clip(np.full(arm.n, home) if len(home) == 1 else np.array(home), arm.lower, arm.upper)
+    q = np.clip(np.full(arm.n, home) if len(home) == 1 else np.array(home), arm.lower, arm.upper)
+    kernels.clip(q, arm.limits)
+    return q

@@ -8,13 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from ruckig import (
-    ControlInterface,
-    InputParameter,
-    Ruckig,
-    Synchronization,
-    Trajectory,
-)
+from ruckig import ControlInterface, InputParameter, Ruckig, Synchronization, Trajectory
 
 from ik_node.checks import Array, finite_array
 from ik_node.control.goal_stream import JointState
@@ -63,6 +57,7 @@ class JointMotion:
         self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
         self._pace: ToolPace | None = None
         self.guard: Callable[[Array], bool] | None = None  # whether a pursuit may end along places (k, n)
+        self.keeps: Callable[[Array], bool] | None = None  # whether any plan may lead along places (k, n)
         self._resting = self._settled = True  # there is no plan to follow
         self.reset(position)
 
@@ -319,6 +314,8 @@ class JointMotion:
             candidates.insert(0, (np.where(outside, inside, self.position), Synchronization.No))
         elif self._target is not None:
             candidates[:0] = [(self._target, Synchronization.Time), (self._target, Synchronization.No)]
+            if self.keeps is not None:  # it may need straight motions
+                candidates.insert(0, (self._target, Synchronization.Phase))
         jerk = self._jerk_now()
         for target, synchronization in candidates:
             plan = self._planned(
@@ -393,4 +390,4 @@ class JointMotion:
         reached_low = origin + np.array([bound.min for bound in extrema])
         reached_high = origin + np.array([bound.max for bound in extrema])
         inside = (reached_low >= low - ROUNDING).all() and (reached_high <= high + ROUNDING).all()
-        return plan if inside else None
+        return plan if inside and (self.keeps is None or self.keeps(places(plan)[0])) else None

@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.control.cone_gate import ConeGate
 from ik_node.control.joint_model import JointModel
 from ik_node.control.motion import JointMotion
 from ik_node.control.report import Level
@@ -34,7 +35,7 @@ class Way:
 
     def __init__(self, model: JointModel, workspaces: Sequence[Workspace], others: Others) -> None:
         self._model, self._others = model, others
-        self._collision = model.collision
+        self._collision, self._cones = model.collision, ConeGate.of(model.robot, model.joint_names)
         self._bounded = [
             (tool.arm, columns, workspace)
             for (tool, columns), workspace in zip(model.tools(), workspaces, strict=True)
@@ -54,7 +55,8 @@ class Way:
 
         values: all variables (n,) now. Raises InputError with the place and the reason if there is none.
         """
-        if answer.joints is None or (self._collision is None and not self._bounded):
+        free = self._collision is None and self._cones is None and not self._bounded
+        if answer.joints is None or free:
             return answer
         if answer.path is not None:  # no other motion will do
             self._check_places(answer.path.places(SPACING), values)
@@ -77,7 +79,12 @@ class Way:
         raise reason
 
     def _check(self, joints: Mapping[str, float], values: Array, preview: Preview) -> None:
-        """Raise InputError if the motion to joints leaves the workspace or collides."""
+        """Raise InputError if the motion to joints leaves the workspace or a cone, or collides."""
+        if self._cones is not None:
+            end = self._model.joints.named(values) | dict(joints)
+            outside = self._cones.outside(np.array([end[name] for name in self._model.joint_names]))
+            if outside is not None:
+                raise InputError(f'the joints cannot move there: {outside}')
         self._check_places(_places(preview(joints)), values)
 
     def _check_places(self, places: Array, values: Array) -> None:
@@ -94,6 +101,9 @@ class Way:
                 outside = allowed.outside(point)
                 if outside is not None:
                     return f'the tool point would leave the workspace after {k * SPACING:.2f} s: {outside}'
+        beyond = None if self._cones is None else self._cones.refusal(places)
+        if beyond is not None:
+            return f'{beyond[1]}, {beyond[0] * SPACING:.2f} s after the start'
         if self._collision is not None:
             path = self._model.path(values, len(places), self._others(len(places), SPACING))
             path[:, self._model.index] = places

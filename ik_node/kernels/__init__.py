@@ -14,6 +14,8 @@ from ik_node.kernels.signatures import KERNELS
 
 # constants, templates, and what only kernels and tests use: never compiled for Python
 _OTHERS = {
+    'ball_turns': 'turn_ball',
+    'balls': 'BALL_ROWS excess_of_balls',
     'chain': 'angle_between clip squared_errors',
     'closed_form.candidates': 'MOST_CANDIDATES PARALLEL WRIST',
     'closest.newton': 'curved_equations',

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .balls import stop_at_edges
 from .chain import forward, met, squared_errors
 from .closed_form.candidates import EXACT, polish_and_check
 from .compiled import compiled
@@ -32,7 +33,7 @@ def nearest_on_self_motion(joints, tool, limits, goal, options, seed, q, frames,
         work[3 * n + 6, :n],
         work[3 * n + 7, :n],
     )
-    trial, held = np.empty(n), np.empty((2, n))
+    trial, held = np.empty(n), limits.copy()
     pull = 1e-8 * options[WEIGHT] * options[WEIGHT]
     step[:], moved[:] = 0.0, 0.0
     descend_lm(joints, tool, limits, goal, options, 1e-8, q, frames, work)  # distances compare like with like
@@ -47,7 +48,7 @@ def nearest_on_self_motion(joints, tool, limits, goal, options, seed, q, frames,
             hessian[i, i] += pull
             gradient[i] = pull * (seed[i] - q[i])
             last[i] = step[i]
-        outward = True
+        outward, in_balls = True, limits.shape[0] == 2
         while outward:  # joints that would leave the limits stay, the others make do without them
             damped_step(hessian, gradient, free, 0.0, factor, step)
             outward = False
@@ -57,6 +58,9 @@ def nearest_on_self_motion(joints, tool, limits, goal, options, seed, q, frames,
                 ):
                     free[i] = 0.0
                     outward = True
+            if not in_balls:
+                in_balls = True
+                outward = stop_at_edges(q, limits, step, gradient, hessian) or outward
         largest, before, square, change = 0.0, 0.0, 0.0, 0.0
         for i in range(n):
             largest = max(largest, abs(step[i]))

@@ -2,6 +2,7 @@
 
 from math import atan2, cos, isnan, sin, sqrt
 
+from .balls import keep_in_balls
 from .compiled import compiled
 from .layout import (
     AXIS_X,
@@ -160,9 +161,11 @@ def met(position, direction, options):
 
 @compiled
 def clip(q, limits):
-    """Bring q (n,) inside the limits, in place."""
+    """Bring q (n,) inside the limits, those of balls too, in place."""
     for i in range(q.shape[0]):
         if q[i] < limits[0, i]:
             q[i] = limits[0, i]
         elif q[i] > limits[1, i]:
             q[i] = limits[1, i]
+    if limits.shape[0] > 2:
+        keep_in_balls(q, limits)

@@ -8,7 +8,9 @@ joints (m, 10)  one row per movable joint of the chain, mimic joints included: a
                 value = ratio * q[index] + shift (1 and 0 but for mimic joints).
 tool (9,)       offset (3) of the tool point from the last joint, tool axis (3) and lateral axis (3),
                 at the zero pose in the base frame.
-limits (2, n)   lower and upper, infinite where a joint is continuous.
+limits (2, n)   lower and upper, infinite where a joint is continuous; then three rows for each ball joint:
+                its first row of joints, its first variable and its order (see balls.py); its hand and its
+                largest swing; lower and upper of its twist, infinite where a joint limits it.
 period (n,)     2 pi where a whole turn of the joint changes nothing but the joint, else 0.
 goal (9,)       position, direction, lateral in the base frame; NaN where not asked for.
 frames          (2 m + 3, 3): the m axes, the m joint points, tool point, tool axis, lateral axis,

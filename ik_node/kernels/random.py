@@ -4,6 +4,7 @@ from math import isfinite, pi
 
 import numpy as np
 
+from .balls import fold_into_balls
 from .compiled import compiled
 
 
@@ -22,7 +23,7 @@ def next_random(state):
 def perturb(best, limits, temperature, state, q):
     """Write q (n,): best plus a uniform random offset of up to temperature times each joint's range.
 
-    Offsets that leave the limits are folded back, so temperature 1 covers the whole range.
+    Offsets that leave the limits or a ball are folded back, so temperature 1 covers the whole range.
     """
     for i in range(best.shape[0]):
         low, high = limits[0, i], limits[1, i]
@@ -36,3 +37,5 @@ def perturb(best, limits, temperature, state, q):
         elif value > high:
             value = max(2.0 * high - value, low)
         q[i] = value
+    if limits.shape[0] > 2:
+        fold_into_balls(q, limits)

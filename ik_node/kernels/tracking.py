@@ -5,6 +5,7 @@ from math import isnan, sqrt
 import numpy as np
 
 from .arrays import copy
+from .balls import hold_in_balls
 from .chain import clip, forward, goal_errors, met, squared_errors
 from .closed_form.candidates import nearest_solution
 from .compiled import compiled
@@ -50,6 +51,8 @@ def predict(joints, tool, limits, goal, options, q, frames, work, step):
     for i in range(n):
         outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0)
         free[i] = 0.0 if outward else 1.0
+    if limits.shape[0] > 2:
+        hold_in_balls(q, limits, gradient, hessian, False)
     damped_step(hessian, gradient, free, 1e-8 * options[WEIGHT] * options[WEIGHT], factor, step)
     largest = 0.0
     for i in range(n):

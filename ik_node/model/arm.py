@@ -15,6 +15,7 @@ from ik_node import kernels
 from ik_node.checks import Array, real_array, unit_vector, vector3
 from ik_node.errors import ChainError, InputError, quoted, shown
 from ik_node.kernels import layout
+from ik_node.model.ball import nothing_left
 from ik_node.model.default_tip import default_tip
 from ik_node.model.robot import Joint, Robot
 from ik_node.model.urdf import read_file, read_urdf
@@ -34,6 +35,7 @@ class Arm:
     tool_axis, tool_point, tool_lateral (3,) in the tip link's frame; tool_lateral is a unit axis
     perpendicular to tool_axis. A joint that mimics another is not a variable of the arm.
     warnings: those of the robot, and the candidates for tip_link if it was not given.
+    balls: the ball joints of the robot whose joints the arm has; those with limits have rows in limits.
     joints, tool, limits, period: the arrays that kernels/layout.py describes. All arrays are read-only.
     """
 
@@ -73,10 +75,12 @@ class Arm:
         self.n = len(variables)
         self.prismatic = frozen(np.array([joint.type == 'prismatic' for joint in variables]))
         self.continuous = frozen(np.array([joint.type == 'continuous' for joint in variables]))
-        self.limits = frozen(np.array([[j.lower for j in variables], [j.upper for j in variables]]))
-        self.lower, self.upper = self.limits
+        self.lower = frozen(np.array([joint.lower for joint in variables]))
+        self.upper = frozen(np.array([joint.upper for joint in variables]))
         self.velocity = frozen(np.array([joint.velocity for joint in variables]))
         self.joints, self.tool = self._zero_pose(chain, drivers)
+        self.balls = tuple(ball for ball in robot.balls if set(ball.joints) <= set(self.joint_names))
+        self.limits = frozen(np.vstack([self.lower, self.upper, *self._ball_rows(chain)]))
         ratios = self.joints[:, layout.RATIO]
         odd = set(self.joints[ratios != np.round(ratios), layout.VARIABLE].astype(int))
         self.period = frozen(
@@ -124,15 +128,41 @@ class Arm:
         turned = pose[:3, :3] @ np.column_stack([self.tool_axis, self.tool_lateral])
         return frozen(np.array(rows)), frozen(np.concatenate([point, turned[:, 0], turned[:, 1]]))
 
+    def _ball_rows(self, chain: Sequence[Joint]) -> list[Array]:
+        """Return three rows (n,) of limits for each declared ball. Raises ChainError for one without room."""
+        rows = []
+        names = [joint.name for joint in chain if joint.type != 'fixed']
+        for ball in self.balls:
+            if not ball.declared:
+                continue
+            why = nothing_left(ball, self.robot.joints)
+            if why is not None:
+                raise ChainError(why)
+            block = np.zeros((kernels.BALL_ROWS, self.n))
+            first = self.joint_names.index(ball.joints[0])
+            block[0, :3] = names.index(ball.joints[0]), first, float(ball.order)
+            block[1, :2] = ball.hand, ball.swing
+            block[2, :2] = ball.twist
+            rows.append(block)
+        return rows
+
+    @cached_property
+    def has_cones(self) -> bool:
+        """Whether a ball limits more than its joints do."""
+        return any(ball.limited for ball in self.balls)
+
     @cached_property
     def middle(self) -> Array:
         """Mid-range configuration (n,); 0 for a continuous joint."""
-        return frozen(np.where(self.continuous, 0.0, (self._finite[0] + self._finite[1]) / 2))
+        middle = np.where(self.continuous, 0.0, (self._finite[0] + self._finite[1]) / 2)
+        if self.has_cones:
+            kernels.clip(middle, self.limits)
+        return frozen(middle)
 
     @cached_property
     def _finite(self) -> Array:
         """Limits (2, n) with one turn instead of infinite ones."""
-        return np.where(self.continuous, [[-CONTINUOUS_SPAN], [CONTINUOUS_SPAN]], self.limits)
+        return np.where(self.continuous, [[-CONTINUOUS_SPAN], [CONTINUOUS_SPAN]], [self.lower, self.upper])
 
     @cached_property
     def reach(self) -> float:
@@ -140,12 +170,21 @@ class Arm:
         offsets = np.linalg.norm(self.joints[1:, layout.OFFSET], axis=1).sum() + np.linalg.norm(self.tool[:3])
         row = self.joints[self.joints[:, layout.PRISMATIC] != 0]
         driver = row[:, layout.VARIABLE].astype(int)
-        ends = row[:, layout.RATIO] * self.limits[:, driver] + row[:, layout.SHIFT]
+        ends = row[:, layout.RATIO] * self.limits[:2, driver] + row[:, layout.SHIFT]
         return float(offsets + np.abs(ends).max(axis=0).sum()) if len(row) else float(offsets)
 
     def sample(self, rng: np.random.Generator, count: int) -> Array:
-        """Return configurations (count, n), uniform within the limits."""
-        return rng.uniform(self._finite[0], self._finite[1], (count, self.n))
+        """Return configurations (count, n), uniform within the limits, those of balls too."""
+        rows = rng.uniform(self._finite[0], self._finite[1], (count, self.n))
+        outside = [k for k in range(count) if self.has_cones and self.ball_excess(rows[k]) > 0.0]
+        while outside:
+            rows[outside] = rng.uniform(self._finite[0], self._finite[1], (len(outside), self.n))
+            outside = [k for k in outside if self.ball_excess(rows[k]) > 0.0]
+        return rows
+
+    def ball_excess(self, q: Array) -> float:
+        """Return by how much [rad] q (n,) is outside the cone or twist of any ball, 0 if it is inside all."""
+        return float(kernels.excess_of_balls(q, self.limits))
 
     def checked(self, q: ArrayLike, name: str = 'q') -> Array:
         """Return q as a new array (n,). Raises InputError unless it is n finite numbers."""
@@ -247,7 +286,8 @@ class Arm:
 
     def describe(self) -> str:
         """Return one sentence on what this arm can do with this tool."""
-        return f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link} with {self.freedom}'
+        said = f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link} with {self.freedom}'
+        return '; '.join([said, *(ball.describe() for ball in self.balls)])
 
 
 def joint_array(name: str, q: ArrayLike, joint_names: Sequence[str]) -> Array:

@@ -11,6 +11,13 @@ from ik_node.model.robot import MOVABLE, Mimic
 from ik_node.model.urdf_xml import Element, attribute_of, place
 
 JOINT_TYPES = (*MOVABLE, 'fixed', 'planar', 'floating')
+_BALL = 'write a ball joint as three revolute joints in one point (docs/ball_joints.md)'
+INSTEAD = {  # of joint types with several degrees of freedom
+    'floating': _BALL,
+    'planar': 'write a planar joint as two prismatic joints and a revolute one',
+    'ball': _BALL,
+    'spherical': _BALL,
+}
 LIMITED = ('revolute', 'prismatic')  # the joint types with position limits
 _EXAMPLES = {
     ('axis', 'xyz'): 'xyz="0 0 1"',
@@ -59,6 +66,7 @@ def read_joint(source: Element, links: Collection[str], reading: Reading) -> Joi
         raise ElementError(
             f'{place(source, "type")}, joint {quoted(source.get("name"))}: unknown joint type; '
             f'types: {listed(JOINT_TYPES, kind.strip().lower())}'
+            + (f'; {INSTEAD[kind]}' if kind in INSTEAD else '')
         )
     parent, child = (_link(source, tag, links, reading) for tag in ('parent', 'child'))
     if parent == child:

@@ -188,7 +188,7 @@ def limited(robot: Robot, limits: Mapping[str, JointLimits]) -> Robot:
 
 
 def with_margins(robot: Robot, names: Sequence[str], margins: Sequence[float]) -> Robot:
-    """Return the robot with the position limits of names moved inwards by margins [rad or m].
+    """Return the robot with the position limits of names, and of their balls, moved inwards [rad or m].
 
     margins: one, or one for each of names.
     Continuous joints keep none. Raises InputError for margins that leave no position.
@@ -209,4 +209,5 @@ def with_margins(robot: Robot, names: Sequence[str], margins: Sequence[float]) -
                 f'of its range, got {margin:g}'
             )
         joints[name] = replace(joint, lower=joint.lower + margin, upper=joint.upper - margin)
-    return robot.with_joints(joints)
+    by_name = dict(zip(names, every, strict=True))
+    return robot.with_joints(joints, balls=tuple(ball.with_margins(by_name) for ball in robot.balls))

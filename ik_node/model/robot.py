@@ -6,12 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.errors import LISTED_NAMES, ChainError, InputError, listed, quoted
+
+if TYPE_CHECKING:
+    from ik_node.model.ball import Ball
 
 MOVABLE = ('revolute', 'continuous', 'prismatic')  # the joint types with one degree of freedom
 
@@ -102,7 +105,7 @@ class Robot:
 
     name, root (link name), links (names), joints (by name, parents before children),
     warnings (one sentence each, for the log), faults (by joint name, a sentence on why no arm can have
-    this joint; joints without a fault are not in it).
+    this joint; joints without a fault are not in it), balls (its ball joints).
     """
 
     def __init__(
@@ -114,6 +117,7 @@ class Robot:
         drivers: Mapping[str, Driver],
         warnings: tuple[str, ...] = (),
         faults: Mapping[str, str] | None = None,
+        balls: tuple[Ball, ...] = (),
     ) -> None:
         """Arguments as checked by read_urdf: one tree, parents before children, no circular mimics."""
         self.name = name
@@ -122,6 +126,7 @@ class Robot:
         self.joints: Mapping[str, Joint] = MappingProxyType(dict(joints))
         self.warnings = warnings
         self.faults: Mapping[str, str] = MappingProxyType(dict(faults or {}))
+        self.balls = balls
         self._drivers = dict(drivers)
         self._known = frozenset(links)
         self._above = {joint.child: joint for joint in self.joints.values()}
@@ -129,12 +134,19 @@ class Robot:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and unpickle by the constructor: mapping proxies cannot be pickled."""
         joints, faults = dict(self.joints), dict(self.faults)
-        return Robot, (self.name, self.root, self.links, joints, self._drivers, self.warnings, faults)
+        named = self.name, self.root, self.links, joints, self._drivers
+        return Robot, (*named, self.warnings, faults, self.balls)
 
-    def with_joints(self, joints: Mapping[str, Joint], warnings: Sequence[str] = ()) -> Robot:
-        """Return this robot with other limits of the same joints, and further warnings."""
+    def with_joints(
+        self,
+        joints: Mapping[str, Joint],
+        warnings: Sequence[str] = (),
+        balls: tuple[Ball, ...] | None = None,
+    ) -> Robot:
+        """Return this robot with other limits of the same joints, and balls, and further warnings."""
         every = (*self.warnings, *warnings)
-        return Robot(self.name, self.root, self.links, joints, self._drivers, every, self.faults)
+        named = self.name, self.root, self.links, joints, self._drivers
+        return Robot(*named, every, self.faults, self.balls if balls is None else balls)
 
     @property
     def movable(self) -> tuple[Joint, ...]:

@@ -74,7 +74,7 @@ class Tree:
         self.limits = np.empty((2, self.n))
         self.continuous, self.prismatic = np.empty(self.n, dtype=bool), np.empty(self.n, dtype=bool)
         for name, arm in self.arms.items():
-            self.limits[:, self.columns[name]] = arm.limits
+            self.limits[:, self.columns[name]] = arm.limits[:2]
             self.continuous[self.columns[name]] = arm.continuous
             self.prismatic[self.columns[name]] = arm.prismatic
         for array in (self.limits, self.continuous, self.prismatic):

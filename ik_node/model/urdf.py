@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.errors import ElementError, TreeError, quoted
+from ik_node.model.ball_element import read_balls
 from ik_node.model.description import load_description, read_from
-from ik_node.model.joint_element import LIMITED, JointElement, read_joint
+from ik_node.model.joint_element import INSTEAD, LIMITED, JointElement, read_joint
 from ik_node.model.mimic import drivers_of, narrowed
 from ik_node.model.missing_meshes import missing_meshes
 from ik_node.model.reading import Reading
@@ -51,10 +52,11 @@ def read_urdf(text: str) -> Robot:
     elements = {key: elements[key] for key in order}
     drivers = drivers_of(elements, reading)
     joints = {key: _joint(element, drivers[key].joint != key, reading) for key, element in elements.items()}
-    joints = narrowed(joints, drivers, elements, reading)
+    joints, balls = read_balls(root, narrowed(joints, drivers, elements, reading))
     for missing in missing_meshes(links):
         reading.note('meshes are not found; kinematics does not need them', missing)
-    return Robot(name or 'robot', top, tuple(links), joints, drivers, reading.warnings(), reading.faults)
+    named_parts = name or 'robot', top, tuple(links), joints, drivers
+    return Robot(*named_parts, reading.warnings(), reading.faults, balls)
 
 
 def read_file(path: str | os.PathLike[str]) -> Robot:
@@ -121,7 +123,7 @@ def _joint(element: JointElement, follows: bool, reading: Reading) -> Joint:
             reading.note(f'{kind} joints are held at their origin', element.place())
             reading.faults[element.name] = (
                 f'{place(element.source, "type")}: an arm can contain only revolute, continuous, '
-                'prismatic and fixed joints'
+                f'prismatic and fixed joints; {INSTEAD[kind]}'
             )
     if kind in LIMITED:
         lower, upper = _limits(element, reading)

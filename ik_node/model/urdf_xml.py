@@ -15,6 +15,7 @@ Element = Any  # lxml's elements come without types
 
 MOST_CHARACTERS = 8_000_000  # of one description: ten times the largest robots, and elements below 1 GB
 SHOWN_MESSAGE = 200  # characters of the parser's message: it quotes names of any length
+USED = ('link', 'joint', 'material', 'ik_node')  # children of <robot>
 XACRO_HARMLESS = ('property', 'arg')  # left-over definitions: nothing is missing
 EXPAND = 'expand it first (xacro FILE.xacro > FILE.urdf), or give the .xacro file itself'
 
@@ -102,7 +103,7 @@ def parse_xml(text: str, reading: Reading) -> Element:
             f'{_root_remedy(root)}'
         )
     _check_xacro(root, reading)
-    others = Counter(tag_of(child) for child in root if child.tag not in ('link', 'joint', 'material'))
+    others = Counter(tag_of(child) for child in root if child.tag not in USED)
     for tag, count in others.items():
         if not tag.startswith('xacro:'):
             reading.note('ignored, not needed for kinematics', f'{count} <{tag}>')
@@ -205,7 +206,7 @@ def _check_xacro(root: Element, reading: Reading) -> None:
                     f'<xacro:{shown(name)}> (line {element.sourceline}) is unexpanded xacro: {EXPAND}'
                 )
             reading.note('left-over xacro definitions are ignored', place(element))
-    for child in (root, *root.iterchildren('link', 'joint', 'material')):
+    for child in (root, *root.iterchildren(*USED)):
         for element in (child,) if child is root else child.iter(etree.Element):
             for attribute, value in element.attrib.items():
                 if is_unexpanded(value) and (element.tag, attribute) != ('mesh', 'filename'):

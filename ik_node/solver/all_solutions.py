@@ -45,8 +45,11 @@ def every_configuration(
     count = 0
     start = np.clip(seed, arm.lower, arm.upper)
     start[np.abs(start) > kernels.FAR_TURNED] = 0.0
+    if arm.has_cones:
+        kernels.clip(start, arm.limits)
     # Joints that move neither tool point nor tool axis stay: all their positions give the same solution.
-    limits = frozen(np.where(arm.idle, start, arm.limits))
+    bounds = np.where(arm.idle, start, [arm.lower, arm.upper])
+    limits = frozen(np.vstack([bounds, arm.limits[2:]]))
     model = arm.joints, arm.tool, limits, arm.period
     if form is not None and goal.direction is not None:
         count = kernels.formula_solutions(*model, form.constants, goal.packed, options, start, found)
@@ -97,4 +100,5 @@ def _with_turns(arm: Arm, found: Array, seed: Array) -> Array:
                 turned = [value + period * turns for turns in range(first, last + 1)]
                 choices.append([min(max(angle, low), high) for angle in turned])
         rows.extend(itertools.product(*choices))
-    return np.array(rows).reshape(-1, arm.n)
+    every = np.array(rows).reshape(-1, arm.n)
+    return every[[arm.ball_excess(q) <= 0.0 for q in every]] if arm.has_cones else every

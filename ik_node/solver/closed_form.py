@@ -67,6 +67,8 @@ def recognise(arm: Arm) -> ClosedForm | None:
     joints = arm.joints
     if arm.n != 5 or joints.shape[0] != 5 or joints[:, 6].any():
         return None
+    if arm.has_cones:  # no formula knows them; and none fits three perpendicular axes in one point
+        return None
     if (joints[:, 7] != range(5)).any() or (joints[:, 8] != 1).any() or joints[:, 9].any():
         return None
     axes, points = joints[:, :3], np.cumsum(joints[:, 3:6], axis=0)

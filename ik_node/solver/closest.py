@@ -70,9 +70,13 @@ class ClosestSearch:
         self._known = np.empty((arm.n + 6, KNOWN))
         kernels.tabulate_poses(arm.joints, arm.tool, samples, 0.0, self._known)
         # Limits a whole turn or more apart do not stop a descent: the result is wrapped back into them.
+        bounds = np.array([arm.lower, arm.upper])
         whole_turns = (arm.period > 0.0) & (arm.upper - arm.lower >= arm.period)
-        self._opened = frozen(np.where(whole_turns, [[-math.inf], [math.inf]], arm.limits))
-        self.endless = frozen(np.where(arm.period > 0.0, [[-math.inf], [math.inf]], arm.limits))
+        held = [name for ball in arm.balls if ball.limited for name in ball.joints]
+        whole_turns &= ~np.isin(arm.joint_names, held)  # the twist of a ball may be a sum of two joints
+        opened = np.where(whole_turns, [[-math.inf], [math.inf]], bounds)
+        self._opened = frozen(np.vstack([opened, arm.limits[2:]]))
+        self.endless = frozen(np.where(arm.period > 0.0, [[-math.inf], [math.inf]], bounds))
 
     def find(
         self,

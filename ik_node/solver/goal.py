@@ -29,6 +29,7 @@ class Cause(enum.Enum):
     TOO_NEAR = 'too near'
     DIRECTION_TIED = 'direction tied to the position'
     JOINT_LIMIT = 'joint limit'
+    BALL_LIMIT = 'limit of a ball joint'
     BRANCH_ENDS = 'branch ends'
     CONFLICT = 'tools in conflict'
     SEARCH_ENDED = 'restarts used up'
@@ -39,8 +40,8 @@ class Cause(enum.Enum):
 class Reason:
     """Why a goal was not met.
 
-    amount is in metres for TOO_FAR and TOO_NEAR, in radians for DIRECTION_TIED, in the joint's
-    unit for JOINT_LIMIT, the largest joint move to the other branch for BRANCH_ENDS, a count for
+    amount is in metres for TOO_FAR and TOO_NEAR, in radians for DIRECTION_TIED and BALL_LIMIT, in
+    the joint's unit for JOINT_LIMIT, the largest joint move to the other branch for BRANCH_ENDS, a count for
     SEARCH_ENDED and seconds for TIME.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from ik_node.checks import Array
 from ik_node.kernels.layout import DIRECTION
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import is_redundant
+from ik_node.solver.ball_limits import ball_in_the_way
 from ik_node.solver.closed_form import NO_FORM, ClosedForm, Family
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
@@ -178,6 +179,9 @@ class GivenUp:
         else:
             sentence = f'no solution found from the seed and {found.restarts} random restarts'
             reason = Reason(Cause.SEARCH_ENDED, found.restarts, sentence)
+            ball = ball_in_the_way(self._search, task.goal, task.seed) if self._search.arm.has_cones else None
+            if ball is not None:
+                reason = replace(ball, sentence=f'{sentence}; without its limits {ball.sentence}')
         errors = closest.position_error, closest.direction_error
         return Solution(Status.NOT_FOUND, closest.q, *errors, reason, found.restarts)
 

@@ -124,11 +124,14 @@ class RandomRestarts:
             position_error <= self.options[POSITION_TOLERANCE] and direction_error <= self.direction_tolerance
         )
 
-    def search(self, goal: Goal, q: Array, start: float, most: int | None = None) -> SearchResult:
+    def search(
+        self, goal: Goal, q: Array, start: float, most: int | None = None, limits: Array | None = None
+    ) -> SearchResult:
         """Search from q (n,), in place; start: time.perf_counter() when the budget began.
 
-        most: restarts, if fewer than the budget allows.
+        most: restarts, if fewer than the budget allows. limits: if others than those of the arm.
         """
+        model = self._model if limits is None else (*self._model[:2], limits)
         restarts_allowed = self.restarts if most is None else min(most, self.restarts)
         search, state = self._search(), self._random_state()
         now = np.empty(len(q))
@@ -136,7 +139,7 @@ class RandomRestarts:
         while True:
             last = min(first + self._part, restarts_allowed + 1)
             restarts, position_error, direction_error, solved = search(
-                *self._model, goal.packed, self.options, self.table, first, last, state, now, q
+                *model, goal.packed, self.options, self.table, first, last, state, now, q
             )
             out_of_time = time.perf_counter() - start > self.time_budget
             if solved or out_of_time or last > restarts_allowed:

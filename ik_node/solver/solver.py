@@ -166,6 +166,8 @@ class IkSolver:
         errors = self.errors(goal, q)
         if solution.solved and not self._search.met(*errors):  # the tool point is slightly off the roll axis
             return solution
+        if arm.has_cones and arm.ball_excess(q) > 0.0:
+            return solution
         solution.q, solution.lateral_error = q, lateral_error
         solution.position_error, solution.direction_error = errors
         return solution
@@ -260,10 +262,9 @@ class IkSolver:
         limits = self.arm.limits
         if largest_move is not None:
             move = self.arm.checked(largest_move, 'largest_move')
-            inside = np.clip(start, *limits)
-            limits = frozen(
-                np.array([np.maximum(limits[0], inside - move), np.minimum(limits[1], inside + move)])
-            )
+            inside = np.clip(start, *limits[:2])
+            narrow = np.maximum(limits[0], inside - move), np.minimum(limits[1], inside + move)
+            limits = frozen(np.vstack([*narrow, limits[2:]]))
         now = start.copy()
         errors = self._search.settle(goal, now, limits)
         if self._search.met(*errors):

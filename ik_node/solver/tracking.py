@@ -63,7 +63,9 @@ class Tracker:
         """Return the joint whose limit ends the branch at q (n,): without it the motion can continue."""
         arm = self._arm
         limits = np.where(
-            [q - arm.lower < AT_LIMIT, arm.upper - q < AT_LIMIT], [[-math.inf], [math.inf]], arm.limits
+            [q - arm.lower < AT_LIMIT, arm.upper - q < AT_LIMIT],
+            [[-math.inf], [math.inf]],
+            [arm.lower, arm.upper],
         )
         limits.flags.writeable = False  # as those that the kernel is compiled for
         arrived, work = q.copy(), np.empty(self._work)

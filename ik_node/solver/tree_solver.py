@@ -97,6 +97,13 @@ class TreeSolver:
             )
             for name, arm in tree.arms.items()
         }
+        for group in tree.groups(tuple(tree.arms)):
+            for name in group if len(group) > 1 else ():
+                if tree.arms[name].has_cones:
+                    raise InputError(
+                        f'tools {", ".join(group)} share joints, and a ball joint of tool {name} has limits '
+                        'of its own: these are supported for tools that share no joints'
+                    )
         self._together: dict[tuple[str, ...], SharedJoints] = {}
 
     def solve(

@@ -38,7 +38,7 @@ class Trunk:
             np.cumsum([0, *map(len, carrying)]),
             frozen(np.array([limb.joints for _, _, limb, _ in limbs])),
             frozen(np.array([limb.tool for _, _, limb, _ in limbs])),
-            frozen(np.array([limb.limits for _, _, limb, _ in limbs])),
+            frozen(np.array([limb.limits[:2] for _, _, limb, _ in limbs])),
             frozen(np.array([form.constants for _, _, _, form in limbs])),
             np.array(list(own.values())),
         )

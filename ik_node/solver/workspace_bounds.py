@@ -26,7 +26,7 @@ def reach_shells(arm: Arm) -> Array:
     """
     hinges = np.flatnonzero(arm.joints[:, 6] == 0)
     axes, points = arm.joints[:, :3], np.cumsum(arm.joints[:, 3:6], axis=0)
-    travels = arm.limits[:, arm.joints[arm.joints[:, 6] != 0, 7].astype(int)]
+    travels = arm.limits[:2, arm.joints[arm.joints[:, 6] != 0, 7].astype(int)]
     if not np.isfinite(travels).all():
         return frozen(np.empty((0, 5)))
     stops = np.vstack([points[hinges], points[-1] + arm.tool[:3]])
@@ -54,7 +54,7 @@ def _slides(arm: Arm, hinges: NDArray[np.intp]) -> tuple[Array, list[Array]]:
     for stop, (first, last) in enumerate(itertools.pairwise([-1, *hinges, len(arm.joints)])):
         halves = []
         for row in arm.joints[first + 1 : last]:
-            ends = row[8] * arm.limits[:, int(row[7])] + row[9]
+            ends = row[8] * arm.limits[:2, int(row[7])] + row[9]
             middles[stop] += row[:3] * ends.sum() / 2
             halves.append(row[:3] * abs(ends[1] - ends[0]) / 2)
         signs = np.array(list(itertools.product((-1.0, 1.0), repeat=len(halves))))

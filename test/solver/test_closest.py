@@ -70,6 +70,8 @@ def reference(arm, goal, rng, starts=STARTS):
 def nearest_place(arm, position, rng, starts=STARTS):
     """Least position error of many bounded descents on the position alone."""
     lower, upper = bounds_of(arm)
+    if arm.has_cones:
+        return min(in_cone(arm, position, q) for q in arm.sample(rng, starts))
     return min(
         math.sqrt(
             2
@@ -85,6 +87,22 @@ def nearest_place(arm, position, rng, starts=STARTS):
         )
         for q in arm.sample(rng, starts)
     )
+
+
+def in_cone(arm, position, q):
+    """Least position error of a descent from q with the cone of a ball as a constraint."""
+    (ball,) = arm.balls
+    columns = [arm.joint_names.index(name) for name in ball.swing_joints]
+    found = minimize(
+        lambda q: np.sum((arm.fk(q)[0] - position) ** 2),
+        q,
+        jac=lambda q: 2.0 * (arm.fk(q)[0] - position) @ arm.jacobian(q)[:3],
+        bounds=list(zip(arm.lower, arm.upper, strict=True)),
+        constraints={'type': 'ineq', 'fun': lambda q: np.prod(np.cos(q[columns])) - math.cos(ball.swing)},
+        method='SLSQP',
+        options={'ftol': 1e-15, 'maxiter': 300},
+    )
+    return math.sqrt(found.fun) if found.success else math.inf
 
 
 def tied_goals(arm, rng, count):
@@ -158,7 +176,7 @@ def test_a_goal_that_moves_slowly_out_of_reach_moves_the_arm_slowly(case):
     moves = []
     q = None
     for turn in np.arange(-0.6, 0.6, step):
-        outward = np.array([math.cos(turn), math.sin(turn), 0.35])
+        outward = np.array([math.cos(turn), math.sin(turn), 0.5])
         goal = Goal(base + 1.2 * arm.reach * outward, (0.0, 0.6, -0.8))
         last, q = q, solver.solve(goal, q).q
         if last is not None:

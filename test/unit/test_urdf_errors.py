@@ -281,11 +281,11 @@ FAULTS: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
     ),
     'planar': (
         [('"shoulder" type="revolute"', '"shoulder" type="planar"')],
-        ['"shoulder"', '<joint type="planar"> (line 6)', 'revolute, continuous, prismatic and fixed'],
+        ['"shoulder"', '<joint type="planar"> (line 6)', 'prismatic and fixed', 'two prismatic joints and a'],
     ),
     'floating': (
         [('"shoulder" type="revolute"', '"shoulder" type="floating"')],
-        ['"shoulder"', '<joint type="floating"> (line 6)', 'revolute, continuous, prismatic and fixed'],
+        ['"shoulder"', '<joint type="floating"> (line 6)', 'a ball joint as three revolute joints in one'],
     ),
     'following a fixed joint': (
         [

@@ -5,6 +5,7 @@ from math import inf, isnan, pi
 import numpy as np
 
 from ..arrays import copy
+from ..balls import excess_of_balls
 from ..chain import forward, goal_errors
 from ..compiled import compiled
 from ..distance import largest_difference
@@ -109,7 +110,8 @@ def keep_unused_joints(joints, tool, limits, goal, seed, q):
         q[i] = min(max(seed[i], limits[0, i]), limits[1, i])
         forward(joints, tool, q, frames)
         new_position, new_direction = goal_errors(joints, frames, goal)
-        if not (new_position <= position + 0.1 * EQUAL and new_direction <= direction + 0.1 * EQUAL):
+        worse = not (new_position <= position + 0.1 * EQUAL and new_direction <= direction + 0.1 * EQUAL)
+        if worse or (limits.shape[0] > 2 and excess_of_balls(q, limits) > 0.0):
             q[i] = value
 
 

@@ -3,6 +3,7 @@
 from math import cos, inf, isnan, sin, sqrt
 
 from ..arrays import copy
+from ..balls import hold_in_balls, keep_in_balls
 from ..chain import angle_between, clip, forward, goal_errors
 from ..compiled import compiled
 from ..layout import DIRECTION, LATERAL, PRISMATIC, RATIO, VARIABLE
@@ -143,6 +144,8 @@ def bounded_step(limits, hessian, gradient, free, damping, scale, factor, right,
     for i in range(n):
         if free[i] != 0.0:
             trial[i] = q[i] + step[i]
+    if limits.shape[0] > 2:
+        keep_in_balls(trial, limits)
     return True
 
 
@@ -191,6 +194,8 @@ def descend_newton(joints, tool, limits, goal, weight, share, q, frames, work):
         cost = 0.5 * (position * position + weight * weight * direction * direction)
         least = share * weight * weight * direction * direction + 1e-15 * position * position
         curved_equations(joints, frames, goal, weight, rows, hessian, gradient, scale)
+        if limits.shape[0] > 2:
+            hold_in_balls(q, limits, gradient, hessian, False)
         gain, new = 0.0, inf
         for _ in range(40):
             if bounded_step(limits, hessian, gradient, free, damping, scale, factor, right, step, q, trial):

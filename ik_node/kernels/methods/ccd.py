@@ -2,6 +2,7 @@
 
 from math import atan2, cos, inf, isnan, sin
 
+from ..ball_turns import aim_ball, ball_ending_at
 from ..chain import clip, forward, jacobian
 from ..compiled import compiled
 from ..layout import DIRECTION, PRISMATIC, RATIO, SWITCHES, VARIABLE, WEIGHT
@@ -22,7 +23,8 @@ def step(sweep, joints, tool, limits, goal, options, q, frames, work):
     onto its axis and clipped to its limits; each prismatic joint takes the projected distance. At first the
     last n - 3 joints turn the tool axis onto the direction and the others move the tool point to the
     position; from SPLIT_SWEEPS on every joint serves both, which never makes things worse (Wang and
-    Chen 1991). A joint that drives several (mimics) takes a Newton step.
+    Chen 1991). A joint that drives several (mimics) takes a Newton step. A ball is visited once: it takes one
+    rotation about its centre, clipped to the limits of its joints and put back inside its cone.
 
     Switched off, HINGES and LIMITS hold only between sweeps: in a sweep each joint turns freely as a
     ball joint (so that it serves point or axis, never both), or without limits. Without AXIS_STEP
@@ -42,13 +44,32 @@ def step(sweep, joints, tool, limits, goal, options, q, frames, work):
     splits = square > 0.0 and (sweep < SPLIT_SWEEPS or not hinged)
     px, py, pz = frames[2 * m, 0], frames[2 * m, 1], frames[2 * m, 2]
     dx, dy, dz = frames[2 * m + 1, 0], frames[2 * m + 1, 1], frames[2 * m + 1, 2]
+    inside = m  # of joints a ball has been visited for, the first
     for i in range(m - 1, -1, -1):
+        if i >= inside:
+            continue
         j = int(joints[i, VARIABLE])
         low, high = (limits[0, j], limits[1, j]) if limited else (-inf, inf)
         ax, ay, az = frames[i, 0], frames[i, 1], frames[i, 2]
         bx, by, bz = frames[m + i, 0], frames[m + i, 1], frames[m + i, 2]
         gx, gy, gz = goal[0] - px, goal[1] - py, goal[2] - pz
         ratio = joints[i, RATIO]
+        row = ball_ending_at(limits, i) if limits.shape[0] > 2 else 0
+        if row > 0:
+            inside = i - 2
+            serves_axis = square > 0.0 and (not splits or i >= m - (n - 3))
+            serves_point = not splits or i < m - (n - 3)
+            forward(joints, tool, q, frames)
+            aim_ball(
+                q, limits, row, frames, goal, DIRECTION,
+                1.0 if serves_point else 0.0, square if serves_axis else 0.0, limited,
+            )  # fmt: skip
+            if limited:
+                clip(q, limits)
+            forward(joints, tool, q, frames)
+            px, py, pz = frames[2 * m, 0], frames[2 * m, 1], frames[2 * m, 2]
+            dx, dy, dz = frames[2 * m + 1, 0], frames[2 * m + 1, 1], frames[2 * m + 1, 2]
+            continue
         if drives[j] > 1.0:
             forward(joints, tool, q, frames)
             jacobian(joints, frames, jac)

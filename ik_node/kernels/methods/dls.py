@@ -1,5 +1,6 @@
 """Damped least squares with a constant damping (damped pseudo-inverse)."""
 
+from ..balls import hold_in_balls
 from ..chain import clip, squared_errors
 from ..compiled import compiled
 from ..layout import WEIGHT
@@ -29,6 +30,8 @@ def step(iteration, joints, tool, limits, goal, options, q, frames, work):
         outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0)
         free[i] = 0.0 if outward else 1.0
         damping = max(damping, LEAST_DAMPING * hessian[i, i])
+    if limits.shape[0] > 2:
+        hold_in_balls(q, limits, gradient, hessian, False)
     damped_step(hessian, gradient, free, damping, factor, move)
     for i in range(n):
         q[i] += move[i]

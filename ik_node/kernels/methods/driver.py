@@ -2,6 +2,7 @@
 
 from math import inf
 
+from ..balls import keep_in_balls
 from ..chain import clip, forward, squared_errors
 from ..compiled import compiled
 from ..layout import CHORD_TOLERANCE, END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
@@ -56,6 +57,8 @@ def drive(joints, tool, limits, goal, options, q, frames, work):
         iteration += 1
         if not step(iteration, joints, tool, limits, goal, options, q, frames, work):
             break
+        if limits.shape[0] > 2:
+            keep_in_balls(q, limits)
     if not cost <= least and options[END_AT_LAST] == 0.0:
         for i in range(n):
             q[i] = best[i]

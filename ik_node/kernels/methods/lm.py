@@ -1,5 +1,7 @@
 """Bounded Levenberg-Marquardt, the default local method."""
 
+from ..ball_turns import close_balls, free_opened, open_balls
+from ..balls import hold_in_balls
 from ..chain import clip, forward, squared_errors
 from ..compiled import compiled
 from ..layout import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
@@ -16,9 +18,11 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
     """Bounded Levenberg-Marquardt descent from q (n,), in place; frames are left at the returned q.
 
     Joints at a limit that the gradient pushes further out are frozen for the step; the step is
-    clipped to the limits. The damping is the squared error times damping [1/rad^2] (Sugihara 2011:
-    large far away, vanishing at the goal), times 10 for every step refused. Ends within AIM and both
-    tolerances, at a local minimum or after the iterations allowed. Returns the number of iterations.
+    clipped to the limits. Balls at the edge of their cone slide along it; where their joints lock, the
+    step is that of their rotation vector, and the joints are chosen anew. The damping is the squared
+    error times damping [1/rad^2] (Sugihara 2011: large far away, vanishing at the goal), times 10 for
+    every step refused. Ends within AIM and both tolerances, at a local minimum or after the iterations
+    allowed. Returns the number of iterations.
     """
     n = q.shape[0]
     hessian, factor = work[:n, :n], work[n : 2 * n, :n]
@@ -41,6 +45,7 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
     for iteration in range(most):
         if position <= position_goal and direction <= direction_goal:
             return iteration
+        opened = limits.shape[0] > 2 and open_balls(q, limits, frames)
         normal_equations(joints, frames, goal, weight, jac, hessian, gradient)
         for i in range(n):
             outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (
@@ -50,11 +55,17 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
         floor = 0.0
         for i in range(n):
             floor = max(floor, LEAST_DAMPING * hessian[i, i])
+        if limits.shape[0] > 2:
+            hold_in_balls(q, limits, gradient, hessian, opened)
+            if opened:
+                free_opened(q, limits, free)
         better = False
         for _ in range(8):
             damped_step(hessian, gradient, free, stiffness * (damping * cost + floor), factor, step)
             for i in range(n):
                 trial[i] = q[i] + step[i]
+            if opened:
+                close_balls(q, limits, step, trial)
             clip(trial, limits)
             forward(joints, tool, trial, frames)
             position, direction = squared_errors(joints, frames, goal)

@@ -2,6 +2,7 @@
 
 from math import inf
 
+from ..balls import hold_in_balls
 from ..chain import clip
 from ..compiled import compiled
 from ..layout import WEIGHT
@@ -26,6 +27,8 @@ def step(iteration, joints, tool, limits, goal, options, q, frames, work):
     gradient, memory = work[3 * n, :n], work[3 * n + MEMORY]
     length = memory[0]
     normal_equations(joints, frames, goal, options[WEIGHT], jac, hessian, gradient)
+    if limits.shape[0] > 2:
+        hold_in_balls(q, limits, gradient, hessian, False)
     across, steepest = 0.0, 0.0
     for i in range(n):
         if (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0):
