@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
-from ik_node.control.arm_collision import CollisionGate
-from ik_node.control.cone_gate import ConeGate
+from ik_node.control.arm_gates import ArmGates
 from ik_node.control.controller_trajectories import Trajectories
 from ik_node.control.feedback import Feedback
 from ik_node.control.following import Following
@@ -24,11 +23,9 @@ from ik_node.control.motion_ahead import motion_ahead
 from ik_node.control.outputs import Sample
 from ik_node.control.settings import ArmSettings
 from ik_node.control.shared_robot import SharedRobot
-from ik_node.control.tool_gate import ToolGates
 from ik_node.control.tool_pace import ToolPace
 from ik_node.control.trajectory import Trajectory
-from ik_node.control.trajectory_gate import SPACING as LOOK
-from ik_node.control.trajectory_gate import Refusal, refuse_trajectory
+from ik_node.control.trajectory_gate import refuse_trajectory
 from ik_node.control.way import Way
 from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError, listed
@@ -72,9 +69,7 @@ class ArmJoints:
         self._chasing = False  # the arm follows a moving target
         self._plans: list[object] = []  # of all groups, at the last sample
         self._values = model.joints.filled(known)  # of all variables, in the last sample
-        self._tool_gates = ToolGates(model)
-        self._cone_gate = ConeGate.of(model.robot, names)
-        self._collision_gate: CollisionGate | None = None
+        self._gates = ArmGates(model)
         self._limit_tool()
 
     def take(self, model: JointModel, settings: ArmSettings) -> None:
@@ -82,37 +77,26 @@ class ArmJoints:
         self._model, self._settings = model, settings
         for group in self.groups:
             group.limit(self._model.limits_of_motion(model.joints.indices(group.names), settings))
-
-        if not self._tool_gates.belong_to(model):
-            self._tool_gates = ToolGates(model)
-            self._cone_gate = ConeGate.of(model.robot, self.arm.names)
+        self._gates.take(model)
         self._limit_tool()
 
     def _limit_tool(self) -> None:
         tools, rates = self._model.tools(), self._settings.tool_rates()
         workspaces = [Workspace.of(tool.arm, self._settings.workspace) for tool, _ in tools]
-        self._tool_gates.set_limits(workspaces, *rates)
+        self._gates.set_limits(workspaces, *rates)
         self.arm.motion.set_pace(ToolPace([(tool.arm, columns) for tool, columns in tools], *rates))
-        self.arm.motion.keeps = None if self._cone_gate is None else self._cone_gate.keeps
-        self.way = Way(
-            self._model, workspaces, lambda count, spacing: self._robot.ahead(self, count, spacing)
-        )
+        self.arm.motion.keeps = None if self._gates.cones is None else self._gates.cones.keeps
+        self.way = Way(self._model, workspaces, self._ahead)
         checked = any(workspace.given for workspace in workspaces) or self._model.collision is not None
         self.arm.motion.guard = self._may_pass if checked else None
-        found = self._model.collision
-        if found is None or self._collision_gate is None or self._collision_gate.collision is not found:
-            self._collision_gate = None if found is None else CollisionGate(found)
+
+    def _ahead(self, count: int, spacing: float) -> Mapping[str, Array]:
+        """Return where the other arms of the robot will be; see SharedRobot."""
+        return self._robot.ahead(self, count, spacing)
 
     def _may_pass(self, places: Array) -> bool:
         """Whether way allows places (k, n) of the arm; other joints count as they were last."""
         return self.way.refusal(places, self._values) is None
-
-    def _restart_gates(self) -> None:
-        self._tool_gates.restart()
-        if self._cone_gate is not None:
-            self._cone_gate.restart()
-        if self._collision_gate is not None:
-            self._collision_gate.restart()
 
     @property
     def groups(self) -> list[JointGroup]:
@@ -163,7 +147,7 @@ class ArmJoints:
         known = {name: positions[name] for name in self.arm.names if name in positions}
         if known:
             self.arm.place(known)
-        self._restart_gates()
+        self._gates.restart()
         self.unplaced = tuple(name for name in self.arm.names if name not in known)
         self._hold(positions)
 
@@ -195,7 +179,7 @@ class ArmJoints:
         self.arm.place({})
         self._others.clear()
         self._foreign.clear()
-        self._restart_gates()
+        self._gates.restart()
         self._following.restart()
 
     # Motion
@@ -219,7 +203,7 @@ class ArmJoints:
             return
         new = [name for name in targets if name in self._resting and name not in self._others]
         self._robot.check_free(self, new)
-        if self._collision_gate is not None and feedback.expected:
+        if self._model.collision is not None and feedback.expected:
             self._robot.check_known(self, feedback)
         missing = [name for name in new if fresh is not None and name not in fresh]
         if missing:
@@ -281,16 +265,12 @@ class ArmJoints:
         for group in self.groups:
             refusal = group.step(dt, caught_up) or refusal
         motion = self.arm.motion
-        refusal = refusal or self._tool_gates.refuse(motion.position, motion.moving, dt + caught_up)
-        if self._cone_gate is not None:
-            refusal = refusal or self._cone_gate.refuse(motion.position)
         self._following.commanded(time, motion.position, self._settings.following_delay)
         before, self._plans = self._plans, [group.motion.plan for group in self.groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)
         joints, (values, rates) = self._model.joints, self.values(feedback)
         self._values = values
-        if self._collision_gate is not None:
-            refusal = refusal or self._collision_gate.refuse(values)
+        refusal = refusal or self._gates.refuse(motion, dt + caught_up, values)
         positions, velocities = joints.expand(values, rates)
         whole = feedback.alone and not feedback.expected
         rows = self._shown_rows() if whole else self._model.driven_by(self.commanded)
@@ -322,7 +302,7 @@ class ArmJoints:
         trajectory, joined = trajectories.next(sample, motion_ahead(motions))
         if not joined and self._fall_back(trajectories.ahead(sample)):
             trajectory, _ = trajectories.next(sample, motion_ahead(motions))
-        checks = [self._refuse_tool] + ([self._refuse_collision] if self._collision_gate is not None else [])
+        checks = self._gates.checks(self._values, self._ahead)
         refusal = refuse_trajectory(trajectory, self.groups, checks)
         if refusal is None and sample.time >= trajectories.ends:
             refusal = self._refuse_start(trajectory, feedback)
@@ -348,23 +328,9 @@ class ArmJoints:
         gone_on = [group.go_on_from(states) for group in self.groups if group.motion.moving]
         if not any(gone_on):
             return False
-        self._tool_gates.go_on_from(self.arm.motion.position)
+        self._gates.go_on_from(self.arm.motion.position)
         self._plans = [group.motion.plan for group in self.groups]
         return True
-
-    def _refuse_tool(self, by_name: Mapping[str, Array]) -> Refusal:
-        """Check positions, velocities and accelerations (3, k) by joint for the limits of the tool."""
-        rows = np.moveaxis(np.array([by_name[name] for name in self.arm.names]), 0, 2)
-        refusal = None if self._cone_gate is None else self._cone_gate.refuse_ahead(rows[0])
-        return self._tool_gates.refuse_ahead(rows[0], rows[1]) if refusal is None else refusal
-
-    def _refuse_collision(self, by_name: Mapping[str, Array]) -> Refusal:
-        """Check the same for self-collision; variables that are not named stay where they are."""
-        assert self._collision_gate is not None
-        count = len(by_name[self.arm.names[0]][0])
-        places = {**self._robot.ahead(self, count, LOOK), **{name: rows[0] for name, rows in by_name.items()}}
-        path = self._model.path(self._values, count, places)
-        return self._collision_gate.refuse_ahead(path)
 
     def _shown_rows(self) -> NDArray[np.bool_]:
         """Return which joints of the robot this arm shows: its own, and if it is the first, those of none."""

@@ -141,7 +141,7 @@ def test_what_the_gate_refuses_is_not_published_and_faults_the_arm(model):
     rig = rig_with(model)
     rig.go(yaw=1.0)
     rig.tick(30)
-    rig.controller._joints._tool_gates._gates[0][0]._bounds = (0.01, np.inf)
+    rig.controller._joints._gates._tools._gates[0][0]._bounds = (0.01, np.inf)
     assert rig.tick() is None
     assert rig.state is State.FAULTED
     assert 'a sample was not published: tool speed' in rig.reports[-1].message

@@ -177,7 +177,8 @@ def test_what_is_not_given_is_left_to_the_parameter_file(tmp_path):
     nodes = starts(viewer='true', params_file=str(file))
     assert nodes['ik_node'].files == (str(file),)
     assert set(nodes['ik_node'].parameters) == {'use_sim_time'}
-    assert set(nodes['ik_viewer'].parameters) == {'use_sim_time'}
+    # ... but for what the page needs to offer sliders for the links of a shipped arm.
+    assert set(nodes['ik_viewer'].parameters) == {'use_sim_time', 'description_file', 'xacro_args'}
 
 
 def test_the_viewer_may_show_the_meshes_of_the_description_and_no_others(tmp_path):
