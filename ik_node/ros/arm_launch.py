@@ -300,7 +300,12 @@ def marker_possible() -> bool:
 
 def marker_of(name: str, root: str) -> dict[str, Any]:
     """Return namespace and remappings of the marker of a tool, in a namespace of the robot such as /lab."""
-    whole = ('joint_states', 'robot_description', 'ik_node/get_parameters', 'ik_node/set_parameters')
+    whole = (
+        'joint_states',
+        'robot_description',
+        'ik_node/get_parameters',
+        'ik_node/set_parameters_atomically',
+    )
     remappings = [(each, f'{root}/{each}') for each in whole]
     for each in ('home', 'stop', 'resume', 'project_pose', 'projected_pose'):
         remappings.append((f'ik_node/{each}', f'{root}/ik_node/{name}/{each}'))

@@ -46,7 +46,7 @@ class MoveItServices:
         node.context.on_shutdown(self.close)
         ik, fk = (installed('moveit_msgs.srv', name) for name in ('GetPositionIK', 'GetPositionFK'))
         if ik is None or fk is None:
-            node.get_logger().info(
+            node.get_logger().debug(
                 'no compute_ik and compute_fk: moveit_msgs is not installed; topics answer too: '
                 '~/project_pose, ~/fk_joint_states'
             )

@@ -97,7 +97,7 @@ def test_every_tool_has_its_own_marker_to_drag(monkeypatch):
     assert to['joint_states'] == '/lab/joint_states'
     assert to['ik_node/stop'] == '/lab/ik_node/left/stop'
     assert to['ik_node/projected_pose'] == '/lab/ik_node/left/projected_pose'
-    assert to['ik_node/set_parameters'] == '/lab/ik_node/set_parameters'
+    assert to['ik_node/set_parameters_atomically'] == '/lab/ik_node/set_parameters_atomically'
     assert 'goal_pose' not in to
     displays = yaml.safe_load(found.rviz_config)['Visualization Manager']['Displays']
     shown = [display[arm_launch.MARKER] for display in displays if arm_launch.MARKER in display]

@@ -184,6 +184,10 @@ def test_several_tools_are_answered_together(name):
         )
         np.testing.assert_allclose(reached[:3, 3], asked_for[:3, 3], atol=1e-4)
         np.testing.assert_allclose(reached[:3, 2], asked_for[:3, 2], atol=1e-3)
+    request.robot_state = state(**wanted)
+    joints, _ = inverse(question, request)
+    found = left.joints.filled(dict(zip(joints.name, joints.position, strict=True)))
+    np.testing.assert_allclose(found, values + 0.05, atol=2e-3)  # the torso stays where the seed has it
     request.pose_stamped_vector, request.ik_link_names = [], []
     request.group_name, request.pose_stamped = 'right', at(left, 'right_tool0', '', **wanted)
     assert inverse(question, request)[1].startswith('right: solved')
