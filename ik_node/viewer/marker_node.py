@@ -35,10 +35,9 @@ from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.teleop import installed
 from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.drag import Drag, Shown
-from ik_node.viewer.goals_client import GoalsClient
 from ik_node.viewer.marker_settings import MarkerSettings
 from ik_node.viewer.marker_shape import answer, wish
-from ik_node.viewer.parameters_client import ParametersClient
+from ik_node.viewer.remote_parameters import RemoteParameters
 
 RATE = 20.0  # [Hz] at which the marker follows goals and the tool
 STILL = 1e-4  # [rad or m] between two messages; a smaller change is no motion
@@ -47,6 +46,7 @@ PATIENCE = 0.5  # [s] for the answer to one question before the next is asked
 FEEDBACK = QoSProfile(depth=50)  # the end of a drag follows its last pose at once
 WISH, ANSWER = 'goal', 'answer'
 BUTTONS = 'Home', 'Stop', 'Resume'  # each is a service of ik_node
+TRACK = 'track'  # the parameter of the goal publisher
 MENUS = {'Method': 'solver', 'On unreachable': 'on_unreachable'}  # of parameters of ik_node
 
 
@@ -86,9 +86,8 @@ class MarkerNode(ClosableNode):
             name: self.create_client(Trigger, f'ik_node/{name.lower()}')
             for name in ('Home', 'Stop', 'Resume')
         }
-        warn = self.get_logger().warning
-        self._track = GoalsClient(self, 'ik_goals', warn)
-        self._node_parameters = ParametersClient(self, 'ik_node', list(MENUS.values()), warn)
+        self._track = RemoteParameters(self, 'ik_goals', [TRACK], self._parameters_set)
+        self._node_parameters = RemoteParameters(self, 'ik_node', list(MENUS.values()), self._parameters_set)
         self._server = make_server(self, 'ik_marker', feedback_sub_qos=FEEDBACK)
         self._menu = make_menu()
         self._entries = self._fill_menu()
@@ -134,7 +133,12 @@ class MarkerNode(ClosableNode):
             self.get_logger().warning(f'{name}: {future.result().message}')
 
     def _choose(self, parameter: str, value: str, _: Feedback) -> None:
-        self._node_parameters.set(parameter, value)
+        if not self._node_parameters.set(**{parameter: value}):
+            self.get_logger().warning(f'{parameter} cannot be set: ik_node is not running')
+
+    def _parameters_set(self, refusal: str) -> None:
+        if refusal:
+            self.get_logger().warning(refusal)
 
     def _refresh(self) -> None:
         self._track.refresh()
@@ -183,8 +187,8 @@ class MarkerNode(ClosableNode):
 
     def _end_track(self) -> None:
         """Stop the goal publisher, which would override the user."""
-        if self._track.track not in (None, NO_TRACK):
-            self._track.choose(NO_TRACK)
+        if self._track.values.get(TRACK, NO_TRACK) != NO_TRACK:
+            self._track.set(**{TRACK: NO_TRACK})
 
     # Received messages
 
