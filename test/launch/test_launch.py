@@ -177,8 +177,18 @@ def test_what_is_not_given_is_left_to_the_parameter_file(tmp_path):
     nodes = starts(viewer='true', params_file=str(file))
     assert nodes['ik_node'].files == (str(file),)
     assert set(nodes['ik_node'].parameters) == {'use_sim_time'}
-    # ... but for what the page needs to offer sliders for the links of a shipped arm.
     assert set(nodes['ik_viewer'].parameters) == {'use_sim_time', 'description_file', 'xacro_args'}
+
+
+def test_only_a_shipped_arm_that_is_not_real_has_link_lengths_to_change(tmp_path):
+    arguments = {'viewer': 'true', 'xacro_args': 'hand_length:=0.1'}
+    page = starts(**arguments)['ik_viewer'].parameters
+    assert load_description(page['description_file'], {'hand_length': '0.1'})
+    assert page['xacro_args'] == 'hand_length:=0.1'
+    file = tmp_path / 'mine.urdf.xacro'
+    file.write_text(load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro'))
+    for given in ({'real': 'true'}, {'sim': 'mujoco'}, {'description_file': str(file)}):
+        assert 'description_file' not in starts(**arguments, **given)['ik_viewer'].parameters
 
 
 def test_the_viewer_may_show_the_meshes_of_the_description_and_no_others(tmp_path):

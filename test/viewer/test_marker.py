@@ -30,9 +30,9 @@ from ik_node.ros.run import ClosableNode
 from ik_node.ros.share import share_path
 from ik_node.ros.track_player import GoalsNode
 from ik_node.tracks.curves import tip_pose
+from ik_node.viewer.marker_node import MarkerNode
 
 pytest.importorskip('interactive_markers')
-from ik_node.viewer.marker_node import MarkerNode
 
 Z, ORIGIN = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 Q = (0.4, 0.5, 0.9, 0.4, 0.6)
