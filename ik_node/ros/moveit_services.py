@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,6 @@ from rclpy.task import Future
 
 from ik_node.control.controller import NO_MODEL
 from ik_node.control.robot_models import Models
-from ik_node.control.snapshot import Snapshot
 from ik_node.ros.conversions import seconds
 from ik_node.ros.frames import Frames
 from ik_node.ros.moveit_answers import Code, Question, RefusedError, forward, inverse
@@ -25,6 +25,7 @@ from ik_node.ros.teleop import installed
 from ik_node.ros.tool_interface import ToolInterface
 
 MOST = 64  # questions that may wait
+CHANGE = 1.0  # [s] to wait while the node changes from one robot to another
 
 Answer = Callable[[Any, Any, Question], str]  # fills the response to a request, and returns a sentence
 
@@ -87,8 +88,7 @@ class MoveItServices:
             waited = perf_counter() - arrival
             if waited > timeout:
                 raise RefusedError(Code.TIMED_OUT, f'waited {waited:.3g} s, timeout {timeout:g} s')
-            question = Question(self._arms(), self._models(), self._frames, timeout=timeout)
-            _say(response, self._node, Code.SUCCESS, answer(request, response, question))
+            _say(response, self._node, Code.SUCCESS, answer(request, response, self._question(timeout)))
         except RefusedError as refusal:
             _say(response, self._node, refusal.code, str(refusal))
         except Exception as error:
@@ -97,13 +97,19 @@ class MoveItServices:
                 f'unexpected error, please report it: {traceback.format_exc()}', throttle_duration_sec=10.0
             )
 
-    def _arms(self) -> dict[str, Snapshot]:
-        """Return the arms by tool. Raises RefusedError before the first description."""
-        arms = {tool.tool: tool.snapshot() for tool in self._tools}
-        known = {tool: arm for tool, arm in arms.items() if arm is not None}
-        if len(known) < len(arms):
-            raise RefusedError(Code.FAILURE, NO_MODEL)
-        return known
+    def _question(self, timeout: float) -> Question:
+        """Return what is known now, once all tools have the same robot. Raises RefusedError without one."""
+        end = time.monotonic() + CHANGE
+        while True:
+            models = self._models()
+            arms = {tool.tool: tool.snapshot() for tool in self._tools}
+            known = {tool: arm for tool, arm in arms.items() if arm is not None}
+            texts = {model.text for model in models.values()} | {arm.model.text for arm in known.values()}
+            if models and len(known) == len(arms) and len(texts) == 1:
+                return Question(known, models, self._frames, timeout=timeout)
+            if not known or time.monotonic() > end:
+                raise RefusedError(Code.FAILURE, NO_MODEL if not known else 'the robot is being changed')
+            time.sleep(0.01)
 
     def _inverse(self, check_needed: bool, request: Any, response: Any, question: Question) -> str:
         question = replace(question, check_needed=check_needed)

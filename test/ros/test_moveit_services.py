@@ -128,7 +128,8 @@ def test_a_node_with_two_tools_answers_for_both_at_once():
     own = {f'{side}.tip_link': tip for side, tip in tips.items()}
     arms = {side: Arm.from_urdf(text, tip_link=tip) for side, tip in tips.items()}
     with running(text, ready=False, tools=list(tips), base_link='', tip_link='', **own) as client:
-        client.wait(lambda: client.samples, 'joint_states')
+        names = {name for arm in arms.values() for name in arm.joint_names}
+        client.wait(lambda: client.samples and names <= set(client.samples[-1].name), 'joint_states')
         request = srv.GetPositionIK.Request()
         wanted = {side: arm.fk(client.position(*arm.joint_names) + 0.1) for side, arm in arms.items()}
         request.ik_request.ik_link_names = list(tips.values())
