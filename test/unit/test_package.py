@@ -223,3 +223,9 @@ def test_the_joystick_needs_a_button_and_repeats_its_commands_often_enough():
     assert max(twists['scale_linear_turbo'].values()) <= 1.0
     period = 1.0 / joystick['game_controller_node']['ros__parameters']['autorepeat_rate']
     assert 2.0 * period < ArmSettings().incoming_command_timeout
+
+
+def test_test_files_have_different_names() -> None:
+    """Pytest cannot collect two of the same name."""
+    names = [path.name for path in (ROOT / 'test').rglob('test_*.py')]
+    assert sorted(set(names)) == sorted(names)
