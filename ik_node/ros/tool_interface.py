@@ -153,7 +153,8 @@ class ToolInterface:
 
     def resume(self) -> Answer:
         """Accept goals again."""
-        self._stopped = False
+        for member in self.leader._members:
+            member._stopped = False
         return self._tried(self.leader.own.resume)
 
     def guide(self, begin: bool) -> Answer:
