@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 from cases import shipped_cases
 
-from ik_node import Goal, IkSolver, InputError, kernels
+from ik_node import Arm, Goal, IkSolver, InputError, kernels
 from ik_node.kernels.layout import ACCEPTANCE
+from ik_node.model.description import load_description
 from ik_node.solver.autodiff_method import squared_error
 from ik_node.solver.methods import METHODS
 from ik_node.solver.restarts import SCHEDULES
@@ -79,7 +81,7 @@ assert ArmSettings(solver='toy').search()['method'] == 'toy'
 @pytest.mark.slow
 def test_a_method_is_one_file_and_one_row(tmp_path: Path) -> None:
     """A toy method, added to a copy of the package, is chosen, stepped and tested as any other."""
-    for folder in ('ik_node', 'test', 'benchmarks', 'urdf'):
+    for folder in ('ik_node', 'test', 'benchmarks', 'urdf', 'config'):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns('__pycache__'))
     (tmp_path / 'ik_node' / 'kernels' / 'methods' / 'toy.py').write_text(TOY.lstrip())
     registry = tmp_path / 'ik_node' / 'solver' / 'methods.py'
@@ -174,7 +176,9 @@ def test_worse_places_are_accepted_with_metropolis_probability() -> None:
 
 
 def test_both_schedules_solve_and_differ_only_after_the_first_random_restart() -> None:
-    arm = ARMS['ball_joint_arm'].arm()
+    text = load_description(ARMS['ball_joint_arm'].path)
+    # Without the cone of its ball, whose corners are not where those of the joints are.
+    arm = Arm.from_urdf(re.sub('<ik_node>.*?</ik_node>', '', text, flags=re.DOTALL))
     lower, upper = np.where(arm.continuous, -np.pi, arm.lower), np.where(arm.continuous, np.pi, arm.upper)
     solvers = [IkSolver(arm, schedule=name, direction_tolerance=1e-6) for name in SCHEDULES]
     rng, late = np.random.default_rng(4), 0
