@@ -20,9 +20,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
-demo: venv  ## Start an arm, the viewer and a goal on a circle; ARM=two_arms TRACKS='line spiral', TELEOP=1: keys, SIM=1: in MuJoCo
+demo: venv  ## Start an arm, the viewer and a goal on a circle; ARM=two_arms TRACKS='line spiral', TELEOP=1: keys, SIM=1: in MuJoCo, PORT=8081
 	@$(VENV)/bin/ik_demo $(if $(ARM),--description-file '$(ARM)') $(if $(TRACKS),--track $(TRACKS)) \
-		$(if $(SIM),--sim) $(if $(TELEOP),--teleop)
+		$(if $(SIM),--sim) $(if $(TELEOP),--teleop) $(if $(PORT),--port $(PORT))
 
 test: check  ## Run every check and every test, on all cores
 	@$(KERNELS)

@@ -224,7 +224,8 @@ def check_port(port: int) -> None:
             probe.bind((HOST, port))
         except OSError as error:
             raise InputError(
-                f'port {port} is not available ({error.strerror}); choose another one: --port {port + 1}'
+                f'port {port} is not available ({error.strerror}); choose another one: --port {port + 1}, '
+                f'or PORT={port + 1} with make'
             ) from None
 
 
