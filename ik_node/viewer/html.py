@@ -59,8 +59,9 @@ def swatch(colour: Colour) -> str:
 
 
 def capital(text: str) -> str:
-    """Return the text with a capital first letter."""
-    return text[:1].upper() + text[1:]
+    """Return the text with a capital first letter, unless it begins with a name, as in "seed_arm: ..."."""
+    first = text.split(' ', 1)[0]
+    return text if '_' in first or first.endswith(':') else text[:1].upper() + text[1:]
 
 
 def length(metres: float) -> str:

@@ -22,6 +22,7 @@ from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
 from ik_node.ros.qos import LATCHED, NEWEST
 from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.card import Report
+from ik_node.viewer.html import capital
 from ik_node.viewer.panel import BUTTONS, ToolPanel
 from ik_node.viewer.remote_parameters import RemoteParameters
 from ik_node.viewer.tool_scene import ToolScene
@@ -292,7 +293,7 @@ def _report(message: DiagnosticStatus) -> Report:
     status = values.get('status', '') or state
     sentence = message.message.removeprefix(f'{status}: ')
     position, direction = (_number(values.get(f'{what}_error', '')) for what in ('position', 'direction'))
-    return Report(status, position, direction, sentence[:1].upper() + sentence[1:], state)
+    return Report(status, position, direction, capital(sentence), state)
 
 
 def _number(text: str) -> float:
