@@ -35,7 +35,7 @@ CAMERA_DISTANCE, CAMERA_HEIGHT = 1.6, 0.45  # of RViz, in reaches of the arm
 MARKER = 'Interactive Markers Namespace'  # of the display in RViz that shows markers to drag
 NO_SIMULATION = 'none'
 SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
-FOR_ONE_TOOL = ('base_link', 'tool_axis', 'tool_point', 'sim', 'gui', 'track_centre', 'track_size')
+FOR_ONE_TOOL = ('base_link', 'tool_axis', 'tool_point', 'gui', 'track_centre', 'track_size')
 # topics of a robot with one tool, and what they are for a tool of several
 TOOL_TOPICS = {
     'ik_node/markers': 'ik_node/{}/markers',

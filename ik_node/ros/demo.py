@@ -47,7 +47,7 @@ HEARD_EVERY = 5.0  # seconds between two reports of the same status
 DOMAIN = 'ROS_DOMAIN_ID'
 KEYS = 'ik_teleop'
 PLACING = 'placing the track in the workspace (slower on a first start, while the solver is being compiled)'
-FOR_ONE_TOOL = ('base_link', 'tool_axis', 'sim', 'teleop')
+FOR_ONE_TOOL = ('base_link', 'tool_axis', 'teleop')
 SIMULATED = {'noise': 2e-4, 'latency': 0.005, 'droop': 0.005}  # [rad], [s], [rad]: a decent small arm
 
 
@@ -174,7 +174,7 @@ def _with_tools(
                 f'{listed(tools)}. Parameters such as {next(iter(tools))}.tool_axis are set in --params-file'
             )
     say(Tree(robot, tools).describe())
-    nodes = [Start('ik_node', {'robot_description': text}, files)]
+    nodes = _moving({}, text, options.sim, files)
     if not options.no_viewer:
         nodes.append(Start('ik_viewer', page, files))
     wanted = dict(zip(tools, options.track * len(tools), strict=False))
@@ -185,6 +185,16 @@ def _with_tools(
     return nodes
 
 
+def _moving(tool: Mapping[str, Any], text: str, simulated: bool, files: Sequence[Path] = ()) -> list[Start]:
+    """Return the node that moves a robot, and the one that simulates it if asked for."""
+    if not simulated:
+        return [Start('ik_node', {**tool, 'robot_description': text}, files)]
+    return [
+        Start('ik_node', {**tool, 'output': 'joint_trajectory', 'robot_description': text}, files),
+        Start('ik_plant', {'robot_description': text, **SIMULATED}, files),
+    ]
+
+
 def _with_one_tool(
     options: argparse.Namespace, robot: Robot, text: str, page: Mapping[str, Any]
 ) -> list[Start]:
@@ -192,10 +202,7 @@ def _with_one_tool(
     arm = Arm(robot, options.tip_link or None, axis, base_link=options.base_link or None)
     say(arm.describe())
     tool = {'tip_link': options.tip_link, 'base_link': options.base_link, 'tool_axis': list(axis)}
-    output = {'output': 'joint_trajectory'} if options.sim else {}
-    nodes = [Start('ik_node', {**tool, **output, 'robot_description': text})]
-    if options.sim:
-        nodes.append(Start('ik_plant', {'robot_description': text, **SIMULATED}))
+    nodes = _moving(tool, text, options.sim)
     if not options.no_viewer:
         nodes.append(Start('ik_viewer', {**tool, **page}))
     if options.teleop:

@@ -1,4 +1,4 @@
-"""Controllers: the controllers of ros2_control and a simple driver, as far as commands for an arm go.
+"""Controllers: the controllers of ros2_control and a simple driver, as far as commands for arms go.
 
 Written after the documentation of joint_trajectory_controller and forward_command_controller.
 """
@@ -6,8 +6,10 @@ Written after the documentation of joint_trajectory_controller and forward_comma
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.errors import InputError, listed
@@ -15,8 +17,18 @@ from ik_node.errors import InputError, listed
 REST = 1e-6  # [rad/s, m/s]: the last velocity of a trajectory must not exceed this
 
 
+class _Trajectory(NamedTuple):
+    """A motion of some joints (m,): times (k,), positions, velocities and perhaps accelerations (k, m)."""
+
+    joints: NDArray[np.int64]
+    times: Array
+    positions: Array
+    velocities: Array
+    accelerations: Array | None
+
+
 class Controllers:
-    """Turns commands into the targets (n,) of joints; the newest command counts.
+    """Turns commands into the targets (n,) of joints; for each joint the newest command counts.
 
     names: joints, n. controlled: those that a list of positions has, in its order. velocity,
     acceleration: of the targets (n,), 0 unless a trajectory is followed.
@@ -30,9 +42,7 @@ class Controllers:
         self._controlled = [self._names[name] for name in controlled]
         self._position, self.velocity = start.copy(), np.zeros(start.size)
         self.acceleration = np.zeros(start.size)
-        # Times (k,), positions, velocities and perhaps accelerations (k, n): a trajectory that begins at the
-        # time of the first row.
-        self._trajectory: tuple[Array, Array, Array, Array | None] | None = None
+        self._trajectories: list[_Trajectory] = []
 
     def follow(
         self,
@@ -45,7 +55,8 @@ class Controllers:
     ) -> None:
         """Begin a trajectory at time now [s], from the present target; times count from there.
 
-        It goes along quintics, without accelerations along cubics.
+        It goes along quintics, without accelerations along cubics. It replaces those that move some of its
+        joints; others, of other controllers, go on.
 
         Raises InputError for one that a joint_trajectory_controller refuses.
         """
@@ -61,13 +72,10 @@ class Controllers:
         if np.abs(speeds[-1]).max(initial=0.0) > REST:
             raise InputError(f'the last velocity must be 0, got {speeds[-1].tolist()}')
         self.targets(now)
-        p = np.tile(self._position, (len(times) + 1, 1))
-        v, a = np.zeros_like(p), np.zeros_like(p) if rates else None
-        v[0] = self.velocity
-        p[1:, index], v[1:, index] = places, speeds
-        if a is not None:
-            a[0], a[1:, index] = self.acceleration, rates[0]
-        self._trajectory = now + np.array([0.0, *times]), p, v, a
+        p, v = np.vstack([self._position[index], places]), np.vstack([self.velocity[index], speeds])
+        a = np.vstack([self.acceleration[index], rates[0]]) if rates else None
+        self._end(index)
+        self._trajectories.append(_Trajectory(index, now + np.array([0.0, *times]), p, v, a))
 
     def forward(self, positions: Sequence[float]) -> None:
         """Take a list of positions. Raises InputError unless there is a finite one for each joint."""
@@ -83,21 +91,30 @@ class Controllers:
 
     def targets(self, now: float) -> Array:
         """Return the targets (n,) at time now [s]."""
-        if self._trajectory is not None:
-            self._position, self.velocity, self.acceleration = _interpolated(*self._trajectory, now)
-            if now >= self._trajectory[0][-1]:
-                self._trajectory = None
+        if self._trajectories:
+            self._position, self.velocity = self._position.copy(), self.velocity.copy()
+            self.acceleration = self.acceleration.copy()
+        for each in self._trajectories:
+            i = each.joints
+            self._position[i], self.velocity[i], self.acceleration[i] = _interpolated(*each[1:], now)
+        self._trajectories = [each for each in self._trajectories if now < each.times[-1]]
         return self._position
 
-    def _jump(self, index: Array, positions: Sequence[float]) -> None:
+    def _end(self, index: NDArray[np.int64]) -> None:
+        """End the trajectories that move any of these joints: all of theirs rest where they are."""
+        for each in self._trajectories:
+            if np.isin(each.joints, index).any():
+                self.velocity, self.acceleration = self.velocity.copy(), self.acceleration.copy()
+                self.velocity[each.joints] = self.acceleration[each.joints] = 0.0
+        self._trajectories = [x for x in self._trajectories if not np.isin(x.joints, index).any()]
+
+    def _jump(self, index: NDArray[np.int64], positions: Sequence[float]) -> None:
         (places,) = _rows([positions], index.size)
-        self._trajectory = None
+        self._end(index)
         self._position = self._position.copy()
         self._position[index] = places
-        self.velocity = np.zeros_like(self._position)
-        self.acceleration = np.zeros_like(self._position)
 
-    def _indices(self, names: Sequence[str]) -> Array:
+    def _indices(self, names: Sequence[str]) -> NDArray[np.int64]:
         unknown = [name for name in names if name not in self._names]
         if unknown or len(set(names)) < len(names) or not names:
             raise InputError(f'joints must be different ones of {listed(self._names)}, got {listed(names)}')

@@ -1,6 +1,6 @@
-"""ik_plant: a simulated arm that takes commands as controllers do, and publishes measured joint_states.
+"""ik_plant: a simulated robot that takes commands as controllers do, and publishes measured joint_states.
 
-The newest command counts, whatever topic it comes from.
+For each joint the newest command counts, whatever topic it comes from.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PlantNode(ClosableNode):
             self.create_subscription(String, 'robot_description', self._describe, LATCHED)
             self.get_logger().info('waiting for robot_description')
         for kind, topic, command in (
-            (JointTrajectory, 'joint_trajectory', follow),
+            *((JointTrajectory, name, follow) for name in trajectory_topics(settings.tools)),
             (Float64MultiArray, 'position_commands', forward),
             (JointState, 'joint_commands', drive),
         ):
@@ -78,6 +78,11 @@ class PlantNode(ClosableNode):
             self.get_logger().error(f'command refused: {refusal}', throttle_duration_sec=2.0)
         message = joint_state(self._time.stamp(now), self._plant.names, *self._plant.measured())
         self._publisher.publish(message)
+
+
+def trajectory_topics(tools: tuple[str, ...]) -> list[str]:
+    """Return the topics of the trajectory controllers: one, or one for each of several tools."""
+    return [f'{tool}/joint_trajectory' if tool else 'joint_trajectory' for tool in tools]
 
 
 def follow(message: JointTrajectory) -> Callable[[Controllers, float], None]:

@@ -13,6 +13,12 @@ class PlantSettings:
 
     robot_description: str = parameter('', 'URDF text; empty: urdf_file or the topic', read_only=True)
     urdf_file: str = parameter('', 'path of a .urdf or .xacro file; empty: the topic', read_only=True)
+    tools: tuple[str, ...] = parameter(
+        ('',),
+        'names of several tools, as of ik_node: each has a controller for trajectories; one empty name: one '
+        'controller',
+        read_only=True,
+    )
     controller_joints: tuple[str, ...] = parameter(
         ('',),
         'joints that position_commands has, in its order; one empty name: all independent joints',

@@ -143,7 +143,6 @@ def test_a_robot_of_ones_own_has_its_tools_in_the_parameter_file(tmp_path):
         ({'track': 'circle zigzag'}, "track must be one of none, circle, .*, got 'zigzag'"),
         ({'track': 'line line line'}, 'one for each of the tools "left", "right", got 3'),
         ({'tool_axis': 'x'}, 'tool_axis is for robots with one tool; .* "left", "right".* left.tool_axis'),
-        ({'sim': 'mujoco'}, 'sim is for robots with one tool'),
         ({'gui': 'true'}, 'gui is for robots with one tool'),
     ],
 )

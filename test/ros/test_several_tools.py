@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -79,7 +80,8 @@ def robot(name: str, **parameters: Any) -> Iterator[Robot]:
     try:
         for client in served.clients.values():
             client.wait_connected()
-        served.left.wait(lambda: served.left.samples, 'joint_states')
+        if 'joint_states' in parameters.get('output', 'joint_states'):
+            served.left.wait(lambda: served.left.samples, 'joint_states')
         yield served
     finally:
         for client in served.clients.values():
@@ -229,3 +231,42 @@ def test_ik_goto_sends_the_goal_of_one_tool():
         assert found.returncode == 0, found.stderr
         assert np.linalg.norm(two.places()['left'] - [0.3, 0.4, 0.2]) < 2e-4
         assert not two.right.about('goal_point')
+
+
+@contextmanager
+def simulated(name: str) -> Iterator[Robot]:
+    """The robot in a physics engine, commanded by trajectories through a controller for each arm."""
+    pytest.importorskip('mujoco')
+    plant_node = importlib.import_module('ik_node.sim.node').PlantNode
+    with robot(name, output='joint_trajectory') as served:
+        given = {'robot_description': text_of(name), 'tools': list(TOOLS), 'noise': 1e-4}
+        plant = plant_node(
+            context=served.context, parameter_overrides=[Parameter(k, value=v) for k, v in given.items()]
+        )
+        executor = SingleThreadedExecutor(context=served.context)
+        executor.add_node(plant)
+        thread = threading.Thread(target=executor.spin, daemon=True)
+        thread.start()
+        try:
+            served.left.wait(lambda: served.left.samples, 'measured joints')
+            yield served
+        finally:
+            executor.shutdown()
+            thread.join(timeout=TIMEOUT)
+            plant.destroy_node()
+
+
+@pytest.mark.parametrize('name', ['two_arms', 'torso_arms'])
+def test_simulated_arms_get_to_their_goals_at_the_same_time(name):
+    with simulated(name) as both:
+        for client in both.clients.values():
+            client.wait_said('joints')  # measured, and ready
+        goals = {'left': [0.3, 0.35, 0.5], 'right': [0.35, -0.3, 0.6]}
+        for tool, client in both.clients.items():
+            assert client.answer('goal_point', client.point(goals[tool])).message.startswith('solved')
+        for client in both.clients.values():
+            client.wait_said('arrived at the goal')
+        both.left.wait(
+            lambda: all(np.linalg.norm(both.places()[tool] - goals[tool]) < 2e-3 for tool in TOOLS),
+            'the tools at their goals, as measured',
+        )
