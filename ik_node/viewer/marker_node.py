@@ -35,9 +35,9 @@ from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.teleop import installed
 from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.drag import Drag, Shown
-from ik_node.viewer.marker_settings import MarkerSettings
 from ik_node.viewer.marker_shape import answer, wish
 from ik_node.viewer.remote_parameters import RemoteParameters
+from ik_node.viewer.tool_settings import ToolSettings
 
 RATE = 20.0  # [Hz] at which the marker follows goals and the tool
 STILL = 1e-4  # [rad or m] between two messages; a smaller change is no motion
@@ -54,7 +54,7 @@ class MarkerNode(ClosableNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__('ik_marker', **options)
-        self._settings = declare(self, MarkerSettings)
+        self._settings = declare(self, ToolSettings)
         make_server = installed('interactive_markers', 'InteractiveMarkerServer')
         make_menu = installed('interactive_markers', 'MenuHandler')
         if make_server is None or make_menu is None:
@@ -197,15 +197,8 @@ class MarkerNode(ClosableNode):
             return
         self._description = message.data
         self._arm, self._values, self._drag = None, {}, Drag()
-        settings = self._settings
         try:
-            self._arm = Arm(
-                read_urdf(message.data),
-                settings.tip_link or None,
-                tool_axis=settings.tool_axis,
-                tool_point=settings.tool_point,
-                base_link=settings.base_link or None,
-            )
+            self._arm = Arm(read_urdf(message.data), **self._settings.tool())
         except IkError as error:
             self.get_logger().error(f'no marker for this robot: {error}')
         self._server.clear()

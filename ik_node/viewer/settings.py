@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 from rclpy.node import Node
 
-from ik_node.checks import unit_vector
 from ik_node.control.robot_settings import tool_names
 from ik_node.model.description import xacro_args
 from ik_node.ros.parameters import declare_fields, warn_of_unknown
-from ik_node.settings import check, parameter
+from ik_node.settings import parameter
+from ik_node.viewer.tool_settings import ToolSettings
 
 OF_TOOL = ('base_link', 'tip_link', 'tool_axis', 'tool_point')  # what every tool has of its own
 
 
 @dataclass(frozen=True)
-class ViewerSettings:
+class ViewerSettings(ToolSettings):
     """The parameters of ik_viewer."""
 
     host: str = parameter(
@@ -35,18 +34,6 @@ class ViewerSettings:
         'empty name: one tool',
         read_only=True,
     )
-    base_link: str = parameter('', 'link that goals are relative to; empty: the root link', read_only=True)
-    tip_link: str = parameter(
-        '',
-        'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
-        read_only=True,
-    )
-    tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3, read_only=True
-    )
-    tool_point: tuple[float, ...] = parameter(
-        (0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3, read_only=True
-    )
     mesh_path: str = parameter(
         '',
         'folder whose meshes may be shown, besides those of installed ROS packages',
@@ -62,22 +49,12 @@ class ViewerSettings:
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         self.arguments()
-        unit_vector('parameter tool_axis', self.tool_axis)
 
     def arguments(self) -> dict[str, str]:
         """Return xacro_args as mappings. Raises InputError."""
         return xacro_args(self.xacro_args)
-
-    def tool(self) -> dict[str, Any]:
-        """Return the arguments of Arm besides the robot."""
-        return {
-            'tip_link': self.tip_link or None,
-            'base_link': self.base_link or None,
-            'tool_axis': self.tool_axis,
-            'tool_point': self.tool_point,
-        }
 
 
 def declare_viewer(node: Node) -> tuple[ViewerSettings, dict[str, ViewerSettings]]:

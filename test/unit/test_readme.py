@@ -63,7 +63,7 @@ assert len(every) >= 1
         ('ik_goals', 'ik_node.tracks.settings', 'TrackSettings'),
         ('ik_plant', 'ik_node.sim.settings', 'PlantSettings'),
         ('ik_viewer', 'ik_node.viewer.settings', 'ViewerSettings'),
-        ('ik_marker', 'ik_node.viewer.marker_settings', 'MarkerSettings'),
+        ('ik_marker', 'ik_node.viewer.tool_settings', 'ToolSettings'),
     ],
 )
 def test_the_parameter_tables_are_those_of_the_nodes(node: str, module: str, settings: str) -> None:
