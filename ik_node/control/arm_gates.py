@@ -75,8 +75,10 @@ class ArmGates:
 
         def refuse_collision(by_name: Mapping[str, Array]) -> Refusal:
             assert self._collision is not None
-            count = len(by_name[self._model.joint_names[0]][0])
-            places = {**others(count, SPACING), **{name: rows[0] for name, rows in by_name.items()}}
-            return self._collision.refuse_ahead(self._model.path(values, count, places))
+            own = {name: rows[0] for name, rows in by_name.items()}
+            count = len(own[self._model.joint_names[0]])
+            path = self._model.path(values, {**others(count, SPACING), **own})
+            hit = self._collision.refuse_ahead(path)
+            return None if hit is None else (min(hit[0], count - 1), hit[1])
 
         return [refuse_tool] if self._collision is None else [refuse_tool, refuse_collision]

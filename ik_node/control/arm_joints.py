@@ -26,7 +26,7 @@ from ik_node.control.shared_robot import SharedRobot
 from ik_node.control.tool_pace import ToolPace
 from ik_node.control.trajectory import Trajectory
 from ik_node.control.trajectory_gate import refuse_trajectory
-from ik_node.control.way import Way
+from ik_node.control.way import REMAINING, Way, places_of
 from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError, listed
 
@@ -130,10 +130,11 @@ class ArmJoints:
         for name, rest in self._resting.items():
             measured = feedback.position(name)
             places[name] = (rest if measured is None else measured, 0.0)
-        for group, placed in self._robot.neighbours(self):
+        for group, commanded in self._robot.neighbours(self):
             for name, place, rate in group.states():
-                if name in places and (placed or feedback.position(name) is None):
-                    places[name] = place, rate
+                measured = feedback.position(name) if feedback.expected and not commanded else None
+                if name in places:
+                    places[name] = (place, rate) if measured is None else (measured, 0.0)
         for group in self.groups:
             places.update({name: (place, rate) for name, place, rate in group.states()})
         values = np.array(list(places.values())).reshape(-1, 2)
@@ -204,7 +205,7 @@ class ArmJoints:
         new = [name for name in targets if name in self._resting and name not in self._others]
         self._robot.check_free(self, new)
         if self._model.collision is not None and feedback.expected:
-            self._robot.check_known(self, feedback)
+            self._robot.check_known(self, feedback.fresh(self._settings.measured_timeout))
         missing = [name for name in new if fresh is not None and name not in fresh]
         if missing:
             raise InputError(f'not measured recently: {listed(missing)}')
@@ -215,6 +216,13 @@ class ArmJoints:
             if not targets.keys().isdisjoint(group.names):
                 group.go_to(targets)
         self._goal = targets
+
+    def start_of(self, tool: str) -> Array:
+        """Return where a goal of a tool begins (k,): the joints that move other tools are at their target."""
+        motion, alone = self.arm.motion, self._model.alone(tool)
+        q = motion.target.copy()
+        q[alone] = motion.position[alone]
+        return q
 
     def preview(self, lock: AbstractContextManager[object], targets: Mapping[str, float]) -> JointMotion:
         """Return a copy of the motion of the arm that goes to targets by name, taken under lock."""
@@ -228,6 +236,14 @@ class ArmJoints:
         elif self._chasing:
             self.arm.go_to(self._goal)
         self._chasing = target is not None
+
+    def blocked(self) -> str | None:
+        """Return why the arm must not go on, since another arm has changed its motion; None if it may."""
+        motion = self.arm.motion
+        told = self._robot.told(self)
+        if not told or self._model.collision is None or self._chasing or motion.braking or not motion.moving:
+            return None  # chases are checked at every step
+        return self.way.refusal(places_of(motion.twin()), self._values, REMAINING)
 
     def brake(self) -> None:
         """Stop as soon as the limits allow, and forget the goal."""
@@ -268,6 +284,8 @@ class ArmJoints:
         self._following.commanded(time, motion.position, self._settings.following_delay)
         before, self._plans = self._plans, [group.motion.plan for group in self.groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)
+        if replanned:
+            self._robot.tell(self)
         joints, (values, rates) = self._model.joints, self.values(feedback)
         self._values = values
         refusal = refusal or self._gates.refuse(motion, dt + caught_up, values)
@@ -279,6 +297,7 @@ class ArmJoints:
         if refusal is not None:
             for group in self.groups:
                 group.place(last)  # where the last sample was: the arm has not been commanded to go on
+            self._robot.tell(self)
             return None, f'a sample was not published: {refusal}'
         sample = Sample(
             time,

@@ -48,9 +48,9 @@ class ArmModel(JointModel):
         return cls(*parts, *collision, arm, IkSolver(arm, **settings.search()))
 
     @staticmethod
-    def check(text: str, settings: ArmSettings, before: ArmModel | None = None) -> None:
-        """Raise the IkError that build() would raise, without building a solver."""
-        _read(text, settings, before)
+    def check(text: str, settings: ArmSettings, before: ArmModel | None = None) -> Arm:
+        """Return the arm, or raise the IkError that build() would raise, without building a solver."""
+        return _read(text, settings, before)[1]
 
     @property
     def continuous(self) -> NDArray[np.bool_]:
@@ -60,6 +60,10 @@ class ArmModel(JointModel):
     def of(self, tool: str) -> tuple[ArmModel, Columns]:  # noqa: ARG002 - there is only one
         """Return this arm, and where its joints are among joint_names."""
         return self, np.arange(self.arm.n)
+
+    def alone(self, tool: str) -> Columns:
+        """Return all joints."""
+        return self.of(tool)[1]
 
     def tools(self) -> Sequence[tuple[ArmModel, Columns]]:
         """Return the same, as the only one."""

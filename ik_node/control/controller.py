@@ -37,9 +37,8 @@ NO_MODEL = 'no robot model yet: waiting for robot_description'
 class ArmController:
     """One arm, from requests to samples; safe to call from several threads.
 
-    report is called with every Report and outputs with every sample, by the thread that caused it. robot:
-    shared with the controllers of other arms of the same robot. Times are seconds of one clock of the
-    caller; it may jump.
+    report gets every Report and outputs get every sample, in the thread that caused it. robot: shared with
+    the other arms of the same robot. Times are seconds of one clock of the caller; it may jump.
     """
 
     def __init__(
@@ -62,8 +61,7 @@ class ArmController:
         self._epoch = 0  # a solution for a request of another epoch is void
         self._progress = Progress(self._news)
         self._fault_reason = ''
-        self._ticked = -math.inf  # time of the last tick
-        self._guided_until = 0.0
+        self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
 
     @property
     def state(self) -> State:
@@ -183,10 +181,9 @@ class ArmController:
     def _pursue(self, request: Request, wanted: Aim) -> None:
         with self._lock:
             epoch, targets, settings, joints = self._epoch, self._targets, self._settings, self._joints
-            values = joints.values(self._feedback)[0]
+            values, start = joints.values(self._feedback)[0], joints.start_of(request.tool)
         joints.way.check_goal(wanted, request.tool)
-        position = values[targets.model.index]
-        answer = targets.find(wanted, request.tool, request.arrival, position, settings)
+        answer = targets.find(wanted, request.tool, request.arrival, start, settings)
         answer = joints.way.choose(answer, request.tool, values, partial(joints.preview, self._lock))
         with self._change():
             if epoch != self._epoch or self._state not in READY:
@@ -196,7 +193,8 @@ class ArmController:
                 self._joints.go_to(answer.joints, self._feedback, fresh, answer.path)
                 self._on(Event.GOAL)
             targets.accept(answer, request)
-            self._progress.begin(answer, request, self._state, self._ticked)
+            target = self._joints.arm.motion.target
+            self._progress.begin(answer, request, self._state, self._ticked, targets.model, target)
 
     def steer(self, joints: Array, time: float, rates: tuple[Array, Array] | None = None) -> bool:
         """Move on to joints (arm.n,) as Targets.steer does, at time [s]; False if the arm is not ready."""
@@ -320,9 +318,11 @@ class ArmController:
         self._on(Event.RESTED if self._active else Event.DEACTIVATE)
 
     def _guard(self, time: float) -> None:
-        """Check the timeouts of hand guiding and of measurements."""
+        """Check the timeouts of hand guiding and of measurements, and the way of another arm."""
         if self._state is State.HAND_GUIDED and time >= self._guided_until:
             self._release()
+        if self._state in ON_ITS_WAY and (blocked := self._joints.blocked()):
+            self._brake(blocked)
         timeout = self._settings.measured_timeout
         silent = self._feedback.silent(self._joints.commanded, timeout)
         if silent is not None and self._state in COMMANDING:

@@ -55,6 +55,10 @@ class JointModel(ABC):
         """Return the arm of a tool, and where its joints are among joint_names."""
 
     @abstractmethod
+    def alone(self, tool: str) -> Columns:
+        """Return which of joint_names move no other tool."""
+
+    @abstractmethod
     def tools(self) -> Sequence[tuple[ArmModel, Columns]]:
         """Return the same of every tool."""
 
@@ -103,12 +107,16 @@ class JointModel(ABC):
         alone = np.isin(self.joints.variables, variables).astype(np.float64)
         return self.joints.expand(np.zeros(self.joints.n), alone)[1] != 0.0
 
-    def path(self, values: Array, count: int, places: Mapping[str, Array]) -> Array:
-        """Return rows (count, n): values (n,) of all variables, but for those of places, (count,) by name."""
-        path = np.tile(values, (count, 1))
+    def path(self, values: Array, places: Mapping[str, Array]) -> Array:
+        """Return rows (k, n): values (n,) of all variables, but for those of places by name.
+
+        k: of the longest of places; variables with fewer stay at the last one.
+        """
+        path = np.tile(values, (max(map(len, places.values())), 1))
         for i, name in enumerate(self.joints.variables):
             if name in places:
-                path[:, i] = places[name]
+                path[: len(places[name]), i] = places[name]
+                path[len(places[name]) :, i] = places[name][-1]
         return path
 
     def joint_targets(self, named: Mapping[str, float]) -> dict[str, float]:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.arm_model import ArmModel
+from ik_node.control.joint_model import Columns, JointModel
 from ik_node.control.news import News
 from ik_node.control.report import Level, Report
 from ik_node.control.requests import Request
 from ik_node.control.states import State
 from ik_node.control.targets import Answer, arrival_at
-from ik_node.solver.goal import Solution
+
+SAME = 1e-6  # [rad or m]: such a change of a target is none
 
 
 class Progress:
@@ -23,23 +29,47 @@ class Progress:
         self._news = news
         self._number = 0
         self._at_the_end: dict[str, Report] = {}  # by tool, when the arm arrives
+        self._targets: dict[str, Array] = {}  # by tool, of its joints
         self._began = self._share = math.nan
         self.arrival: float | None = None
 
-    def begin(self, answer: Answer, request: Request, state: State, time: float) -> None:
+    def begin(
+        self, answer: Answer, request: Request, state: State, time: float, model: JointModel, target: Array
+    ) -> None:
         """Report the answer to a request; the arm, now in state, pursues it if there are joint targets.
 
-        time [s]: of the last sample.
+        time [s]: of the last sample. target: of all joints (k,) of model, for other tools as well.
         """
         self._number += 1
         report = answer.report(state, request, self._number)
         self._news.add(report)
         if answer.joints is not None:
-            for tool in answer.beside.keys() & self._at_the_end.keys():
-                self._at_the_end[tool] = _judged(self._at_the_end[tool], answer.beside[tool])
+            for tool in [tool for tool in self._at_the_end if tool != request.tool]:
+                self._judge(tool, *model.of(tool), target, request, state)
             self._at_the_end[request.tool] = answer.arrived_report(report)
+            self._targets[request.tool] = target[model.of(request.tool)[1]]
             self.arrival = request.arrival
             self._began = time
+
+    def _judge(
+        self, tool: str, arm: ArmModel, columns: Columns, target: Array, request: Request, state: State
+    ) -> None:
+        """Judge the goal of a tool by the target (k,) that a request for another tool has led to."""
+        report, q = self._at_the_end[tool], target[columns]
+        if np.abs(q - self._targets[tool]).max() <= SAME:
+            return
+        self._targets[tool] = q
+        found = None if report.goal is None else arm.solver.judged(report.goal, q)
+        if found is not None and found.solved:
+            self._at_the_end[tool] = replace(
+                report, level=Level.OK, message=arrival_at(found), status=found.status.value, solution=found
+            )
+        elif report.status == 'solved' and report.request is not None:
+            del self._at_the_end[tool]
+            message = (
+                f'{report.request.source} ended before the arm arrived: {request.source} moves its joints'
+            )
+            self._news.add(replace(report, level=Level.WARN, message=message, phase='stopped', state=state))
 
     def refuse(self, request: Request, reason: str, state: State) -> None:
         """Report why a request is refused."""
@@ -74,17 +104,3 @@ class Progress:
         self._at_the_end.clear()
         self.arrival = None
         self._share = math.nan
-
-
-def _judged(report: Report, solution: Solution) -> Report:
-    """Return the report of an arrival, now that a goal of another tool has led to another solution."""
-    if report.solution is None:
-        return report
-    level = Level.OK if solution.solved else Level.WARN
-    return replace(
-        report,
-        level=level,
-        message=arrival_at(solution),
-        status=solution.status.value,
-        solution=solution,
-    )

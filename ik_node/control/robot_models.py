@@ -9,6 +9,7 @@ from ik_node.control.joint_model import JointModel
 from ik_node.control.robot_settings import RobotSettings
 from ik_node.control.tree_model import TreeModel
 from ik_node.errors import InputError
+from ik_node.model.arm import Arm
 from ik_node.model.tree import joined
 
 Models = dict[str, JointModel]  # by the first of the tools whose joints move together
@@ -19,8 +20,7 @@ def build_models(text: str, settings: RobotSettings, before: Mapping[str, JointM
     arms: dict[str, ArmModel] = {}
     for tool, own in settings.arms.items():
         arms[tool] = ArmModel.build(text, own, _like(text, tool, before, arms))
-    groups = joined({tool: model.joint_names for tool, model in arms.items()})
-    _check_controllers(settings, arms, groups)
+    groups = _groups({tool: model.arm for tool, model in arms.items()}, settings, before)
     models: Models = {}
     for group in groups:
         first = group[0]
@@ -35,8 +35,12 @@ def build_models(text: str, settings: RobotSettings, before: Mapping[str, JointM
 
 def check_models(text: str, settings: RobotSettings, before: Mapping[str, JointModel]) -> None:
     """Raise the IkError of a tool that build_models would raise, without building solvers."""
-    for tool, own in settings.arms.items():
-        ArmModel.check(text, own, _like(text, tool, before, {}))
+    arms = {
+        tool: ArmModel.check(text, own, _like(text, tool, before, {})) for tool, own in settings.arms.items()
+    }
+    for group in _groups(arms, settings, before):
+        if len(group) > 1:
+            TreeModel.check({tool: arms[tool] for tool in group}, settings.arms[group[0]])
 
 
 def _like(
@@ -50,15 +54,19 @@ def _like(
     return next((model for model in candidates if model.text == text), None)
 
 
-def _check_controllers(
-    settings: RobotSettings, arms: Mapping[str, ArmModel], groups: tuple[tuple[str, ...], ...]
-) -> None:
-    """Raise InputError if the controller of a tool has joints that another controller moves."""
+def _groups(
+    arms: Mapping[str, Arm], settings: RobotSettings, before: Mapping[str, JointModel]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the tools that share joints. Raises InputError for impossible ones or controllers."""
+    groups = joined({tool: arm.joint_names for tool, arm in arms.items()})
+    if before and {group[0] for group in groups} != before.keys():
+        raise InputError('other tools share joints than before; restart ik_node for this')
     for group in groups:
         listed = set(settings.arms[group[0]].listed_joints(()))
-        for other, model in arms.items():
-            both = listed & set(model.joint_names)
+        for other, arm in arms.items():
+            both = listed & set(arm.joint_names)
             if both and other not in group:
                 raise InputError(
                     f'parameter {group[0]}.controller_joints has joint "{min(both)}", which {other} moves'
                 )
+    return groups

@@ -13,7 +13,7 @@ from ik_node.errors import InputError
 # Parameters that every tool has of its own, such as left.tip_link.
 OF_TOOL = ('base_link', 'tip_link', 'tool_axis', 'tool_point', 'home', 'controller_joints', 'workspace')
 ONE = ('',)  # the names of tools without the parameter tools
-NAME = re.compile(r'[A-Za-z]\w*')  # so that topics can begin with it
+NAME = re.compile(r'[A-Za-z]\w*', re.ASCII)  # so that topics can begin with it
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,8 +13,9 @@ from ik_node.errors import InputError
 
 if TYPE_CHECKING:
     from ik_node.control.arm_joints import ArmJoints
-    from ik_node.control.feedback import Feedback
     from ik_node.control.joint_group import JointGroup
+
+MOST = 3000  # places of a way that are looked at
 
 
 class SharedRobot:
@@ -26,6 +27,7 @@ class SharedRobot:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._joints: dict[object, ArmJoints] = {}  # by owner
+        self._changed: set[int] = set()  # arms that have not looked at a change yet
 
     def put(self, owner: object, joints: ArmJoints) -> ArmJoints:
         """Note the joints that owner commands from now on, and return them."""
@@ -41,11 +43,21 @@ class SharedRobot:
         return arm is self._arms[0]
 
     def neighbours(self, arm: ArmJoints) -> Iterator[tuple[JointGroup, bool]]:
-        """Return the groups of joints of the other arms, and whether they are where they were commanded."""
+        """Return the groups of joints of the other arms, and whether they follow a command at present."""
         for other in self._arms:
             if other is not arm:
                 for group in other.groups:
-                    yield group, not other.unplaced
+                    yield group, group.motion.moving and not other.unplaced
+
+    def tell(self, arm: ArmJoints) -> None:
+        """Note that an arm has begun another motion, or stands where it was not to stand."""
+        self._changed.update(id(other) for other in self._arms if other is not arm)
+
+    def told(self, arm: ArmJoints) -> bool:
+        """Return whether another arm has done so since the last call."""
+        changed = id(arm) in self._changed
+        self._changed.discard(id(arm))
+        return changed
 
     def commanded(self, arm: ArmJoints) -> set[str]:
         """Return the variables that other arms command."""
@@ -58,28 +70,32 @@ class SharedRobot:
             if name in taken:
                 raise InputError(f'joint "{name}" is commanded by another tool of this robot')
 
-    def check_known(self, arm: ArmJoints, feedback: Feedback) -> None:
-        """Raise InputError if it is not known where the other arms are, which this one might hit."""
-        for group, placed in self.neighbours(arm):
+    def check_known(self, arm: ArmJoints, measured: Collection[str]) -> None:
+        """Raise InputError if it is not known where the other arms are, which this one might hit.
+
+        measured: names of the joints that were measured recently.
+        """
+        for group, _ in self.neighbours(arm):
             for name in group.names:
-                if not placed and feedback.position(name) is None:
-                    raise InputError(
-                        f'joint "{name}" of another tool has not been measured: arms could collide'
-                    )
+                if name not in measured:
+                    raise InputError(f'joint "{name}" of another tool is not measured: arms could collide')
 
     def ahead(self, arm: ArmJoints, count: int, spacing: float) -> Mapping[str, Array]:
-        """Return where the moving joints of the other arms will be, (count,) by name, spacing [s] apart.
+        """Return where the moving joints of the other arms will be, by name, spacing [s] apart.
 
-        The first place is the present one; joints that have arrived stay.
+        The first place is the present one. There are count places, or more until all have arrived, MOST at
+        most; joints that have arrived stay.
         """
         with self.lock:
             moving = [group for group, _ in self.neighbours(arm) if group.motion.moving]
             twins = [(group.names, group.motion.twin()) for group in moving]
+        rows = [[motion.position] for _, motion in twins]
+        for (_, motion), places in zip(twins, rows, strict=True):
+            while motion.moving and len(places) < MOST:
+                places.append(motion.step(spacing)[0])
+        length = max([count, *map(len, rows)])
         found: dict[str, Array] = {}
-        for names, motion in twins:
-            rows = [motion.position]
-            while motion.moving and len(rows) < count:
-                rows.append(motion.step(spacing)[0])
-            rows += [rows[-1]] * (count - len(rows))
-            found |= dict(zip(names, np.array(rows[:count]).T, strict=True))
+        for (names, _), places in zip(twins, rows, strict=True):
+            places += [places[-1]] * (length - len(places))
+            found |= dict(zip(names, np.array(places).T, strict=True))
         return found

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,8 +31,7 @@ class Answer:
     """The joint targets for a request, by name; joints is None if the arm holds its position.
 
     goal and solution: None for joint targets. arrived: the message at the end of the motion. path: how to
-    move there, None for the fastest way. partial: only a part of a path can be followed. beside: by tool,
-    what becomes of the goals of others.
+    move there, None for the fastest way. partial: only a part of a path can be followed.
     """
 
     joints: dict[str, float] | None
@@ -45,7 +43,6 @@ class Answer:
     solve_time: float = 0.0
     path: Trajectory | None = None
     partial: bool = False
-    beside: Mapping[str, Solution] = field(default_factory=dict)
 
     def report(self, state: State, request: Request, number: int) -> Report:
         """Return the report on the request, with the arm in state."""
@@ -97,7 +94,6 @@ class Targets(ABC):
         self._last: Followed | None = None
         self._stream = GoalStream(model.joints.velocity[model.index])
         self._hand: tuple[JointState, float] | None = None
-        self._beside: dict[str, Solution] = {}  # by tool, of the last goal; empty with one tool
 
     def restart(self) -> None:
         """Begin anew: the next goal is not part of a stream."""
@@ -130,15 +126,13 @@ class Targets(ABC):
         if solution.solved:
             level = Level.WARN if switched else Level.OK
             said = f'solved: {switched}; moving to the goal' if switched else 'solved: moving to the goal'
-            arrived = arrival_at(solution)
-            return Answer(joints, level, said, arrived, wanted, solution, solve_time, beside=self._beside)
+            return Answer(joints, level, said, arrival_at(solution), wanted, solution, solve_time)
         reason = f'{solution.status.value}: {solution.reason}'
         if settings.on_unreachable == 'hold':
             said = f'{reason}; holding position'
             return Answer(None, Level.WARN, said, said, wanted, solution, solve_time)
         said = f'{reason}; moving to the closest configuration'
-        arrived = arrival_at(solution)
-        return Answer(joints, Level.WARN, said, arrived, wanted, solution, solve_time, beside=self._beside)
+        return Answer(joints, Level.WARN, said, arrival_at(solution), wanted, solution, solve_time)
 
     def _along(self, wanted: ToolPath, tool: str, position: Array, settings: ArmSettings) -> Answer:
         """Return the answer to a path of a tool that begins at position (k,)."""

@@ -14,9 +14,11 @@ from ik_node.control.arm_model import ArmModel
 from ik_node.control.joint_model import Columns, JointModel
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
+from ik_node.model.arm import Arm
 from ik_node.model.joints import JointSet
 from ik_node.model.tree import Tool, Tree
 from ik_node.solver.goal import Goal, Solution
+from ik_node.solver.tree_search import KERNELS
 from ik_node.solver.tree_solver import TreeSolver
 
 SEEDS = 8  # from which other solutions are searched
@@ -39,10 +41,7 @@ class TreeModel(JointModel):
         Raises IkError.
         """
         first = next(iter(arms.values()))
-        bases = {name: model.arm.base_link for name, model in arms.items()}
-        if len(set(bases.values())) > 1:
-            said = ', '.join(f'{name} {base}' for name, base in bases.items())
-            raise InputError(f'tools that share joints must have the same base_link, got {said}')
+        cls.check({name: model.arm for name, model in arms.items()}, settings)
         limited = {name: model.robot.joints[name] for model in arms.values() for name in model.joint_names}
         every = {**first.robot.joints, **limited}
         if before is not None and before.text == first.text and before.robot.joints == every:
@@ -82,6 +81,26 @@ class TreeModel(JointModel):
             {name: replace(model, shared=True) for name, model in arms.items()},
         )
 
+    @staticmethod
+    def check(arms: Mapping[str, Arm], settings: ArmSettings) -> None:
+        """Raise InputError for arms by tool, or settings, that tools that share joints cannot have."""
+        names = ', '.join(arms)
+        if len({arm.base_link for arm in arms.values()}) > 1:
+            said = ', '.join(f'{name} {arm.base_link}' for name, arm in arms.items())
+            raise InputError(f'tools that share joints must have the same base_link, got {said}')
+        if any(arm.has_cones for arm in arms.values()):
+            raise InputError(f'limits of ball joints are not supported for tools that share joints: {names}')
+        for name, value, allowed in (
+            ('solver', settings.solver, tuple(KERNELS)),
+            ('schedule', settings.schedule, ('greedy',)),
+            ('compromise', settings.compromise, (0.0,)),
+        ):
+            if value not in allowed:
+                raise InputError(
+                    f'parameter {name} must be {" or ".join(map(str, allowed))} for tools that share joints '
+                    f'({names}), got {value}'
+                )
+
     @property
     def continuous(self) -> NDArray[np.bool_]:
         """Which joints (k,) have no limits."""
@@ -90,6 +109,11 @@ class TreeModel(JointModel):
     def of(self, tool: str) -> tuple[ArmModel, Columns]:
         """Return the arm of a tool, and where its joints are among joint_names."""
         return self.arms[tool], self.tree.columns[tool]
+
+    def alone(self, tool: str) -> Columns:
+        """Return which of joint_names move no other tool."""
+        others = [columns for name, columns in self.tree.columns.items() if name != tool]
+        return np.setdiff1d(self.tree.columns[tool], np.concatenate(others))
 
     def tools(self) -> Sequence[tuple[ArmModel, Columns]]:
         """Return the same of every tool."""

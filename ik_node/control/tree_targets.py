@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from ik_node.checks import Array
-from ik_node.control.goal_stream import STREAM_GAP
+from ik_node.control.goal_stream import GoalStream, JointState
 from ik_node.control.joint_model import JointModel
 from ik_node.control.requests import Request
 from ik_node.control.settings import ArmSettings
@@ -16,22 +18,50 @@ from ik_node.solver.tree_solver import TreeSolution
 
 
 class TreeTargets(Targets):
-    """Every goal is solved together with the last ones of the other tools, which stay without one."""
+    """Every goal is solved together with the last ones of the other tools, which stay without one.
+
+    Goals of different tools come at different times: every tool has a stream for the joints that only it
+    moves, and the joints that tools share have one that every goal adds to.
+    """
 
     model: TreeModel
 
     def __init__(self, model: TreeModel) -> None:
         super().__init__(model)
         self._goals: dict[str, Goal] = {}
-        self._heard: dict[str, float] = {}  # by tool, when its last goal was received (time.perf_counter)
-        self._new: set[str] = set()  # tools with a goal since the stream was last added to
+        self._heard: set[str] = set()  # tools with a goal since the last restart
+        velocity = model.joints.velocity[model.index]
+        own = {tool: model.alone(tool) for tool in model.arms}
+        self._streams_of = {tool: (columns, GoalStream(velocity[columns])) for tool, columns in own.items()}
+        shared = np.setdiff1d(np.arange(model.tree.n), np.concatenate(list(own.values())))
+        self._shared = shared, GoalStream(velocity[shared])
 
     def restart(self) -> None:
         """Begin anew: the tools are where they are."""
         super().restart()
         self._goals.clear()
         self._heard.clear()
-        self._new.clear()
+        for _, stream in (*self._streams_of.values(), self._shared):
+            stream.clear()
+
+    def accept(self, answer: Answer, request: Request) -> None:
+        """Note that an answer is pursued; a goal that is not pursued leaves the other tools at theirs."""
+        if answer.joints is not None:
+            super().accept(answer, request)
+
+    def moving(self, time: float) -> JointState | None:
+        """Return the state of the joints (k,) at time [s] that moving goals ask for; None if all rest."""
+        if self._last is None:
+            return None
+        found = JointState(self._last.q.copy(), *np.zeros((2, len(self._last.q))))
+        anything = False
+        for columns, stream in (*self._streams_of.values(), self._shared):
+            state = stream.at(time)
+            if state is not None:
+                anything = True
+                for whole, part in zip(found, state, strict=True):
+                    whole[columns] = part
+        return found if anything else None
 
     def _solve(
         self,
@@ -52,26 +82,19 @@ class TreeTargets(Targets):
         switched = next((str(x.reason) for x in found.tools.values() if x.other_branch is not None), '')
         if switched:
             found = solver.solve(goals, found.q)
-        self._beside = {name: _told(name, found) for name in found.tools if name != tool}
         return _told(tool, found), found.q, switched
 
     def _followed(self, q: Array, answer: Answer, request: Request) -> None:
-        """Add to the stream once every tool that is being moved has had its turn.
-
-        Between the goals of two tools only one of them moves: velocities would then alternate.
-        """
+        """Keep the goal, and add to the streams of the joints that it moves."""
         assert answer.goal is not None
         assert answer.solution is not None
         arm, columns = self.model.of(request.tool)
         reason = answer.solution.reason
         wished = answer.solution.solved or (reason is not None and reason.cause is Cause.CONFLICT)
         self._goals[request.tool] = answer.goal if wished else Goal(*arm.arm.fk(q[columns]))
-        self._heard[request.tool] = request.arrival
-        self._new.add(request.tool)
-        moving = {name for name, heard in self._heard.items() if request.arrival - heard < STREAM_GAP}
-        if self._new >= moving:
-            self._new.clear()
-            self._stream.add(q, request.received, request.goal_time)
+        self._heard.add(request.tool)
+        for joints, stream in (self._streams_of[request.tool], self._shared):
+            stream.add(q[joints], request.received, request.goal_time)
 
 
 def _told(tool: str, found: TreeSolution) -> Solution:

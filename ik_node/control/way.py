@@ -23,6 +23,7 @@ from ik_node.solver.goal import Goal, Solution
 SPACING = 0.01  # [s] between two places of a way; between them joints count as moving straight
 LONGEST = 3000  # places: the rest of a longer way is checked by the gate only
 CLEARANCE = 1e-3  # [m] that parts of the robot keep on a way
+REMAINING = 0.5 * CLEARANCE  # that they keep on the rest of it, when another arm changes its motion
 ALTERNATIVES = 8  # other solutions that are tried
 
 Preview = Callable[[Mapping[str, float]], JointMotion]  # a copy of the motion, on its way to these targets
@@ -85,15 +86,18 @@ class Way:
             outside = self._cones.outside(np.array([end[name] for name in self._model.joint_names]))
             if outside is not None:
                 raise InputError(f'the joints cannot move there: {outside}')
-        self._check_places(_places(preview(joints)), values)
+        self._check_places(places_of(preview(joints)), values)
 
     def _check_places(self, places: Array, values: Array) -> None:
         reason = self.refusal(places, values)
         if reason is not None:
             raise InputError(reason)
 
-    def refusal(self, places: Array, values: Array) -> str | None:
-        """Return why the arm must not move along places (k, n), SPACING apart; values: all variables."""
+    def refusal(self, places: Array, values: Array, clearance: float = CLEARANCE) -> str | None:
+        """Return why the arm must not move along places (k, n), SPACING apart; values: all variables.
+
+        clearance [m]: that parts of the robot keep.
+        """
         for arm, columns, workspace in self._bounded:
             points = tool_motion(arm, places[:, columns], np.zeros((len(places), arm.n))).point
             allowed = workspace.reaching(points[0])
@@ -105,9 +109,9 @@ class Way:
         if beyond is not None:
             return f'{beyond[1]}, {beyond[0] * SPACING:.2f} s after the start'
         if self._collision is not None:
-            path = self._model.path(values, len(places), self._others(len(places), SPACING))
-            path[:, self._model.index] = places
-            hit = self._collision.along(path, CLEARANCE)
+            own = dict(zip(self._model.joint_names, places.T, strict=True))
+            path = self._model.path(values, {**self._others(len(places), SPACING), **own})
+            hit = self._collision.along(path, clearance)
             if hit is not None:
                 index, distance, (one, other) = hit
                 gap = (
@@ -123,7 +127,7 @@ def _instead(answer: Answer, joints: dict[str, float], solution: Solution, reaso
     return replace(answer, joints=joints, solution=solution, message=said, level=Level.WARN)
 
 
-def _places(motion: JointMotion) -> Array:
+def places_of(motion: JointMotion) -> Array:
     """Return positions (k, n) of a motion until it rests, SPACING apart."""
     places = [motion.position]
     while motion.moving and len(places) < LONGEST:

@@ -24,6 +24,15 @@ def read_balls(root: Element, joints: Mapping[str, Joint]) -> tuple[dict[str, Jo
     """
     balls = {ball.joints: ball for ball in find_balls(joints)}
     narrowed = dict(joints)
+    for element in root.iter('ball', '{*}ball'):
+        above = element.getparent()
+        if element.get('joints') is None:
+            continue  # of another program
+        if above is None or above.tag != EXTENSION or above.getparent() is not root:
+            raise ElementError(
+                f'{place(element)}: <ball> must be in an element <{EXTENSION}> of <{root.tag}>, '
+                f'such as <{EXTENSION}>{EXAMPLE}</{EXTENSION}>'
+            )
     for extension in root.iterchildren(EXTENSION):
         for element in extension.iterchildren('*'):
             if element.tag != 'ball':

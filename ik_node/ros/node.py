@@ -236,8 +236,6 @@ class IkNode(ManagedNode):
         try:
             self._text, self._rejected = text, ''
             models = build_models(text, self._settings, before)
-            if before and models.keys() != before.keys():
-                raise InputError('other tools share joints than before; restart ik_node for this robot')
             if known != text:
                 # Loaded modules stay: without freezing, later collections would scan them for 0.1 s and more.
                 gc.collect()
@@ -355,12 +353,12 @@ class IkNode(ManagedNode):
     def _diagnose(self) -> None:
         self._announce_kernels()
         array = DiagnosticArray()
+        summary = self._statistics.summary(1.0 / self._settings.general.publish_rate)
         for tool in self._tools:
             level, message = self._condition(tool)
             if tool.leads:
                 self._remind(tool, level, message)
-            values = self._statistics.summary(1.0 / self._settings.general.publish_rate)
-            values |= {'kernels': str(self._kernels), **tool.diagnostics(message)}
+            values = {**summary, 'kernels': str(self._kernels), **tool.diagnostics(message)}
             name = self.get_fully_qualified_name() + (f'/{tool.tool}' if tool.tool else '')
             array.status.append(diagnostic(level, name, message, values))
         array.header.stamp = self.get_clock().now().to_msg()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
+from ik_node.control.states import READY
 from ik_node.ros.tool_interface import Answer, ToolInterface, answered
 
 
@@ -23,4 +24,9 @@ def offer_for_all(node: Node, tools: Sequence[ToolInterface]) -> None:
 
     offer('~/home', ToolInterface.home, leaders_only=False)
     offer('~/stop', ToolInterface.stop, leaders_only=True)
-    offer('~/resume', ToolInterface.resume, leaders_only=True)
+    offer('~/resume', resumed, leaders_only=True)
+
+
+def resumed(tool: ToolInterface) -> Answer:
+    """Resume an arm, unless it has not stopped."""
+    return (True, 'not stopped') if tool.own.state in READY else tool.resume()
