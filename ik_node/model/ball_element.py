@@ -1,4 +1,4 @@
-"""<ball> elements: the limits of ball joints, which URDF itself has no words for. See model/ball.py."""
+"""<ball> elements: the limits of ball joints, which URDF cannot express. See model/ball.py."""
 
 from __future__ import annotations
 
