@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.joint_model import JointModel
 from ik_node.control.robot_settings import RobotSettings
 from ik_node.control.tree_model import TreeModel
-from ik_node.errors import InputError
+from ik_node.errors import ChainError, InputError
 from ik_node.model.arm import Arm
 from ik_node.model.tree import joined
 
@@ -19,7 +20,8 @@ def build_models(text: str, settings: RobotSettings, before: Mapping[str, JointM
     """Build the models of a description. before: those that there were. Raises IkError."""
     arms: dict[str, ArmModel] = {}
     for tool, own in settings.arms.items():
-        arms[tool] = ArmModel.build(text, own, _like(text, tool, before, arms))
+        with _errors_of(tool):
+            arms[tool] = ArmModel.build(text, own, _like(text, tool, before, arms))
     groups = _groups({tool: model.arm for tool, model in arms.items()}, settings, before)
     models: Models = {}
     for group in groups:
@@ -35,12 +37,24 @@ def build_models(text: str, settings: RobotSettings, before: Mapping[str, JointM
 
 def check_models(text: str, settings: RobotSettings, before: Mapping[str, JointModel]) -> None:
     """Raise the IkError of a tool that build_models would raise, without building solvers."""
-    arms = {
-        tool: ArmModel.check(text, own, _like(text, tool, before, {})) for tool, own in settings.arms.items()
-    }
+    arms = {}
+    for tool, own in settings.arms.items():
+        with _errors_of(tool):
+            arms[tool] = ArmModel.check(text, own, _like(text, tool, before, {}))
     for group in _groups(arms, settings, before):
         if len(group) > 1:
             TreeModel.check({tool: arms[tool] for tool in group}, settings.arms[group[0]])
+
+
+@contextmanager
+def _errors_of(tool: str) -> Iterator[None]:
+    """Name the tool in errors on its links and parameters."""
+    try:
+        yield
+    except (InputError, ChainError) as error:
+        if not tool:
+            raise
+        raise InputError(f'tool {tool}: {error}') from None
 
 
 def _like(

@@ -215,7 +215,8 @@ def test_the_point_of_one_tool_changes_while_the_node_runs():
         ({'tools': ['left', 'left']}, 'parameter tools must be different names'),
         ({'tools': ['left arm', 'right']}, 'parameter tools must be different names'),
         ({'left.tool_axis': [0.0, 0.0, 0.0]}, 'tool left: parameter tool_axis'),
-        ({'right.tip_link': 'hand'}, '"hand"'),
+        ({'right.tip_link': 'hand'}, 'tool right: .*"hand"'),
+        ({'left.tip_link': ''}, 'tool left: .*tip_link'),
     ],
 )
 def test_wrong_tools_are_refused_at_start(parameters, says):
