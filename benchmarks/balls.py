@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from time import process_time
 
 import numpy as np
@@ -152,7 +153,7 @@ def through_rest(one: BallArm, steps: int) -> tuple[str, str, str, str, str, str
 def from_lock(one: BallArm, count: int) -> tuple[str, str]:
     """Return the shares of goals that one descent from locked joints solves, with the ball and without."""
     shares = []
-    for text in (one.text, one.text.replace('<ik_node>', '<other>').replace('</ik_node>', '</other>')):
+    for text in (one.text, re.sub('<ik_node>.*</ik_node>', '', one.text)):
         arm = Arm.from_urdf(text, tool_axis=one.tool_axis, tool_point=one.tool_point)
         solver = IkSolver(arm, compile='wait', restarts=0)
         rng = np.random.default_rng(13)

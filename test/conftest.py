@@ -17,7 +17,8 @@ from shared_files import shared_path
 from ik_node.kernels.cache import is_there
 from ik_node.kernels.signatures import SERVING
 
-settings.register_profile('ik_node', deadline=None)  # a busy machine is no failure
+# A busy machine is no failure. The same examples every time; IK_NODE_EXPLORE=1 draws others.
+settings.register_profile('ik_node', deadline=None, derandomize='IK_NODE_EXPLORE' not in os.environ)
 settings.load_profile('ik_node')
 
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # of this process and of those that it starts

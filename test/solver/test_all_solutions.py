@@ -154,7 +154,8 @@ def test_whole_turns_are_all_there(seed):
         solutions = solver.solve_all(goal, arm.middle)
         assert_good(solver, goal, solutions, arm.middle)
         assert_every_turn_is_there(arm, solutions, arm.middle)
-        assert min(np.abs(other.q - q)[~arm.continuous].max(initial=0) for other in solutions) < 1e-4
+        # Two solutions that are nearly one are found to the square root of the tolerance.
+        assert min(np.abs(other.q - q)[~arm.continuous].max(initial=0) for other in solutions) < 3e-3
 
 
 def test_whole_turns_multiply():
