@@ -13,6 +13,7 @@ from ik_node.control.joint_model import JointModel
 from ik_node.control.motion import JointMotion
 from ik_node.control.tool_gate import ToolGates
 from ik_node.control.trajectory_gate import SPACING, Refusal
+from ik_node.control.way import Others
 from ik_node.control.workspace import Workspace
 
 
@@ -60,9 +61,7 @@ class ArmGates:
             refusal = self._collision.refuse(values)
         return refusal
 
-    def checks(
-        self, values: Array, others: Callable[[int, float], Mapping[str, Array]]
-    ) -> list[Callable[[Mapping[str, Array]], Refusal]]:
+    def checks(self, values: Array, others: Others) -> list[Callable[[Mapping[str, Array]], Refusal]]:
         """Return the checks of a trajectory, see refuse_trajectory.
 
         values: all variables (n,), for those that do not move. others: where other arms will be, see Way.
@@ -77,7 +76,7 @@ class ArmGates:
             assert self._collision is not None
             own = {name: rows[0] for name, rows in by_name.items()}
             count = len(own[self._model.joint_names[0]])
-            path = self._model.path(values, {**others(count, SPACING), **own})
+            path = self._model.path(values, {**others(SPACING), **own})
             hit = self._collision.refuse_ahead(path)
             return None if hit is None else (min(hit[0], count - 1), hit[1])
 

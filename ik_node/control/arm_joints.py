@@ -90,9 +90,9 @@ class ArmJoints:
         checked = any(workspace.given for workspace in workspaces) or self._model.collision is not None
         self.arm.motion.guard = self._may_pass if checked else None
 
-    def _ahead(self, count: int, spacing: float) -> Mapping[str, Array]:
+    def _ahead(self, spacing: float) -> Mapping[str, Array]:
         """Return where the other arms of the robot will be; see SharedRobot."""
-        return self._robot.ahead(self, count, spacing)
+        return self._robot.ahead(self, spacing)
 
     def _may_pass(self, places: Array) -> bool:
         """Whether way allows places (k, n) of the arm; other joints count as they were last."""

@@ -6,16 +6,13 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ik_node.checks import Array
+from ik_node.control.way import places_of
 from ik_node.errors import InputError
 
 if TYPE_CHECKING:
     from ik_node.control.arm_joints import ArmJoints
     from ik_node.control.joint_group import JointGroup
-
-MOST = 3000  # places of a way that are looked at
 
 
 class SharedRobot:
@@ -80,22 +77,15 @@ class SharedRobot:
                 if name not in measured:
                     raise InputError(f'joint "{name}" of another tool is not measured: arms could collide')
 
-    def ahead(self, arm: ArmJoints, count: int, spacing: float) -> Mapping[str, Array]:
+    def ahead(self, arm: ArmJoints, spacing: float) -> Mapping[str, Array]:
         """Return where the moving joints of the other arms will be, by name, spacing [s] apart.
 
-        The first place is the present one. There are count places, or more until all have arrived, MOST at
-        most; joints that have arrived stay.
+        From the present place to where they arrive.
         """
         with self.lock:
             moving = [group for group, _ in self.neighbours(arm) if group.motion.moving]
             twins = [(group.names, group.motion.twin()) for group in moving]
-        rows = [[motion.position] for _, motion in twins]
-        for (_, motion), places in zip(twins, rows, strict=True):
-            while motion.moving and len(places) < MOST:
-                places.append(motion.step(spacing)[0])
-        length = max([count, *map(len, rows)])
         found: dict[str, Array] = {}
-        for (names, _), places in zip(twins, rows, strict=True):
-            places += [places[-1]] * (length - len(places))
-            found |= dict(zip(names, np.array(places).T, strict=True))
+        for names, motion in twins:
+            found |= dict(zip(names, places_of(motion, spacing).T, strict=True))
         return found

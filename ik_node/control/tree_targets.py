@@ -29,7 +29,6 @@ class TreeTargets(Targets):
     def __init__(self, model: TreeModel) -> None:
         super().__init__(model)
         self._goals: dict[str, Goal] = {}
-        self._heard: set[str] = set()  # tools with a goal since the last restart
         velocity = model.joints.velocity[model.index]
         own = {tool: model.alone(tool) for tool in model.arms}
         self._streams_of = {tool: (columns, GoalStream(velocity[columns])) for tool, columns in own.items()}
@@ -40,7 +39,6 @@ class TreeTargets(Targets):
         """Begin anew: the tools are where they are."""
         super().restart()
         self._goals.clear()
-        self._heard.clear()
         for _, stream in (*self._streams_of.values(), self._shared):
             stream.clear()
 
@@ -75,7 +73,7 @@ class TreeTargets(Targets):
         solver, last = self.model.solver, self._last
         if last is None or not self._streams(arrival):
             found = solver.solve(goals, position)
-        elif last.solved and all(name in self._heard for name in goals):
+        elif last.solved and tool in self._goals:
             found = solver.track(goals, last.q, last.before)
         else:
             found = solver.solve(goals, last.q)
@@ -92,7 +90,6 @@ class TreeTargets(Targets):
         reason = answer.solution.reason
         wished = answer.solution.solved or (reason is not None and reason.cause is Cause.CONFLICT)
         self._goals[request.tool] = answer.goal if wished else Goal(*arm.arm.fk(q[columns]))
-        self._heard.add(request.tool)
         for joints, stream in (self._streams_of[request.tool], self._shared):
             stream.add(q[joints], request.received, request.goal_time)
 

@@ -27,8 +27,7 @@ REMAINING = 0.5 * CLEARANCE  # that they keep on the rest of it, when another ar
 ALTERNATIVES = 8  # other solutions that are tried
 
 Preview = Callable[[Mapping[str, float]], JointMotion]  # a copy of the motion, on its way to these targets
-# From a number of places and the time between them [s]: where the other arms will be, (count,) by joint.
-Others = Callable[[int, float], Mapping[str, Array]]
+Others = Callable[[float], Mapping[str, Array]]  # where other arms will be, see SharedRobot.ahead
 
 
 class Way:
@@ -110,7 +109,7 @@ class Way:
             return f'{beyond[1]}, {beyond[0] * SPACING:.2f} s after the start'
         if self._collision is not None:
             own = dict(zip(self._model.joint_names, places.T, strict=True))
-            path = self._model.path(values, {**self._others(len(places), SPACING), **own})
+            path = self._model.path(values, {**self._others(SPACING), **own})
             hit = self._collision.along(path, clearance)
             if hit is not None:
                 index, distance, (one, other) = hit
@@ -127,9 +126,9 @@ def _instead(answer: Answer, joints: dict[str, float], solution: Solution, reaso
     return replace(answer, joints=joints, solution=solution, message=said, level=Level.WARN)
 
 
-def places_of(motion: JointMotion) -> Array:
-    """Return positions (k, n) of a motion until it rests, SPACING apart."""
+def places_of(motion: JointMotion, spacing: float = SPACING) -> Array:
+    """Return positions (k, n) of a motion until it rests, spacing [s] apart."""
     places = [motion.position]
     while motion.moving and len(places) < LONGEST:
-        places.append(motion.step(SPACING)[0])
+        places.append(motion.step(spacing)[0])
     return np.array(places)
