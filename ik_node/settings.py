@@ -37,6 +37,24 @@ def parameter(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+class HasTool:
+    """Settings that name a tool, by the parameters that all nodes have for it."""
+
+    base_link: str
+    tip_link: str
+    tool_axis: tuple[float, ...]
+    tool_point: tuple[float, ...]
+
+    def tool(self) -> dict[str, Any]:
+        """Return the arguments of Arm besides the robot."""
+        return {
+            'tip_link': self.tip_link or None,
+            'base_link': self.base_link or None,
+            'tool_axis': self.tool_axis,
+            'tool_point': self.tool_point,
+        }
+
+
 # A frozen dataclass of parameter() fields that calls check() at its end.
 Settings = TypeVar('Settings', bound=Any)
 

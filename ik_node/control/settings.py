@@ -10,13 +10,13 @@ from ik_node.checks import unit_vector
 from ik_node.control.calibration import Calibration
 from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError
-from ik_node.settings import check, parameter
+from ik_node.settings import HasTool, check, parameter
 from ik_node.solver.methods import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
 
 @dataclass(frozen=True)
-class ArmSettings:
+class ArmSettings(HasTool):
     """The parameters of ik_node."""
 
     robot_description: str = parameter(
@@ -268,15 +268,6 @@ class ArmSettings:
     def tool_rates(self) -> tuple[float, float]:
         """Return the limits of the tool [m/s, rad/s], infinite where there is none."""
         return self.max_tool_speed or math.inf, self.max_tool_turn_rate or math.inf
-
-    def tool(self) -> dict[str, Any]:
-        """Return the arguments of Arm besides the robot."""
-        return {
-            'tip_link': self.tip_link or None,
-            'base_link': self.base_link or None,
-            'tool_axis': self.tool_axis,
-            'tool_point': self.tool_point,
-        }
 
     def search(self) -> dict[str, Any]:
         """Return the arguments of IkSolver besides the arm."""

@@ -37,25 +37,23 @@ def wish(arm: Arm, name: str, pose: Pose) -> InteractiveMarker:
             handle = InteractiveMarkerControl(name=f'{kind} {axis}', interaction_mode=mode)
             handle.orientation = orientation
             marker.controls.append(handle)
-    ball = InteractiveMarkerControl(
-        name='ball', interaction_mode=InteractiveMarkerControl.MOVE_3D, always_visible=True
-    )
-    ball.orientation.w = 1.0
-    ball.markers = _tool(arm, WISH)
-    marker.controls.append(ball)
+    marker.controls.append(_shown('ball', InteractiveMarkerControl.MOVE_3D, _tool(arm, WISH)))
     return marker
 
 
 def answer(arm: Arm, name: str, pose: Pose) -> InteractiveMarker:
     """Return a marker that cannot be dragged: where the tool can be."""
     marker = _marker(arm, name, pose)
-    shown = InteractiveMarkerControl(
-        name='answer', interaction_mode=InteractiveMarkerControl.NONE, always_visible=True
-    )
-    shown.orientation.w = 1.0
-    shown.markers = _tool(arm, ANSWER)
-    marker.controls.append(shown)
+    marker.controls.append(_shown('answer', InteractiveMarkerControl.NONE, _tool(arm, ANSWER)))
     return marker
+
+
+def _shown(name: str, mode: int, markers: list[Marker]) -> InteractiveMarkerControl:
+    """Return a control with shapes of its own."""
+    control = InteractiveMarkerControl(name=name, interaction_mode=mode, always_visible=True)
+    control.orientation.w = 1.0
+    control.markers = markers
+    return control
 
 
 def _marker(arm: Arm, name: str, pose: Pose) -> InteractiveMarker:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ik_node.checks import unit_vector
-from ik_node.settings import check, parameter
+from ik_node.settings import HasTool, check, parameter
 
 
 @dataclass(frozen=True)
-class ToolSettings:
+class ToolSettings(HasTool):
     """Which tool of a robot, by the same parameters as of ik_node."""
 
     base_link: str = parameter('', 'link that goals are relative to; empty: the root link', read_only=True)
@@ -29,12 +28,3 @@ class ToolSettings:
     def __post_init__(self) -> None:
         check(self)
         unit_vector('parameter tool_axis', self.tool_axis)
-
-    def tool(self) -> dict[str, Any]:
-        """Return the arguments of Arm besides the robot."""
-        return {
-            'tip_link': self.tip_link or None,
-            'base_link': self.base_link or None,
-            'tool_axis': self.tool_axis,
-            'tool_point': self.tool_point,
-        }
