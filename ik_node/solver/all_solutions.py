@@ -34,15 +34,17 @@ def every_configuration(
     random_seed: int,
     hopeless: int,
     deadline: float,
-) -> Array:
-    """Return all configurations (k, n) that meet goal within the limits, whole turns included.
+) -> tuple[Array, bool]:
+    """Return the configurations (k, n) that meet goal within the limits, and whether that is shown to be all.
+
+    Whole turns are included.
 
     hopeless: descents without any success after which the goal counts as having no solution.
     deadline: time.perf_counter() at which the search stops. Of a self-motion family the member
     nearest to seed (n,) is returned.
     """
     found = np.empty((MOST_SOLUTIONS, arm.n))
-    count = 0
+    count, regular = 0, True
     start = np.clip(seed, arm.lower, arm.upper)
     start[np.abs(start) > kernels.FAR_TURNED] = 0.0
     if arm.has_cones:
@@ -52,11 +54,12 @@ def every_configuration(
     limits = frozen(np.vstack([bounds, arm.limits[2:]]))
     model = arm.joints, arm.tool, limits, arm.period
     if form is not None and goal.direction is not None:
-        count = kernels.formula_solutions(*model, form.constants, goal.packed, options, start, found)
-        if form.exact:
-            return _with_turns(arm, found[:count], start)
+        count, regular = kernels.formula_solutions(*model, form.constants, goal.packed, options, start, found)
+        if form.exact and regular:
+            return _with_turns(arm, found[:count], start), True
     state = np.array([random_seed], dtype=np.uint64)
-    redundant = is_redundant(arm, goal, int(arm.idle.sum()))
+    # A goal that is singular for the formula leaves a joint free.
+    redundant = is_redundant(arm, goal, int(arm.idle.sum())) or not regular
     descents = successes = 0
     while descents < MOST_DESCENTS and time.perf_counter() < deadline:
         count, hits = kernels.explore(
@@ -66,7 +69,7 @@ def every_configuration(
         successes += hits
         if missed_share(count, successes) < MISSED_SHARE or (count == 0 and descents >= hopeless):
             break
-    return _with_turns(arm, found[:count], start)
+    return _with_turns(arm, found[:count], start), False
 
 
 def missed_share(distinct: int, successes: int) -> float:

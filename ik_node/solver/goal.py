@@ -1,9 +1,10 @@
-"""Goals and their results: Goal, Status, Reason, Solution."""
+"""Goals and their results: Goal, Status, Reason, Solution, Solutions."""
 
 from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +80,20 @@ class Solution:
     def solved(self) -> bool:
         """Whether both tolerances were met."""
         return self.status is Status.SOLVED
+
+
+class Solutions(list[Solution]):
+    """The solutions of one goal, best first.
+
+    complete: whether it is shown that there are no others, up to rounding; also of an empty list. False where
+    restarts found them, which can only estimate how many are missing.
+    """
+
+    __slots__ = ('complete',)
+
+    def __init__(self, solutions: Iterable[Solution], complete: bool) -> None:
+        super().__init__(solutions)
+        self.complete = complete
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,7 @@ class Infeasibility:
         arm, rows = self.arm, np.empty((kernels.MOST_CANDIDATES, self.arm.n))
         if self.form is None or goal.direction is None:
             return None
-        count = kernels.formula_solutions(
+        count, _ = kernels.formula_solutions(
             arm.joints,
             arm.tool,
             self._closest_search.endless,

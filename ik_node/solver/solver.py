@@ -27,6 +27,7 @@ from ik_node.solver.goal import (
     PathSolution,
     Reason,
     Solution,
+    Solutions,
     Status,
     no_goal,
     pack_goals,
@@ -172,12 +173,13 @@ class IkSolver:
         solution.position_error, solution.direction_error = errors
         return solution
 
-    def solve_all(self, goal: Goal, seed: ArrayLike | None = None) -> list[Solution]:
+    def solve_all(self, goal: Goal, seed: ArrayLike | None = None) -> Solutions:
         """Find every solution within the limits, whole turns included; an empty list if there is none.
 
         Best first: least largest single joint move from seed (n,) (default: mid-range), then most
-        distance to the limits. For arms with an exact closed form it finds all at once; for others restarts
-        continue until the estimated share of missed solutions is below 0.1 % (see all_solutions.py).
+        distance to the limits. For arms with an exact closed form it finds all at once and says that they
+        are complete; for others restarts continue until the estimated share of missed solutions is below
+        0.1 % (see all_solutions.py).
         Of a self-motion family the member nearest to the seed is returned, marked self_motion.
         Raises InputError for a seed of the wrong length or with NaN.
         """
@@ -187,7 +189,7 @@ class IkSolver:
         except AttributeError:
             raise no_goal(goal) from None
         deadline = time.perf_counter() + self._search.time_budget
-        rows = every_configuration(
+        rows, complete = every_configuration(
             self.arm,
             self.closed_form,
             goal,
@@ -205,7 +207,7 @@ class IkSolver:
             solutions.append(
                 Solution(Status.SOLVED, rows[k], position_error, direction_error, self_motion=self_motion)
             )
-        return solutions
+        return Solutions(solutions, complete)
 
     def solve_batch(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -277,6 +278,19 @@ def test_a_position_alone_leaves_families_on_five_joints_and_none_on_three():
         assert all(solution.direction_error == 0.0 for solution in solutions)
 
 
+@pytest.mark.parametrize('name', ['so101_like', 'xarm5_like'])
+def test_a_goal_that_leaves_a_joint_free_for_once_has_its_solution_nearest_to_the_seed(name):
+    """Straight up on axis 1 any angle of joint 1 will do; the formula cannot say so."""
+    arm = arm_of(name)
+    seed = arm.middle + 0.1
+    goal = Goal((*arm.joints[0, 3:5], 0.4), (0, 0, 1))
+    solutions = new_solver(arm).solve_all(goal, seed)
+    assert_good(new_solver(arm), goal, solutions, seed)
+    assert 1 <= len(solutions) <= 4
+    assert abs(solutions[0].q[0] - seed[0]) < 1e-6
+    assert not solutions.complete
+
+
 # --- none, and when to stop ----------------------------------------------------------------------------
 
 
@@ -321,6 +335,19 @@ def test_missed_share_is_that_of_the_published_estimate(distinct, successes):
     else:
         every = distinct * (successes - 1) / (successes - distinct - 2)
         assert share == pytest.approx(1.0 - distinct / every, abs=1e-12)
+
+
+@pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'moveo_like'])
+def test_an_exact_formula_shows_that_there_are_no_other_solutions(name):
+    arm = arm_of(name)
+    goal = Goal(*arm.fk(arm.middle + 0.1))
+    beyond = Goal(goal.position + arm.reach * np.array([2.0, 1.0, 0.0]), goal.direction)
+    by_formula, by_search = new_solver(arm), new_solver(arm, closed_form=False, restarts=10)
+    for one in (goal, beyond):
+        assert by_formula.solve_all(one).complete
+        assert not by_search.solve_all(one).complete
+    assert not by_formula.solve_all(Goal(goal.position)).complete
+    assert pickle.loads(pickle.dumps(by_formula.solve_all(beyond))).complete
 
 
 def test_missed_share_of_nothing_is_unknown():

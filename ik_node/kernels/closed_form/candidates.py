@@ -121,13 +121,15 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
 def formula_solutions(joints, tool, limits, period, form, goal, options, seed, found):
     """Every closed-form solution within the limits, turned nearest to seed (5,); limits may be infinite.
 
-    Each is polished and checked by FK on the true model. Returns the number of rows of found (16, 5).
+    Each is polished and checked by FK on the true model. Returns (the number of rows of found (16, 5),
+    whether the goal is regular for the formula).
     """
     work = np.empty((12, 7))
     raw = np.empty((MOST_CANDIDATES, 5))
     frames = np.empty((2 * joints.shape[0] + 3, 3))
+    candidate_count = candidates(form, limits, goal, seed, True, work, raw)
     count = 0
-    for k in range(candidates(form, limits, goal, seed, True, work, raw)):
+    for k in range(candidate_count):
         if polish_and_check(joints, tool, limits, goal, options, raw[k], frames)[0]:
             count = add_distinct(period, found, count, raw[k])
-    return count
+    return count, candidate_count >= 0
