@@ -231,6 +231,11 @@ class Arm:
         columns = np.abs(self._random_jacobians()).max(axis=(0, 1))
         return frozen(columns <= RANK_TOLERANCE)
 
+    @cached_property
+    def turning_period(self) -> Array:
+        """Period (n,) as in the kernels, 0 for idle joints too: their turns belong to one family."""
+        return frozen(np.where(self.idle, 0.0, self.period))
+
     def _generic_rank(self, rows: int) -> int:
         """Largest rank of the Jacobian's first rows at random configurations, lengths scaled by the reach."""
         ranks = []

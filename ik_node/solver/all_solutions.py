@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.model.arm import Arm, frozen
+from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.goal import Goal
 
@@ -25,7 +24,7 @@ def is_redundant(arm: Arm, goal: Goal, held: int = 0) -> bool:
     return arm.n - held > (arm.position_dof if math.isnan(goal.packed[3]) else arm.effective_dof)
 
 
-def every_configuration(
+def every_solution(
     arm: Arm,
     form: ClosedForm | None,
     goal: Goal,
@@ -34,10 +33,11 @@ def every_configuration(
     random_seed: int,
     hopeless: int,
     deadline: float,
-) -> tuple[Array, bool]:
-    """Return the configurations (k, n) that meet goal within the limits, and whether that is shown to be all.
+) -> tuple[Array, Array, bool]:
+    """Return the configurations (k, n) that meet goal within the limits, in the order of IkSolver.solve_all.
 
-    Whole turns are included.
+    Whole turns are included. With them come their errors (k, 2) [m, rad] and whether it is shown that they
+    are all.
 
     hopeless: descents without any success after which the goal counts as having no solution.
     deadline: time.perf_counter() at which the search stops. Of a self-motion family the member
@@ -45,18 +45,19 @@ def every_configuration(
     """
     found = np.empty((MOST_SOLUTIONS, arm.n))
     count, regular = 0, True
-    start = np.clip(seed, arm.lower, arm.upper)
+    start = np.minimum(np.maximum(seed, arm.lower), arm.upper)
     start[np.abs(start) > kernels.FAR_TURNED] = 0.0
     if arm.has_cones:
         kernels.clip(start, arm.limits)
     # Joints that move neither tool point nor tool axis stay: all their positions give the same solution.
-    bounds = np.where(arm.idle, start, [arm.lower, arm.upper])
-    limits = frozen(np.vstack([bounds, arm.limits[2:]]))
+    limits = arm.limits.copy()
+    limits[:2, arm.idle] = start[arm.idle]
+    limits.flags.writeable = False
     model = arm.joints, arm.tool, limits, arm.period
     if form is not None and goal.direction is not None:
         count, regular = kernels.formula_solutions(*model, form.constants, goal.packed, options, start, found)
         if form.exact and regular:
-            return _with_turns(arm, found[:count], start), True
+            return *_listed(arm, goal, start, seed, found, count), True
     state = np.array([random_seed], dtype=np.uint64)
     # A goal that is singular for the formula leaves a joint free.
     redundant = is_redundant(arm, goal, int(arm.idle.sum())) or not regular
@@ -69,7 +70,17 @@ def every_configuration(
         successes += hits
         if missed_share(count, successes) < MISSED_SHARE or (count == 0 and descents >= hopeless):
             break
-    return _with_turns(arm, found[:count], start), False
+    return *_listed(arm, goal, start, seed, found, count), False
+
+
+def _listed(arm: Arm, goal: Goal, start: Array, seed: Array, found: Array, count: int) -> tuple[Array, Array]:
+    """Return all solutions with their whole turns (k, n), best first, and their errors (k, 2)."""
+    rows: Array
+    errors: Array
+    rows, errors = kernels.list_solutions(
+        arm.joints, arm.tool, arm.limits, arm.turning_period, goal.packed, start, seed, found, count
+    )
+    return rows, errors
 
 
 def missed_share(distinct: int, successes: int) -> float:
@@ -80,28 +91,3 @@ def missed_share(distinct: int, successes: int) -> float:
     share missed is (w + 1) / (N - 1).
     """
     return (distinct + 1) / (successes - 1) if distinct and successes > distinct + 2 else math.inf
-
-
-def _with_turns(arm: Arm, found: Array, seed: Array) -> Array:
-    """Add to found (k, n) every whole-turn variant within finite limits; infinite ones take the nearest.
-
-    A joint that moves neither tool point nor tool axis stays: its turns belong to one family.
-    """
-    rows: list[tuple[float, ...]] = []
-    for q in found:
-        choices = []
-        for value, near, low, high, period, idle in zip(
-            q, seed, arm.lower, arm.upper, arm.period, arm.idle, strict=True
-        ):
-            if period == 0.0 or idle:
-                choices.append([value])
-            elif not math.isfinite(high - low):
-                choices.append([value + period * round((near - value) / period)])
-            else:
-                first = math.ceil((low - kernels.ROOT_SLACK - value) / period)
-                last = math.floor((high + kernels.ROOT_SLACK - value) / period)
-                turned = [value + period * turns for turns in range(first, last + 1)]
-                choices.append([min(max(angle, low), high) for angle in turned])
-        rows.extend(itertools.product(*choices))
-    every = np.array(rows).reshape(-1, arm.n)
-    return every[[arm.ball_excess(q) <= 0.0 for q in every]] if arm.has_cones else every

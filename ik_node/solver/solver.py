@@ -15,7 +15,7 @@ from ik_node.checks import Array, positive, whole
 from ik_node.errors import InputError, KernelError
 from ik_node.kernels.layout import LATERAL
 from ik_node.model.arm import Arm, frozen
-from ik_node.solver.all_solutions import every_configuration, is_redundant
+from ik_node.solver.all_solutions import every_solution, is_redundant
 from ik_node.solver.batch import seed_rows, solve_goals
 from ik_node.solver.closed_form import recognise
 from ik_node.solver.closest import ClosestByMethod, ClosestSearch
@@ -35,7 +35,7 @@ from ik_node.solver.goal import (
 from ik_node.solver.infeasible import Infeasibility
 from ik_node.solver.methods import METHODS
 from ik_node.solver.path import best_path
-from ik_node.solver.pipeline import ByFormula, Pipeline
+from ik_node.solver.pipeline import SOLVED, ByFormula, Pipeline
 from ik_node.solver.restarts import RandomRestarts, kernels_of
 from ik_node.solver.spare_roll import spare_roll
 from ik_node.solver.tracking import Tracker
@@ -189,7 +189,7 @@ class IkSolver:
         except AttributeError:
             raise no_goal(goal) from None
         deadline = time.perf_counter() + self._search.time_budget
-        rows, complete = every_configuration(
+        rows, errors, complete = every_solution(
             self.arm,
             self.closed_form,
             goal,
@@ -199,14 +199,10 @@ class IkSolver:
             self._search.restarts,
             deadline,
         )
-        moves = np.abs(rows - near).max(axis=1, initial=0.0).round(9)
-        margins = np.minimum(rows - self.arm.lower, self.arm.upper - rows).min(axis=1, initial=math.inf)
-        solutions = []
-        for k in np.lexsort((-margins, moves)):
-            position_error, direction_error = self.errors(goal, rows[k])
-            solutions.append(
-                Solution(Status.SOLVED, rows[k], position_error, direction_error, self_motion=self_motion)
-            )
+        solutions = [
+            Solution(SOLVED, q, position_error, direction_error, None, 0, self_motion)
+            for q, (position_error, direction_error) in zip(rows, errors.tolist(), strict=True)
+        ]
         return Solutions(solutions, complete)
 
     def solve_batch(

@@ -15,7 +15,7 @@ from made_arms import make_arm, parallel_arm
 from scipy.optimize import least_squares
 from tool_paths import limits_of, plain_arm
 
-from ik_node import Arm, Goal, IkSolver, InputError
+from ik_node import Arm, Goal, IkSolver, InputError, kernels
 from ik_node.kernels.distance import DISTINCT
 from ik_node.solver.all_solutions import MISSED_SHARE, MOST_SOLUTIONS, is_redundant, missed_share
 
@@ -171,6 +171,49 @@ def test_whole_turns_multiply():
     for q in once.sample(np.random.default_rng(3), 10):
         goal = Goal(*once.fk(q))
         assert len(new_solver(twice).solve_all(goal)) == 4 * len(new_solver(once).solve_all(goal))
+
+
+def variants(arm: Arm, found, start) -> np.ndarray:
+    """Return the whole-turn variants of found (k, n), worked out joint by joint."""
+    rows: list[tuple[float, ...]] = []
+    for q in found:
+        choices = []
+        for i, value in enumerate(q):
+            period, low, high = arm.period[i], arm.lower[i], arm.upper[i]
+            if period == 0.0 or arm.idle[i]:
+                choices.append([value])
+            elif arm.continuous[i]:
+                choices.append([value + period * round((start[i] - value) / period)])
+            else:
+                turned = [value + period * turns for turns in range(-9, 10)]
+                choices.append([np.clip(v, low, high) for v in turned if low - 1e-6 <= v <= high + 1e-6])
+        rows.extend(itertools.product(*choices))
+    every = np.array(rows).reshape(-1, arm.n)
+    return every[[arm.ball_excess(q) <= 0.0 for q in every]]
+
+
+@pytest.mark.parametrize(
+    'name', ['seed_arm', 'so101_like', 'prismatic_arm', 'ball_joint_arm', 'wide', 'made']
+)
+def test_the_list_is_that_of_plain_loops_bit_for_bit(name):
+    """Whole turns by itertools, the order by lexsort, the errors one by one."""
+    wide = make_arm([(0, 0, 1), (0, 1, 0), (0, 1, 0)], [(0, 0, 0.1)] * 3, np.full((3, 2), (-20.0, 20.0)))
+    arm = {'wide': wide, 'made': parallel_arm(3)}.get(name) or arm_of(name)
+    rng = np.random.default_rng(12)
+    for count in (0, 1, 6):
+        found, start, seed = arm.sample(rng, count), arm.sample(rng, 1)[0], arm.sample(rng, 1)[0] + 5.0
+        found[3:] = found[:3]  # equal ones stay in their order
+        goal = Goal(*arm.fk(start))
+        every = variants(arm, found, start)
+        moves = np.abs(every - seed).max(axis=1, initial=0.0).round(9)
+        margins = np.minimum(every - arm.lower, arm.upper - every).min(axis=1, initial=math.inf)
+        expected = every[np.lexsort((-margins, moves))]
+        period = np.where(arm.idle, 0.0, arm.period)
+        model = arm.joints, arm.tool, arm.limits, period, goal.packed
+        rows, errors = kernels.list_solutions(*model, start, seed, found, count)
+        assert rows.tobytes() == expected.tobytes()
+        solver = new_solver(arm)
+        assert errors.tolist() == [list(solver.errors(goal, q)) for q in expected]
 
 
 def test_slides_have_no_turns():
