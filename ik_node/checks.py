@@ -124,9 +124,13 @@ def three_floats(name: str, value: Any) -> tuple[float, float, float]:
     # Plain floats: numpy's checks of three numbers cost more than a solve.
     try:
         kind = type(value)
-        if kind is not tuple and kind is not list and isinstance(value, NOT_VECTORS):
+        if kind is np.ndarray:
+            parts = value.tolist()
+        elif kind is tuple or kind is list or not isinstance(value, NOT_VECTORS):
+            parts = value
+        else:
             raise TypeError
-        first, second, third = value.tolist() if kind is np.ndarray else value
+        first, second, third = parts
         if type(first) is type(second) is type(third) is float:
             x, y, z = first, second, third
         else:

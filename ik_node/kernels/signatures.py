@@ -18,7 +18,7 @@ SERVING = {
     'goal_errors': 'chain',
     'tabulate_poses': 'known_poses',
     'out_of_reach': 'reachability',
-    'nearest_solution': 'closed_form.candidates',
+    'nearest_by_formula': 'closed_form.candidates',
     'search_lm': 'methods.lm',
     'serve_lateral': 'roll',
     'advance': 'tracking',
@@ -61,7 +61,7 @@ KERNELS = SERVING | ON_DEMAND
 # dimensions, 0 for a scalar.
 ARGUMENTS = {
     'f0': 'bound cosine least temperature tolerance weight',
-    'f1': 'a arrived b before distances goal ladder narrow near now options q seed span start values '
+    'f1': 'a arrived b before distances goal ladder model narrow near now options q seed span start values '
     'weights wide',
     'f2': 'costs errors found frames given goals known samples seeds table work',
     'f3': 'marks',

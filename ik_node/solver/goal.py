@@ -183,7 +183,7 @@ ABSENT = (math.nan, math.nan, math.nan)
 
 def _place(value: Any) -> tuple[float, float, float]:
     x, y, z = three_floats('position', value)
-    if not max(x, y, z, -x, -y, -z) <= LARGEST:
+    if not (abs(x) <= LARGEST and abs(y) <= LARGEST and abs(z) <= LARGEST):
         raise InputError(f'position must be within {LARGEST:g} m of the base link, got {[x, y, z]}')
     return x, y, z
 

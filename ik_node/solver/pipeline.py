@@ -68,19 +68,20 @@ class ByFormula:
         # Whether the formula decides which positions, without a direction, are reachable.
         self.decides_positions = self.trusted and form is not None and form.family is Family.PARALLEL_ROLL
         constants = NO_FORM if form is None else form.constants
-        self._arrays, self._options, self._n = (arm.joints, arm.tool, arm.limits, constants), options, arm.n
+        parts = arm.joints, arm.tool, arm.limits, constants, options  # writable, as the kernels take options
+        self._model = np.concatenate([part.ravel() for part in parts])
         self._redundant = arm.n > arm.effective_dof
 
-    def nearest(self, packed: Array, seed: Array) -> Solution | bool:
-        """Return the solution of goal (9,) nearest to seed (n,), or whether the formula excludes one."""
+    def nearest(self, packed: Array, q: Array) -> Solution | bool:
+        """Return the solution of goal (9,) nearest to q (n,), or whether the formula excludes one.
+
+        q becomes that of the solution.
+        """
         if self.form is None or math.isnan(packed[DIRECTION]):
             return False
-        answer = np.empty(self._n)
-        solved, position_error, direction_error, regular = kernels.nearest_solution(
-            *self._arrays, packed, self._options, seed, answer
-        )
+        solved, position_error, direction_error, regular = kernels.nearest_by_formula(self._model, packed, q)
         if solved:
-            return Solution(SOLVED, answer, position_error, direction_error, None, 0, self._redundant)
+            return Solution(SOLVED, q, position_error, direction_error, None, 0, self._redundant)
         return regular and self.trusted
 
     def decides(self, packed: Array) -> bool:

@@ -153,7 +153,7 @@ class IkSolver:
             solution = self._pipeline(goal, q, excluded=solution)
         if math.isnan(packed[LATERAL]):
             return solution
-        return self.with_lateral(goal, q, solution)
+        return self.with_lateral(goal, self._start(seed), solution)
 
     def with_lateral(self, goal: Goal, seed: Array, solution: Solution) -> Solution:
         """Turn the spare roll of a solution, near seed (n,), towards goal.lateral, and set lateral_error.

@@ -118,6 +118,28 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
 
 
 @compiled
+def nearest_by_formula(model, goal, q):
+    """nearest_solution near q (5,), written into q if solved, for an arm in one array.
+
+    model: joints, tool, limits, form and options in a row; a call from Python costs less with fewer arrays.
+    """
+    answer = np.empty(5)
+    solved, position_error, direction_error, regular = nearest_solution(
+        model[:50].reshape(5, 10),
+        model[50:59],
+        model[59:69].reshape(2, 5),
+        model[69:111].reshape(14, 3),
+        goal,
+        model[111:],
+        q,
+        answer,
+    )
+    if solved:
+        copy(answer, q)
+    return solved, position_error, direction_error, regular
+
+
+@compiled
 def formula_solutions(joints, tool, limits, period, form, goal, options, seed, found):
     """Every closed-form solution within the limits, turned nearest to seed (5,); limits may be infinite.
 
