@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from ik_node.checks import Array, real_array
 from ik_node.errors import InputError
 from ik_node.solver.closed_form import NO_FORM
+from ik_node.solver.cores import usable_cores
 from ik_node.solver.goal import BatchSolution, Goal, Solution, Status
 from ik_node.solver.pipeline import FEW_RESTARTS, ByFormula
 from ik_node.solver.restarts import RandomRestarts
@@ -26,7 +26,7 @@ def solve_goals(
     solve: Callable[[Goal, Array], Solution],
     goals: Array,
     starts: Array,
-    workers: int,
+    workers: int | None,
 ) -> BatchSolution:
     """Solve goals (N, 9) from starts (N, n) or (1, n); see IkSolver.solve_batch.
 
@@ -38,22 +38,24 @@ def solve_goals(
     form = NO_FORM if formula.form is None else formula.form.constants
     most = FEW_RESTARTS if len(goals) and formula.decides(goals[0]) else None
 
-    stopped = threading.Event()
+    stopped = False
 
     def solve_part(part: slice) -> None:
         seeds = starts if len(starts) == 1 else starts[part]
         search.search_many(
             form, formula.trusted, goals[part], shells, most, seeds, q[part], errors[part], solved[part]
         )
-        for k in part.start + np.flatnonzero(~solved[part]):
-            if stopped.is_set():
+        for k in part.start + (~solved[part]).nonzero()[0]:
+            if stopped:
                 return
             one = solve(Goal.unpacked(goals[k]), starts[min(k, len(starts) - 1)])
             status[k], solved[k], q[k] = one.status, one.solved, one.q
             errors[k] = one.position_error, one.direction_error
 
     parts = [slice(k, k + BATCH_PART) for k in range(0, len(goals), BATCH_PART)]
-    threads = min(workers, len(parts))
+    threads = len(parts)
+    if threads > 1:  # to ask how many cores there are takes as long as two solves
+        threads = min(usable_cores() if workers is None else workers, threads)
     if threads <= 1:  # a pool costs as much as a hundred solves
         for part in parts:
             solve_part(part)
@@ -62,7 +64,7 @@ def solve_goals(
             try:
                 list(pool.map(solve_part, parts))
             except BaseException:  # Ctrl-C: each thread ends after its current goal
-                stopped.set()
+                stopped = True
                 raise
     return BatchSolution(status, solved, q, errors[:, 0], errors[:, 1])
 

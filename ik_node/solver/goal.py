@@ -205,7 +205,7 @@ def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Array:
     unit within UNIT_TOLERANCE.
     """
     points = _rows3('positions', positions)
-    beyond = np.flatnonzero((np.abs(points) > LARGEST).any(axis=1))
+    beyond = (np.abs(points) > LARGEST).nonzero()[0]
     if len(beyond):
         raise InputError(
             f'positions must be within {LARGEST:g} m of the base link, '
@@ -220,7 +220,7 @@ def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Array:
         x, y, z = axes.T
         with np.errstate(over='ignore'):
             lengths = np.sqrt(x * x + y * y + z * z)
-        wrong = np.flatnonzero(np.abs(lengths - 1.0) > UNIT_TOLERANCE)
+        wrong = (np.abs(lengths - 1.0) > UNIT_TOLERANCE).nonzero()[0]
         if len(wrong):
             raise InputError(
                 f'directions must be unit vectors (length within {UNIT_TOLERANCE} of 1), '

@@ -19,7 +19,6 @@ from ik_node.solver.all_solutions import every_solution, is_redundant
 from ik_node.solver.batch import seed_rows, solve_goals
 from ik_node.solver.closed_form import recognise
 from ik_node.solver.closest import ClosestByMethod, ClosestSearch
-from ik_node.solver.cores import usable_cores
 from ik_node.solver.goal import (
     BatchSolution,
     Cause,
@@ -221,7 +220,8 @@ class IkSolver:
         arm = self.arm
         goals = pack_goals(positions, directions)
         starts = arm.middle[None].copy() if seeds is None else seed_rows(seeds, len(goals), arm.n)
-        workers = usable_cores() if workers is None else whole('workers', workers, 1)
+        if workers is not None:
+            workers = whole('workers', workers, 1)
         return solve_goals(
             self._formula, self._search, self._infeasibility.shells, self.solve, goals, starts, workers
         )
