@@ -178,7 +178,7 @@ class IkSolver:
         Best first: least largest single joint move from seed (n,) (default: mid-range), then most
         distance to the limits. For arms with an exact closed form it finds all at once and says that they
         are complete; for others restarts continue until the estimated share of missed solutions is below
-        0.1 % (see all_solutions.py).
+        0.1 % (see all_solutions.py). That there is none is shown by link lengths too.
         Of a self-motion family the member nearest to the seed is returned, marked self_motion.
         Raises InputError for a seed of the wrong length or with NaN.
         """
@@ -187,6 +187,8 @@ class IkSolver:
             self_motion = is_redundant(self.arm, goal)
         except AttributeError:
             raise no_goal(goal) from None
+        if self._infeasibility.by_reach(goal) is not None:
+            return Solutions((), complete=True)
         deadline = time.perf_counter() + self._search.time_budget
         rows, errors, complete = every_solution(
             self.arm,

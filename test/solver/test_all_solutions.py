@@ -11,7 +11,7 @@ import pytest
 from cases import AXES, Case, shared_cases, shipped_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_arms import make_arm, parallel_arm
+from made_arms import make_arm, parallel_arm, random_unit
 from scipy.optimize import least_squares
 from tool_paths import limits_of, plain_arm
 
@@ -342,8 +342,9 @@ def test_goals_out_of_reach_have_no_solution(name):
     arm = arm_of(name)
     away = arm.joints[0, 3:6] + np.array([0.0, 0.6, 0.8]) * (arm.reach + 0.01)
     solver = new_solver(arm)
-    assert solver.solve_all(Goal(away, (0, 0, 1))) == []
-    assert solver.solve_all(Goal(away)) == []
+    for goal in (Goal(away, (0, 0, 1)), Goal(away)):
+        assert solver.solve_all(goal) == []
+        assert solver.solve_all(goal).complete  # by link lengths
 
 
 def test_a_direction_that_four_dof_cannot_have_has_no_solution():
@@ -384,13 +385,16 @@ def test_missed_share_is_that_of_the_published_estimate(distinct, successes):
 def test_an_exact_formula_shows_that_there_are_no_other_solutions(name):
     arm = arm_of(name)
     goal = Goal(*arm.fk(arm.middle + 0.1))
-    beyond = Goal(goal.position + arm.reach * np.array([2.0, 1.0, 0.0]), goal.direction)
     by_formula, by_search = new_solver(arm), new_solver(arm, closed_form=False, restarts=10)
-    for one in (goal, beyond):
+    rng = np.random.default_rng(13)
+    turned = (Goal(goal.position, random_unit(rng)) for _ in range(100))
+    impossible = next(one for one in turned if not by_formula.solve_all(one))
+    assert by_search.solve_all(impossible) == []
+    for one in (goal, impossible):
         assert by_formula.solve_all(one).complete
         assert not by_search.solve_all(one).complete
     assert not by_formula.solve_all(Goal(goal.position)).complete
-    assert pickle.loads(pickle.dumps(by_formula.solve_all(beyond))).complete
+    assert pickle.loads(pickle.dumps(by_formula.solve_all(impossible))).complete
 
 
 def test_missed_share_of_nothing_is_unknown():
