@@ -9,6 +9,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
+from ik_node.kernels.layout import DIRECTION
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.goal import Goal
@@ -21,7 +22,7 @@ MOST_SOLUTIONS = 64  # distinct ones, whole turns not counted
 
 def is_redundant(arm: Arm, goal: Goal, held: int = 0) -> bool:
     """Whether the solutions of goal form continuous families (self-motion) while held joints stay."""
-    return arm.n - held > (arm.position_dof if math.isnan(goal.packed[3]) else arm.effective_dof)
+    return arm.n - held > (arm.position_dof if math.isnan(goal.packed[DIRECTION]) else arm.effective_dof)
 
 
 def every_solution(
@@ -36,9 +37,7 @@ def every_solution(
 ) -> tuple[Array, Array, bool]:
     """Return the configurations (k, n) that meet goal within the limits, in the order of IkSolver.solve_all.
 
-    Whole turns are included. With them come their errors (k, 2) [m, rad] and whether it is shown that they
-    are all.
-
+    With whole turns. Then their errors (k, 2) [m, rad] and whether they are shown to be all.
     hopeless: descents without any success after which the goal counts as having no solution.
     deadline: time.perf_counter() at which the search stops. Of a self-motion family the member
     nearest to seed (n,) is returned.
@@ -54,7 +53,7 @@ def every_solution(
     limits[:2, arm.idle] = start[arm.idle]
     limits.flags.writeable = False
     model = arm.joints, arm.tool, limits, arm.period
-    if form is not None and goal.direction is not None:
+    if form is not None and not math.isnan(goal.packed[DIRECTION]):
         count, regular = kernels.formula_solutions(*model, form.constants, goal.packed, options, start, found)
         if form.exact and regular:
             return *_listed(arm, goal, start, seed, found, count), True
@@ -75,12 +74,10 @@ def every_solution(
 
 def _listed(arm: Arm, goal: Goal, start: Array, seed: Array, found: Array, count: int) -> tuple[Array, Array]:
     """Return all solutions with their whole turns (k, n), best first, and their errors (k, 2)."""
-    rows: Array
-    errors: Array
-    rows, errors = kernels.list_solutions(
+    listed: tuple[Array, Array] = kernels.list_solutions(
         arm.joints, arm.tool, arm.limits, arm.turning_period, goal.packed, start, seed, found, count
     )
-    return rows, errors
+    return listed
 
 
 def missed_share(distinct: int, successes: int) -> float:
