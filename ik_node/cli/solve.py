@@ -10,7 +10,7 @@ from typing import Any
 
 from ik_node.cli.arguments import add_goal, arm_parser, read_arm, run, say, unit_direction, warn
 from ik_node.model.arm import Arm
-from ik_node.solver.goal import Goal, Solution
+from ik_node.solver.goal import Goal, Solution, Solutions, Status
 from ik_node.solver.solver import IkSolver
 
 
@@ -35,7 +35,8 @@ def _solve(arguments: argparse.Namespace) -> int:
     goal = Goal((arguments.x, arguments.y, arguments.z), direction)
     solver = IkSolver(arm)
     solution = solver.solve(goal, arguments.seed)
-    every = solver.solve_all(goal, arguments.seed) if solution.solved else []
+    refused = Solutions((), complete=solution.status is Status.UNREACHABLE)
+    every = solver.solve_all(goal, arguments.seed) if solution.solved else refused
     if arguments.json:
         say(json.dumps(_as_data(arm, solution, every), indent=2))
     else:
@@ -43,7 +44,7 @@ def _solve(arguments: argparse.Namespace) -> int:
     return 0 if solution.solved else 1
 
 
-def _as_data(arm: Arm, solution: Solution, every: Sequence[Solution]) -> dict[str, Any]:
+def _as_data(arm: Arm, solution: Solution, every: Solutions) -> dict[str, Any]:
     def one(answer: Solution) -> dict[str, Any]:
         return {
             'q': answer.q.tolist(),
@@ -66,6 +67,7 @@ def _as_data(arm: Arm, solution: Solution, every: Sequence[Solution]) -> dict[st
         },
         **one(solution),
         'solutions': [one(answer) for answer in every],
+        'complete': every.complete,
     }
 
 

@@ -58,6 +58,7 @@ def test_json_is_what_the_solver_says(name: str, capsys: Capture) -> None:
     assert data['reason'] is None
     np.testing.assert_allclose(data['q'], expected.q, atol=1e-9)
     assert len(data['solutions']) == len(every)
+    assert data['complete'] is every.complete
     for one in data['solutions']:
         at, along = arm.fk(one['q'])
         assert np.linalg.norm(at - position) <= 1e-6
@@ -114,6 +115,7 @@ def test_an_unreachable_goal_ends_with_1_and_says_why(capsys: Capture) -> None:
     assert run_solve(SEED_ARM, 3, 0, 0.2, '--json') == 1
     data = json.loads(capsys.readouterr().out)
     assert data['status'] == 'unreachable'
+    assert data['complete'] is True
     assert data['solutions'] == []
     assert data['reason']['cause'] == 'too far'
     assert data['reason']['amount'] == pytest.approx(data['position_error'], rel=0.2)
