@@ -20,6 +20,8 @@ _OTHERS = {
     'closed_form.candidates': 'MOST_CANDIDATES PARALLEL WRIST',
     'closest.newton': 'curved_equations',
     'distance': 'DISTINCT',
+    'elimination.motion': 'move write_vector',
+    'elimination.pair': 'pair_candidates',
     'loading': 'KernelState Stage prepare state',
     'methods.driver': 'PATIENCE',
     'methods.lm': 'local_lm',

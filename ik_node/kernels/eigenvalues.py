@@ -4,8 +4,9 @@ from math import frexp, ldexp, sqrt
 
 from .compiled import compiled
 
-MOST_SWEEPS = 40  # per eigenvalue; ten are rare
-UNUSUAL = (10, 20, 30)  # sweeps after which a shift of another kind breaks a cycle
+MOST_SWEEPS = 80  # per eigenvalue; ten are rare
+PATIENCE = 25  # sweeps after which an entry counts as zero beside the whole matrix, not its neighbours
+UNUSUAL = (10, 20, 30, 50)  # sweeps after which a shift of another kind breaks a cycle
 TINY = 2.3e-16
 
 
@@ -138,7 +139,7 @@ def eigenvalues(a, n, real, imaginary):
         low = high
         while low > 0:
             near = abs(a[low - 1, low - 1]) + abs(a[low, low])
-            if near == 0.0:
+            if near == 0.0 or sweeps > PATIENCE:
                 near = norm
             if abs(a[low, low - 1]) <= TINY * near:
                 a[low, low - 1] = 0.0

@@ -44,6 +44,7 @@ SERVING = {
 SHARED = ('__init__', 'driver')
 METHODS = sorted(path.stem for path in Path(__file__).parent.glob('methods/*.py') if path.stem not in SHARED)
 ON_DEMAND = {
+    'eliminated': 'elimination.solutions',
     'reached_directions': 'reachability',
     'search_tree': 'tree',
     'search_tree_transpose': 'tree_transpose',
@@ -66,7 +67,7 @@ ARGUMENTS = {
     'f2': 'costs errors found frames given goals known samples seeds table work',
     'f3': 'marks',
     'a2': 'out',
-    'r1': 'period place tool w',
+    'r1': 'l1 l2 period place source tool u w',
     'r2': 'directions form joints limits opened mounts shells tools trunk',
     'r3': 'forms',
     'i0': 'count descents first joint last most random_seed roll starts',

@@ -27,7 +27,7 @@ class Listener(event.Listener):
     def on_end(self, given): pass
 
 event.register('numba:compile', Listener())
-build.build(list(build.SERVING))
+build.build([*build.SERVING, 'eliminated'])
 print(json.dumps(compiled))
 """
 CALLS = """

@@ -1,0 +1,1 @@
+"""All solutions by elimination of joints."""

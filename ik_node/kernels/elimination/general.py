@@ -1,0 +1,338 @@
+"""Arms of general geometry: all solutions from the eigenvalues of one matrix.
+
+Joints 4 and 5 are eliminated when the arm is loaded, see solver/elimination_general.py. What is left are six
+equations in joints 1, 2, 3. Times 1 and x1 they are twelve, linear in the twelve monomials x1^i x2^j
+(i to 3, j to 2), with coefficients that are polynomials in x3; x is the tangent of half the angle, or the
+displacement of a prismatic joint. The determinant vanishes at the solutions: an eigenvalue problem of 16
+rows (Manocha and Canny 1994; theirs has 24, of which 8 belong to no solution).
+"""
+
+from math import atan2, cos, pi, sin, sqrt
+
+import numpy as np
+
+from ..arrays import copy
+from ..compiled import compiled
+from ..eigenvalues import eigenvalues
+from .layout import JOINTS, ORIGIN, SIZE, SLIDING, TOOL
+from .motion import move, value_between, write_vector
+from .write_row import write_row
+
+MONOMIALS = 12
+MOST = 20  # rows of the eigenvalue problem
+ROTATIONS = 4
+# Row 0 of form, besides what layout.py says of all: the numbers of equations, and whether the chain is read
+# from the tool. Joint 1 is then a roll about the tool axis.
+LINEAR, QUADRATIC, REVERSED = 1, 2, 3
+ZERO = 9  # column of JOINTS: the value at which the tangent of half the angle is 0
+BASE = 7  # row: joint 1 of the arm as in JOINTS, and from TIP on tool point and tool axis
+TIP = 7
+LAST_TWO, EQUATIONS = 8, 12  # rows: what gives joints 4 and 5; the coefficients of the equations
+NEARLY_REAL = 1e-2  # rad: imaginary parts below this may be rounding at a double root
+REAL = 1e-5  # rad: imaginary parts below this are
+LEAST_PIVOT = 1e-5  # share of the largest pivot: below this, parameters are rotated
+SINGULAR_PIVOT = 1e-11  # likewise: below this, solutions may be lost
+AT_INFINITY = 1e-2  # share: a prismatic joint 3 has solutions at infinity, which stand for none
+HOPELESS = 0.3  # residual (scaled) of what is no solution
+WRONG = 1e-3  # residual (scaled) that a candidate at a real eigenvalue should not have
+
+
+@compiled
+def scaled_goal(form, goal, v, g):
+    """Write the scaled goal (6,) into v, and into g what the chain of form has to bring its tool to."""
+    for k in range(3):
+        v[k] = (goal[k] - form[0, ORIGIN + k]) / form[0, SIZE]
+        v[3 + k] = goal[3 + k]
+    if form[0, REVERSED] == 0.0:
+        copy(v, g)
+        return
+    # A half turn about h takes the tool axis to the goal's; seen from the tool, axis 1 is the goal.
+    base = form[BASE]
+    h0, h1, h2 = base[TIP + 3] + v[3], base[TIP + 4] + v[4], base[TIP + 5] + v[5]
+    length = sqrt(h0 * h0 + h1 * h1 + h2 * h2)
+    if length < 1e-6:  # opposite: any h perpendicular to both
+        h0, h1, h2 = 0.0, -base[TIP + 5], base[TIP + 4]
+        if abs(base[TIP + 3]) > 0.8:
+            h0, h1, h2 = -base[TIP + 4], base[TIP + 3], 0.0
+        length = sqrt(h0 * h0 + h1 * h1 + h2 * h2)
+    h0, h1, h2 = h0 / length, h1 / length, h2 / length
+    x, y, z = base[3] - v[0], base[4] - v[1], base[5] - v[2]
+    along = 2.0 * (h0 * x + h1 * y + h2 * z)
+    g[0], g[1], g[2] = along * h0 - x, along * h1 - y, along * h2 - z
+    for k in range(3):
+        g[k] += base[TIP + k]
+    along = 2.0 * (h0 * base[0] + h1 * base[1] + h2 * base[2])
+    g[3], g[4], g[5] = along * h0 - base[0], along * h1 - base[1], along * h2 - base[2]
+
+
+@compiled
+def write_equations(form, m, squares, lines, constants):
+    """Write the polynomial matrix of a goal with invariants m (15,): three coefficients, each (12, 12).
+
+    The first 2 LINEAR rows are of degree 1 in x3, coefficients lines and constants; the others of
+    degree 2. Each row is scaled to a largest entry of 1.
+    """
+    linear, quadratic = int(form[0, LINEAR]), int(form[0, QUADRATIC])
+    row = EQUATIONS
+    for k in range(linear + quadratic):
+        degree = 1 if k < linear else 2
+        first = 2 * k if k < linear else 2 * linear + 2 * (k - linear)
+        for target in range(first, first + 2):
+            for j in range(MONOMIALS):
+                squares[target, j] = lines[target, j] = constants[target, j] = 0.0
+        largest = 0.0
+        for power in range(degree, -1, -1):
+            table = squares if power == 2 else lines if power == 1 else constants
+            for j in range(9):
+                value = 0.0
+                for i in range(15):
+                    value += form[row, i] * m[i]
+                row += 1
+                table[first, j] = value
+                largest = max(largest, abs(value))
+        scale = 1.0 / largest if largest > 0.0 else 1.0
+        for j in range(9):
+            squares[first, j] *= scale
+            lines[first, j] *= scale
+            constants[first, j] *= scale
+            squares[first + 1, j + 3] = squares[first, j]  # times x1
+            lines[first + 1, j + 3] = lines[first, j]
+            constants[first + 1, j + 3] = constants[first, j]
+
+
+@compiled
+def rotate_parameter(c, s, linear, squares, lines, constants):
+    """Replace x3 by (c x3 + s) / (c - s x3) in the polynomial matrix, in place."""
+    for row in range(MONOMIALS):
+        for j in range(MONOMIALS):
+            a, b, d = squares[row, j], lines[row, j], constants[row, j]
+            if row < linear:
+                lines[row, j], constants[row, j] = c * b - s * d, s * b + c * d
+            else:
+                squares[row, j] = c * c * a - c * s * b + s * s * d
+                lines[row, j] = 2.0 * c * s * (a - d) + (c * c - s * s) * b
+                constants[row, j] = s * s * a + c * s * b + c * c * d
+
+
+@compiled
+def solve_columns(matrix, right, columns):
+    """Solve matrix (12, 12) z = right for the first columns of right (12, k), in place.
+
+    Elimination with row exchanges; matrix is destroyed. Returns the smallest share of a pivot in the
+    largest, 0 if there is none.
+    """
+    least, most = 1e300, 0.0
+    for k in range(MONOMIALS):
+        pivot = k
+        for i in range(k + 1, MONOMIALS):
+            if abs(matrix[i, k]) > abs(matrix[pivot, k]):
+                pivot = i
+        size = abs(matrix[pivot, k])
+        least, most = min(least, size), max(most, size)
+        if not size > 0.0:
+            return 0.0
+        if pivot != k:
+            for j in range(k, MONOMIALS):
+                matrix[k, j], matrix[pivot, j] = matrix[pivot, j], matrix[k, j]
+            for j in range(columns):
+                right[k, j], right[pivot, j] = right[pivot, j], right[k, j]
+        for i in range(k + 1, MONOMIALS):
+            share = matrix[i, k] / matrix[k, k]
+            if share != 0.0:
+                for j in range(k + 1, MONOMIALS):
+                    matrix[i, j] -= share * matrix[k, j]
+                for j in range(columns):
+                    right[i, j] -= share * right[k, j]
+    for k in range(MONOMIALS - 1, -1, -1):
+        inverse = 1.0 / matrix[k, k]
+        for j in range(columns):
+            value = right[k, j]
+            for i in range(k + 1, MONOMIALS):
+                value -= matrix[k, i] * right[i, j]
+            right[k, j] = value * inverse
+    return least / most
+
+
+@compiled
+def companion(linear, squares, lines, constants, work, right, out):
+    """Write the matrix whose eigenvalues are the zeros of the determinant.
+
+    Returns (its size, the smallest share of a pivot). With w = squares v x3 + lines v for the quadratic
+    rows, x3 v and x3 w are linear in v and w (Tisseur and Meerbergen, The quadratic eigenvalue problem,
+    SIAM Review 43, 2001). Size 0 where the matrix in front of x3 is singular.
+    """
+    quadratic = MONOMIALS - linear
+    size = MONOMIALS + quadratic
+    for i in range(MONOMIALS):
+        for j in range(MONOMIALS):
+            leading = lines if i < linear else squares
+            following = constants if i < linear else lines
+            work[i, j] = leading[i, j]
+            right[i, j] = -following[i, j]
+        for j in range(quadratic):
+            right[i, MONOMIALS + j] = 1.0 if i == linear + j else 0.0
+    share = solve_columns(work, right, size)
+    if share == 0.0:
+        return 0, 0.0
+    for j in range(size):
+        for i in range(MONOMIALS):
+            out[i, j] = right[i, j]
+        for i in range(quadratic):
+            out[MONOMIALS + i, j] = -constants[linear + i, j] if j < MONOMIALS else 0.0
+    return size, share
+
+
+@compiled
+def null_vector(matrix, order, out):
+    """Write what matrix (12, 12) takes most nearly to zero into out (12,).
+
+    Elimination with complete pivoting; the last pivot is taken for zero. matrix is destroyed, order (12,)
+    is scratch.
+    """
+    for j in range(MONOMIALS):
+        order[j] = j
+    for k in range(MONOMIALS - 1):
+        row, column, size = k, k, -1.0
+        for i in range(k, MONOMIALS):
+            for j in range(k, MONOMIALS):
+                if abs(matrix[i, j]) > size:
+                    row, column, size = i, j, abs(matrix[i, j])
+        if not size > 0.0:
+            break
+        for j in range(MONOMIALS):
+            matrix[k, j], matrix[row, j] = matrix[row, j], matrix[k, j]
+        for i in range(MONOMIALS):
+            matrix[i, k], matrix[i, column] = matrix[i, column], matrix[i, k]
+        order[k], order[column] = order[column], order[k]
+        for i in range(k + 1, MONOMIALS):
+            share = matrix[i, k] / matrix[k, k]
+            if share != 0.0:
+                for j in range(k + 1, MONOMIALS):
+                    matrix[i, j] -= share * matrix[k, j]
+    out[int(order[MONOMIALS - 1])] = 1.0
+    for k in range(MONOMIALS - 2, -1, -1):
+        value = 0.0
+        for j in range(k + 1, MONOMIALS):
+            value -= matrix[k, j] * out[int(order[j])]
+        out[int(order[k])] = value / matrix[k, k] if matrix[k, k] != 0.0 else 0.0
+
+
+@compiled
+def monomial_ratio(vector, step, joint):
+    """The value of the joint of this row whose powers stand in vector (12,), step entries apart."""
+    best = 0
+    for k in range(MONOMIALS):
+        if abs(vector[k]) > abs(vector[best]):
+            best = k
+    power = best // 3 if step == 3 else best % 3
+    if power == 0:
+        best += step
+    if joint[SLIDING] != 0.0:
+        return vector[best] / vector[best - step] + joint[ZERO]
+    return 2.0 * atan2(vector[best], vector[best - step]) + joint[ZERO]
+
+
+@compiled
+def complete_candidate(form, goal, at, tip, m, q):
+    """Given joints 1, 2, 3 in q (5,), add joints 4 and 5 and return by how much the chain misses goal (6,).
+
+    The products of the cosines and sines of joints 4 and 5 follow from the goal as seen from behind joint 3.
+    at, tip (6,) and m (15,) are scratch.
+    """
+    copy(goal, at)
+    copy(form[TOOL, :6], tip)
+    for k in range(3):
+        move(form[JOINTS + k], -q[k], at)
+    write_vector(at, m)
+    for k in range(2):
+        c, s = 0.0, 0.0
+        for i in range(15):
+            c += form[LAST_TWO + 2 * k, i] * m[i]
+            s += form[LAST_TWO + 2 * k + 1, i] * m[i]
+        q[3 + k] = c if form[JOINTS + 3 + k, SLIDING] != 0.0 else atan2(s, c)
+    for k in range(4, 2, -1):
+        move(form[JOINTS + k], q[k], tip)
+    miss = 0.0
+    for k in range(6):
+        miss = max(miss, abs(tip[k] - at[k]))
+    return miss
+
+
+@compiled
+def replace_roll(form, goal, v, q):
+    """Replace the roll q[0] of the chain read from the tool by joint 1 of the arm; v (6,) is scratch."""
+    copy(form[BASE, TIP : TIP + 6], v)
+    for k in range(1, 5):  # both chains turn about the same axes
+        move(form[JOINTS + k], -q[k], v)
+    q[0] = value_between(form[BASE], v, goal)
+
+
+@compiled
+def write_matrix(x, linear, squares, lines, constants, out):
+    """Write the polynomial matrix at x into out (12, 12), each row scaled to a largest entry of 1."""
+    for i in range(MONOMIALS):
+        largest = 0.0
+        for j in range(MONOMIALS):
+            value = lines[i, j] * x + constants[i, j]
+            if i >= linear:
+                value += squares[i, j] * x * x
+            out[i, j] = value
+            largest = max(largest, abs(value))
+        if largest > 0.0:
+            for j in range(MONOMIALS):
+                out[i, j] /= largest
+
+
+@compiled
+def general_candidates(form, goal, out):
+    """Write all configurations that meet goal, whatever the limits, into out (k, n), good to some digits.
+
+    Returns (count, how many solutions there are at least, -1 where some may be missing).
+    """
+    tables = np.empty((4, MONOMIALS, MONOMIALS))
+    squares, lines, constants, matrix = tables[0], tables[1], tables[2], tables[3]
+    right, pencil = np.empty((MONOMIALS, MOST)), np.empty((MOST, MOST))
+    real, imaginary = np.empty(MOST), np.empty(MOST)
+    target, g, at, tip = np.empty(6), np.empty(6), np.empty(6), np.empty(6)
+    m, q, vector, order = np.empty(15), np.empty(5), np.empty(MONOMIALS), np.empty(MONOMIALS)
+    linear = 2 * int(form[0, LINEAR])
+    slides = form[JOINTS + 2, SLIDING] != 0.0
+    scaled_goal(form, goal, target, g)
+    write_vector(g, m)
+    write_equations(form, m, squares, lines, constants)
+    turned, size, share = 0.0, 0, 0.0
+    for attempt in range(ROTATIONS):
+        size, share = companion(linear, squares, lines, constants, matrix, right, pencil)
+        if share > LEAST_PIVOT or attempt == ROTATIONS - 1:
+            break
+        turned += 0.25 * pi - 0.2
+        rotate_parameter(cos(0.25 * pi - 0.2), sin(0.25 * pi - 0.2), linear, squares, lines, constants)
+    if size == 0 or not eigenvalues(pencil, size, real, imaginary):
+        return 0, -1
+    certain, expected = share > SINGULAR_PIVOT, 0
+    c, s = cos(turned), sin(turned)
+    count = 0
+    for k in range(size):
+        x = real[k]
+        blur = abs(imaginary[k]) / (1.0 + x * x)
+        if imaginary[k] < 0.0 or blur > NEARLY_REAL:
+            continue
+        if slides and abs(c - s * x) < AT_INFINITY * sqrt(1.0 + x * x):
+            continue
+        if count == out.shape[0]:
+            return count, -1
+        write_matrix(x, linear, squares, lines, constants, matrix)
+        null_vector(matrix, order, vector)
+        q[0] = monomial_ratio(vector, 3, form[JOINTS])
+        q[1] = monomial_ratio(vector, 1, form[JOINTS + 1])
+        q[2] = (c * x + s) / (c - s * x) if slides else 2.0 * atan2(c * x + s, c - s * x)
+        q[2] += form[JOINTS + 2, ZERO]
+        miss = complete_candidate(form, g, at, tip, m, q)
+        if blur < REAL:
+            certain = certain and miss < WRONG
+            expected += imaginary[k] == 0.0
+        if miss < HOPELESS:
+            if form[0, REVERSED] != 0.0:
+                replace_roll(form, target, at, q)
+            count = write_row(form, q, out, count)
+    return count, expected if certain else -1

@@ -1,0 +1,159 @@
+"""All solutions by elimination: candidates, polished and checked on the true model, within the limits."""
+
+from math import inf, isnan, sqrt
+
+import numpy as np
+
+from ..arrays import copy
+from ..chain import forward, jacobian, met, squared_errors
+from ..compiled import compiled
+from ..distance import add_distinct, largest_move
+from ..layout import CHORD_TOLERANCE, DIRECTION, ITERATIONS, POSITION_TOLERANCE, WEIGHT
+from ..methods.lm import descend_lm
+from ..rotation import ROOT_SLACK, wrap_into_limits
+from .general import general_candidates
+from .layout import ANY_TWO, FAMILY, GENERAL, PAIR, STAGE
+from .pair import pair_candidates
+
+EXACT = 1e-9  # m and rad: what a candidate misses by more is polished
+HOPELESS = 0.3  # rad and share of the reach: what it misses by more is no solution
+MOST_CANDIDATES = 64
+SINGULAR = 1e-5  # share: solutions nearer to a singularity than this cast doubt on how many there are
+NEARLY_SINGULAR = 1e-3  # likewise, for equations of higher degree
+SAME = 1e-5  # rad or m: polished candidates that differ by less are one
+STEPS = 12.0  # of polishing
+
+
+@compiled
+def polish(joints, tool, limits, goal, options, q, frames, work):
+    """Bring q (n,) to goal within limits, unless it is there or far off.
+
+    options: of a descent to EXACT. Returns squared errors, infinite if far off.
+    """
+    forward(joints, tool, q, frames)
+    position, direction = squared_errors(joints, frames, goal)
+    if position > (5.0 * HOPELESS * options[WEIGHT]) ** 2 or direction > HOPELESS * HOPELESS:
+        return inf, inf
+    if position > EXACT * EXACT or direction > EXACT * EXACT:
+        descend_lm(joints, tool, limits, goal, options, 1e-8, q, frames, work)
+        position, direction = squared_errors(joints, frames, goal)
+    return position, direction
+
+
+@compiled
+def wrap_within(limits, period, seed, q):
+    """Turn the joints of q (n,) into the limits, as near to seed (n,) as they go; whether they fit."""
+    for i in range(q.shape[0]):
+        if period[i] > 0.0:
+            q[i] = wrap_into_limits(q[i], seed[i], limits[0, i], limits[1, i])
+            if isnan(q[i]):
+                return False
+        else:
+            if q[i] < limits[0, i] - ROOT_SLACK or q[i] > limits[1, i] + ROOT_SLACK:
+                return False
+            q[i] = min(max(q[i], limits[0, i]), limits[1, i])
+    return True
+
+
+@compiled
+def is_singular(joints, opened, frames, goal, weight, share, work):
+    """Whether a small motion of the joints leaves the tool where it is, at frames of a solution.
+
+    By the pivots, largest first, of the products of the joints' motions, each of unit length: squares of what
+    singular values are; below share of the largest they are zero. Joints held by opened do not count.
+    work (3 n, 6 or more) is scratch.
+    """
+    n = opened.shape[1]
+    jac, table = work[:n, :6], work[n : 2 * n, :n]
+    radius = 0.0 if isnan(goal[DIRECTION]) else weight
+    jacobian(joints, frames, jac)
+    for i in range(n):
+        for k in range(3, 6):
+            jac[i, k] *= radius
+    for i in range(n):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(6):
+                total += jac[i, k] * jac[j, k]
+            table[i, j] = table[j, i] = total
+    left = 0
+    for i in range(n):
+        if opened[0, i] < opened[1, i]:
+            length = sqrt(table[i, i])
+            if not length > share * weight:
+                return True
+            for j in range(n):
+                table[i, j] /= length
+                table[j, i] /= length
+            left += 1
+        else:
+            table[i, i] = 0.0
+    while left > 0:
+        pivot = 0
+        for i in range(n):
+            if table[i, i] > table[pivot, pivot]:
+                pivot = i
+        largest = table[pivot, pivot]
+        if not largest > share * share:
+            return True
+        for i in range(n):
+            if i != pivot and table[i, i] > 0.0:
+                factor = table[i, pivot] / largest
+                for j in range(n):
+                    if table[j, j] > 0.0 and j != pivot:
+                        table[i, j] -= factor * table[pivot, j]
+        table[pivot, pivot] = 0.0
+        left -= 1
+    return False
+
+
+@compiled
+def eliminated(joints, tool, limits, opened, period, form, goal, options, seed, found, count):
+    """Every solution within the limits by elimination, turned nearest to seed (n,).
+
+    Each candidate is polished within opened (2, n), wider limits, and checked by FK on the true model.
+    Those in the first count
+    rows of found (k, n) already stay. Returns (the number of rows, whether none can be missing).
+    """
+    n = seed.shape[0]
+    raw, within = np.empty((MOST_CANDIDATES, n)), np.empty(n)
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    work = np.empty((3 * n + 4, max(n, 6)))
+    exact = np.empty(options.shape[0])
+    copy(options, exact)
+    exact[POSITION_TOLERANCE], exact[CHORD_TOLERANCE], exact[ITERATIONS] = (
+        min(options[POSITION_TOLERANCE], EXACT),
+        min(options[CHORD_TOLERANCE], EXACT),
+        STEPS,
+    )
+    if form[0, FAMILY] == GENERAL:
+        candidates, expected = general_candidates(form, goal, raw)
+    else:
+        candidates, regular = pair_candidates(form, goal, raw)
+        expected = 0 if regular else -1
+    rough = form[0, FAMILY] == PAIR and form[0, STAGE] >= ANY_TWO
+    doubtful, distinct = (NEARLY_SINGULAR if rough else SINGULAR), 0
+    for k in range(candidates):
+        q = raw[k]
+        for i in range(n):
+            if isnan(q[i]):  # free
+                q[i] = min(max(seed[i], limits[0, i]), limits[1, i])
+        position, direction = polish(joints, tool, opened, goal, exact, q, frames, work)
+        if not met(position, direction, options):
+            continue
+        seen = False
+        for j in range(distinct):
+            seen = seen or largest_move(period, raw[j], q) < SAME
+        if seen:
+            continue
+        copy(q, raw[distinct])
+        copy(q, within)
+        distinct += 1
+        if is_singular(joints, opened, frames, goal, exact[WEIGHT], doubtful, work):
+            expected = -1
+        if not wrap_within(limits, period, seed, within):
+            continue
+        position, direction = polish(joints, tool, limits, goal, exact, within, frames, work)
+        if met(position, direction, options):
+            count = add_distinct(period, found, count, within)
+    return count, 0 <= expected <= distinct

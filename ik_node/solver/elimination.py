@@ -1,0 +1,110 @@
+"""All solutions of arms with up to five joints by elimination, whatever their geometry."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ik_node import kernels
+from ik_node.checks import Array
+from ik_node.kernels.layout import DIRECTION, LATERAL, RATIO, SHIFT, VARIABLE
+from ik_node.model.arm import Arm, frozen
+from ik_node.solver.counting_joints import chain_of
+from ik_node.solver.elimination_any import any_form
+from ik_node.solver.elimination_form import EliminationForm
+from ik_node.solver.elimination_general import general_form
+from ik_node.solver.elimination_pair import pair_form
+
+DOUBT = 1e-5  # m and rad: rounding may hide solutions with errors below this
+FORMS: WeakKeyDictionary[Arm, dict[bool, tuple[EliminationForm, ...]]] = WeakKeyDictionary()  # by arm
+MOST_SOLUTIONS = 64  # distinct ones, whole turns not counted
+TRIALS = 12  # random goals that a form has to solve before it proves anything
+SAME = 1e-3  # rad or m: solutions that differ by less are one
+MOST_JOINTS = 5  # position and direction determine no more
+
+
+class Elimination:
+    """Finds all solutions of an arm at once, if its geometry has a finite number of them."""
+
+    def __init__(self, arm: Arm, options: Array) -> None:
+        """options: of the search."""
+        self._arm, self._options = arm, options
+        self._unlimited = frozen(np.array([[-np.inf], [np.inf]]) * np.ones(arm.n))
+
+    def may_serve(self, goal: Array) -> bool:
+        """Whether there may be a way to solve goals such as goal (9,): quick, it does not look for one."""
+        return chain_of(self._arm, not math.isnan(goal[DIRECTION])) is not None
+
+    def forms(self, goal: Array) -> tuple[EliminationForm, ...]:
+        """Return the ways to solve goals such as goal (9,), in the order in which they are tried."""
+        direction = not math.isnan(goal[DIRECTION])
+        known = FORMS.setdefault(self._arm, {})
+        if direction not in known:
+            known[direction] = tuple(map(partial(self._tried, direction), forms_of(self._arm, direction)))
+        return known[direction]
+
+    def _tried(self, direction: bool, form: EliminationForm) -> EliminationForm:
+        """Return form, as one that proves nothing if it misses the configuration of some goal."""
+        arm, found = self._arm, np.empty((MOST_SOLUTIONS, self._arm.n))
+        counts = ~arm.idle
+        for q in arm.sample(np.random.default_rng(0), TRIALS):
+            goal = np.full(9, math.nan)
+            goal[:3], axis = arm.fk(q)
+            if direction:
+                goal[DIRECTION:LATERAL] = axis
+            count, certain = self._solve(form, goal, q, found, 0, None)
+            gaps = [kernels.largest_move(arm.period[counts], row[counts], q[counts]) for row in found[:count]]
+            if certain and not min(gaps, default=math.inf) < SAME:
+                return replace(form, deviation=math.inf)
+        return form
+
+    def solutions(
+        self, goal: Array, seed: Array, found: Array, limits: Array | None = None
+    ) -> tuple[int, EliminationForm | None]:
+        """Write every solution of goal (9,) into the rows of found (k, n), turned nearest to seed (n,).
+
+        limits: None for no limits. Returns (how many, the form that shows that none is missing, if any).
+        """
+        count = 0
+        for form in self.forms(goal):
+            count, certain = self._solve(form, goal, seed, found, count, limits)
+            if certain and form.exact:
+                return count, form
+        return count, None
+
+    def _solve(
+        self, form: EliminationForm, goal: Array, seed: Array, found: Array, count: int, limits: Array | None
+    ) -> tuple[int, bool]:
+        arm, opened = self._arm, self._unlimited
+        if arm.idle.any():  # they stay, also where the digits of a file let them move the tool a little
+            opened = opened.copy()
+            opened[:, arm.idle] = np.clip(seed, arm.lower, arm.upper)[arm.idle]
+        within = opened if limits is None else limits
+        model = arm.joints, arm.tool, within, opened, arm.period, form.constants
+        solved: tuple[int, bool] = kernels.eliminated(*model, goal, self._options, seed, found, count)
+        return solved
+
+
+def forms_of(arm: Arm, direction: bool) -> tuple[EliminationForm, ...]:
+    """Return the ways to solve goals with or without direction: what is fast first, what is sure last.
+
+    That takes milliseconds, a fifth of a second for some, so it is done for the first goal that needs it.
+    """
+    special = pair_form(arm, direction)
+    if not direction or (special is not None and special.exact):
+        return () if special is None else (special,)
+    forms = special, general_form(arm), any_form(arm)
+    return tuple(form for form in forms if form is not None)
+
+
+def elimination_of(arm: Arm, options: Array) -> Elimination | None:
+    """Return the elimination for arm; None for mimic joints, balls with limits and too many joints."""
+    joints = arm.joints
+    if len(joints) != arm.n or arm.has_cones or np.count_nonzero(~arm.idle) > MOST_JOINTS:
+        return None
+    plain = (joints[:, VARIABLE] == range(arm.n)) & (joints[:, RATIO] == 1.0) & (joints[:, SHIFT] == 0.0)
+    return Elimination(arm, options) if plain.all() else None
