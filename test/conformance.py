@@ -19,7 +19,7 @@ from ik_node.solver.goal import Cause
 from ik_node.solver.methods import METHODS, Promise
 
 TRUTH = 1e-12  # m and rad: reported errors against another FK at the returned q
-# Arms without a formula where every goal of hardly_reachable is solved or beyond the workspace bounds.
+# Arms for which the search alone solves every goal of hardly_reachable, or it is beyond the workspace bounds.
 DECIDED = ('magician_rail',)
 
 
@@ -57,7 +57,8 @@ class Subject:
 
     def is_decided(self, solver: IkSolver) -> bool:
         """Whether goals that are hardly reachable are solved or refuted without a search that ends."""
-        return solver.closed_form is not None or self.case.label in DECIDED
+        by_elimination = solver.elimination is not None and solver.elimination.forms(np.zeros(9))
+        return solver.closed_form is not None or bool(by_elimination) or self.case.label in DECIDED
 
     def goals_at(self, points) -> list[Goal]:
         """The goals that the configurations (k, n) reach."""

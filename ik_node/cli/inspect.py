@@ -11,11 +11,12 @@ import numpy as np
 from ik_node.checks import AXES
 from ik_node.cli.arguments import arm_parser, read_arm, run, say
 from ik_node.model.arm import Arm
+from ik_node.solver.elimination_form import EliminationForm
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 
 POSES = 20_000  # configurations sampled for the reach
-GOALS_BY_FORMULA, GOALS_BY_SEARCH = 500, 20  # goals whose solutions are counted
+GOALS_BY_ALGEBRA, GOALS_BY_SEARCH = 500, 20  # goals whose solutions are counted
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -98,19 +99,28 @@ def _tool_axes(arm: Arm) -> list[str]:
     return lines
 
 
+def _name(form: EliminationForm) -> str:
+    return form.name if form.exact else f'{form.name} (nearly)'
+
+
 def _solutions(arm: Arm) -> list[str]:
     solver = IkSolver(arm)
     form = solver.closed_form
-    count = GOALS_BY_SEARCH if form is None or not form.exact else GOALS_BY_FORMULA
+    forms = () if solver.elimination is None else solver.elimination.forms(np.zeros(9))
+    by_algebra = bool(forms) or (form is not None and form.exact)
+    count = GOALS_BY_ALGEBRA if by_algebra else GOALS_BY_SEARCH
     counts = []
     for q in arm.sample(np.random.default_rng(1), count):
         counts.append(len(solver.solve_all(Goal(*arm.fk(q)), q)))
-    if form is None:
-        family = 'no closed form: solved by descents and restarts'
+    if form is not None and form.exact:
+        family = [f'closed form: {form.family.value}']
+    elif forms:
+        family = [f'all solutions by elimination: {", else ".join(map(_name, forms))}']
+        family += [f'  not taken: {why}' for each in forms for why in each.refused]
+    elif form is not None:
+        family = [f'closed form: {form.family.value} (nearly: each solution is polished on the true model)']
     else:
-        family = f'closed form: {form.family.value}'
-        if not form.exact:
-            family += ' (nearly: each solution is polished on the true model)'
+        family = ['no closed form: solved by descents and restarts']
     few, most = min(counts), max(counts)
     spread = f'{few} to {most}, median {int(np.median(counts))}' if few < most else f'{few}'
-    return ['', family, f'solutions within the limits: {spread} ({count} random reachable goals)']
+    return ['', *family, f'solutions within the limits: {spread} ({count} random reachable goals)']

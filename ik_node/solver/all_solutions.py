@@ -1,4 +1,4 @@
-"""Every solution of a goal: by formula, or by restarts until a missing one is unlikely."""
+"""Every solution of a goal: by formula or elimination, or by restarts until a missing one is unlikely."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from ik_node.checks import Array
 from ik_node.kernels.layout import DIRECTION
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
+from ik_node.solver.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Goal
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_CHECK = 256
+DESCENTS_OF_CHECK = 32  # of an elimination that finds nothing or is rough
 MOST_DESCENTS = 300_000  # even for the hardest goal
-MOST_SOLUTIONS = 64  # distinct ones, whole turns not counted
 
 
 def is_redundant(arm: Arm, goal: Goal, held: int = 0) -> bool:
@@ -28,6 +29,7 @@ def is_redundant(arm: Arm, goal: Goal, held: int = 0) -> bool:
 def every_solution(
     arm: Arm,
     form: ClosedForm | None,
+    elimination: Elimination | None,
     goal: Goal,
     options: Array,
     seed: Array,
@@ -53,12 +55,22 @@ def every_solution(
     limits[:2, arm.idle] = start[arm.idle]
     limits.flags.writeable = False
     model = arm.joints, arm.tool, limits, arm.period
+    state = np.array([random_seed], dtype=np.uint64)
     if form is not None and not math.isnan(goal.packed[DIRECTION]):
         count, regular = kernels.formula_solutions(*model, form.constants, goal.packed, options, start, found)
         if form.exact and regular:
             return *_listed(arm, goal, start, seed, found, count), True
-    state = np.array([random_seed], dtype=np.uint64)
-    # A goal that is singular for the formula leaves a joint free.
+    if elimination is not None and elimination.forms(goal.packed):
+        count, proof = elimination.solutions(goal.packed, start, found, limits)
+        regular, before = proof is not None, count
+        if proof is not None and (proof.rough or not count):  # some descents may find others
+            count, _ = kernels.explore(
+                *model, goal.packed, options, DESCENTS_OF_CHECK, state, start, False, found, count
+            )
+            regular = count == before
+        if regular:
+            return *_listed(arm, goal, start, seed, found, count), True
+    # A goal that is singular for the formula or the elimination may leave a joint free.
     redundant = is_redundant(arm, goal, int(arm.idle.sum())) or not regular
     descents = successes = 0
     while descents < MOST_DESCENTS and time.perf_counter() < deadline:

@@ -13,7 +13,7 @@ from ik_node.errors import InputError
 from ik_node.solver.closed_form import NO_FORM
 from ik_node.solver.cores import usable_cores
 from ik_node.solver.goal import BatchSolution, Goal, Solution, Status
-from ik_node.solver.pipeline import FEW_RESTARTS, ByFormula
+from ik_node.solver.pipeline import ByFormula
 from ik_node.solver.restarts import RandomRestarts
 
 BATCH_PART = 1024  # goals that one thread processes at a time
@@ -27,16 +27,16 @@ def solve_goals(
     goals: Array,
     starts: Array,
     workers: int | None,
+    most: int | None,
 ) -> BatchSolution:
     """Solve goals (N, 9) from starts (N, n) or (1, n); see IkSolver.solve_batch.
 
     shells: as in kernels.out_of_reach. solve: (goal, seed) -> Solution, called for goals that a few
-    descents do not solve.
+    descents do not solve. most: restarts of these, None for all.
     """
     q, errors = np.empty((len(goals), search.arm.n)), np.empty((len(goals), 2))
     solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
     form = NO_FORM if formula.form is None else formula.form.constants
-    most = FEW_RESTARTS if len(goals) and formula.decides(goals[0]) else None
 
     stopped = False
 

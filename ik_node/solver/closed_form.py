@@ -48,6 +48,10 @@ class ClosedForm:
         """Whether the geometry is that of the formula, up to rounding."""
         return self.deviation < EXACT_TOLERANCE
 
+    def lacks(self, arm: Arm) -> bool:
+        """Whether solutions of arm may be missing that elimination finds: not with four effective DoF."""
+        return not self.exact and arm.effective_dof == 5
+
     @property
     def doubt(self) -> float:
         """Closest configurations with errors [m, rad] below this cast doubt on a formula without a solution.

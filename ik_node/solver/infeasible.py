@@ -66,7 +66,7 @@ class Infeasibility:
             np.clip(seed, arm.lower, arm.upper),
             rows,
         )
-        return min((near_miss(arm, q) for q in rows[:count]), key=lambda miss: miss.excess, default=None)
+        return least_miss(arm, rows[:count])
 
     def reason(self, goal: Goal, seed: Array, closest: ClosestConfiguration, miss: NearMiss | None) -> Reason:
         """Return why a goal that is proven to be impossible cannot be met.
@@ -93,13 +93,19 @@ class Infeasibility:
 
     def _beyond_a_limit(self, miss: NearMiss) -> Reason:
         name = self.arm.joint_names[miss.joint]
-        sentence = f'joint "{name}" would exceed its limit by {miss.excess:.4g} rad'
+        unit = 'm' if self.arm.prismatic[miss.joint] else 'rad'
+        sentence = f'joint "{name}" would exceed its limit by {miss.excess:.4g} {unit}'
         return Reason(Cause.JOINT_LIMIT, miss.excess, sentence, name)
 
 
 def _out_of_reach(cause: Cause, amount: float) -> Reason:
     where = 'beyond the workspace' if cause is Cause.TOO_FAR else 'inside the inner boundary of the workspace'
     return Reason(cause, amount, f'out of reach: the position is {amount:.4g} m {where}')
+
+
+def least_miss(arm: Arm, rows: Array) -> NearMiss | None:
+    """Return the near miss with the smallest limit violation among configurations (k, n), None of none."""
+    return min((near_miss(arm, q) for q in rows), key=lambda miss: miss.excess, default=None)
 
 
 def near_miss(arm: Arm, q: Array) -> NearMiss:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,24 +18,25 @@ from ik_node.solver.all_solutions import is_redundant
 from ik_node.solver.ball_limits import ball_in_the_way
 from ik_node.solver.closed_form import NO_FORM, ClosedForm, Family
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
+from ik_node.solver.elimination import DOUBT, MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
-from ik_node.solver.infeasible import Infeasibility, NearMiss
+from ik_node.solver.infeasible import Infeasibility, NearMiss, least_miss
 from ik_node.solver.restarts import RandomRestarts, SearchResult
 
-LIMIT_DOUBT = 1e-3  # rad: a solution that exceeds limits by less casts doubt on the formula
+LIMIT_DOUBT = 1e-4  # rad: a solution that exceeds limits by less casts doubt on the formula
 SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
 NO_SEARCH = SearchResult(False, math.inf, math.inf, 0)
-FEW_RESTARTS = 8  # before the formula decides whether a position can be reached
+FEW_RESTARTS = 16  # before algebra decides whether there is a solution
 
 
 @dataclass(eq=False, slots=True)
 class Task:
     """A goal and the intermediate results of the stages.
 
-    seed (n,). start: time.perf_counter() when the time budget began. excluded: the formula finds no
-    solution within the limits; rounding near double roots and limits may hide one. near_miss: its solution
-    with the smallest limit violation. q (n,): start of the next search, and the best of the last one.
-    found: result of the last search. closest: the closest configuration.
+    seed (n,). start: time.perf_counter() when the time budget began. excluded: formula or elimination find
+    no solution within the limits; rounding near double roots and limits may hide one with errors
+    below doubt [m, rad]. near_miss: the solution with the smallest limit violation. q (n,): start of the next
+    search, and the best of the last one. found: result of the last search. closest: the closest one.
     """
 
     goal: Goal
@@ -43,6 +45,7 @@ class Task:
     excluded: bool
     near_miss: NearMiss | None
     q: Array
+    doubt: float = math.inf
     found: SearchResult = NO_SEARCH
     closest: ClosestConfiguration | None = None
 
@@ -108,17 +111,44 @@ class OutsideWorkspace:
 class Restarts:
     """The search from the seed with random restarts, unless the formula finds no solution.
 
-    Only a few restarts for a position alone if the formula decides it in a later stage.
+    Only a few restarts if a later stage decides whether there is a solution.
     """
 
-    def __init__(self, search: RandomRestarts, formula: ByFormula) -> None:
-        self._search, self._formula = search, formula
+    def __init__(self, search: RandomRestarts, few: Callable[[Array], bool]) -> None:
+        self._search, self._few = search, few
 
     def __call__(self, task: Task) -> Solution | None:
         if task.excluded:
             return None
-        most = FEW_RESTARTS if self._formula.decides(task.goal.packed) else None
-        return _searched(self._search, task, most)
+        return _searched(self._search, task, FEW_RESTARTS if self._few(task.goal.packed) else None)
+
+
+class ByElimination:
+    """All solutions by elimination: the one nearest to the seed, or none and thus an excluded goal."""
+
+    def __init__(self, elimination: Elimination | None, search: RandomRestarts) -> None:
+        self._elimination, self._search = elimination, search
+
+    def may_serve(self, packed: Array) -> bool:
+        """Whether the arm may have an elimination for goals such as packed (9,)."""
+        return self._elimination is not None and self._elimination.may_serve(packed)
+
+    def __call__(self, task: Task) -> Solution | None:
+        late = time.perf_counter() - task.start > self._search.time_budget
+        if task.excluded or late or self._elimination is None:
+            return None
+        arm, packed = self._search.arm, task.goal.packed
+        rows = np.empty((MOST_SOLUTIONS, arm.n))
+        count, proof = self._elimination.solutions(packed, task.seed, rows, arm.limits)
+        if count:
+            q = rows[np.abs(rows[:count] - task.seed).max(axis=1).argmin()].copy()
+            return _solved(self._search, task, q, *errors_of(arm, packed, q))
+        count, without_limits = self._elimination.solutions(packed, task.seed, rows)
+        task.excluded, task.doubt = proof is not None and without_limits is not None, DOUBT
+        task.near_miss = least_miss(arm, rows[:count])
+        if task.near_miss is not None:
+            task.q = task.near_miss.q
+        return None
 
 
 class Closest:
@@ -135,30 +165,34 @@ class Closest:
         return _solved(self._search, task, closest.q, closest.position_error, closest.direction_error)
 
 
-class FormulaBelieved:
-    """Believe the formula that there is no solution, if the closest configuration is not too close."""
+class Believed:
+    """Believe that there is no solution, if the closest configuration is not too close."""
 
     def __init__(self, formula: ByFormula, infeasibility: Infeasibility) -> None:
         self._formula, self._infeasibility = formula, infeasibility
-        self._doubt = math.inf if formula.form is None else formula.form.doubt
 
     def __call__(self, task: Task) -> Solution | None:
         closest, near_miss = task.closest, task.near_miss
         assert closest is not None
         excluded = task.excluded or (self._formula.decides(task.goal.packed) and not closest.in_place)
-        near = max(closest.position_error, closest.direction_error) < self._doubt
-        near = near or (near_miss is not None and near_miss.excess < max(self._doubt, LIMIT_DOUBT))
-        return _unreachable(self._infeasibility, task, closest) if excluded and not near else None
+        near = max(closest.position_error, closest.direction_error) < task.doubt
+        near = near or (near_miss is not None and near_miss.excess < max(task.doubt, LIMIT_DOUBT))
+        if not excluded or near:
+            return None
+        answer = _unreachable(self._infeasibility, task, closest)
+        reason = answer.reason
+        assert reason is not None
+        return None if reason.cause is Cause.JOINT_LIMIT and reason.amount < LIMIT_DOUBT else answer
 
 
 class RestartsAfterDoubt:
-    """The whole search if the formula has shortened or skipped it but is not believed."""
+    """The whole search if it was shortened or skipped, but there may be a solution."""
 
-    def __init__(self, search: RandomRestarts, formula: ByFormula) -> None:
-        self._search, self._formula = search, formula
+    def __init__(self, search: RandomRestarts, few: Callable[[Array], bool]) -> None:
+        self._search, self._few = search, few
 
     def __call__(self, task: Task) -> Solution | None:
-        if not task.excluded and not self._formula.decides(task.goal.packed):
+        if not task.excluded and not self._few(task.goal.packed):
             return None
         assert task.closest is not None
         task.q = task.closest.q.copy() if task.near_miss is None else task.near_miss.q
@@ -191,24 +225,47 @@ class Pipeline:
     """The stages after the formula, in order; returns a Solution for every goal."""
 
     def __init__(
-        self, formula: ByFormula, search: RandomRestarts, closest: ClosestSearch, infeasibility: Infeasibility
+        self,
+        formula: ByFormula,
+        elimination: Elimination | None,
+        search: RandomRestarts,
+        closest: ClosestSearch,
+        infeasibility: Infeasibility,
     ) -> None:
-        self._infeasibility = infeasibility
+        self._infeasibility, self._formula = infeasibility, formula
+        self._doubt = math.inf if formula.form is None else formula.form.doubt
+        self._elimination = ByElimination(elimination, search)
+        self._decides: dict[bool, bool] = {}  # of goals without direction, and of others
         self.stages: tuple[Stage, ...] = (
             OutsideWorkspace(infeasibility, closest, search),
-            Restarts(search, formula),
+            Restarts(search, self.decides),
+            self._elimination,
             Closest(closest, search),
-            FormulaBelieved(formula, infeasibility),
-            RestartsAfterDoubt(search, formula),
+            Believed(formula, infeasibility),
+            RestartsAfterDoubt(search, self.decides),
             GivenUp(search),
         )
+
+    def decides(self, packed: Array) -> bool:
+        """Whether algebra decides if goal (9,) has a solution, so that few restarts come before it."""
+        position_only = math.isnan(packed[DIRECTION])
+        try:
+            return self._decides[position_only]
+        except KeyError:
+            return self._decides.setdefault(
+                position_only, self._formula.decides(packed) or self._elimination.may_serve(packed)
+            )
+
+    def restarts_before_algebra(self, goals: Array) -> int | None:
+        """Return how many restarts goals (N, 9) get before algebra decides, None for all."""
+        return FEW_RESTARTS if len(goals) and self.decides(goals[0]) else None
 
     def __call__(self, goal: Goal, seed: Array, excluded: bool) -> Solution:
         """Solve goal from seed (n,). excluded: the formula finds no solution, see ByFormula.nearest."""
         start = time.perf_counter()
         near_miss = self._infeasibility.near_miss(goal, seed) if excluded else None
         q = seed.copy() if near_miss is None else near_miss.q
-        task = Task(goal, seed, start, excluded, near_miss, q)
+        task = Task(goal, seed, start, excluded, near_miss, q, self._doubt)
         for stage in self.stages:
             answer = stage(task)
             if answer is not None:
@@ -221,6 +278,12 @@ def _searched(search: RandomRestarts, task: Task, most: int | None) -> Solution 
     if not found.solved:
         return None
     return _solved(search, task, task.q, found.position_error, found.direction_error)
+
+
+def errors_of(arm: Arm, packed: Array, q: Array) -> tuple[float, float]:
+    """Return (position error [m], direction error [rad]) of q (n,) for goal (9,), by FK."""
+    position_error, direction_error = kernels.goal_errors(arm.joints, arm.frames(q), packed)
+    return position_error, direction_error
 
 
 def _solved(

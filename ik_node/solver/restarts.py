@@ -141,11 +141,11 @@ class RandomRestarts:
             restarts, position_error, direction_error, solved = search(
                 *model, goal.packed, self.options, self.table, first, last, state, now, q
             )
+            if solved:
+                return SearchResult(True, position_error, direction_error, restarts)
             out_of_time = time.perf_counter() - start > self.time_budget
-            if solved or out_of_time or last > restarts_allowed:
-                return SearchResult(
-                    solved, position_error, direction_error, restarts, out_of_time and not solved
-                )
+            if out_of_time or last > restarts_allowed:
+                return SearchResult(False, position_error, direction_error, restarts, out_of_time)
             first = last
 
     def search_many(

@@ -19,6 +19,7 @@ from ik_node.solver.all_solutions import every_solution, is_redundant
 from ik_node.solver.batch import seed_rows, solve_goals
 from ik_node.solver.closed_form import recognise
 from ik_node.solver.closest import ClosestByMethod, ClosestSearch
+from ik_node.solver.elimination import elimination_of
 from ik_node.solver.goal import (
     BatchSolution,
     Cause,
@@ -69,17 +70,18 @@ class IkSolver:
 
         method: one of METHODS, the local method that the random restarts repeat. The default, lm, follows
         the closed form if the arm has one; the other methods run without it, for comparison, and so does lm
-        with closed_form=False. method_options: switches of the method, see METHODS, such as
-        {'direction': False} for ccd. schedule: one of SCHEDULES, how the restarts are annealed. Tolerances
-        in m and rad define what counts as solved: the solution within them that is nearest to the seed,
-        refined to 1e-6 or as far as its branch allows. (Files that write pi as 3.1416 tilt axes by about
-        1e-6 rad, which makes "straight down" just unreachable: hence 1e-4 for directions.) restarts:
-        random restarts after the descent from the seed. time_budget: seconds after which the search
-        gives up; the only option that makes results depend on the machine. compromise [m/rad]: for goals
-        that cannot be met, minimise position_error^2 + (compromise * direction_error)^2; None: position
-        first, then direction. compile: 'background': if the cache has no compiled kernels, another process
-        compiles them, and meanwhile the same kernels run uncompiled, with the same results, ten to a
-        hundred times slower; 'wait': return only when the compiled kernels are in use. Raises InputError
+        with closed_form=False, which leaves elimination out too. method_options: switches of the method,
+        see METHODS, such as {'direction': False} for ccd. schedule: one of SCHEDULES, how the restarts are
+        annealed. Tolerances in m and rad define what counts as solved: the solution within them that is
+        nearest to the seed, refined to 1e-6 or as far as its branch allows. (Files that write pi as 3.1416
+        tilt axes by about 1e-6 rad, which makes "straight down" just unreachable: hence 1e-4 for
+        directions.) restarts: random restarts after the descent from the seed. time_budget: seconds after
+        which the search gives up; the only option that makes results depend on the machine. compromise
+        [m/rad]: for goals that cannot be met, minimise position_error^2 + (compromise * direction_error)^2;
+        None: position first, then direction. compile: 'background': if the cache has no compiled kernels,
+        another process compiles them, and meanwhile the same kernels run uncompiled, with the same results,
+        ten to a hundred times slower; 'wait': return only when the compiled kernels are in use.
+        Raises InputError
         for values out of range, KernelError if compile='wait' and the kernels cannot be compiled.
         """
         self._options = {name: value for name, value in locals().items() if name not in ('self', 'arm')}
@@ -96,8 +98,6 @@ class IkSolver:
                     f'compromise is supported by method lm only, got {method!r} with {compromise!r}'
                 )
         served = kernels.prepare(kernels_of(method), wait=compile == 'wait')
-        if compile == 'wait' and served.stage is not kernels.Stage.READY:
-            raise KernelError(str(served))
         self.arm = arm
         self.method = method
         self.closed_form = recognise(arm) if method == 'lm' and closed_form else None
@@ -117,7 +117,16 @@ class IkSolver:
         )
         self._infeasibility = Infeasibility(arm, self.closed_form, self._closest_search, search.options)
         self._formula = ByFormula(arm, self.closed_form, search.options)
-        self._pipeline = Pipeline(self._formula, search, self._closest_search, self._infeasibility)
+        self.elimination = None
+        if method == 'lm' and closed_form and (self.closed_form is None or self.closed_form.lacks(arm)):
+            self.elimination = elimination_of(arm, search.options)
+        if self.elimination is not None:
+            served = kernels.prepare(('eliminated',), wait=compile == 'wait')
+        if compile == 'wait' and served.stage is not kernels.Stage.READY:
+            raise KernelError(str(served))
+        self._pipeline = Pipeline(
+            self._formula, self.elimination, search, self._closest_search, self._infeasibility
+        )
         self._tracker = Tracker(arm, self.closed_form, search.options, self.solve)
         self._roll = spare_roll(arm)
 
@@ -176,9 +185,10 @@ class IkSolver:
         """Find every solution within the limits, whole turns included; an empty list if there is none.
 
         Best first: least largest single joint move from seed (n,) (default: mid-range), then most
-        distance to the limits. For arms with an exact closed form it finds all at once and says that they
-        are complete; for others restarts continue until the estimated share of missed solutions is below
-        0.1 % (see all_solutions.py). That there is none is shown by link lengths too.
+        distance to the limits. Arms with an exact closed form or, with up to five joints, an elimination
+        get all at once, and complete says so; for others, and at singular goals, restarts go on until
+        the estimated share of missed solutions is below 0.1 % (see all_solutions.py). That there is none is
+        shown by link lengths too.
         Of a self-motion family the member nearest to the seed is returned, marked self_motion.
         Raises InputError for a seed of the wrong length or with NaN.
         """
@@ -193,6 +203,7 @@ class IkSolver:
         rows, errors, complete = every_solution(
             self.arm,
             self.closed_form,
+            self.elimination,
             goal,
             self._search.options,
             near,
@@ -225,7 +236,14 @@ class IkSolver:
         if workers is not None:
             workers = whole('workers', workers, 1)
         return solve_goals(
-            self._formula, self._search, self._infeasibility.shells, self.solve, goals, starts, workers
+            self._formula,
+            self._search,
+            self._infeasibility.shells,
+            self.solve,
+            goals,
+            starts,
+            workers,
+            self._pipeline.restarts_before_algebra(goals),
         )
 
     def track(self, goal: Goal, q: ArrayLike, before: ArrayLike | None = None) -> Solution:

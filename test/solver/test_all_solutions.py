@@ -17,7 +17,8 @@ from tool_paths import limits_of, plain_arm
 
 from ik_node import Arm, Goal, IkSolver, InputError, kernels
 from ik_node.kernels.distance import DISTINCT
-from ik_node.solver.all_solutions import MISSED_SHARE, MOST_SOLUTIONS, is_redundant, missed_share
+from ik_node.solver.all_solutions import MISSED_SHARE, is_redundant, missed_share
+from ik_node.solver.elimination import MOST_SOLUTIONS
 
 TOLERANCE = 1e-6  # m and rad
 BY_NAME = {case.label: case for case in [*shipped_cases(), *shared_cases()]}
@@ -405,7 +406,7 @@ def test_missed_share_of_nothing_is_unknown():
 
 
 def test_no_time_gives_what_was_found_until_then():
-    arm = arm_of('prismatic_arm')
+    arm = arm_of('panda')
     goal = Goal(*arm.fk(arm.middle))
     assert new_solver(arm, time_budget=1e-9).solve_all(goal) == []
 

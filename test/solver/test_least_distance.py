@@ -28,7 +28,7 @@ def test_eight_answers_agree_with_each_other_and_with_a_reference(task: Task) ->
     solver, reference = IkSolver(task.arm), Reference(task)
     seeds = task.arm.sample(np.random.default_rng(40), 4)
     for position, direction in list(goals(task, 6)):
-        errors, told = answers(task, solver, position, direction, seeds, [])
+        errors, _, told = answers(task, solver, position, direction, seeds, [])
         assert np.ptp(errors) <= SAME
         assert errors.max() <= reference.least_position_error(position, RESTARTS) + SAME
         np.testing.assert_allclose(told, errors, rtol=0, atol=1e-9)

@@ -38,11 +38,11 @@ def allocated(solver, goal):
     return rtsys.get_allocation_stats().alloc - before, restarts
 
 _nrt_python.memsys_enable_stats()
-solver = IkSolver(arm, compile='wait')
+solver = IkSolver(arm, compile='wait', closed_form=False)
 goals = [Goal(*arm.fk(q)) for q in arm.sample(np.random.default_rng(0), 3000)]
 solved = [allocated(solver, goal) for goal in goals]
 inside = Goal((0.0, 0.0, 0.15), (0.0, 0.0, 1.0))
-unsolved = [allocated(IkSolver(arm, restarts=restarts), inside) for restarts in (0, 7, 63)]
+unsolved = [allocated(IkSolver(arm, restarts=restarts, closed_form=False), inside) for restarts in (0, 7, 63)]
 print(json.dumps([solved, unsolved]))
 """
 
