@@ -8,11 +8,12 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.chain import Array, Chain, angle_between, into_limits, within
-from ik_node import Arm, IkSolver
+from ik_node import Arm, Goal, IkSolver
 from ik_node.model.urdf import load_description
 from ik_node.ros.robots import ARMS, SUFFIX, URDF
 
@@ -24,7 +25,7 @@ TOLERANCE = 1e-6  # of position [m] and direction [rad], the same for every solv
 
 @dataclass(frozen=True)
 class Task:
-    """An arm with its tool, ours and its independent twin."""
+    """An arm with its tool, ours and its independent twin; position_only: goals without a direction."""
 
     name: str
     path: Path
@@ -33,6 +34,7 @@ class Task:
     axis: tuple[float, float, float]
     point: tuple[float, float, float]
     shipped: bool
+    position_only: bool = False
 
     @cached_property
     def xml(self) -> str:
@@ -59,6 +61,10 @@ class Task:
         q = self.arm.sample(np.random.default_rng(seed), count)
         return *self.chain.fk(q), q
 
+    def goal(self, position: Array, direction: Array) -> Goal:
+        """Return ik_node's goal."""
+        return Goal(position, None if self.position_only else direction)
+
     def errors(self, q: Array, positions: Array, directions: Array) -> tuple[Array, Array, Array]:
         """Judge answers q (N, n): position errors [m] and direction errors [rad], inf outside the limits; q.
 
@@ -72,12 +78,13 @@ class Task:
     def good(self, q: Array, positions: Array, directions: Array) -> Array:
         """Whether answers q (N, n) meet their goals at TOLERANCE within the limits."""
         position, direction, _ = self.errors(q, positions, directions)
-        return within(position, TOLERANCE) & within(direction, TOLERANCE)
+        return within(position, TOLERANCE) & (within(direction, TOLERANCE) | self.position_only)
 
 
-def solver_for(arm: Arm, **options: int) -> IkSolver:
-    """Return ik_node's solver at the benchmark's tolerances."""
-    return IkSolver(arm, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE, **options)
+def solver_for(arm: Arm, **options: Any) -> IkSolver:
+    """Return ik_node's solver at the benchmark's tolerances, its kernels compiled."""
+    tolerances = {'position_tolerance': TOLERANCE, 'direction_tolerance': TOLERANCE}
+    return IkSolver(arm, compile='wait', **tolerances, **options)
 
 
 def shipped_arms() -> list[Task]:

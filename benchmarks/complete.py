@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from time import perf_counter
+from dataclasses import dataclass
+from time import thread_time
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from benchmarks.arms import Task, solver_for
 from benchmarks.chain import SLACK, Array
 from benchmarks.reference import Reference, in_threads
 from benchmarks.tables import Table, heading
-from ik_node import Goal
+from ik_node import IkSolver
 
 GOALS = 200
 RESTARTS = 20_000
@@ -29,49 +30,86 @@ def run(tasks: list[Task], scale: float) -> None:
         Levenberg-Marquardt solver from uniform random joints, and whole turns of what these find. Solutions
         within {SAME:g} in every joint count as one; joints that move neither tool point nor tool axis are
         left out of the comparison. Missed: found by brute force alone. More: found by solve_all alone.
-        Wrong: returned, but not a solution by the FK of this benchmark. Time: microseconds of the median
-        solve_all.""",
+        Wrong: returned, but not a solution by the FK of this benchmark. Time: microseconds of processor time
+        of the median solve_all.""",
     )
     table = Table('arm'.ljust(26), 'goals', 'brute force', 'solve_all', 'missed', 'more', 'wrong', 'time')
     for task in tasks:
-        idle = idle_joints(task)
-        if task.arm.n - idle.sum() != task.arm.effective_dof:
+        if not isolated(task):
             continue
         positions, directions, _ = task.goals(count, seed=2)
-        brute = functools.partial(Reference(task).solutions, restarts=RESTARTS)
-        expected = [
-            with_turns(task, distinct(task, q, ~idle), ~idle)
-            for q in in_threads(brute, positions, directions)
-        ]
-        solver = solver_for(task.arm)
-        found, wrong, times = [], 0, []
-        for position, direction in zip(positions, directions, strict=True):
-            start = perf_counter()
-            solutions = solver.solve_all(Goal(position, direction))
-            times.append(perf_counter() - start)
-            q = np.array([solution.q for solution in solutions]).reshape(-1, task.arm.n)
-            wrong += np.count_nonzero(~task.good(q, position, direction))
-            found.append(distinct(task, q, ~idle))
+        found = compared(task, solver_for(task.arm), positions, directions)
         table.row(
             task.name,
             count,
-            sum(map(len, expected)),
-            sum(map(len, found)),
-            sum(lacking(task, more, less) for more, less in zip(expected, found, strict=True)),
-            sum(lacking(task, more, less) for more, less in zip(found, expected, strict=True)),
-            wrong,
-            f'{1e6 * np.median(times):.1f}',
+            found.expected,
+            sum(found.found),
+            len(found.missed),
+            found.more,
+            found.wrong,
+            f'{1e6 * np.median(found.times):.1f}',
         )
 
 
+@dataclass(frozen=True)
+class Compared:
+    """Solutions of brute force and of solve_all, and the times of solve_all [s].
+
+    found, shown: per goal, how many, and whether solve_all shows that they are all. missed: goal and
+    configuration of each that brute force alone finds.
+    """
+
+    expected: int
+    found: list[int]
+    shown: list[bool]
+    missed: list[tuple[int, Array]]
+    more: int
+    wrong: int
+    times: Array
+
+
+def isolated(task: Task) -> bool:
+    """Whether the solutions of a goal are isolated, but for joints that move nothing."""
+    dof = task.arm.position_dof if task.position_only else task.arm.effective_dof
+    return task.arm.n - idle_joints(task).sum() == dof
+
+
+def compared(
+    task: Task, solver: IkSolver, positions: Array, directions: Array, restarts: int = RESTARTS
+) -> Compared:
+    """Return what brute force and solve_all find for goals (N, 3), (N, 3)."""
+    kept = ~idle_joints(task)
+    brute = functools.partial(Reference(task).solutions, restarts=restarts)
+    expected = [
+        with_turns(task, distinct(task, q, kept), kept) for q in in_threads(brute, positions, directions)
+    ]
+    found, shown, wrong, times = [], [], 0, []
+    solver.solve_all(task.goal(positions[0], directions[0]))  # the constants of the arm are no part of a goal
+    for position, direction in zip(positions, directions, strict=True):
+        goal = task.goal(position, direction)
+        start = thread_time()
+        solutions = solver.solve_all(goal)
+        times.append(thread_time() - start)
+        shown.append(getattr(solutions, 'complete', False))
+        q = np.array([solution.q for solution in solutions]).reshape(-1, task.arm.n)
+        wrong += np.count_nonzero(~task.good(q, position, direction))
+        found.append(distinct(task, q, kept))
+    pairs = list(zip(expected, found, strict=True))
+    missed = [(k, q) for k, (more, less) in enumerate(pairs) for q in lacking(task, more, less)]
+    more = sum(len(lacking(task, more, less)) for less, more in pairs)
+    counts = list(map(len, found))
+    return Compared(sum(map(len, expected)), counts, shown, missed, more, wrong, np.array(times))
+
+
 def idle_joints(task: Task) -> Array:
-    """Whether a joint moves neither tool point nor tool axis, at any configuration (n,)."""
+    """Whether a joint moves nothing of the goal, at any configuration (n,)."""
     q = task.arm.sample(np.random.default_rng(3), 20)
     idle = []
     for joint in range(task.arm.n):
         moved = q.copy()
         moved[:, joint] += 1.0
-        idle.append(np.abs(np.subtract(task.chain.fk(q), task.chain.fk(moved))).max() < 1e-7)
+        change = np.abs(np.subtract(task.chain.fk(q), task.chain.fk(moved)))
+        idle.append(change[: 1 if task.position_only else 2].max() < 1e-7)
     return np.array(idle)
 
 
@@ -106,8 +144,8 @@ def with_turns(task: Task, rows: Array, kept: Array) -> Array:
     return distinct(task, np.array(turned).reshape(-1, arm.n), kept)
 
 
-def lacking(task: Task, more: Array, less: Array) -> int:
-    """Return how many rows of more (N, n) have no partner in less (M, n)."""
-    if not len(less):
-        return len(more)
-    return int(np.count_nonzero(apart(task, more[:, None], less[None]).min(axis=1) > SAME))
+def lacking(task: Task, more: Array, less: Array) -> Array:
+    """Return the rows of more (N, n) that have no partner in less (M, n)."""
+    if not len(more) or not len(less):
+        return more
+    return more[apart(task, more[:, None], less[None]).min(axis=1) > SAME]

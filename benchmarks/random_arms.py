@@ -12,6 +12,7 @@ from benchmarks.arms import SHARED, Task
 from benchmarks.chain import Array
 
 MOST_JOINTS = 9
+WIDTHS = ((0.3, 0.8), (0.8, 1.6), (1.3, 2.6), (2.6, math.pi), (math.pi, 4.5))  # half of a range [rad]
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,17 @@ def any_chain(rng: np.random.Generator, name: str) -> Task:
     return task(name, axes, offsets, slides, bounds, unit(rng), rng.normal(size=3) * 0.1)
 
 
+def general_arm(seed: int) -> Task:
+    """Return the arm number seed with five revolute joints of any geometry."""
+    rng = np.random.default_rng((seed, 13))
+    axes = np.array([unit(rng) for _ in range(5)])
+    offsets = rng.normal(size=(5, 3)) * rng.choice([0.05, 0.2], (5, 1))
+    bounds = limits(rng, 5, *WIDTHS[seed % len(WIDTHS)])
+    return task(
+        f'general{seed}', axes, offsets, np.zeros(5, bool), bounds, unit(rng), rng.normal(size=3) * 0.1
+    )
+
+
 def limits(rng: np.random.Generator, count: int, least: float, most: float) -> Array:
     """Return ranges (count, 2) with half widths from least to most [rad], around centers of up to 1 rad."""
     center, half = rng.uniform(-1.0, 1.0, count), rng.uniform(least, most, count)
@@ -64,7 +76,14 @@ def limits(rng: np.random.Generator, count: int, least: float, most: float) -> A
 
 
 def task(
-    name: str, axes: Array, offsets: Array, slides: Array, bounds: Array, tool: Array, point: Array
+    name: str,
+    axes: Array,
+    offsets: Array,
+    slides: Array,
+    bounds: Array,
+    tool: Array,
+    point: Array,
+    position_only: bool = False,
 ) -> Task:
     """Return the chain with these axes (n, 3), offsets (n, 3) and limits (n, 2) at its zero pose."""
     lines = [f'<robot name="{name}"><link name="l0"/>']
@@ -76,7 +95,8 @@ def task(
             'effort="1"/></joint>'
         )
     text = '\n'.join([*lines, '</robot>'])
-    return RandomTask(name, Path(name), 'l0', f'l{len(axes)}', tuple(tool), tuple(point), False, text)
+    tip = f'l{len(axes)}'
+    return RandomTask(name, Path(name), 'l0', tip, tuple(tool), tuple(point), False, position_only, text)
 
 
 def synthetic_arms() -> list[Task]:

@@ -35,7 +35,7 @@ class Reference:
 
     def __init__(self, task: Task) -> None:
         chain, arm = task.chain, task.arm
-        self.chain = chain
+        self.chain, self.position_only = chain, task.position_only
         self.model = (
             np.ascontiguousarray(chain.mounts[:, :3, :]),
             chain.axes,
@@ -59,13 +59,14 @@ class Reference:
         """Return the configurations (k, n) at which descents met the goal, near duplicates included."""
         q = self.starts(restarts, seed)
         target = np.concatenate([position, direction])
-        weights = np.array([0.3 * self.scale])
+        weights = np.array([0.0 if self.position_only else 0.3 * self.scale])
+        counted = slice(1 if self.position_only else 2)
         errors = descend_all(*self.model, self.limits, target, weights, HASTY, q)
-        q = q[within(errors, TOLERANCE).all(axis=1)]
+        q = q[within(errors[:, counted], TOLERANCE).all(axis=1)]
         _, first = np.unique(q.round(3), axis=0, return_index=True)
         q = q[first]
         errors = descend_all(*self.model, self.limits, target, weights, PATIENT, q)
-        return q[within(errors, ROOT).all(axis=1)]
+        return q[within(errors[:, counted], ROOT).all(axis=1)]
 
     def follow(self, start: Array, positions: Array, directions: Array) -> tuple[Array, float]:
         """Descend from goal to goal (N, 3), (N, 3); return where it ends (n,) and the largest joint step."""
