@@ -19,7 +19,7 @@ EXACT = 1e-9  # m and rad: what a candidate misses by more is polished
 HOPELESS = 0.3  # rad and share of the reach: what it misses by more is no solution
 MOST_CANDIDATES = 64
 SINGULAR = 1e-5  # share: solutions nearer to a singularity than this cast doubt on how many there are
-NEARLY_SINGULAR = 1e-3  # likewise, for equations of higher degree
+NEARLY_SINGULAR = 2e-4  # likewise, for equations of higher degree
 SAME = 1e-5  # rad or m: polished candidates that differ by less are one
 STEPS = 12.0  # of polishing
 

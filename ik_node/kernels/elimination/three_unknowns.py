@@ -145,10 +145,10 @@ def solve_three(form, m, work, triples):
                 else:
                     third[i] = total
         found, fine = solve_any(form, e, slides, work, work[26:34], pairs)
-        regular = regular and fine
         for p in range(found):
             if not meets(form, third, pairs[p, 0], pairs[p, 1]):
                 continue
+            regular = regular and fine  # not at roots of the matrix that belong to no solution
             if count == triples.shape[0]:
                 return count, False
             row = triples[count]
