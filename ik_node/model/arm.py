@@ -147,6 +147,12 @@ class Arm:
         return rows
 
     @cached_property
+    def is_plain(self) -> bool:
+        """Whether each joint of the chain is a variable of its own: none mimics another."""
+        drives = self.joints[:, layout.VARIABLE : layout.SHIFT + 1]
+        return np.array_equal(drives, [(variable, 1.0, 0.0) for variable in range(self.n)])
+
+    @cached_property
     def has_cones(self) -> bool:
         """Whether a ball limits more than its joints do."""
         return any(ball.limited for ball in self.balls)

@@ -73,29 +73,29 @@ def recognise(arm: Arm) -> ClosedForm | None:
         return None
     if arm.has_cones:  # no formula knows them; and none fits three perpendicular axes in one point
         return None
-    if (joints[:, 7] != range(5)).any() or (joints[:, 8] != 1).any() or joints[:, 9].any():
+    if not arm.is_plain:
         return None
     axes, points = joints[:, :3], np.cumsum(joints[:, 3:6], axis=0)
     tool_point, tool_axis = points[4] + arm.tool[:3], arm.tool[3:6]
     size = float(np.linalg.norm(joints[1:, 3:6], axis=1).sum() + np.linalg.norm(arm.tool[:3]))
     u = axes[1]
-    if _slant(u, axes[2]) > AXIS_TOLERANCE or _slant(u, axes[0]) < AXIS_TOLERANCE:
+    if slant(u, axes[2]) > AXIS_TOLERANCE or slant(u, axes[0]) < AXIS_TOLERANCE:
         return None
     roll = False
-    if _slant(u, axes[3]) < AXIS_TOLERANCE < _slant(u, axes[4]):
+    if slant(u, axes[3]) < AXIS_TOLERANCE < slant(u, axes[4]):
         off_axis = float(np.linalg.norm(np.cross(axes[4], tool_point - points[4]))) / size
-        off_roll = max(_slant(axes[4], tool_axis), off_axis)
+        off_roll = max(slant(axes[4], tool_axis), off_axis)
         roll = off_roll < ROLL_TOLERANCE
         family = Family.PARALLEL_ROLL if roll else Family.PARALLEL
         kind, end, fourth = kernels.PARALLEL, points[3], axes[3]
-        deviation = max(_slant(u, axes[2]), _slant(u, axes[3]), off_roll if roll else 0.0)
-    elif min(_slant(axes[3], axes[4]), _slant(axes[4], tool_axis)) > AXIS_TOLERANCE:
+        deviation = max(slant(u, axes[2]), slant(u, axes[3]), off_roll if roll else 0.0)
+    elif min(slant(axes[3], axes[4]), slant(axes[4], tool_axis)) > AXIS_TOLERANCE:
         family = Family.WRIST
-        end, gap = _meeting_point(np.vstack([axes[3:], tool_axis]), np.vstack([points[3:], tool_point]))
+        end, gap = meeting_point(np.vstack([axes[3:], tool_axis]), np.vstack([points[3:], tool_point]))
         if gap > POINT_TOLERANCE * size:
             return None
         kind, fourth = kernels.WRIST, u
-        deviation = max(_slant(u, axes[2]), gap / size)
+        deviation = max(slant(u, axes[2]), gap / size)
     else:
         return None
     links = [link - u * (u @ link) for link in (points[2] - points[1], end - points[2])]
@@ -123,12 +123,12 @@ def recognise(arm: Arm) -> ClosedForm | None:
     return ClosedForm(family, constants, deviation)
 
 
-def _slant(a: Array, b: Array) -> float:
+def slant(a: Array, b: Array) -> float:
     """Sine of the angle between two lines along a and b."""
     return float(np.linalg.norm(np.cross(a, b)))
 
 
-def _meeting_point(directions: Array, points: Array) -> tuple[Array, float]:
+def meeting_point(directions: Array, points: Array) -> tuple[Array, float]:
     """Return the point (3,) nearest to the lines (k, 3) by least squares, and its largest distance [m]."""
     across = np.eye(3) - directions[:, :, None] * directions[:, None, :]
     offsets = np.einsum('kij,kj->ki', across, points)

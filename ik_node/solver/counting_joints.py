@@ -41,9 +41,7 @@ class Chain:
 def chain_of(arm: Arm, direction: bool) -> Chain | None:
     """Return the joints that count for goals with or without direction; None if there are too many."""
     joints = arm.joints
-    if arm.has_cones or joints.shape[0] != arm.n or not arm.n:
-        return None
-    if (joints[:, 7] != range(arm.n)).any() or (joints[:, 8] != 1).any() or joints[:, 9].any():
+    if arm.has_cones or not arm.is_plain or not arm.n:
         return None
     counts = ~arm.idle if direction else ~_still(arm)
     n = int(counts.sum())

@@ -11,7 +11,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import DIRECTION, LATERAL, RATIO, SHIFT, VARIABLE
+from ik_node.kernels.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.counting_joints import chain_of
 from ik_node.solver.elimination_any import any_form
@@ -19,11 +19,9 @@ from ik_node.solver.elimination_form import EliminationForm
 from ik_node.solver.elimination_general import general_form
 from ik_node.solver.elimination_pair import pair_form
 
-DOUBT = 1e-5  # m and rad: rounding may hide solutions with errors below this
 FORMS: WeakKeyDictionary[Arm, dict[bool, tuple[EliminationForm, ...]]] = WeakKeyDictionary()  # by arm
 MOST_SOLUTIONS = 64  # distinct ones, whole turns not counted
 TRIALS = 12  # random goals that a form has to solve before it proves anything
-SAME = 1e-3  # rad or m: solutions that differ by less are one
 MOST_JOINTS = 5  # position and direction determine no more
 
 
@@ -58,7 +56,7 @@ class Elimination:
                 goal[DIRECTION:LATERAL] = axis
             count, certain = self._solve(form, goal, q, found, 0, None)
             gaps = [kernels.largest_move(arm.period[counts], row[counts], q[counts]) for row in found[:count]]
-            if certain and not min(gaps, default=math.inf) < SAME:
+            if certain and not min(gaps, default=math.inf) < kernels.DISTINCT:
                 return replace(form, deviation=math.inf)
         return form
 
@@ -103,8 +101,6 @@ def forms_of(arm: Arm, direction: bool) -> tuple[EliminationForm, ...]:
 
 def elimination_of(arm: Arm, options: Array) -> Elimination | None:
     """Return the elimination for arm; None for mimic joints, balls with limits and too many joints."""
-    joints = arm.joints
-    if len(joints) != arm.n or arm.has_cones or np.count_nonzero(~arm.idle) > MOST_JOINTS:
+    if arm.has_cones or not arm.is_plain or np.count_nonzero(~arm.idle) > MOST_JOINTS:
         return None
-    plain = (joints[:, VARIABLE] == range(arm.n)) & (joints[:, RATIO] == 1.0) & (joints[:, SHIFT] == 0.0)
-    return Elimination(arm, options) if plain.all() else None
+    return Elimination(arm, options)

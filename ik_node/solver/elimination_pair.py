@@ -11,7 +11,13 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.kernels.elimination import layout as rows
 from ik_node.model.arm import Arm, frozen
-from ik_node.solver.closed_form import AXIS_TOLERANCE, POINT_TOLERANCE, PROOF_TOLERANCE
+from ik_node.solver.closed_form import (
+    AXIS_TOLERANCE,
+    POINT_TOLERANCE,
+    PROOF_TOLERANCE,
+    meeting_point,
+    slant,
+)
 from ik_node.solver.counting_joints import Chain, chain_of
 from ik_node.solver.elimination_equations import Way, constants_of, last_two
 from ik_node.solver.elimination_form import EliminationForm
@@ -98,14 +104,14 @@ def _triples(chain: Chain, first: int, tool: Array) -> Iterator[Way]:
         yield Way(f'joints {numbers} slide', rows.SLIDES, first, normals, tool)
         return
     u = axes[~slides][0]
-    off = [abs(float(w @ u)) if slide else _slant(u, w) for w, slide in zip(axes, slides, strict=True)]
+    off = [abs(float(w @ u)) if slide else slant(u, w) for w, slide in zip(axes, slides, strict=True)]
     if max(off) < AXIS_TOLERANCE:
         normals = np.array([vector_of(x=u), vector_of(y=u)])
         name = f'joints {numbers} move in one plane' if slides.any() else f'axes {numbers} are parallel'
         yield Way(name, rows.PLANAR, first, normals, tool, max(off), np.vstack([u, zero]))
-    if slides.any() or min(_slant(axes[0], axes[1]), _slant(axes[1], axes[2])) < AXIS_TOLERANCE:
+    if slides.any() or min(slant(axes[0], axes[1]), slant(axes[1], axes[2])) < AXIS_TOLERANCE:
         return
-    centre, gap = _meeting_point(axes, chain.points[part])
+    centre, gap = meeting_point(axes, chain.points[part])
     if gap < POINT_TOLERANCE:
         normals = np.array(
             [
@@ -122,9 +128,9 @@ def _wrists(chain: Chain) -> Iterator[Way]:
     if chain.slides[3:].any():
         return
     lines = np.vstack([chain.axes[3:], chain.axis])
-    if min(_slant(lines[0], lines[1]), _slant(lines[1], lines[2])) < AXIS_TOLERANCE:
+    if min(slant(lines[0], lines[1]), slant(lines[1], lines[2])) < AXIS_TOLERANCE:
         return
-    centre, gap = _meeting_point(lines, np.vstack([chain.points[3:], chain.point]))
+    centre, gap = meeting_point(lines, np.vstack([chain.points[3:], chain.point]))
     if gap > POINT_TOLERANCE:
         return
     tool = np.vstack([centre, np.zeros(3)])
@@ -153,16 +159,3 @@ def _tried(arm: Arm, constants: Array, way: Way, samples: Array, direction: bool
         errors.append(least if certain else math.inf)
     found = sum(error < allowed for error in errors)
     return float(np.median(errors)) if found >= FOUND else None
-
-
-def _slant(a: Array, b: Array) -> float:
-    """Sine of the angle between two lines along a and b."""
-    return float(np.linalg.norm(np.cross(a, b)))
-
-
-def _meeting_point(directions: Array, points: Array) -> tuple[Array, float]:
-    """Return the point (3,) nearest to the lines (k, 3) by least squares, and its largest distance."""
-    across = np.eye(3) - directions[:, :, None] * directions[:, None, :]
-    offsets = np.einsum('kij,kj->ki', across, points)
-    meeting = np.linalg.lstsq(across.reshape(-1, 3), offsets.ravel(), rcond=None)[0]
-    return meeting, float(np.linalg.norm(across @ meeting - offsets, axis=1).max())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ik_node import kernels
 from ik_node.checks import Array
@@ -16,14 +17,14 @@ from ik_node.kernels.layout import DIRECTION
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import is_redundant
 from ik_node.solver.ball_limits import ball_in_the_way
-from ik_node.solver.closed_form import NO_FORM, ClosedForm, Family
+from ik_node.solver.closed_form import DOUBT, NO_FORM, ClosedForm, Family
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
-from ik_node.solver.elimination import DOUBT, MOST_SOLUTIONS, Elimination
+from ik_node.solver.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
 from ik_node.solver.infeasible import Infeasibility, NearMiss, least_miss
 from ik_node.solver.restarts import RandomRestarts, SearchResult
 
-LIMIT_DOUBT = 1e-4  # rad: a solution that exceeds limits by less casts doubt on the formula
+LIMIT_DOUBT = 1e-4  # rad: a solution that exceeds limits by less casts doubt on algebra
 SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
 NO_SEARCH = SearchResult(False, math.inf, math.inf, 0)
 FEW_RESTARTS = 16  # before algebra decides whether there is a solution
@@ -280,7 +281,7 @@ def _searched(search: RandomRestarts, task: Task, most: int | None) -> Solution 
     return _solved(search, task, task.q, found.position_error, found.direction_error)
 
 
-def errors_of(arm: Arm, packed: Array, q: Array) -> tuple[float, float]:
+def errors_of(arm: Arm, packed: Array, q: ArrayLike) -> tuple[float, float]:
     """Return (position error [m], direction error [rad]) of q (n,) for goal (9,), by FK."""
     position_error, direction_error = kernels.goal_errors(arm.joints, arm.frames(q), packed)
     return position_error, direction_error

@@ -35,7 +35,7 @@ from ik_node.solver.goal import (
 from ik_node.solver.infeasible import Infeasibility
 from ik_node.solver.methods import METHODS
 from ik_node.solver.path import best_path
-from ik_node.solver.pipeline import SOLVED, ByFormula, Pipeline
+from ik_node.solver.pipeline import SOLVED, ByFormula, Pipeline, errors_of
 from ik_node.solver.restarts import RandomRestarts, kernels_of
 from ik_node.solver.spare_roll import spare_roll
 from ik_node.solver.tracking import Tracker
@@ -333,6 +333,4 @@ class IkSolver:
 
     def errors(self, goal: Goal, q: ArrayLike) -> tuple[float, float]:
         """Return (position error [m], direction error [rad]) of configuration q (n,) by FK."""
-        frames = self.arm.frames(q)
-        position_error, direction_error = kernels.goal_errors(self.arm.joints, frames, goal.packed)
-        return position_error, direction_error
+        return errors_of(self.arm, goal.packed, q)
