@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import rclpy
 from domains import new_domain
 from geometry_msgs.msg import PoseArray, TwistStamped
 from node_harness import TIMEOUT, Client
+from processes import Running
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from std_msgs.msg import Int8
@@ -236,25 +236,21 @@ def test_ik_goto_sends_the_goal_of_one_tool():
 
 @contextmanager
 def simulated(name: str) -> Iterator[Robot]:
-    """The robot in a physics engine, commanded by trajectories through a controller for each arm."""
+    """The robot in a physics engine, commanded by trajectories through a controller for each arm.
+
+    In a process of its own: a thread of this one would wait for the node's, and its joints lag behind.
+    """
     pytest.importorskip('mujoco')
-    plant_node = importlib.import_module('ik_node.sim.node').PlantNode
     with robot(name, output='joint_trajectory') as served:
-        given = {'robot_description': text_of(name), 'tools': list(TOOLS), 'noise': 1e-4}
-        plant = plant_node(
-            context=served.context, parameter_overrides=[Parameter(k, value=v) for k, v in given.items()]
-        )
-        executor = SingleThreadedExecutor(context=served.context)
-        executor.add_node(plant)
-        thread = threading.Thread(target=executor.spin, daemon=True)
-        thread.start()
+        file = share_path('urdf', f'{name}.urdf.xacro')
+        given = (f'urdf_file:={file}', f'tools:=[{", ".join(TOOLS)}]', 'noise:=1e-4')
+        arguments = [word for value in given for word in ('-p', value)]
+        plant = Running('ik_plant', '--ros-args', *arguments, domain=served.context.get_domain_id())
         try:
             served.left.wait(lambda: served.left.samples, 'measured joints')
             yield served
         finally:
-            executor.shutdown()
-            thread.join(timeout=TIMEOUT)
-            plant.destroy_node()
+            plant.end()
 
 
 @pytest.mark.parametrize('name', ['two_arms', 'torso_arms'])
