@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from .arrays import copy
 from .balls import stop_at_edges
-from .chain import forward, met, squared_errors
+from .chain import clip, forward, met, squared_errors
 from .closed_form.candidates import EXACT, polish_and_check
 from .compiled import compiled
 from .distance import add_distinct
@@ -11,8 +12,19 @@ from .layout import CHORD_TOLERANCE, POSITION_TOLERANCE, WEIGHT
 from .linear import damped_step, normal_equations
 from .methods.lm import FIRST_DAMPING, descend_lm
 from .random import perturb
+from .rotation import FAR_TURNED
 
 SLIDE_END = 1e-7  # rad or m: a self-motion has been followed to its end when steps get shorter
+
+
+@compiled
+def start_within(limits, seed, start):
+    """Write seed (n,), clipped to limits, into start (n,); 0 where a joint is turned too far to tell."""
+    copy(seed, start)
+    clip(start, limits)
+    for i in range(start.shape[0]):
+        if abs(start[i]) > FAR_TURNED:
+            start[i] = 0.0
 
 
 @compiled

@@ -33,6 +33,7 @@ SERVING = {
     'wrap_rows_into_limits': 'closest.general',
     'follow': 'tracking',
     'explore': 'all_solutions',
+    'start_within': 'all_solutions',
     'list_solutions': 'listing',
     'solve_many': 'batch',
     'largest_move': 'distance',

@@ -6,11 +6,12 @@ import math
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.kernels.layout import DIRECTION
-from ik_node.model.arm import Arm
+from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Goal
@@ -26,70 +27,129 @@ def is_redundant(arm: Arm, goal: Goal, held: int = 0) -> bool:
     return arm.n - held > (arm.position_dof if math.isnan(goal.packed[DIRECTION]) else arm.effective_dof)
 
 
-def every_solution(
-    arm: Arm,
-    form: ClosedForm | None,
-    elimination: Elimination | None,
-    goal: Goal,
-    options: Array,
-    seed: Array,
-    random_seed: int,
-    hopeless: int,
-    deadline: float,
-) -> tuple[Array, Array, bool]:
-    """Return the configurations (k, n) that meet goal within the limits, in the order of IkSolver.solve_all.
+class AllSolutions:
+    """Finds the configurations that meet a goal within the limits, whole turns included."""
 
-    With whole turns. Then their errors (k, 2) [m, rad] and whether they are shown to be all.
-    hopeless: descents without any success after which the goal counts as having no solution.
-    deadline: time.perf_counter() at which the search stops. Of a self-motion family the member
-    nearest to seed (n,) is returned.
-    """
-    found = np.empty((MOST_SOLUTIONS, arm.n))
-    count, regular = 0, True
-    start = np.minimum(np.maximum(seed, arm.lower), arm.upper)
-    start[np.abs(start) > kernels.FAR_TURNED] = 0.0
-    if arm.has_cones:
-        kernels.clip(start, arm.limits)
-    # Joints that move neither tool point nor tool axis stay: all their positions give the same solution.
-    limits = arm.limits.copy()
-    limits[:2, arm.idle] = start[arm.idle]
-    limits.flags.writeable = False
-    model = arm.joints, arm.tool, limits, arm.period
-    state = np.array([random_seed], dtype=np.uint64)
-    if form is not None and not math.isnan(goal.packed[DIRECTION]):
-        count, regular = kernels.formula_solutions(*model, form.constants, goal.packed, options, start, found)
-        if form.exact and regular:
-            return *_listed(arm, goal, start, seed, found, count), True
-    if elimination is not None and elimination.forms(goal.packed):
-        count, proof = elimination.solutions(goal.packed, start, found, limits)
-        regular, before = proof is not None, count
-        if proof is not None and (proof.rough or not count):  # some descents may find others
-            count, _ = kernels.explore(
-                *model, goal.packed, options, DESCENTS_OF_CHECK, state, start, False, found, count
+    def __init__(
+        self,
+        arm: Arm,
+        form: ClosedForm | None,
+        elimination: Elimination | None,
+        options: Array,
+        random_seed: int,
+        hopeless: int,
+    ) -> None:
+        """options: of the search. hopeless: descents without any success that show a goal to have none."""
+        self._arm, self._form, self._elimination, self._options = arm, form, elimination, options
+        self._random_seed, self._hopeless = random_seed, hopeless
+        self._idle = int(arm.idle.sum())
+
+    def find(self, goal: Goal, seed: Array, deadline: float) -> tuple[Array, Array, bool]:
+        """Return configurations (k, n), best first as IkSolver.solve_all, and their errors (k, 2) [m, rad].
+
+        Then whether they are shown to be all. deadline: time.perf_counter() at which restarts stop. Of a
+        self-motion family the member nearest to seed (n,) is returned.
+        """
+        arm, form, elimination, packed = self._arm, self._form, self._elimination, goal.packed
+        found, start = np.empty((MOST_SOLUTIONS, arm.n)), np.empty(arm.n)
+        kernels.start_within(arm.limits, seed, start)
+        limits, count, regular = self._limits(start), 0, True
+        if form is not None and not math.isnan(packed[DIRECTION]):
+            count, regular = kernels.formula_solutions(
+                arm.joints, arm.tool, limits, arm.period, form.constants, packed, self._options, start, found
             )
-            regular = count == before
-        if regular:
-            return *_listed(arm, goal, start, seed, found, count), True
-    # A goal that is singular for the formula or the elimination may leave a joint free.
-    redundant = is_redundant(arm, goal, int(arm.idle.sum())) or not regular
-    descents = successes = 0
-    while descents < MOST_DESCENTS and time.perf_counter() < deadline:
-        count, hits = kernels.explore(
-            *model, goal.packed, options, DESCENTS_PER_CHECK, state, start, redundant, found, count
+            if form.exact and regular:
+                return *self._listed(packed, start, seed, found, count), True
+        state = np.array([self._random_seed], dtype=np.uint64)
+        if elimination is not None and elimination.forms(packed):
+            count, proof = elimination.solutions(packed, start, found, limits)
+            regular = proof is not None
+            if proof is not None and (proof.rough or not count):  # some descents may find others
+                before = count
+                count, _ = self._explored(
+                    packed, limits, start, DESCENTS_OF_CHECK, state, False, found, count
+                )
+                regular = count == before
+            if regular:
+                return *self._listed(packed, start, seed, found, count), True
+        # A goal that is singular for the formula or the elimination may leave a joint free.
+        redundant = is_redundant(arm, goal, self._idle) or not regular
+        count = self._searched(packed, limits, start, state, redundant, found, count, deadline)
+        return *self._listed(packed, start, seed, found, count), False
+
+    def _limits(self, start: Array) -> Array:
+        """Return limits (2 or more, n) that hold idle joints at start (n,).
+
+        They move neither tool point nor tool axis: all their positions give the same solution.
+        """
+        if not self._idle:
+            return self._arm.limits
+        limits = self._arm.limits.copy()
+        limits[:2, self._arm.idle] = start[self._arm.idle]
+        return frozen(limits)
+
+    def _searched(
+        self,
+        goal: Array,
+        limits: Array,
+        start: Array,
+        state: NDArray[np.uint64],
+        redundant: bool,
+        found: Array,
+        count: int,
+        deadline: float,
+    ) -> int:
+        """Append what restarts find until a missing solution is unlikely; return the new count."""
+        descents = successes = 0
+        while descents < MOST_DESCENTS and time.perf_counter() < deadline:
+            count, hits = self._explored(
+                goal, limits, start, DESCENTS_PER_CHECK, state, redundant, found, count
+            )
+            descents += DESCENTS_PER_CHECK
+            successes += hits
+            hopeless = count == 0 and descents >= self._hopeless
+            if hopeless or missed_share(count, successes) < MISSED_SHARE:
+                break
+        return count
+
+    def _explored(
+        self,
+        goal: Array,
+        limits: Array,
+        start: Array,
+        descents: int,
+        state: NDArray[np.uint64],
+        redundant: bool,
+        found: Array,
+        count: int,
+    ) -> tuple[int, int]:
+        """Append what descents find; return the new count, and how many descents met goal (9,)."""
+        arm = self._arm
+        explored: tuple[int, int] = kernels.explore(
+            arm.joints,
+            arm.tool,
+            limits,
+            arm.period,
+            goal,
+            self._options,
+            descents,
+            state,
+            start,
+            redundant,
+            found,
+            count,
         )
-        descents += DESCENTS_PER_CHECK
-        successes += hits
-        if missed_share(count, successes) < MISSED_SHARE or (count == 0 and descents >= hopeless):
-            break
-    return *_listed(arm, goal, start, seed, found, count), False
+        return explored
 
-
-def _listed(arm: Arm, goal: Goal, start: Array, seed: Array, found: Array, count: int) -> tuple[Array, Array]:
-    """Return all solutions with their whole turns (k, n), best first, and their errors (k, 2)."""
-    listed: tuple[Array, Array] = kernels.list_solutions(
-        arm.joints, arm.tool, arm.limits, arm.turning_period, goal.packed, start, seed, found, count
-    )
-    return listed
+    def _listed(
+        self, goal: Array, start: Array, seed: Array, found: Array, count: int
+    ) -> tuple[Array, Array]:
+        """Return all solutions with their whole turns (k, n), best first, and their errors (k, 2)."""
+        arm = self._arm
+        listed: tuple[Array, Array] = kernels.list_solutions(
+            arm.joints, arm.tool, arm.limits, arm.turning_period, goal, start, seed, found, count
+        )
+        return listed
 
 
 def missed_share(distinct: int, successes: int) -> float:

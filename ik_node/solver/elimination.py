@@ -32,6 +32,7 @@ class Elimination:
         """options: of the search."""
         self._arm, self._options = arm, options
         self._unlimited = frozen(np.array([[-np.inf], [np.inf]]) * np.ones(arm.n))
+        self._has_idle = bool(arm.idle.any())
 
     def may_serve(self, goal: Array) -> bool:
         """Whether there may be a way to solve goals such as goal (9,): quick, it does not look for one."""
@@ -78,7 +79,7 @@ class Elimination:
         self, form: EliminationForm, goal: Array, seed: Array, found: Array, count: int, limits: Array | None
     ) -> tuple[int, bool]:
         arm, opened = self._arm, self._unlimited
-        if arm.idle.any():  # they stay, also where the digits of a file let them move the tool a little
+        if self._has_idle:  # they stay, also where the digits of a file let them move the tool a little
             opened = opened.copy()
             opened[:, arm.idle] = np.clip(seed, arm.lower, arm.upper)[arm.idle]
         within = opened if limits is None else limits

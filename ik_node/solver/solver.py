@@ -15,7 +15,7 @@ from ik_node.checks import Array, positive, whole
 from ik_node.errors import InputError, KernelError
 from ik_node.kernels.layout import LATERAL
 from ik_node.model.arm import Arm, frozen
-from ik_node.solver.all_solutions import every_solution, is_redundant
+from ik_node.solver.all_solutions import AllSolutions, is_redundant
 from ik_node.solver.batch import seed_rows, solve_goals
 from ik_node.solver.closed_form import recognise
 from ik_node.solver.closest import ClosestByMethod, ClosestSearch
@@ -127,6 +127,9 @@ class IkSolver:
         self._pipeline = Pipeline(
             self._formula, self.elimination, search, self._closest_search, self._infeasibility
         )
+        self._all_solutions = AllSolutions(
+            arm, self.closed_form, self.elimination, search.options, search.random_seed, search.restarts
+        )
         self._tracker = Tracker(arm, self.closed_form, search.options, self.solve)
         self._roll = spare_roll(arm)
 
@@ -200,17 +203,7 @@ class IkSolver:
         if self._infeasibility.by_reach(goal) is not None:
             return Solutions((), complete=True)
         deadline = time.perf_counter() + self._search.time_budget
-        rows, errors, complete = every_solution(
-            self.arm,
-            self.closed_form,
-            self.elimination,
-            goal,
-            self._search.options,
-            near,
-            self._search.random_seed,
-            self._search.restarts,
-            deadline,
-        )
+        rows, errors, complete = self._all_solutions.find(goal, near, deadline)
         solutions = [
             Solution(SOLVED, q, position_error, direction_error, None, 0, self_motion)
             for q, (position_error, direction_error) in zip(rows, errors.tolist(), strict=True)
