@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,6 @@ AXIS_TOLERANCE = 1e-4  # rad: axes count as parallel up to here; solutions are p
 POINT_TOLERANCE = 5e-3  # of the typical length: lines count as meeting up to here, likewise
 ROLL_TOLERANCE = 1e-6  # rad and share of the length: below this the tool lies on axis 5
 EXACT_TOLERANCE = 1e-9  # rad and share of the length: geometry off by less is exact
-PROOF_TOLERANCE = 1e-5  # likewise: geometry off by more proves nothing
 DOUBT = 1e-5  # m and rad: rounding may hide solutions with errors below this
 
 NO_FORM = np.zeros((14, 3))  # for the kernels: an arm without a formula
@@ -36,7 +34,7 @@ class ClosedForm:
     """A family, its constants (14, 3) for the kernels, and how far the geometry is off the formula's.
 
     deviation: rad or share of the length. If it is not zero the formula still finds solutions (they are
-    polished on the true model), but finding none proves less.
+    polished on the true model), but finding none proves nothing.
     """
 
     family: Family
@@ -47,20 +45,6 @@ class ClosedForm:
     def exact(self) -> bool:
         """Whether the geometry is that of the formula, up to rounding."""
         return self.deviation < EXACT_TOLERANCE
-
-    def lacks(self, arm: Arm) -> bool:
-        """Whether solutions of arm may be missing that elimination finds: not with four effective DoF."""
-        return not self.exact and arm.effective_dof == 5
-
-    @property
-    def doubt(self) -> float:
-        """Closest configurations with errors [m, rad] below this cast doubt on a formula without a solution.
-
-        A solution hidden by the deviation is near: a fourfold root moves by the fourth root of it.
-        """
-        if self.exact:
-            return DOUBT
-        return 2.0 * self.deviation**0.25 if self.deviation < PROOF_TOLERANCE else math.inf
 
 
 def recognise(arm: Arm) -> ClosedForm | None:

@@ -13,8 +13,8 @@ from ik_node.kernels.elimination import layout as rows
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import (
     AXIS_TOLERANCE,
+    EXACT_TOLERANCE,
     POINT_TOLERANCE,
-    PROOF_TOLERANCE,
     meeting_point,
     slant,
 )
@@ -50,7 +50,7 @@ def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
             error = _tried(arm, constants, way, samples, direction)
             if error is None:
                 continue
-            rank = way.deviation > PROOF_TOLERANCE, constants[0, rows.STAGE] == rows.ANY_TWO, error
+            rank = way.deviation >= EXACT_TOLERANCE, constants[0, rows.STAGE] == rows.ANY_TWO, error
             if way.name not in best or rank < best[way.name][0]:
                 best[way.name] = rank, way, constants
             if rank < SETTLED:

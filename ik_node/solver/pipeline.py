@@ -17,7 +17,7 @@ from ik_node.kernels.layout import DIRECTION
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import is_redundant
 from ik_node.solver.ball_limits import ball_in_the_way
-from ik_node.solver.closed_form import DOUBT, NO_FORM, ClosedForm, Family
+from ik_node.solver.closed_form import DOUBT, NO_FORM, ROLL_TOLERANCE, ClosedForm, Family
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
 from ik_node.solver.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
@@ -36,7 +36,7 @@ class Task:
 
     seed (n,). start: time.perf_counter() when the time budget began. excluded: formula or elimination find
     no solution within the limits; rounding near double roots and limits may hide one with errors
-    below doubt [m, rad]. near_miss: the solution with the smallest limit violation. q (n,): start of the next
+    below DOUBT. near_miss: the solution with the smallest limit violation. q (n,): start of the next
     search, and the best of the last one. found: result of the last search. closest: the closest one.
     """
 
@@ -46,7 +46,6 @@ class Task:
     excluded: bool
     near_miss: NearMiss | None
     q: Array
-    doubt: float = math.inf
     found: SearchResult = NO_SEARCH
     closest: ClosestConfiguration | None = None
 
@@ -68,9 +67,12 @@ class ByFormula:
         """options: of the search."""
         self.form = form
         # Whether a formula without a solution may be believed.
-        self.trusted = form is not None and form.doubt < math.inf
-        # Whether the formula decides which positions, without a direction, are reachable.
-        self.decides_positions = self.trusted and form is not None and form.family is Family.PARALLEL_ROLL
+        self.trusted = form is not None and form.exact
+        # Whether the formula decides which positions, without a direction, are reachable: the least position
+        # error is off by no more than the geometry is, which is below DOUBT.
+        self.decides_positions = (
+            form is not None and form.family is Family.PARALLEL_ROLL and form.deviation < ROLL_TOLERANCE
+        )
         constants = NO_FORM if form is None else form.constants
         parts = arm.joints, arm.tool, arm.limits, constants, options  # writable, as the kernels take options
         self._model = np.concatenate([part.ravel() for part in parts])
@@ -145,7 +147,7 @@ class ByElimination:
             q = rows[np.abs(rows[:count] - task.seed).max(axis=1).argmin()].copy()
             return _solved(self._search, task, q, *errors_of(arm, packed, q))
         count, without_limits = self._elimination.solutions(packed, task.seed, rows)
-        task.excluded, task.doubt = proof is not None and without_limits is not None, DOUBT
+        task.excluded = proof is not None and without_limits is not None
         task.near_miss = least_miss(arm, rows[:count])
         if task.near_miss is not None:
             task.q = task.near_miss.q
@@ -176,8 +178,8 @@ class Believed:
         closest, near_miss = task.closest, task.near_miss
         assert closest is not None
         excluded = task.excluded or (self._formula.decides(task.goal.packed) and not closest.in_place)
-        near = max(closest.position_error, closest.direction_error) < task.doubt
-        near = near or (near_miss is not None and near_miss.excess < max(task.doubt, LIMIT_DOUBT))
+        near = max(closest.position_error, closest.direction_error) < DOUBT
+        near = near or (near_miss is not None and near_miss.excess < LIMIT_DOUBT)
         if not excluded or near:
             return None
         answer = _unreachable(self._infeasibility, task, closest)
@@ -234,7 +236,6 @@ class Pipeline:
         infeasibility: Infeasibility,
     ) -> None:
         self._infeasibility, self._formula = infeasibility, formula
-        self._doubt = math.inf if formula.form is None else formula.form.doubt
         self._elimination = ByElimination(elimination, search)
         self._decides: dict[bool, bool] = {}  # of goals without direction, and of others
         self.stages: tuple[Stage, ...] = (
@@ -266,7 +267,7 @@ class Pipeline:
         start = time.perf_counter()
         near_miss = self._infeasibility.near_miss(goal, seed) if excluded else None
         q = seed.copy() if near_miss is None else near_miss.q
-        task = Task(goal, seed, start, excluded, near_miss, q, self._doubt)
+        task = Task(goal, seed, start, excluded, near_miss, q)
         for stage in self.stages:
             answer = stage(task)
             if answer is not None:

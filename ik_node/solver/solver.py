@@ -118,7 +118,7 @@ class IkSolver:
         self._infeasibility = Infeasibility(arm, self.closed_form, self._closest_search, search.options)
         self._formula = ByFormula(arm, self.closed_form, search.options)
         self.elimination = None
-        if method == 'lm' and closed_form and (self.closed_form is None or self.closed_form.lacks(arm)):
+        if method == 'lm' and closed_form and (self.closed_form is None or not self.closed_form.exact):
             self.elimination = elimination_of(arm, search.options)
         if self.elimination is not None:
             served = kernels.prepare(('eliminated',), wait=compile == 'wait')
