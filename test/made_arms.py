@@ -7,11 +7,15 @@ import numpy as np
 from ik_node import Arm
 
 
-def urdf(axes, offsets, limits, kinds=None, mimic=''):
+def urdf(axes, offsets, limits, kinds=None, mimics=()):
     """URDF text of a chain whose axes (n, 3) and offsets (n, 3) are those of the zero pose.
 
-    limits (n, 2) [rad or m], kinds: joint types (default: revolute), mimic: an element for the last joint.
+    limits (n, 2) [rad or m], kinds: joint types (default: revolute). mimics: of each the joint, which one it
+    follows, both from 0, and the multiplier.
     """
+    follows = {
+        joint: f'<mimic joint="joint{driver + 1}" multiplier="{ratio!r}"/>' for joint, driver, ratio in mimics
+    }
     lines = ['<robot name="made"><link name="base"/>']
     kinds = kinds or ['revolute'] * len(axes)
     parent = 'base'
@@ -22,16 +26,16 @@ def urdf(axes, offsets, limits, kinds=None, mimic=''):
             f'<parent link="{parent}"/><child link="{child}"/>'
             f'<origin xyz="{_words(offset)}"/><axis xyz="{_words(axis)}"/>'
             f'<limit lower="{low!r}" upper="{high!r}" velocity="1" effort="1"/>'
-            f'{mimic if i == len(axes) - 1 else ""}</joint>'
+            f'{follows.get(i, "")}</joint>'
         )
         parent = child
     return '\n'.join([*lines, '</robot>'])
 
 
-def make_arm(axes, offsets, limits, kinds=None, tool_axis=(0, 0, 1), tool_point=(0, 0, 0), mimic='') -> Arm:
+def make_arm(axes, offsets, limits, kinds=None, tool_axis=(0, 0, 1), tool_point=(0, 0, 0), mimics=()) -> Arm:
     """The Arm of that chain, goals relative to its base."""
     limits = np.asarray(limits, dtype=float).tolist()
-    text = urdf(axes, offsets, limits, kinds, mimic)
+    text = urdf(axes, offsets, limits, kinds, mimics)
     return Arm.from_urdf(text, tool_axis=unit(tool_axis), tool_point=tool_point)
 
 

@@ -94,14 +94,14 @@ def forms_of(arm: Arm, direction: bool) -> tuple[EliminationForm, ...]:
     That takes milliseconds, a fifth of a second for some, so it is done for the first goal that needs it.
     """
     special = pair_form(arm, direction)
-    if not direction or (special is not None and special.exact):
+    if not direction or not arm.is_plain or (special is not None and special.exact):
         return () if special is None else (special,)
     forms = special, general_form(arm), any_form(arm)
     return tuple(form for form in forms if form is not None)
 
 
 def elimination_of(arm: Arm, options: Array) -> Elimination | None:
-    """Return the elimination for arm; None for mimic joints, balls with limits and too many joints."""
-    if arm.has_cones or not arm.is_plain or np.count_nonzero(~arm.idle) > MOST_JOINTS:
+    """Return the elimination for arm; None for balls with limits and too many joints."""
+    if arm.has_cones or np.count_nonzero(~arm.idle) > MOST_JOINTS:
         return None
     return Elimination(arm, options)

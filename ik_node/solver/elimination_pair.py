@@ -96,7 +96,7 @@ def _triples(chain: Chain, first: int, tool: Array) -> Iterator[Way]:
     """Yield the ways to eliminate the three joints from first on."""
     part = slice(first, first + 3)
     axes, slides = chain.axes[part], chain.slides[part]
-    numbers = ', '.join(str(k + 1) for k in chain.variables[part])
+    numbers = ', '.join(map(str, chain.numbers[part]))
     zero = np.zeros(3)
     if slides.all():
         mixed = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
@@ -135,7 +135,7 @@ def _wrists(chain: Chain) -> Iterator[Way]:
         return
     tool = np.vstack([centre, np.zeros(3)])
     normals = invariants_of(chain.axes[0], chain.points[0], bool(chain.slides[0]))[:2]
-    fourth, fifth = chain.variables[3:] + 1
+    fourth, fifth = chain.numbers[3:]
     name = f'axes {fourth}, {fifth} and the tool axis meet in one point'
     along = float((chain.point - centre) @ chain.axis)
     yield Way(name, rows.ONE_JOINT, 0, normals, tool, gap, wrist=True, along=along)
@@ -146,14 +146,14 @@ def _tried(arm: Arm, constants: Array, way: Way, samples: Array, direction: bool
     allowed = min(RAW_ERROR + 10.0 * math.sqrt(way.deviation), 0.3)  # near double roots the square root
     span = np.where(arm.prismatic, max(arm.reach, 1e-9), 1.0)
     errors = []
-    out = np.empty((MOST, arm.n))
+    out = np.empty((MOST, arm.n + len(arm.joints)))
     for q in samples:
         goal = np.full(9, math.nan)
         goal[:3], axis = arm.fk(q)
         if direction:
             goal[3:6] = axis
         count, certain = kernels.pair_candidates(constants, goal, out)
-        gaps = (out[:count] - q) / span
+        gaps = (out[:count, : arm.n] - q) / span
         gaps[:, arm.period > 0.0] = np.remainder(gaps[:, arm.period > 0.0] + math.pi, 2 * math.pi) - math.pi
         least = np.abs(np.nan_to_num(gaps)).max(axis=1, initial=0.0).min(initial=math.inf)
         errors.append(least if certain else math.inf)

@@ -203,7 +203,7 @@ def test_geometry_that_no_formula_serves():
     assert recognise(chain(axes=[(0, 0, 1), y, y, y, y])) is None
     no_upper_arm = [(0, 0, 0.1), (0, 0, 0.1), (0, 0.3, 0), (0.2, 0, 0), (0.1, 0, 0)]
     assert recognise(chain(offsets=no_upper_arm)) is None  # axes 2 and 3 are one line
-    assert recognise(chain(mimic='<mimic joint="joint2" multiplier="1"/>')) is None
+    assert recognise(chain(mimics=[(4, 1, 1.0)])) is None
 
 
 # --- singular goals ------------------------------------------------------------------------------------

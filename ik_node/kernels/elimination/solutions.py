@@ -116,7 +116,7 @@ def eliminated(joints, tool, limits, opened, period, form, goal, options, seed, 
     rows of found (k, n) already stay. Returns (the number of rows, whether none can be missing).
     """
     n = seed.shape[0]
-    raw, within = np.empty((MOST_CANDIDATES, n)), np.empty(n)
+    raw, within = np.empty((MOST_CANDIDATES, n + joints.shape[0])), np.empty(n)  # also for mimic joints
     frames = np.empty((2 * joints.shape[0] + 3, 3))
     work = np.empty((3 * n + 4, max(n, 6)))
     exact = np.empty(options.shape[0])
@@ -134,7 +134,7 @@ def eliminated(joints, tool, limits, opened, period, form, goal, options, seed, 
     rough = form[0, FAMILY] == PAIR and form[0, STAGE] >= ANY_TWO
     doubtful, distinct = (NEARLY_SINGULAR if rough else SINGULAR), 0
     for k in range(candidates):
-        q = raw[k]
+        q = raw[k, :n]
         for i in range(n):
             if isnan(q[i]):  # free
                 q[i] = min(max(seed[i], limits[0, i]), limits[1, i])
@@ -143,10 +143,10 @@ def eliminated(joints, tool, limits, opened, period, form, goal, options, seed, 
             continue
         seen = False
         for j in range(distinct):
-            seen = seen or largest_move(period, raw[j], q) < SAME
+            seen = seen or largest_move(period, raw[j, :n], q) < SAME
         if seen:
             continue
-        copy(q, raw[distinct])
+        copy(q, raw[distinct, :n])
         copy(q, within)
         distinct += 1
         if is_singular(joints, opened, frames, goal, exact[WEIGHT], doubtful, work):
