@@ -146,8 +146,8 @@ class ByElimination:
         if count:
             q = rows[np.abs(rows[:count] - task.seed).max(axis=1).argmin()].copy()
             return _solved(self._search, task, q, *errors_of(arm, packed, q))
-        count, without_limits = self._elimination.solutions(packed, task.seed, rows)
-        task.excluded = proof is not None and without_limits is not None
+        task.excluded = proof is not None
+        count, _ = self._elimination.solutions(packed, task.seed, rows)
         task.near_miss = least_miss(arm, rows[:count])
         if task.near_miss is not None:
             task.q = task.near_miss.q

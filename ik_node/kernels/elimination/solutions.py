@@ -16,10 +16,13 @@ from .layout import ANY_TWO, FAMILY, GENERAL, PAIR, STAGE
 from .pair import pair_candidates
 
 EXACT = 1e-9  # m and rad: what a candidate misses by more is polished
+FAR_OUTSIDE = 0.05  # rad or m: what may be lost next to a singular solution is nearer to it
 HOPELESS = 0.3  # rad and share of the reach: what it misses by more is no solution
 MOST_CANDIDATES = 64
 SINGULAR = 1e-5  # share: solutions nearer to a singularity than this cast doubt on how many there are
 NEARLY_SINGULAR = 2e-4  # likewise, for equations of higher degree
+NUDGE = 0.1  # rad and share of the reach by which a singular solution is left
+RETURNED = 0.02  # rad or m: a descent from there that ends nearer has come back
 SAME = 1e-5  # rad or m: polished candidates that differ by less are one
 STEPS = 12.0  # of polishing
 
@@ -108,12 +111,44 @@ def is_singular(joints, opened, frames, goal, weight, share, work):
 
 
 @compiled
+def is_far_outside(limits, period, seed, q):
+    """Whether a joint of q (n,), whole turns removed, is beyond its limits by more than FAR_OUTSIDE."""
+    for i in range(q.shape[0]):
+        low, high = limits[0, i] - FAR_OUTSIDE, limits[1, i] + FAR_OUTSIDE
+        if period[i] > 0.0:
+            if isnan(wrap_into_limits(q[i], seed[i], low, high)):
+                return True
+        elif not low <= q[i] <= high:
+            return True
+    return False
+
+
+@compiled
+def is_isolated(joints, tool, opened, period, goal, options, q, trial, frames, work):
+    """Whether descents from all around a solution q (n,) come back to it, or find none: not on a self-motion.
+
+    options: of polish. trial (n,) is scratch.
+    """
+    for i in range(q.shape[0]):
+        if opened[0, i] < opened[1, i]:
+            nudge = NUDGE if period[i] > 0.0 else 5.0 * NUDGE * options[WEIGHT]
+            for side in range(2):
+                copy(q, trial)
+                trial[i] += nudge if side == 0 else -nudge
+                position, direction = polish(joints, tool, opened, goal, options, trial, frames, work)
+                found = met(position, direction, options)
+                if found and largest_move(period, trial, q) > RETURNED:
+                    return False
+    return True
+
+
+@compiled
 def eliminated(joints, tool, limits, opened, period, form, goal, options, seed, found, count):
     """Every solution within the limits by elimination, turned nearest to seed (n,).
 
     Each candidate is polished within opened (2, n), wider limits, and checked by FK on the true model.
-    Those in the first count
-    rows of found (k, n) already stay. Returns (the number of rows, whether none can be missing).
+    Those in the first count rows of found (k, n) already stay. Returns (the number of rows, whether none can
+    be missing: a singular solution casts doubt on others near it, unless it is isolated and far outside).
     """
     n = seed.shape[0]
     raw, within = np.empty((MOST_CANDIDATES, n + joints.shape[0])), np.empty(n)  # also for mimic joints
@@ -147,10 +182,13 @@ def eliminated(joints, tool, limits, opened, period, form, goal, options, seed, 
         if seen:
             continue
         copy(q, raw[distinct, :n])
-        copy(q, within)
         distinct += 1
-        if is_singular(joints, opened, frames, goal, exact[WEIGHT], doubtful, work):
+        if is_singular(joints, opened, frames, goal, exact[WEIGHT], doubtful, work) and not (
+            is_far_outside(limits, period, seed, q)
+            and is_isolated(joints, tool, opened, period, goal, exact, q, within, frames, work)
+        ):
             expected = -1
+        copy(q, within)
         if not wrap_within(limits, period, seed, within):
             continue
         position, direction = polish(joints, tool, limits, goal, exact, within, frames, work)
