@@ -6,7 +6,7 @@ import numpy as np
 
 from .arrays import copy
 from .balls import excess_of_balls
-from .chain import forward, goal_errors
+from .chain import forward, goal_errors, met, squared_errors
 from .compiled import compiled
 from .rotation import ROOT_SLACK
 
@@ -15,12 +15,13 @@ EXACT_WHOLE = 2.0**52  # doubles from here on are whole numbers
 
 
 @compiled
-def list_solutions(joints, tool, limits, period, goal, start, seed, found, count):
+def list_solutions(joints, tool, limits, period, goal, options, start, seed, found, count):
     """Return all whole-turn variants (k, n) of the solutions found (count, n), and their errors (k, 2).
 
     Errors in m and rad. Best first: least largest single joint move from seed (n,), then most distance to the
     limits. A joint with finite limits has all variants within them, any other the one nearest to start (n,);
-    period (n,) is 0 also for joints that stay as they are. Variants outside the cones of balls are left out.
+    period (n,) is 0 also for joints that stay as they are. Variants outside the cones of balls are left out,
+    and those that no longer meet the goal because a limit clips them.
     """
     n = seed.shape[0]
     first, numbers = np.empty((count, n), np.int64), np.empty((count, n), np.int64)
@@ -57,11 +58,15 @@ def list_solutions(joints, tool, limits, period, goal, start, seed, found, count
     sort_rows(keys, order[0], order[1])
     rows, errors = np.empty((kept, n)), np.empty((kept, 2))
     frames = np.empty((2 * joints.shape[0] + 3, 3))
+    listed = 0
     for k in range(kept):
-        copy(every[order[0, k]], rows[k])
-        forward(joints, tool, rows[k], frames)
-        errors[k, 0], errors[k, 1] = goal_errors(joints, frames, goal)
-    return rows, errors
+        copy(every[order[0, k]], rows[listed])
+        forward(joints, tool, rows[listed], frames)
+        position, direction = squared_errors(joints, frames, goal)
+        if met(position, direction, options):
+            errors[listed, 0], errors[listed, 1] = goal_errors(joints, frames, goal)
+            listed += 1
+    return rows[:listed], errors[:listed]
 
 
 @compiled

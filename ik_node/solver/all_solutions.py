@@ -147,7 +147,16 @@ class AllSolutions:
         """Return all solutions with their whole turns (k, n), best first, and their errors (k, 2)."""
         arm = self._arm
         listed: tuple[Array, Array] = kernels.list_solutions(
-            arm.joints, arm.tool, arm.limits, arm.turning_period, goal, start, seed, found, count
+            arm.joints,
+            arm.tool,
+            arm.limits,
+            arm.turning_period,
+            goal,
+            self._options,
+            start,
+            seed,
+            found,
+            count,
         )
         return listed
 

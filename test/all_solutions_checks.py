@@ -1,0 +1,50 @@
+"""What holds for every list of solutions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from cases import AXES, Case, shared_cases, shipped_cases
+
+from ik_node import Arm, Goal, IkSolver
+from ik_node.kernels.distance import DISTINCT
+from ik_node.solver.all_solutions import is_redundant
+
+TOLERANCE = 1e-6  # m and rad
+BY_NAME = {case.label: case for case in [*shipped_cases(), *shared_cases()]}
+
+
+def arm_of(name: str) -> Arm:
+    missing = Case(name, '', '', AXES['z'], (0, 0, 0), 0)
+    return BY_NAME.get(name, missing).arm()
+
+
+def new_solver(arm: Arm, **options) -> IkSolver:
+    return IkSolver(arm, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE, **options)
+
+
+def assert_in_order(arm: Arm, solutions, seed) -> None:
+    """Least largest joint move first; among equal ones the farthest from the limits first."""
+    keys = []
+    for solution in solutions:
+        move = round(float(np.abs(solution.q - seed).max()), 9)
+        keys.append((move, -float(np.minimum(solution.q - arm.lower, arm.upper - solution.q).min())))
+    assert keys == sorted(keys)
+
+
+def assert_good(solver: IkSolver, goal: Goal, solutions, seed) -> None:
+    """What holds for every list of solutions."""
+    arm = solver.arm
+    for solution in solutions:
+        assert solution.solved
+        assert solution.reason is None
+        position_error, direction_error = solver.errors(goal, solution.q)
+        assert (solution.position_error, solution.direction_error) == (position_error, direction_error)
+        assert position_error <= TOLERANCE
+        assert direction_error <= TOLERANCE
+        assert ((solution.q >= arm.lower) & (solution.q <= arm.upper)).all()
+        assert solution.self_motion == is_redundant(arm, goal)
+    for one, other in itertools.combinations(solutions, 2):
+        assert np.abs(one.q - other.q).max() > DISTINCT
+    assert_in_order(arm, solutions, seed)
