@@ -13,6 +13,7 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.kernels.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm, frozen
+from ik_node.solver.closed_form import EXACT_TOLERANCE
 from ik_node.solver.counting_joints import chain_of
 from ik_node.solver.elimination_any import any_form
 from ik_node.solver.elimination_form import EliminationForm
@@ -33,14 +34,23 @@ class Elimination:
         self._arm, self._options = arm, options
         self._unlimited = frozen(np.array([[-np.inf], [np.inf]]) * np.ones(arm.n))
         self._has_idle = bool(arm.idle.any())
+        self._level = _constant_axis(arm)
+
+    def _directed(self, goal: Array) -> Array:
+        """Return goal (9,) with the direction that the tool always has, if it asks for none."""
+        if self._level is None or not math.isnan(goal[DIRECTION]):
+            return goal
+        goal = goal.copy()
+        goal[DIRECTION:LATERAL] = self._level
+        return goal
 
     def may_serve(self, goal: Array) -> bool:
         """Whether there may be a way to solve goals such as goal (9,): quick, it does not look for one."""
-        return chain_of(self._arm, not math.isnan(goal[DIRECTION])) is not None
+        return chain_of(self._arm, not math.isnan(self._directed(goal)[DIRECTION])) is not None
 
     def forms(self, goal: Array) -> tuple[EliminationForm, ...]:
         """Return the ways to solve goals such as goal (9,), in the order in which they are tried."""
-        direction = not math.isnan(goal[DIRECTION])
+        direction = not math.isnan(self._directed(goal)[DIRECTION])
         known = FORMS.setdefault(self._arm, {})
         if direction not in known:
             known[direction] = tuple(map(partial(self._tried, direction), forms_of(self._arm, direction)))
@@ -68,7 +78,7 @@ class Elimination:
 
         limits: None for no limits. Returns (how many, the form that shows that none is missing, if any).
         """
-        count = 0
+        count, goal = 0, self._directed(goal)
         for form in self.forms(goal):
             count, certain = self._solve(form, goal, seed, found, count, limits)
             if certain and form.exact:
@@ -86,6 +96,14 @@ class Elimination:
         model = arm.joints, arm.tool, within, opened, arm.period, form.constants
         solved: tuple[int, bool] = kernels.eliminated(*model, goal, self._options, seed, found, count)
         return solved
+
+
+def _constant_axis(arm: Arm) -> Array | None:
+    """Return the tool axis (3,) if mimic joints keep it from turning, else None: then few joints decide."""
+    if arm.is_plain:
+        return None
+    axes = np.array([arm.fk(q)[1] for q in arm.sample(np.random.default_rng(0), TRIALS)])
+    return frozen(axes[0]) if np.ptp(axes, axis=0).max() < EXACT_TOLERANCE else None
 
 
 def forms_of(arm: Arm, direction: bool) -> tuple[EliminationForm, ...]:

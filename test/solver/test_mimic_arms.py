@@ -20,12 +20,12 @@ WAYS = {  # axes and mimics: the tool stays level, turns half as far as a joint,
 FOLLOWS_FIRST = [Z, Y, Y, Y], [(1, 0, 1.0), (3, 2, 1.0)]  # no joint of its own is left for two
 
 
-def mimicking(name: str) -> Arm:
+def mimicking(name: str, tool_axis=(1, 0, 1)) -> Arm:
     """The arm of this name of WAYS."""
     axes, mimics = WAYS[name]
     offsets = [(0.0, 0.0, 0.1), (0.03, 0.0, 0.05), (0.02, 0.0, 0.3), (0.25, 0.0, 0.0), (0.0, 0.0, 0.0)]
     count = len(axes)
-    return make_arm(axes, offsets[:count], [[-2.5, 2.5]] * count, None, (1, 0, 1), (0.1, 0, 0.03), mimics)
+    return make_arm(axes, offsets[:count], [[-2.5, 2.5]] * count, None, tool_axis, (0.1, 0, 0.03), mimics)
 
 
 def distance(solver: IkSolver, q, rows) -> float:
@@ -61,6 +61,19 @@ def test_goals_that_only_free_joints_would_meet_are_unreachable(name):
         answer = solver.solve(Goal(position, sideways / np.linalg.norm(sideways)))
         assert answer.status is Status.UNREACHABLE
         assert not solver.solve_all(Goal(position, sideways / np.linalg.norm(sideways)))
+
+
+def test_positions_decide_if_mimic_joints_keep_the_tool_level():
+    arm = mimicking('level', tool_axis=Z)
+    solver, search = IkSolver(arm), IkSolver(arm, closed_form=False)
+    for q in arm.sample(np.random.default_rng(5), 8):
+        goal = Goal(arm.fk(q)[0])
+        solutions = solver.solve_all(goal)
+        assert solutions.complete
+        assert distance(solver, q, solutions) < 1e-5
+        assert len(solutions) == len(search.solve_all(goal))
+    inside = Goal([0.13, 0.0, 0.18])  # nearer to the shoulder than the two links fold
+    assert solver.solve(inside).status is Status.UNREACHABLE
 
 
 def test_an_arm_without_a_free_joint_of_each_variable_is_searched():
