@@ -103,6 +103,18 @@ def _name(form: EliminationForm) -> str:
     return form.name if form.exact else f'{form.name} (nearly)'
 
 
+def _spare(arm: Arm, solver: IkSolver) -> list[str]:
+    """Return what is complete where joints are to spare for goals with a direction."""
+    counting = int(np.count_nonzero(~arm.idle))
+    spare = counting - arm.effective_dof
+    if spare < 1:
+        return []
+    lines = [f'{spare} of {counting} joints to spare: all solutions while so many are held (ik_solve --hold)']
+    if solver.families is not None:
+        lines.append(f'families of solutions: by values of "{arm.joint_names[0]}"')
+    return lines
+
+
 def _solutions(arm: Arm) -> list[str]:
     solver = IkSolver(arm)
     form = solver.closed_form
@@ -121,6 +133,7 @@ def _solutions(arm: Arm) -> list[str]:
         family = [f'closed form: {form.family.value} (nearly: each solution is polished on the true model)']
     else:
         family = ['no closed form: solved by descents and restarts']
+    family += _spare(arm, solver)
     few, most = min(counts), max(counts)
     spread = f'{few} to {most}, median {int(np.median(counts))}' if few < most else f'{few}'
     return ['', *family, f'solutions within the limits: {spread} ({count} random reachable goals)']

@@ -24,6 +24,9 @@ def main(given: Sequence[str] | None = None) -> int:
         nargs='+',
         help='joint positions to stay close to [rad or m] (default: mid-range)',
     )
+    parser.add_argument(
+        '--hold', nargs='+', default=(), metavar='JOINT', help='joints that stay at their values in the seed'
+    )
     parser.add_argument('--json', action='store_true', help='print JSON')
     return run(_solve, parser.parse_args(given))
 
@@ -34,14 +37,29 @@ def _solve(arguments: argparse.Namespace) -> int:
     direction = None if arguments.direction is None else unit_direction(arguments.direction)
     goal = Goal((arguments.x, arguments.y, arguments.z), direction)
     solver = IkSolver(arm)
-    solution = solver.solve(goal, arguments.seed)
-    refused = Solutions((), complete=solution.status is Status.UNREACHABLE)
-    every = solver.solve_all(goal, arguments.seed) if solution.solved else refused
+    solution, every = _answers(solver, goal, arguments.seed, arguments.hold)
     if arguments.json:
         say(json.dumps(_as_data(arm, solution, every), indent=2))
     else:
-        say('\n'.join(_as_text(arm, solution, every, goal.direction is not None)))
+        say('\n'.join(_as_text(arm, solution, every, goal.direction is not None, arguments.hold)))
     return 0 if solution.solved else 1
+
+
+def _answers(
+    solver: IkSolver, goal: Goal, seed: Sequence[float] | None, held: Sequence[str]
+) -> tuple[Solution, Solutions]:
+    """Return the solution near seed and all of them; with joints held the best of all, or the seed itself."""
+    if held:
+        every = solver.solve_all(goal, seed, held)
+        if every:
+            return every[0], every
+        solution = solver.judged(goal, solver.arm.middle if seed is None else solver.arm.checked(seed))
+        solution.status = Status.UNREACHABLE if every.complete else Status.NOT_FOUND
+        return solution, every
+    solution = solver.solve(goal, seed)
+    if solution.solved:
+        return solution, solver.solve_all(goal, seed)
+    return solution, Solutions((), complete=solution.status is Status.UNREACHABLE)
 
 
 def _as_data(arm: Arm, solution: Solution, every: Solutions) -> dict[str, Any]:
@@ -71,11 +89,14 @@ def _as_data(arm: Arm, solution: Solution, every: Solutions) -> dict[str, Any]:
     }
 
 
-def _as_text(arm: Arm, solution: Solution, every: Sequence[Solution], directed: bool) -> list[str]:
+def _as_text(
+    arm: Arm, solution: Solution, every: Sequence[Solution], directed: bool, held: Sequence[str]
+) -> list[str]:
     lines = [
         arm.describe(),
         f'status           {solution.status.value}',
         *([f'reason           {solution.reason}'] if solution.reason else []),
+        *([f'joints held      {", ".join(held)}'] if held else []),
         f'position error   {solution.position_error:.3g} m',
         f'direction error  {f"{solution.direction_error:.3g} rad" if directed else "direction is free"}',
         '',

@@ -46,6 +46,7 @@ SHARED = ('__init__', 'driver')
 METHODS = sorted(path.stem for path in Path(__file__).parent.glob('methods/*.py') if path.stem not in SHARED)
 ON_DEMAND = {
     'eliminated': 'elimination.solutions',
+    'find_families': 'families',
     'reached_directions': 'reachability',
     'search_tree': 'tree',
     'search_tree_transpose': 'tree_transpose',
@@ -63,8 +64,8 @@ KERNELS = SERVING | ON_DEMAND
 # dimensions, 0 for a scalar.
 ARGUMENTS = {
     'f0': 'bound cosine least temperature tolerance weight',
-    'f1': 'a arrived b before distances goal ladder model narrow near now options q seed span start values '
-    'weights wide',
+    'f1': 'a arrived b before distances goal grid ladder model narrow near now options q seed span start '
+    'values weights wide',
     'f2': 'costs errors found frames given goals known samples seeds table work',
     'f3': 'marks',
     'a2': 'out',
@@ -82,6 +83,7 @@ ARGUMENTS = {
 EXCEPTIONS = {
     ('best_branch', 'found'): 'f3',
     ('closest_parallel', 'found'): 'f1',
+    ('find_families', 'first'): 'i1',
     ('formula_path', 'found'): 'f3',
     ('solve_many', 'q'): 'f2',
     ('solve_outwards', 'joints'): 'r3',

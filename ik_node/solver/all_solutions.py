@@ -14,6 +14,7 @@ from ik_node.kernels.layout import DIRECTION
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.elimination import MOST_SOLUTIONS, Elimination
+from ik_node.solver.families import Families
 from ik_node.solver.goal import Goal
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
@@ -35,13 +36,14 @@ class AllSolutions:
         arm: Arm,
         form: ClosedForm | None,
         elimination: Elimination | None,
+        families: Families | None,
         options: Array,
         random_seed: int,
         hopeless: int,
     ) -> None:
         """options: of the search. hopeless: descents without any success that show a goal to have none."""
         self._arm, self._form, self._elimination, self._options = arm, form, elimination, options
-        self._random_seed, self._hopeless = random_seed, hopeless
+        self._families, self._random_seed, self._hopeless = families, random_seed, hopeless
         self._idle = int(arm.idle.sum())
 
     def find(self, goal: Goal, seed: Array, deadline: float) -> tuple[Array, Array, bool]:
@@ -72,6 +74,10 @@ class AllSolutions:
                 regular = count == before
             if regular:
                 return *self._listed(packed, start, seed, found, count), True
+        if self._families is not None:
+            count = self._families.find(packed, limits, start, state, found, deadline)
+            if count:
+                return *self._listed(packed, start, seed, found, count), False
         # A goal that is singular for the formula or the elimination may leave a joint free.
         redundant = is_redundant(arm, goal, self._idle) or not regular
         count = self._searched(packed, limits, start, state, redundant, found, count, deadline)

@@ -86,7 +86,7 @@ class Solutions(list[Solution]):
     """The solutions of one goal, best first.
 
     complete: whether it is shown that there are no others, up to rounding; also of an empty list. False where
-    restarts found them, which can only estimate how many are missing.
+    restarts found them, which can only estimate how many are missing, and for families of solutions.
     """
 
     __slots__ = ('complete',)

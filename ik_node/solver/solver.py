@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -20,6 +20,7 @@ from ik_node.solver.batch import seed_rows, solve_goals
 from ik_node.solver.closed_form import recognise
 from ik_node.solver.closest import ClosestByMethod, ClosestSearch
 from ik_node.solver.elimination import elimination_of
+from ik_node.solver.families import families_of
 from ik_node.solver.goal import (
     BatchSolution,
     Cause,
@@ -32,6 +33,7 @@ from ik_node.solver.goal import (
     no_goal,
     pack_goals,
 )
+from ik_node.solver.held_joints import HeldJoints
 from ik_node.solver.infeasible import Infeasibility
 from ik_node.solver.methods import METHODS
 from ik_node.solver.path import best_path
@@ -120,7 +122,13 @@ class IkSolver:
         self.elimination = None
         if method == 'lm' and closed_form and (self.closed_form is None or not self.closed_form.exact):
             self.elimination = elimination_of(arm, search.options)
-        if self.elimination is not None:
+        self._held = HeldJoints(arm, self.judged, partial(IkSolver, **self._options))
+        self.families = None
+        if method == 'lm' and closed_form:
+            self.families = families_of(arm, self._held, search.options)
+        if self.families is not None:
+            served = kernels.prepare(('eliminated', 'find_families'), wait=compile == 'wait')
+        elif self.elimination is not None:
             served = kernels.prepare(('eliminated',), wait=compile == 'wait')
         if compile == 'wait' and served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
@@ -128,7 +136,13 @@ class IkSolver:
             self._formula, self.elimination, search, self._closest_search, self._infeasibility
         )
         self._all_solutions = AllSolutions(
-            arm, self.closed_form, self.elimination, search.options, search.random_seed, search.restarts
+            arm,
+            self.closed_form,
+            self.elimination,
+            self.families,
+            search.options,
+            search.random_seed,
+            search.restarts,
         )
         self._tracker = Tracker(arm, self.closed_form, search.options, self.solve)
         self._roll = spare_roll(arm)
@@ -184,7 +198,7 @@ class IkSolver:
         solution.position_error, solution.direction_error = errors
         return solution
 
-    def solve_all(self, goal: Goal, seed: ArrayLike | None = None) -> Solutions:
+    def solve_all(self, goal: Goal, seed: ArrayLike | None = None, held: Sequence[str] = ()) -> Solutions:
         """Find every solution within the limits, whole turns included; an empty list if there is none.
 
         Best first: least largest single joint move from seed (n,) (default: mid-range), then most
@@ -192,14 +206,20 @@ class IkSolver:
         get all at once, and complete says so; for others, and at singular goals, restarts go on until
         the estimated share of missed solutions is below 0.1 % (see all_solutions.py). That there is none is
         shown by link lengths too.
-        Of a self-motion family the member nearest to the seed is returned, marked self_motion.
-        Raises InputError for a seed of the wrong length or with NaN.
+        Of a self-motion family the member nearest to the seed is returned, marked self_motion; with one spare
+        joint the families are followed instead of searched (see families.py).
+        held: names of joints that stay at their values in seed; the others are solved as an arm of their
+        own, so arms with six or seven joints are solved completely for any values of the spare ones.
+        Raises InputError for a seed of the wrong length or with NaN, for unknown held joints and those
+        outside their limits.
         """
         near = self._start(seed)
         try:
             self_motion = is_redundant(self.arm, goal)
         except AttributeError:
             raise no_goal(goal) from None
+        if len(held):
+            return self._held.solve_all(goal, near, held)
         if self._infeasibility.by_reach(goal) is not None:
             return Solutions((), complete=True)
         deadline = time.perf_counter() + self._search.time_budget

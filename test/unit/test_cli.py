@@ -286,3 +286,19 @@ def test_help(script: ModuleType, columns: str, capsys: Capture, monkeypatch: py
     assert (ended.value.code, err) == (0, '')
     assert '--tip-link' in out
     assert '--tool-axis' in out
+
+
+def test_held_joints_stay_and_the_others_are_all_found(capsys: Capture) -> None:
+    arm = Arm.from_file(SEED_ARM)
+    q = arm.sample(np.random.default_rng(5), 1)[0]
+    position, direction = arm.fk(q)
+    held = arm.joint_names[0]
+    told = (SEED_ARM, *position, '--direction', *direction, '--seed', *q, '--hold', held, '--json')
+    assert run_solve(*told) == 0
+    data = json.loads(capsys.readouterr().out)
+    np.testing.assert_allclose(data['q'], q, atol=1e-6)
+    assert all(one['q'][0] == q[0] for one in data['solutions'])
+    assert run_solve(SEED_ARM, *position, '--direction', *direction, '--hold', held) == 1  # not at mid-range
+    text = capsys.readouterr().out
+    assert f'joints held      {held}' in text
+    assert run_solve(SEED_ARM, *position, '--hold', 'nobody') == 2

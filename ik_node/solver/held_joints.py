@@ -1,0 +1,145 @@
+"""Arms some of whose joints are held: smaller arms, with goals seen from the links that still move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node.checks import Array
+from ik_node.errors import InputError, listed, quoted
+from ik_node.kernels.layout import DIRECTION, LATERAL
+from ik_node.model.arm import Arm
+from ik_node.model.robot import Joint
+from ik_node.solver.goal import Goal, Solution, Solutions, Status
+
+if TYPE_CHECKING:
+    from ik_node.solver.solver import IkSolver
+
+KEPT = 16  # smaller arms that are kept: making the constants of one takes 10 to 60 ms
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """What moves while joints are held.
+
+    solver: of the smaller arm. free: which of the whole arm's joints it has. before: the joints from the
+    whole arm's base link to that of the smaller one.
+    """
+
+    solver: IkSolver
+    free: NDArray[np.intp]
+    before: tuple[Joint, ...]
+
+    def pose(self, values: Iterable[float]) -> Array:
+        """Return the pose (4, 4) of the smaller arm's base, its joints before at values [rad or m]."""
+        pose, given = np.eye(4), iter(values)
+        for joint in self.before:
+            pose = pose @ (joint.pose(next(given)) if joint.movable else joint.origin)
+        return pose
+
+
+class HeldJoints:
+    """Solves an arm completely while some of its joints stay where they are."""
+
+    def __init__(
+        self, arm: Arm, judged: Callable[[Goal, Array], Solution], solver_of: Callable[[Arm], IkSolver]
+    ) -> None:
+        """judged: judges a configuration of arm by FK. solver_of: makes the solver of a smaller arm."""
+        self._arm, self._judged, self._solver_of = arm, judged, solver_of
+        self._kept = lru_cache(maxsize=KEPT)(self._rest)
+
+    def solve_all(self, goal: Goal, seed: Array, held: Sequence[str]) -> Solutions:
+        """Return every solution with the joints named in held at their values in seed (n,), best first.
+
+        Raises InputError: unknown names, one named twice, a value outside the limits, part of a ball with
+        limits of its own.
+        """
+        places = self._places(held, seed)
+        free = ~np.isin(np.arange(self._arm.n), places)
+        if not free.any():
+            only = self._judged(goal, seed.copy())
+            return Solutions([only] if only.solved else [], complete=True)
+        rest = self.rest(places, seed)
+        ahead = seed[: len([joint for joint in rest.before if joint.movable])]
+        found = rest.solver.solve_all(seen_from(rest.pose(ahead), goal), seed[free])
+        solutions = []
+        for one in found:
+            q = seed.copy()
+            q[free] = one.q
+            whole = self._judged(goal, q)
+            whole.status, whole.self_motion = Status.SOLVED, one.self_motion
+            solutions.append(whole)
+        return Solutions(solutions, found.complete)
+
+    def rest(self, places: Sequence[int], seed: Array) -> Rest:
+        """Return what moves while the joints at places, in order, are held at their values in seed (n,).
+
+        Joints next to the base change the goal, not the arm: those of other values share a Rest.
+        """
+        ahead = 0
+        while self._arm.is_plain and ahead < len(places) and places[ahead] == ahead:
+            ahead += 1
+        return self._kept(ahead, tuple(places[ahead:]), tuple(seed[list(places[ahead:])].tolist()))
+
+    def _rest(self, ahead: int, places: tuple[int, ...], values: tuple[float, ...]) -> Rest:
+        """Make the Rest with the first joints held, ahead of them, and those at places at values."""
+        arm, robot = self._arm, self._arm.robot
+        chain = robot.chain(arm.tip_link, arm.base_link)
+        base, before = arm.base_link, chain[:0]
+        if ahead:
+            last = [joint.name for joint in chain].index(arm.joint_names[ahead - 1])
+            base, before = chain[last].child, chain[: last + 1]
+        held = dict(zip((arm.joint_names[place] for place in places), values, strict=True))
+        joints = dict(robot.joints)
+        for joint in chain:
+            driver = robot.driver(joint.name)
+            if joint.movable and driver.joint in held:
+                pose = joint.pose(driver.ratio * held[driver.joint] + driver.shift)
+                joints[joint.name] = replace(joint, type='fixed', origin=pose, mimic=None)
+        names = set(arm.joint_names[:ahead]) | set(held)
+        balls = tuple(ball for ball in robot.balls if not names & set(ball.joints))
+        smaller = Arm(
+            robot.with_joints(joints, balls=balls), arm.tip_link, arm.tool_axis, arm.tool_point, base
+        )
+        free = np.array([arm.joint_names.index(name) for name in smaller.joint_names])
+        return Rest(self._solver_of(smaller), free, tuple(before))
+
+    def _places(self, held: Sequence[str], seed: Array) -> list[int]:
+        """Return the indices of the joints named in held, in the arm's order."""
+        arm = self._arm
+        if isinstance(held, str) or not all(isinstance(name, str) for name in held):
+            raise InputError(f'held must be names of joints, got {held!r}')
+        for name in held:
+            if name not in arm.joint_names:
+                raise InputError(f'held joint {quoted(name)} is not one of {listed(arm.joint_names)}')
+        if len(set(held)) < len(held):
+            raise InputError(f'held names a joint twice: {listed(held)}')
+        places = sorted(arm.joint_names.index(name) for name in held)
+        for i in places:
+            if not arm.lower[i] <= seed[i] <= arm.upper[i]:
+                raise InputError(
+                    f'joint {quoted(arm.joint_names[i])} cannot be held at {seed[i]:.6g}, outside its limits '
+                    f'{arm.lower[i]:.6g} to {arm.upper[i]:.6g}'
+                )
+        for ball in arm.balls:
+            part = set(ball.joints) & set(held)
+            if ball.limited and part and (len(part) < len(ball.joints) or arm.ball_excess(seed) > 0.0):
+                raise InputError(
+                    f'joints {listed(ball.joints)} form a ball joint with limits of its own: '
+                    'hold all of them, within these limits, or none'
+                )
+        return places
+
+
+def seen_from(pose: Array, goal: Goal) -> Goal:
+    """Return goal as seen from a frame with this pose (4, 4)."""
+    packed = goal.packed.copy()
+    packed[:3] = (packed[:3] - pose[:3, 3]) @ pose[:3, :3]
+    packed[DIRECTION:LATERAL] = packed[DIRECTION:LATERAL] @ pose[:3, :3]
+    packed[LATERAL:] = packed[LATERAL:] @ pose[:3, :3]
+    return Goal.unpacked(packed)

@@ -1,0 +1,115 @@
+"""Families of solutions of arms with one spare joint: none fewer than others find, one solution of each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_held_joints import ARMS, spare_arm
+
+from benchmarks.traced import STEP, distances, on, separate, traced, without_turns
+from ik_node import Arm, Goal, IkSolver
+
+ONE_SPARE = ['six', 'rail', 'koch_v1_1', 'omx_l', 'vx300s', 'panda', 'ur5e x']
+
+
+def rows_of(solver: IkSolver, goal: Goal, seed) -> np.ndarray:
+    return without_turns(solver.arm, np.array([one.q for one in solver.solve_all(goal, seed)]))
+
+
+@pytest.mark.parametrize('name', ONE_SPARE)
+def test_every_family_is_found_once_by_its_member_nearest_to_the_seed(name):
+    arm = ARMS[name]()
+    solver, search = IkSolver(arm), IkSolver(arm, closed_form=False)
+    assert solver.families is not None
+    rng = np.random.default_rng(1)
+    for q, seed in zip(arm.sample(rng, 2), arm.sample(rng, 2), strict=True):
+        goal = Goal(*arm.fk(q))
+        found = rows_of(solver, goal, seed)
+        families = separate(arm, goal, found)
+        assert len(families) == len(found) > 0  # none twice
+        for family, start in zip(families, found, strict=True):
+            assert (
+                distances(arm, start[None], seed) < distances(arm, family, seed).min() + 3.0 * STEP
+            )  # traced to beyond limits
+        for point in [q, *rows_of(search, goal, seed)]:
+            assert any(on(arm, family, point) for family in families)
+
+
+def test_families_are_not_called_complete():
+    arm = spare_arm(6)
+    solutions = IkSolver(arm).solve_all(Goal(*arm.fk(arm.middle)))
+    assert not solutions.complete
+    assert all(solution.self_motion for solution in solutions)
+
+
+def test_a_family_between_the_values_of_joint_1_is_found():
+    """A loop so small that no value of joint 1 in the grid meets it: next to the edge of the workspace."""
+    arm = spare_arm(6)
+    solver, rng = IkSolver(arm), np.random.default_rng(9)
+    grid, small = solver.families._grid, 0
+    for q in arm.sample(rng, 400):
+        goal = Goal(*arm.fk(q))
+        family = traced(arm, goal, q) if small < 3 else None
+        if family is None:
+            break
+        low, high = family[:, 0].min(), family[:, 0].max()
+        if ((grid > low - 0.01) & (grid < high + 0.01)).any():
+            continue
+        small += 1
+        assert any(on(arm, family, row) for row in rows_of(solver, goal, arm.middle))
+    assert small
+
+
+def test_a_wide_range_of_joint_1_has_the_same_families_as_one_turn():
+    """Turns of joint 1 change nothing; solutions come with all their turns."""
+    arm = spare_arm(6)
+    wide = widened(arm, 2.0 * np.pi + 1.0)
+    endless = widened(arm, np.pi)
+    for q in endless.sample(np.random.default_rng(3), 3):
+        goal = Goal(*arm.fk(q))
+        turned = rows_of(IkSolver(wide), goal, arm.middle)
+        for row in rows_of(IkSolver(endless), goal, arm.middle):
+            family = traced(wide, goal, row)
+            assert any(on(wide, family, other) for other in turned)
+
+
+def widened(arm: Arm, half: float) -> Arm:
+    """The arm with joint 1 from -half to half."""
+    from dataclasses import replace
+
+    joint = replace(arm.robot.joints['joint1'], lower=-half, upper=half)
+    robot = arm.robot.with_joints({**arm.robot.joints, 'joint1': joint})
+    return Arm(robot, arm.tip_link, arm.tool_axis, arm.tool_point)
+
+
+PROGRAM = """
+import sys
+sys.path += ['test', 'test/solver', '.']
+import numpy as np
+from ik_node import Goal, IkSolver
+from test_held_joints import spare_arm
+arm = spare_arm(6)
+solver = IkSolver(arm, compile=sys.argv[1])
+for q in arm.sample(np.random.default_rng(0), 2):
+    print([one.q.tobytes().hex() for one in solver.solve_all(Goal(*arm.fk(q)))])
+"""
+
+
+@pytest.mark.slow
+def test_plain_and_compiled_kernels_find_the_same_bits():
+    def bits(compiling: str, **environment: str) -> str:
+        return subprocess.run(
+            [sys.executable, '-c', PROGRAM, compiling],
+            cwd=Path(__file__).resolve().parents[2],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    assert bits('background', NUMBA_DISABLE_JIT='1') == bits('wait') != ''
