@@ -21,6 +21,7 @@ SECTIONS = (
     'million',
     'complete',
     'general',
+    'spare',
     'degenerate',
     'verdicts',
     'unreachable',
