@@ -61,4 +61,4 @@ venv:
 	@$(SETUP) $(if $(SIM),sim)
 
 venv-test:
-	@$(SETUP) sim test
+	@$(SETUP) proofs sim test

@@ -45,6 +45,7 @@ setup(
         'pictures': ['matplotlib>=3.5', 'tqdm>=4.62'],  # ik_reach
         'scipy': ['scipy>=1.9'],  # the method of that name
         'sim': ['mujoco>=3.2'],  # ik_plant
+        'proofs': ['python-flint>=0.7'],  # IkSolver.prove
         # ROS 2 itself, from PyPI, for machines without a ROS installation. Never beside a sourced ROS.
         'ros-wheels': [
             'ros-jazzy-diagnostic-msgs',

@@ -15,11 +15,14 @@ EXTRAS = {
     'pictures': ('matplotlib', 'tqdm'),
     'scipy': ('scipy',),
     'sim': ('mujoco',),
+    'proofs': ('python-flint',),
 }
+PACKAGES = {'flint': 'python-flint'}  # of modules that are named otherwise
 
 
 def missing(package: str, user: str) -> MissingError:
     """Return the error that names the missing package, its user, and the command that installs it."""
+    package = PACKAGES.get(package, package)
     packages = next((names for names in EXTRAS.values() if package in names), (package,))
     return MissingError(
         f'{user} needs the package {package}, which is not installed. Install it: '

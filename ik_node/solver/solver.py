@@ -38,6 +38,7 @@ from ik_node.solver.infeasible import Infeasibility
 from ik_node.solver.methods import METHODS
 from ik_node.solver.path import best_path
 from ik_node.solver.pipeline import SOLVED, ByFormula, Pipeline, errors_of
+from ik_node.solver.proof import Proof, prove
 from ik_node.solver.restarts import RandomRestarts, kernels_of
 from ik_node.solver.spare_roll import spare_roll
 from ik_node.solver.tracking import Tracker
@@ -229,6 +230,17 @@ class IkSolver:
             for q, (position_error, direction_error) in zip(rows, errors.tolist(), strict=True)
         ]
         return Solutions(solutions, complete)
+
+    def prove(self, goal: Goal, seed: ArrayLike | None = None) -> Proof:
+        """Find every solution within the limits as solve_all does, with a proof by interval arithmetic.
+
+        For goals with a direction of arms with five joints, where the number of complex solutions is known;
+        20 to 60 ms for a goal, some seconds more for the first of an arm. See Proof.
+        Raises MissingError without python-flint, InputError for a seed of the wrong length or with NaN.
+        """
+        if not isinstance(goal, Goal):
+            raise no_goal(goal)
+        return prove(self.arm, goal, self._start(seed))
 
     def solve_batch(
         self,

@@ -16,13 +16,13 @@ import pytest
 import yaml
 
 from ik_node.control.settings import ArmSettings
-from ik_node.extras import EXTRAS
+from ik_node.extras import EXTRAS, PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 
 # Where the name that is imported is not the name that is installed.
 ROSDEP = {'tf2_ros': 'tf2_ros_py'}
-PIP = {'yaml': 'pyyaml'}
+PIP = {'yaml': 'pyyaml', **PACKAGES}
 # Parts of ROS that PyPI has no wheel of: imported only when they are needed.
 NOT_ON_PYPI = {'ament_index_python', 'launch', 'launch_ros', 'tf2_ros'}
 
@@ -108,7 +108,7 @@ def test_without_ros_pip_brings_whatever_is_imported(setup: Any) -> None:
     pip = brought_by_pip(setup, *EXTRAS, 'ros-wheels')
     brought = {re.sub('^ros-jazzy-', '', name).replace('-', '_') for name in pip}
     brought |= {'builtin_interfaces', 'rcl_interfaces'}  # rclpy itself needs these two
-    needed = {PIP.get(name, name) for name in imported_packages('ik_node')}
+    needed = {PIP.get(name, name).replace('-', '_') for name in imported_packages('ik_node')}
     assert needed - NOT_ON_PYPI - brought == set()
 
 
@@ -134,7 +134,8 @@ def test_the_extras_are_those_that_programs_name_where_they_are_missing(setup: A
 
 def run_without(extras: set[str], program: str) -> subprocess.CompletedProcess[str]:
     """Run a program where the packages of these extras cannot be imported."""
-    absent = [package for extra in extras for package in EXTRAS[extra]]
+    modules = {package: module for module, package in PACKAGES.items()}
+    absent = [modules.get(package, package) for extra in extras for package in EXTRAS[extra]]
     block = f'import sys; sys.modules.update(dict.fromkeys({absent!r}))\n'
     return subprocess.run(
         [sys.executable, '-c', block + program], cwd=ROOT, capture_output=True, text=True, check=False

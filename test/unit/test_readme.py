@@ -87,8 +87,9 @@ def test_the_pip_lines_bring_what_rosdep_does_not() -> None:
     rosdep |= {'pyyaml'} if 'yaml' in rosdep else set()
     lines = re.findall(r'pip install (.*)', README)
     for line in (line for line in lines if 'numba' in line):
-        # trimesh comes along with yourdfpy, websockets with viser; mujoco is for simulations only.
-        assert set(bounds) - rosdep - {'trimesh', 'websockets', 'mujoco'} <= set(
+        # trimesh comes along with yourdfpy, websockets with viser; mujoco is for simulations only,
+        # python-flint for proofs.
+        assert set(bounds) - rosdep - {'trimesh', 'websockets', 'mujoco', 'python-flint'} <= set(
             re.findall(r'[\w]+', line)
         ), line
     # Humble's own SciPy and transforms3d are too old: the line for it raises them.
