@@ -24,6 +24,7 @@ SECTIONS = (
     'spare',
     'degenerate',
     'verdicts',
+    'proofs',
     'unreachable',
     'closest',
     'tracking',

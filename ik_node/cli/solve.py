@@ -11,6 +11,7 @@ from typing import Any
 from ik_node.cli.arguments import add_goal, arm_parser, read_arm, run, say, unit_direction, warn
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
+from ik_node.solver.proof import Proof
 from ik_node.solver.solver import IkSolver
 
 
@@ -24,8 +25,12 @@ def main(given: Sequence[str] | None = None) -> int:
         nargs='+',
         help='joint positions to stay close to [rad or m] (default: mid-range)',
     )
-    parser.add_argument(
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument(
         '--hold', nargs='+', default=(), metavar='JOINT', help='joints that stay at their values in the seed'
+    )
+    either.add_argument(
+        '--prove', action='store_true', help='prove by interval arithmetic that there are no other solutions'
     )
     parser.add_argument('--json', action='store_true', help='print JSON')
     return run(_solve, parser.parse_args(given))
@@ -38,10 +43,14 @@ def _solve(arguments: argparse.Namespace) -> int:
     goal = Goal((arguments.x, arguments.y, arguments.z), direction)
     solver = IkSolver(arm)
     solution, every = _answers(solver, goal, arguments.seed, arguments.hold)
+    proof = solver.prove(goal, arguments.seed) if arguments.prove else None
     if arguments.json:
-        say(json.dumps(_as_data(arm, solution, every), indent=2))
+        data = _as_data(arm, solution, every)
+        say(json.dumps(data if proof is None else {**data, 'proof': _proof_as_data(proof)}, indent=2))
     else:
         say('\n'.join(_as_text(arm, solution, every, goal.direction is not None, arguments.hold)))
+        if proof is not None:
+            say(_proof_as_text(proof))
     return 0 if solution.solved else 1
 
 
@@ -87,6 +96,29 @@ def _as_data(arm: Arm, solution: Solution, every: Solutions) -> dict[str, Any]:
         'solutions': [one(answer) for answer in every],
         'complete': every.complete,
     }
+
+
+def _proof_as_data(proof: Proof) -> dict[str, Any]:
+    return {
+        'proven': proof.proven,
+        'reason': proof.reason,
+        'enclosed': proof.enclosed,
+        'bound': proof.bound,
+        'solutions': [
+            {'q': q, 'radius': radius}
+            for q, radius in zip(proof.q.tolist(), proof.radius.tolist(), strict=True)
+        ],
+    }
+
+
+def _proof_as_text(proof: Proof) -> str:
+    if not proof.proven:
+        return f'Not proven: {proof.reason}.'
+    count = len(proof.q)
+    found = (
+        'no solution' if not count else 'exactly 1 solution' if count == 1 else f'exactly {count} solutions'
+    )
+    return f'Proven: {found} within the limits, of {proof.enclosed} complex ones enclosed.'
 
 
 def _as_text(

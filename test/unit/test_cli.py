@@ -66,6 +66,28 @@ def test_json_is_what_the_solver_says(name: str, capsys: Capture) -> None:
         assert one['position_error'] == pytest.approx(np.linalg.norm(at - position), abs=1e-12)
 
 
+def test_a_proof_on_request(capsys: Capture) -> None:
+    pytest.importorskip('flint')
+    arm = Arm.from_file(SEED_ARM)
+    position, direction = goal_of(arm, 3)
+    goal = *position, '--direction', *direction
+    assert run_solve(SEED_ARM, *goal, '--prove', '--json') == 0
+    data = json.loads(capsys.readouterr().out)
+    proof = data['proof']
+    assert (proof['proven'], proof['reason'], proof['enclosed'], proof['bound']) == (True, '', 8, 8)
+    for one, proven in zip(data['solutions'], proof['solutions'], strict=True):
+        np.testing.assert_allclose(one['q'], proven['q'], atol=1e-9)
+        assert proven['radius'] < 1e-9
+    assert run_solve(SEED_ARM, *goal, '--prove') == 0
+    count = len(data['solutions'])
+    said = f'Proven: exactly {count} solutions within the limits, of 8 complex ones enclosed.'
+    assert capsys.readouterr().out.splitlines()[-1] == said
+    assert run_solve(SEED_ARM, 3, 0, 0.2, '--direction', 0, 0, -1, '--prove') == 1
+    assert 'Proven: no solution within the limits' in capsys.readouterr().out
+    assert run_solve(SEED_ARM, *position, '--prove') == 0
+    assert capsys.readouterr().out.endswith('Not proven: the goal has no direction.\n')
+
+
 def test_text_has_every_solution_in_columns(capsys: Capture) -> None:
     arm = Arm.from_file(SEED_ARM)
     position, direction = goal_of(arm, 3)
