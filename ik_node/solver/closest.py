@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
+from ik_node.kernels.layout import DIRECTION, ITERATIONS, WEIGHT
 from ik_node.model.arm import frozen
 from ik_node.solver.closed_form import ClosedForm, Family
 from ik_node.solver.goal import Goal
@@ -18,15 +22,17 @@ from ik_node.solver.workspace_bounds import reach_shells
 
 WIDE = (0.3, 0.03, 3e-3, 1e-4, 1e-5)  # decreasing weights, times the reach: the direction dominates at first
 NARROW = (0.02, 1e-3, 1e-4, 1e-5)  # the position dominates throughout
-STARTS = 64  # of the numeric search
+RANKING = 0.1  # times the reach: the weight of the direction where starts are chosen
 REACHED = 1e-6  # m: below this position error a whole family of configurations is free for the direction
-STARTS_PER_CHECK = 8  # between two checks of the clock, a quarter of a millisecond
+STARTS_PER_CHECK = 16  # between two checks of the clock, a fifth of a millisecond
 FAR = 1e6  # times the reach: goals farther away are moved in to here, so that squares stay finite
 TABLE = 64  # rows that the formula may fill
-KNOWN = 2048  # start configurations for the position, the same for every goal and seed
+KNOWN = 2048  # configurations that searches start from, the same for every goal and seed
+CLUSTERS = 64  # of known configurations; a search starts from one of each
+MOST_CORNERED = 7  # joints of arms whose corners, every joint at a limit, are known ones
+ROUGH = 6.0  # iterations of Levenberg and Marquardt before those of Newton
+DIRECTED = 8  # starts for the position that are near the direction, too
 PLACES = 16  # equally close ones that are kept
-DISTANCES = 128  # distinct ones that are counted
-DESCENTS_PER_CHECK = 32  # between two checks of the clock, half a millisecond
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +70,12 @@ class ClosestSearch:
         else:
             falling = [reach * weight for weight in WIDE if reach * weight > compromise]
             self._wide = self._narrow = np.array([*falling, compromise])
+        self._ranking = RANKING * reach
+        self._rough, self._alone = search.options.copy(), search.options.copy()  # with and without direction
+        self._rough[ITERATIONS] = self._alone[ITERATIONS] = ROUGH
+        self._rough[WEIGHT], self._alone[WEIGHT] = self._narrow[0], 0.0
         self._far = FAR * reach
         self._shells = reach_shells(arm)
-        samples = arm.sample(np.random.default_rng((search.random_seed, KNOWN)), KNOWN)
-        self._known = np.empty((arm.n + 6, KNOWN))
-        kernels.tabulate_poses(arm.joints, arm.tool, samples, 0.0, self._known)
         # Limits a whole turn or more apart do not stop a descent: the result is wrapped back into them.
         bounds = np.array([arm.lower, arm.upper])
         whole_turns = (arm.period > 0.0) & (arm.upper - arm.lower >= arm.period)
@@ -90,7 +97,8 @@ class ClosestSearch:
         """Return the closest configuration to goal, near seed (n,); found (n,) is one more start.
 
         deadline: time.perf_counter() after which the numeric search starts no more descents. beyond: the
-        position is known to be out of reach. endless: ignore the limits of revolute joints.
+        position is known to be out of reach. endless: ignore the limits of revolute joints and, where no
+        formula serves, the direction.
         """
         arm, packed = self.arm, self._within_far(goal)
         limits, opened = (self.endless, self.endless) if endless else (arm.limits, self._opened)
@@ -118,13 +126,15 @@ class ClosestSearch:
             else:
                 bound = kernels.least_possible(self._shells, packed)
                 table, errors, count = self._places(packed, opened, bound, given, deadline)
-                if beyond or errors[:count, 0].min() > REACHED:
+                if endless:
+                    pass  # the direction does not matter
+                elif beyond or errors[:count, 0].min() > REACHED:
                     count = kernels.closest_out_of_reach(
                         arm.joints, arm.tool, opened, packed, self._narrow, seed, table, errors, count
                     )
                 elif goal.direction is not None:
                     place, error = table[:1], errors[0]
-                    given = np.vstack([given, place])
+                    given = np.vstack([given, place, found])  # found with either weights
                     table, errors, count = self._multistart(packed, opened, given, deadline, 0.0)
                     table[count], errors[count] = place, error  # in case every descent has left the position
                     count += 1
@@ -136,6 +146,37 @@ class ClosestSearch:
         position_error, direction_error = kernels.goal_errors(arm.joints, arm.frames(q), goal.packed)
         return ClosestConfiguration(q, position_error, direction_error, in_place)
 
+    @cached_property
+    def _known(self) -> tuple[Array, NDArray[np.int64]]:
+        """Known configurations with tool poses (n + 6, KNOWN), cluster by cluster, and where these end.
+
+        Each is in the cluster of the nearest of CLUSTERS configurations that are far from each other.
+        """
+        arm = self.arm
+        samples = arm.sample(np.random.default_rng((self.search.random_seed, KNOWN)), KNOWN)
+        if arm.n <= MOST_CORNERED and not arm.has_cones:  # where limits stop many joints, a corner is nearest
+            ends = np.array([samples.min(axis=0), samples.max(axis=0)])
+            ends = np.where(np.isfinite(arm.limits[:2]), arm.limits[:2], ends)
+            samples[: 2**arm.n] = list(itertools.product(*ends.T))
+        span = np.ptp(samples, axis=0)
+        scaled = (samples / np.where(span > 0.0, span, 1.0)).T.copy()
+        nearest, cluster, centre = np.full(KNOWN, np.inf), np.zeros(KNOWN, dtype=np.int64), 0
+        for number in range(CLUSTERS):
+            distance = np.abs(scaled - scaled[:, centre, None]).max(axis=0)
+            cluster[distance < nearest] = number
+            nearest = np.minimum(nearest, distance)
+            centre = int(nearest.argmax())
+        known = np.empty((arm.n + 6, KNOWN))
+        kernels.tabulate_poses(arm.joints, arm.tool, samples[np.argsort(cluster, kind='stable')], 1.0, known)
+        return known, np.cumsum(np.unique(cluster, return_counts=True)[1])
+
+    def _ranked(self, goal: Array, weight: float) -> NDArray[np.int64]:
+        """Return the column of each cluster of known ones that is nearest to goal, nearest first."""
+        known, ends = self._known
+        ranked = np.empty(len(ends), dtype=np.int64)
+        kernels.rank_starts(known, ends, goal, weight, np.empty(KNOWN), ranked)
+        return ranked
+
     def _places(
         self, goal: Array, limits: Array, bound: float, given: Array, deadline: float
     ) -> tuple[Array, Array, int]:
@@ -145,8 +186,9 @@ class ClosestSearch:
         """
         arm = self.arm
         table, errors = np.empty((2 * PLACES + 1, arm.n)), np.empty((2 * PLACES + 1, 2))
-        distances, values = np.empty(KNOWN), np.empty(DISTANCES)
-        progress = np.zeros(3, dtype=np.int64)
+        ranked, progress = self._ranked(goal, 0.0), np.zeros(3, dtype=np.int64)
+        if not math.isnan(goal[DIRECTION]):  # of places equally near, those with about this direction
+            ranked = np.concatenate([self._ranked(goal, self._ranking)[:DIRECTED], ranked])
         ended = False
         while not ended:
             ended = kernels.nearest_places(
@@ -154,18 +196,18 @@ class ClosestSearch:
                 arm.tool,
                 limits,
                 goal,
+                self._alone,
                 bound,
-                self._known,
+                self._known[0],
+                ranked,
                 given,
-                DESCENTS_PER_CHECK,
-                distances,
+                STARTS_PER_CHECK,
                 progress,
-                values,
                 table[:PLACES],
                 errors[:PLACES],
             )
             ended = ended or time.perf_counter() > deadline
-        return table, errors, int(progress[2])
+        return table, errors, int(progress[1])
 
     def _multistart(
         self, goal: Array, limits: Array, given: Array, deadline: float, least: float
@@ -175,22 +217,24 @@ class ClosestSearch:
         least [m]: the smallest position error known to be attainable, infinite for a compromise.
         """
         arm = self.arm
-        table, errors = np.empty((STARTS + 2, arm.n)), np.empty((STARTS + 2, 2))
-        marks = np.empty((2, STARTS, arm.n))
-        state = np.array([self.search.random_seed], dtype=np.uint64)
-        count, step = 0, STARTS if deadline == math.inf else STARTS_PER_CHECK
-        for first in range(0, STARTS, step):
+        ranked = self._ranked(goal, 0.0 if math.isnan(goal[DIRECTION]) else self._ranking)
+        most = len(given) + len(ranked)
+        table, errors, marks = np.empty((most + 3, arm.n)), np.empty((most + 3, 2)), np.empty((most, arm.n))
+        count, step = 0, most if deadline == math.inf else STARTS_PER_CHECK
+        for first in range(0, most, step):
             count = kernels.multistart(
                 arm.joints,
                 arm.tool,
                 limits,
                 goal,
+                self._rough,
                 self._wide,
                 self._narrow,
                 given,
+                self._known[0],
+                ranked,
                 first,
-                first + step,
-                state,
+                min(first + step, most),
                 table,
                 errors,
                 marks,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +85,9 @@ class Infeasibility:
             return Reason(Cause.DIRECTION_TIED, amount, sentence)
         free = self._closest_search.find(goal, seed, closest.q, endless=True)
         if free.position_error <= self._options[POSITION_TOLERANCE]:
-            return self._beyond_a_limit(near_miss(self.arm, free.q))
+            miss = least_miss(self.arm, free.q[None])
+            assert miss is not None
+            return self._beyond_a_limit(miss)
         reached = self.arm.fk(free.q)[0]
         outward = (goal.position - reached) @ (reached - self.shells[-1, :3]) > 0.0
         return _out_of_reach(Cause.TOO_FAR if outward else Cause.TOO_NEAR, closest.position_error)
@@ -104,16 +105,15 @@ def _out_of_reach(cause: Cause, amount: float) -> Reason:
 
 
 def least_miss(arm: Arm, rows: Array) -> NearMiss | None:
-    """Return the near miss with the smallest limit violation among configurations (k, n), None of none."""
-    return min((near_miss(arm, q) for q in rows), key=lambda miss: miss.excess, default=None)
-
-
-def near_miss(arm: Arm, q: Array) -> NearMiss:
-    """Return how far q (n,) exceeds the limits, whole turns removed, and which joint exceeds them most."""
-    within, excess = q.copy(), np.zeros(arm.n)
-    for i, (low, high, period) in enumerate(zip(arm.lower, arm.upper, arm.period, strict=True)):
-        if math.isfinite(high - low) and period > 0.0:
-            within[i] -= period * round((q[i] - (low + high) / 2) / period)
-        excess[i] = max(low - within[i], within[i] - high, 0.0)
-    joint = int(excess.argmax())
-    return NearMiss(np.clip(within, arm.lower, arm.upper), float(excess[joint]), joint)
+    """Return which of (k, n) exceeds the limits least, whole turns removed; None of none."""
+    if not len(rows):
+        return None
+    low, high = arm.lower, arm.upper
+    turns = (arm.period > 0.0) & np.isfinite(high - low)
+    within, period = rows.copy(), arm.period[turns]
+    within[:, turns] -= period * np.round((rows[:, turns] - 0.5 * (low[turns] + high[turns])) / period)
+    clipped = np.minimum(np.maximum(within, low), high)
+    excess = np.abs(within - clipped)
+    least = int(excess.max(axis=1).argmin())
+    joint = int(excess[least].argmax())
+    return NearMiss(clipped[least], float(excess[least, joint]), joint)

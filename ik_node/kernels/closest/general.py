@@ -1,34 +1,49 @@
 """Closest configurations of any arm: position first, then direction."""
 
-from math import inf, isnan, pi
+from math import inf, isnan, pi, sqrt
 
 import numpy as np
 
-from ..arrays import copy
+from ..arrays import copy, copy_column
 from ..balls import excess_of_balls
 from ..chain import forward, goal_errors
 from ..compiled import compiled
 from ..distance import largest_difference
 from ..layout import DIRECTION
-from ..random import perturb
+from ..methods.lm import FIRST_DAMPING, descend_lm
 from ..rotation import stops_within_a_turn, wrap_into_limits
 from .newton import descend_newton, descend_position
 
 EQUAL = 1e-6  # m and rad: configurations whose errors differ by less are equally good
 SAME_BASIN = 0.02  # rad or m: two first descents that end this near continue to the same minimum
+WIDE = 3  # of every four starts, from 0: the one that is refined with other weights
+DOUBT = 1e-4  # share by which a value may exceed the best while its descent is not carried to the end
 
 
 @compiled
-def refine(joints, tool, limits, goal, ladder, first, q, frames, work):
-    """Descend from q (n,), in place, for each weight of ladder from number first on; returns both errors.
+def penalty(position, direction, weight):
+    """What descents minimise [m^2], of the errors in m and rad."""
+    return 0.5 * (position * position + weight * weight * direction * direction)
 
-    The last descent is carried to the precision asked for, the others as far as the next one needs.
+
+@compiled
+def refine(joints, tool, limits, goal, ladder, first, end, distance, angle, q, frames, work):
+    """Descend from q (n,), in place, for weights number first to end - 1 of ladder; returns both errors.
+
+    The last descent is carried to the precision asked for, the others as far as the next one needs. q is
+    given up, with infinite errors, where it cannot end with errors of distance [m] and angle [rad]: what
+    exceeds the penalty form of these at a minimum exceeds it also with smaller weights.
     """
     last = ladder.shape[0] - 1
-    for k in range(first, ladder.shape[0]):
+    position, direction = inf, inf
+    for k in range(first, end):
         share = 1e-8 if k == last else 1e-5
-        descend_newton(joints, tool, limits, goal, ladder[k], share, q, frames, work)
-    return goal_errors(joints, frames, goal)
+        ceiling = penalty(distance, angle, ladder[k])
+        descend_newton(joints, tool, limits, goal, ladder[k], share, ceiling, q, frames, work)
+        position, direction = goal_errors(joints, frames, goal)
+        if penalty(position, direction, ladder[k]) > ceiling:
+            return inf, inf
+    return position, direction
 
 
 @compiled
@@ -44,7 +59,7 @@ def refine_together(joints, tool, limits, goal, ladder, table, errors, count, fr
         least = inf
         for row in range(count):
             share = 1e-8 if k == last else 1e-5
-            descend_newton(joints, tool, limits, goal, ladder[k], share, table[row], frames, work)
+            descend_newton(joints, tool, limits, goal, ladder[k], share, inf, table[row], frames, work)
             errors[row, 0], errors[row, 1] = goal_errors(joints, frames, goal)
             least = min(least, errors[row, 0])
         if k == last:
@@ -116,45 +131,97 @@ def keep_unused_joints(joints, tool, limits, goal, seed, q):
 
 
 @compiled
-def multistart(
-    joints, tool, limits, goal, wide, narrow, given, first, last, state, table, errors, marks, count, least
-):  # fmt: skip
-    """Descents number first to last - 1, from the configurations given (k, n), then from random ones.
+def refine_seed(joints, tool, limits, goal, ladder, distance, angle, least, table, errors, frames, work):
+    """Refine the first row of table (k, n) with the last weight of ladder alone: see refine, settle.
 
-    Every start is refined with one of two ladders in turn: with wide the direction dominates at first,
-    with narrow the position; each finds optima that the other misses. A start whose first descent leads
-    where another one led is dropped: marks (2, k, n) holds these places for either ladder. least [m]: the
-    position error to restore if it is attainable; infinite for a compromise. Fills table (k, n)
-    and errors (k, 2) [m, rad] from row count on; returns the new count.
+    Returns 1, 0 if it is given up.
     """
-    n, m = limits.shape[1], joints.shape[0]
+    end = ladder.shape[0]
+    errors[0, 0], errors[0, 1] = refine(
+        joints, tool, limits, goal, ladder, end - 1, end, distance, angle, table[0], frames, work
+    )
+    if errors[0, 0] == inf:
+        return 0
+    settle(joints, tool, limits, goal, least, table, errors, 1, frames, work)
+    return 1
+
+
+@compiled
+def value_of(position, direction, weight, least):
+    """What errors in m and rad count for [rad]; see multistart. Infinite if they exceed the position."""
+    if least < inf:
+        return direction if position <= least + EQUAL else inf
+    return sqrt((position / weight) ** 2 + direction * direction)
+
+
+@compiled
+def multistart(
+    joints, tool, limits, goal, options, wide, narrow, given, known, ranked, first, last, table, errors,
+    marks, count, least,
+):  # fmt: skip
+    """Descents number first to last - 1, from given (k, n), then from columns ranked of known (n + 6, K).
+
+    Each start comes nearer with options, by steps that are cheaper than Newton's and as good far away. It is
+    refined with the weights narrow, where the position dominates throughout; every fourth with the weights
+    wide, where the direction dominates at first: minima that narrow takes for one are apart there. A start is
+    dropped where its first weight leads to where another one was led (marks (k, n) holds these places), and
+    as soon as it cannot become as good as the best: see refine.
+    least [m]: the position error to restore; infinite for a compromise, the last weight. Fills table
+    (k, n) and errors (k, 2) [m, rad] from row count on; returns the new count.
+    """
+    n, m, weight = limits.shape[1], joints.shape[0], narrow[narrow.shape[0] - 1]
     frames = np.empty((2 * m + 3, 3))
     work = np.empty((2 * n + 6 + m, max(n, 13)))
-    if first == 0:  # what is best already stays as it is
-        copy(given[0], table[count])
-        errors[count, 0], errors[count, 1] = refine(
-            joints, tool, limits, goal, narrow, narrow.shape[0] - 1, table[count], frames, work
-        )
-        settle(joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work)
-        count += 1
+    best = inf
+    for k in range(count):
+        best = min(best, value_of(errors[k, 0], errors[k, 1], weight, least))
     for start in range(first, last):
-        side = start % 2
         q = table[count]
-        if start < 2 * given.shape[0]:
-            copy(given[start // 2], q)
+        if start < given.shape[0]:
+            copy(given[start], q)
         else:
-            perturb(given[0], limits, 1.0, state, q)
-        ladder = wide if side == 0 else narrow
-        descend_newton(joints, tool, limits, goal, ladder[0], 1e-5, q, frames, work)
-        copy(q, marks[side, start // 2])
-        seen = False
-        for k in range(start // 2):
-            seen = seen or largest_difference(marks[side, k], q) < SAME_BASIN
+            copy_column(known, ranked[start - given.shape[0]], q)
+        ladder = wide if start % 4 == WIDE else narrow
+        end = ladder.shape[0]
+        marks[start, :] = inf
+        descend_lm(joints, tool, limits, goal, options, FIRST_DAMPING, q, frames, work)
+        angle = (1.0 + DOUBT) * best + EQUAL
+        position, direction = refine(joints, tool, limits, goal, ladder, 0, 1, 0.0, angle, q, frames, work)
+        seen = position == inf
+        for k in range(start):
+            same = (k % 4 == WIDE) == (start % 4 == WIDE)
+            seen = seen or (same and largest_difference(marks[k], q) < SAME_BASIN)
         if seen:
             continue
-        errors[count, 0], errors[count, 1] = refine(joints, tool, limits, goal, ladder, 1, q, frames, work)
+        copy(q, marks[start])
+        if end > 1:
+            position, direction = refine(
+                joints, tool, limits, goal, ladder, 1, end, 0.0, angle, q, frames, work
+            )
+        if position == inf:
+            continue
+        errors[count, 0], errors[count, 1] = position, direction
         settle(joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work)
+        best = min(best, value_of(errors[count, 0], errors[count, 1], weight, least))
         count += 1
+    if last == given.shape[0] + ranked.shape[0]:
+        angle, end = (1.0 + DOUBT) * best + EQUAL, narrow.shape[0]
+        for k in range(count):
+            if end > 1 and value_of(errors[k, 0], errors[k, 1], weight, least) <= best:
+                # A descent along a narrow valley may have ended early: once more.
+                copy(table[k], table[count])
+                errors[count, 0], errors[count, 1] = refine(
+                    joints, tool, limits, goal, narrow, 1, end, 0.0, angle, table[count], frames, work
+                )
+                if errors[count, 0] < inf:
+                    settle(joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work)
+                    count += 1
+                break
+        # What is best already stays as it is.
+        copy(given[0], table[count])
+        count += refine_seed(
+            joints, tool, limits, goal, narrow, 0.0, angle, least, table[count:], errors[count:], frames, work
+        )
     return count
 
 

@@ -8,6 +8,9 @@ from ..chain import angle_between, clip, forward, goal_errors
 from ..compiled import compiled
 from ..layout import DIRECTION, LATERAL, PRISMATIC, RATIO, VARIABLE
 
+SURE = 1e-4  # below this damping the gain of a step is about twice that of the minimum of its quadratic model
+OPTIMISM = 2.0  # a descent is given up if this many times that gain is not enough
+
 
 @compiled
 def curved_equations(joints, frames, goal, weight, rows, hessian, gradient, scale):
@@ -160,6 +163,15 @@ def move_and_gain(q, trial, gradient):
 
 
 @compiled
+def is_stopped(free, q, trial):
+    """Whether the step from q to trial (n,) takes a joint to a limit; free (n,) as bounded_step leaves it."""
+    stopped = False
+    for i in range(q.shape[0]):
+        stopped = stopped or (free[i] == 0.0 and trial[i] != q[i])
+    return stopped
+
+
+@compiled
 def shorten(q, trial, largest):
     """Bring trial (n,) nearer to q (n,), in place, if its largest joint move is above 1 rad or m."""
     if largest > 1.0:
@@ -176,10 +188,11 @@ def next_damping(damping, ratio):
 
 
 @compiled
-def descend_newton(joints, tool, limits, goal, weight, share, q, frames, work):
+def descend_newton(joints, tool, limits, goal, weight, share, ceiling, q, frames, work):
     """Bounded, damped Newton descent of (position error^2 + weight^2 direction error^2) / 2 from q, in place.
 
     weight [m/rad]. share: ends where a step would gain less than this share of the direction's part.
+    ceiling [m^2]: ends where even several times the gain that the step promises leave more than that.
     frames are left at the returned q. work (2 n + 6 + m, max(n, 13)) is scratch.
     """
     n, m = q.shape[0], joints.shape[0]
@@ -201,6 +214,8 @@ def descend_newton(joints, tool, limits, goal, weight, share, q, frames, work):
             if bounded_step(limits, hessian, gradient, free, damping, scale, factor, right, step, q, trial):
                 largest, gain = move_and_gain(q, trial, gradient)
                 if largest < 1e-12 or (gain <= least and damping < 1e-6):
+                    break
+                if damping < SURE and cost - OPTIMISM * gain > ceiling and not is_stopped(free, q, trial):
                     break
                 shorten(q, trial, largest)
                 forward(joints, tool, trial, frames)
@@ -224,5 +239,5 @@ def descend_newton(joints, tool, limits, goal, weight, share, q, frames, work):
 @compiled
 def descend_position(joints, tool, limits, goal, q, frames, work):
     """As descend_newton, the position alone; returns (position error [m], direction error [rad]) at q."""
-    descend_newton(joints, tool, limits, goal, 0.0, 0.0, q, frames, work)
+    descend_newton(joints, tool, limits, goal, 0.0, 0.0, inf, q, frames, work)
     return goal_errors(joints, frames, goal)

@@ -10,7 +10,7 @@ from ..closed_form.candidates import EXACT
 from ..compiled import compiled
 from ..layout import DIRECTION, FREE_ROLL, KIND, LINK1, LINK2, SIGN3, SIGN4, SIGNS, U
 from ..rotation import FULL_TURN, stops_within_a_turn, wrap_into_limits
-from .general import EQUAL, refine, refine_together, settle, wrap_rows_into_limits
+from .general import EQUAL, refine_seed, refine_together, settle, wrap_rows_into_limits
 from .newton import descend_position
 from .places import scan_places
 from .plane import first_joint_angles, in_plane, phase, planar_problem, plane_axes, solve_triangle_nearest
@@ -192,10 +192,8 @@ def closest_parallel(joints, tool, limits, opened, period, form, goal, narrow, s
             least = min(least, errors[k, 0])
     if not settled:
         copy(near, table[count])  # what is best already stays as it is: no weights that would move it
-        errors[count, 0], errors[count, 1] = refine(
-            joints, tool, opened, goal, narrow, narrow.shape[0] - 1, table[count], frames, work
+        count += refine_seed(
+            joints, tool, opened, goal, narrow, inf, inf, least, table[count:], errors[count:], frames, work
         )
-        settle(joints, tool, opened, goal, least, table[count:], errors[count:], 1, frames, work)
-        count += 1
     wrap_rows_into_limits(limits, period, near, table, count)
     return count, in_place

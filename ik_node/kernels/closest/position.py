@@ -5,18 +5,22 @@ from math import inf, isnan, sqrt
 import numpy as np
 
 from ..arrays import copy, copy_column
+from ..chain import goal_errors
 from ..compiled import compiled
 from ..distance import largest_difference
-from ..known_poses import squared_distances
 from ..layout import DIRECTION
-from .general import EQUAL, SAME_BASIN, refine, refine_together, settle
-from .newton import descend_position
+from ..methods.lm import FIRST_DAMPING, descend_lm
+from .general import EQUAL, SAME_BASIN, penalty, refine_seed, refine_together, settle
+from .newton import descend_newton
 
-NEAREST, EVERY = 12, 3  # first the known configurations nearest to the goal, every third of them
-FEWEST = 24  # descents before the share of missing minima is estimated
-UNSEEN = 2e-4  # descents end when the next one leads to a new and nearer place with this probability
 PROVEN = 1e-9  # m: a distance that exceeds a lower bound by less is the least
-SEEN, NUMBER, ROWS = range(3)  # entries of progress: distances seen, descents done, rows in use
+FEWEST, HITS = 48, 12  # descents; that is enough if so many of them have come as near as the nearest
+FEWEST_OF_MANY = 150  # likewise of more than MOST_JOINTS joints, whose places are many
+MOST_JOINTS = 5
+OTHERS, STRIDE = 128, 997  # descents more where it is not, from known configurations so many columns apart
+NUMBER, ROWS, HIT = range(
+    3
+)  # entries of progress: descents done, rows in use, descents as near as the nearest
 
 
 @compiled
@@ -64,56 +68,54 @@ def keep_nearest(table, errors, count, q, position, direction):
 
 @compiled
 def nearest_places(
-    joints, tool, limits, goal, bound, known, given, descents, distances, progress, values, table, errors
-):
-    """Descents of the position alone, until another local minimum is unlikely; returns whether that is so.
+    joints, tool, limits, goal, options, bound, known, ranked, given, descents, progress, table, errors
+):  # fmt: skip
+    """So many descents more of the position alone; returns whether no others are left, or of use.
 
-    They start at the configurations given (k, n), the nearest of known (n + 6, K; see tabulate_poses) and all
-    others of known in turn. If w different distances came up in N descents, the next one is new with a
-    probability of w (w + 1) / (N (N - 1)) (Boender and Rinnooy Kan, Mathematical Programming 37, 1987), and,
-    were it no nearer than the others as a rule, nearer than all of them once in w + 1 times. The search ends
-    when that is below UNSEEN, at a distance that is bound [m], or when known is used up. Fills table
-    (k, n) and errors (k, 2) [m, rad] with what is nearest. values (v,) holds the distances seen;
-    distances (K,) and progress (3,) hold the remaining state between calls of so many descents.
+    They start at the configurations given (k, n), at columns ranked of known (n + 6, K), and at others where
+    few of these lead to what is nearest; first with options as in multistart. They are given up where they
+    cannot come as near as the nearest so far, and end at a distance that is bound [m]. Fills table (k, n)
+    and errors (k, 2) [m, rad] with what is nearest. progress (3,) holds the state between calls.
     """
     n, m = limits.shape[1], joints.shape[0]
     frames = np.empty((2 * m + 3, 3))
     work = np.empty((2 * n + 6 + m, max(n, 13)))
     q = np.empty(n)
-    first = int(progress[NUMBER])
-    if first == 0:
-        squared_distances(known, goal, 0.0, distances)
-    seen, rows = int(progress[SEEN]), int(progress[ROWS])
+    first, rows, hits = int(progress[NUMBER]), int(progress[ROWS]), int(progress[HIT])
+    fewest = FEWEST if n <= MOST_JOINTS else FEWEST_OF_MANY
+    ranks = given.shape[0] + ranked.shape[0]
+    most = ranks + OTHERS
     alone = bound == 0.0 or isnan(goal[DIRECTION])  # nothing to choose among places equally near
-    for number in range(first, first + descents):
-        at = number - given.shape[0]
-        if at < 0:
+    for number in range(first, min(first + descents, most)):
+        if number < given.shape[0]:
             copy(given[number], q)
-        elif at < NEAREST:
-            nearest = 0
-            for _ in range(EVERY):
-                nearest = distances.argmin()
-                distances[nearest] = inf
-            copy_column(known, nearest, q)
-        elif at - NEAREST < known.shape[1]:
-            copy_column(known, at - NEAREST, q)
+        elif number < ranks:
+            copy_column(known, ranked[number - given.shape[0]], q)
         else:
-            return True
-        position, direction = descend_position(joints, tool, limits, goal, q, frames, work)
+            copy_column(known, (number - ranks) * STRIDE % known.shape[1], q)
+        least = errors[0, 0] if rows > 0 else inf
+        for k in range(rows):
+            least = min(least, errors[k, 0])
+        descend_lm(joints, tool, limits, goal, options, FIRST_DAMPING, q, frames, work)
+        ceiling = penalty(least + EQUAL, 0.0, 0.0)
+        descend_newton(joints, tool, limits, goal, 0.0, 0.0, ceiling, q, frames, work)
+        position, direction = goal_errors(joints, frames, goal)
+        if rows == table.shape[0] and position <= least + EQUAL:  # the one that is turned most makes room
+            most_turned = int(errors[:, 1].argmax())
+            if direction < errors[most_turned, 1]:
+                rows -= 1
+                copy(table[rows], table[most_turned])
+                copy(errors[rows], errors[most_turned])
         rows = keep_nearest(table, errors, rows, q, position, direction)
-        new = seen < values.shape[0]
-        for k in range(seen):
-            new = new and abs(values[k] - position) > EQUAL
-        if new:
-            values[seen] = position
-            seen += 1
-        count = number + 1
-        progress[SEEN], progress[NUMBER], progress[ROWS] = seen, count, rows
-        if errors[0, 0] <= bound + PROVEN and (alone or count >= FEWEST):
+        if position < least - EQUAL:
+            hits = 0
+        hits += position <= least + EQUAL
+        progress[NUMBER], progress[ROWS], progress[HIT] = number + 1, rows, hits
+        if alone and errors[0, 0] <= bound + PROVEN:
             return True
-        if count >= FEWEST and seen < UNSEEN * count * (count - 1):
+        if number + 1 >= fewest and hits >= HITS:
             return True
-    return False
+    return int(progress[NUMBER]) == most
 
 
 @compiled
@@ -145,12 +147,14 @@ def closest_out_of_reach(joints, tool, limits, goal, ladder, near, table, errors
     work = np.empty((2 * n + 6 + m, max(n, 13)))
     if not isnan(goal[DIRECTION]):
         count = turn_in_place(joints, tool, limits, goal, ladder, table, errors, count, frames, work)
-    copy(near, table[count])  # what is best already stays as it is
-    errors[count, 0], errors[count, 1] = refine(
-        joints, tool, limits, goal, ladder, ladder.shape[0] - 1, table[count], frames, work
-    )
-    least = inf
+    least, turn = inf, inf
     for k in range(count):
         least = min(least, errors[k, 0])
-    settle(joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work)
-    return count + 1
+    for k in range(count):
+        if errors[k, 0] <= least + EQUAL:
+            turn = min(turn, errors[k, 1])
+    copy(near, table[count])  # what is best already stays as it is
+    return count + refine_seed(
+        joints, tool, limits, goal, ladder, least + EQUAL, turn + EQUAL, least,
+        table[count:], errors[count:], frames, work,
+    )  # fmt: skip
