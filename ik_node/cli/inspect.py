@@ -109,9 +109,10 @@ def _spare(arm: Arm, solver: IkSolver) -> list[str]:
     spare = counting - arm.effective_dof
     if spare < 1:
         return []
-    lines = [f'{spare} of {counting} joints to spare: all solutions while so many are held (ik_solve --hold)']
+    number = f'{spare} of {counting} joints {"is" if spare == 1 else "are"} spare'
+    lines = [f'{number}: ik_solve --hold keeps that many still and finds all solutions of the others']
     if solver.families is not None:
-        lines.append(f'families of solutions: by values of "{arm.joint_names[0]}"')
+        lines.append(f'families of solutions: followed from values of "{arm.joint_names[0]}"')
     return lines
 
 

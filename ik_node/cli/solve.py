@@ -118,21 +118,22 @@ def _proof_as_text(proof: Proof) -> str:
     found = (
         'no solution' if not count else 'exactly 1 solution' if count == 1 else f'exactly {count} solutions'
     )
-    return f'Proven: {found} within the limits, of {proof.enclosed} complex ones enclosed.'
+    return f'Proven: {found} within the limits ({proof.enclosed} complex ones enclosed, no more can exist).'
 
 
 def _as_text(
     arm: Arm, solution: Solution, every: Sequence[Solution], directed: bool, held: Sequence[str]
 ) -> list[str]:
+    reason = 'no solution while these joints are held' if held and not every else solution.reason
     lines = [
         arm.describe(),
         f'status           {solution.status.value}',
-        *([f'reason           {solution.reason}'] if solution.reason else []),
+        *([f'reason           {reason}'] if reason else []),
         *([f'joints held      {", ".join(held)}'] if held else []),
         f'position error   {solution.position_error:.3g} m',
         f'direction error  {f"{solution.direction_error:.3g} rad" if directed else "direction is free"}',
         '',
-        *_table(arm, solution if not every else None, every),
+        *(_table(arm, every) if every else _table(arm, [solution], 'seed' if held else 'closest')),
     ]
     if any(answer.self_motion for answer in every):
         lines.append(
@@ -141,10 +142,13 @@ def _as_text(
     return lines
 
 
-def _table(arm: Arm, best: Solution | None, every: Sequence[Solution]) -> list[str]:
-    """Return a column of joint positions per solution: rad with degrees, m for prismatic joints."""
-    shown = [best] if best is not None else list(every[:8])
-    heads = ['closest' if best is not None else f'solution {k + 1}' for k in range(len(shown))]
+def _table(arm: Arm, answers: Sequence[Solution], head: str = '') -> list[str]:
+    """Return a column of joint positions per answer, rad with degrees, m for prismatic joints.
+
+    head: of the only answer, '' for solutions.
+    """
+    shown = answers[:8]
+    heads = [head] if head else [f'solution {k + 1}' for k in range(len(shown))]
     rows = [['joint', *heads]]
     for i, name in enumerate(arm.joint_names):
         values = [answer.q[i] for answer in shown]
@@ -154,6 +158,6 @@ def _table(arm: Arm, best: Solution | None, every: Sequence[Solution]) -> list[s
     lines = [
         '  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
-    if len(every) > len(shown):
-        lines.append(f'... and {len(every) - len(shown)} more; --json lists all')
+    if len(answers) > len(shown):
+        lines.append(f'... and {len(answers) - len(shown)} more; --json lists all')
     return lines

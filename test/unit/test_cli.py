@@ -80,7 +80,9 @@ def test_a_proof_on_request(capsys: Capture) -> None:
         assert proven['radius'] < 1e-9
     assert run_solve(SEED_ARM, *goal, '--prove') == 0
     count = len(data['solutions'])
-    said = f'Proven: exactly {count} solutions within the limits, of 8 complex ones enclosed.'
+    said = (
+        f'Proven: exactly {count} solutions within the limits (8 complex ones enclosed, no more can exist).'
+    )
     assert capsys.readouterr().out.splitlines()[-1] == said
     assert run_solve(SEED_ARM, 3, 0, 0.2, '--direction', 0, 0, -1, '--prove') == 1
     assert 'Proven: no solution within the limits' in capsys.readouterr().out
@@ -246,6 +248,7 @@ def test_inspect_notes_what_is_suspicious(capsys: Capture) -> None:
     text = capsys.readouterr().out
     assert 'note: joint "panda_joint4": zero is outside its limits' in text
     assert 'no closed form' in text
+    assert re.search(r'\d of \d joints (is|are) spare: ik_solve --hold', text)
 
 
 def test_inspect_asks_for_a_tip_that_is_not_plain(capsys: Capture) -> None:
@@ -322,5 +325,7 @@ def test_held_joints_stay_and_the_others_are_all_found(capsys: Capture) -> None:
     assert all(one['q'][0] == q[0] for one in data['solutions'])
     assert run_solve(SEED_ARM, *position, '--direction', *direction, '--hold', held) == 1  # not at mid-range
     text = capsys.readouterr().out
+    assert 'no solution while these joints are held' in text
+    assert re.search(r'^joint +seed$', text, re.MULTILINE)
     assert f'joints held      {held}' in text
     assert run_solve(SEED_ARM, *position, '--hold', 'nobody') == 2
