@@ -27,7 +27,7 @@ UNKNOWN, AGAIN, ENDED = -1, -2, -3  # of a solution, and of how a curve ends
 def turned_into(limits, period, q, turned):
     """Write into turned (n,) the joints of q (n,) turned into the limits; whether they fit.
 
-    Joints with more than a turn fit always and stay as they are: limits cannot part their solutions.
+    Joints with room for more than a turn fit always and stay as they are: they do not cut a family.
     """
     inside = True
     for i in range(q.shape[0]):

@@ -58,14 +58,17 @@ class Prover:
     """Proves all solutions of the goals of one arm."""
 
     def __init__(self, arm: Arm) -> None:
-        """Find out how many complex solutions a goal has, which takes a second or two, some more.
+        """Find out how many complex solutions a goal has, which takes a second or two, for some arms five.
 
         Raises MissingError without python-flint.
         """
         self._refusal, self.bound = '', 0
         chain = chain_of(arm, direction=True)
-        if chain is None or arm.n != 5 or chain.n != 5:
-            self._refusal = 'the number of solutions is known only for five joints that all count'
+        if chain is None or not arm.is_plain or arm.n != 5 or chain.n != 5:
+            self._refusal = (
+                'the number of solutions is known only for arms with exactly five joints, '
+                'each of which moves the tool, without mimic joints'
+            )
             return
         geometry = geometry_of(arm)
         rounding = ROUNDING * arm.reach
@@ -80,8 +83,8 @@ class Prover:
         self._solutions = ComplexSolutions(chain, self.bound)
         if self._solutions.count < self.bound:
             self._refusal = (
-                f'goals of this arm have {self._solutions.count} complex solutions, '
-                f'but it is not shown that there are fewer than {self.bound}'
+                f'{self._solutions.count} complex solutions are known for goals of this arm, '
+                f'but up to {self.bound} cannot be excluded'
             )
 
     def __call__(self, arm: Arm, goal: Goal, seed: Array) -> Proof:
@@ -106,7 +109,7 @@ class Prover:
             return self._unproven(arm, distinct, 'it is not decided whether a solution is real')
         real = [solution for solution in enclosed if solution.real]
         if any(self._blurred(packed, solution.middle.tolist()) is None for solution in real):
-            return self._unproven(arm, distinct, 'a solution is singular but for rounding')
+            return self._unproven(arm, distinct, 'a solution is singular to within rounding')
         judged = [_within_limits(arm, solution) for solution in real]
         if None in judged:
             return self._unproven(arm, distinct, f'a solution is within {ROOT_SLACK:g} rad or m of a limit')
@@ -176,7 +179,7 @@ def _listed(arm: Arm, goal: Goal, seed: Array, inside: list[Enclosure]) -> Array
 def prove(arm: Arm, goal: Goal, seed: Array) -> Proof:
     """Return the proof for a goal of arm, if there is one; seed (n,) decides the order.
 
-    The first call for an arm takes a second or two, for some more. Raises MissingError without python-flint.
+    The first call for an arm takes a second or two, for some five. Raises MissingError without python-flint.
     """
     with LOCK:
         if arm not in PROVERS:

@@ -33,7 +33,7 @@ from ik_node.solver.goal import (
     no_goal,
     pack_goals,
 )
-from ik_node.solver.held_joints import HeldJoints
+from ik_node.solver.held_joints import HeldJoints, are_named
 from ik_node.solver.infeasible import Infeasibility
 from ik_node.solver.methods import METHODS
 from ik_node.solver.path import best_path
@@ -205,8 +205,8 @@ class IkSolver:
         Best first: least largest single joint move from seed (n,) (default: mid-range), then most
         distance to the limits. Arms with an exact closed form or, with up to five joints, an elimination
         get all at once, and complete says so; for others, and at singular goals, restarts go on until
-        the estimated share of missed solutions is below 0.1 % (see all_solutions.py). That there is none is
-        shown by link lengths too.
+        the estimated share of missed solutions is below 0.1 % (see all_solutions.py). The link lengths may
+        show that an empty list is complete.
         Of a self-motion family the member nearest to the seed is returned, marked self_motion; with one spare
         joint the families are followed instead of searched (see families.py).
         held: names of joints that stay at their values in seed; the others are solved as an arm of their
@@ -219,7 +219,7 @@ class IkSolver:
             self_motion = is_redundant(self.arm, goal)
         except AttributeError:
             raise no_goal(goal) from None
-        if len(held):
+        if are_named(held):
             return self._held.solve_all(goal, near, held)
         if self._infeasibility.by_reach(goal) is not None:
             return Solutions((), complete=True)
@@ -235,7 +235,7 @@ class IkSolver:
         """Find every solution within the limits as solve_all does, with a proof by interval arithmetic.
 
         For goals with a direction of arms with five joints, where the number of complex solutions is known;
-        20 to 60 ms for a goal, some seconds more for the first of an arm. See Proof.
+        20 to 60 ms for a goal, and a second or two, for some arms five, for the first. See Proof.
         Raises MissingError without python-flint, InputError for a seed of the wrong length or with NaN.
         """
         if not isinstance(goal, Goal):

@@ -197,6 +197,22 @@ def test_a_goal_that_leaves_a_joint_free_for_once_has_its_solution_nearest_to_th
     assert not solutions.complete
 
 
+def test_joints_that_are_free_because_of_the_goal_hide_no_solution():
+    """With the tool axis parallel to axes 2, 3, 4 their sum is free, and the seed's may exceed the limits."""
+    arm = arm_of('seed_arm').robot
+    arm = Arm(arm, 'tool0', (1.0, 0.0, 0.0))
+    solver, free = new_solver(arm), 0
+    for q in arm.sample(np.random.default_rng(7), 100):
+        for q[4] in (-np.pi / 2, 0.0, np.pi / 2):
+            position, direction = arm.fk(q)
+            axis = arm.frames(q)[1]
+            goal = Goal(position, direction)
+            solutions = solver.solve_all(goal)
+            assert solutions or not solutions.complete
+            free += bool(abs(direction @ axis) > 1.0 - 1e-12)
+    assert free
+
+
 # --- none, and when to stop ----------------------------------------------------------------------------
 
 

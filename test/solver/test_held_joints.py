@@ -159,8 +159,10 @@ def test_bad_names_and_values_are_refused():
     arm = spare_arm(6)
     solver, goal = IkSolver(arm), Goal(*arm.fk(arm.middle))
     for held, words in (
-        ('joint1', 'names of joints'),
-        ([1], 'names of joints'),
+        ('joint1', 'list of joint names'),
+        ([1], 'list of joint names'),
+        (None, 'list of joint names'),
+        ({'joint1': 0.3}, 'list of joint names'),
         (['joint1', 'joint1'], 'twice'),
         (['joint9'], 'not one of'),
     ):

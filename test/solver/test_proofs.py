@@ -247,6 +247,10 @@ def test_what_cannot_be_proven_says_why():
     proof = IkSolver(four).prove(Goal(*four.fk(four.middle)))
     assert not proof.proven
     assert 'five joints' in proof.reason
+    axes = [(0, 0, 1), (0, 1, 0), (0, 1, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    offsets = [(0, 0, 0.1), (0, 0, 0.1), (0, 0.05, 0.3), (0.1, 0, 0.2), (0.02, 0, 0.1), (0, 0, 0.05)]
+    rolled = make_arm(axes, offsets, [[-2, 2]] * 6, None, (0, 0, 1), (0, 0, 0.1), [(5, 1, 1.0)])
+    assert 'without mimic joints' in IkSolver(rolled).prove(Goal(*rolled.fk(rolled.middle))).reason
 
 
 def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):

@@ -26,7 +26,8 @@ def candidates(form, limits, goal, seed, every, work, out):
     """Closed-form configurations for goal within the limits, each turned nearest to seed (5,).
 
     every: all of them, else those that may be nearest to seed by the largest single joint move. Returns
-    the number of rows of out (16, 5), -1 where the goal is singular for the formula.
+    (the number of rows of out (16, 5), whether the goal is regular for the formula: others leave joints free,
+    whose values are those of seed).
     """
     parallel = form[KIND, FAMILY] == PARALLEL
     pairs = work[7:]
@@ -35,14 +36,15 @@ def candidates(form, limits, goal, seed, every, work, out):
     else:
         count = wrist_pairs(form, limits, goal, seed, pairs)
     if count < 0:
-        return -1
-    kept, least = 0, inf
+        return 0, False
+    kept, least, regular = 0, inf, True
     for k in range(count):
         if pairs[k, 0] >= least and not every:
             break
         rows = out[kept:]
         if parallel:
-            found = planar_candidates(form, goal, pairs[k], seed, rows)
+            found, determined = planar_candidates(form, goal, pairs[k], seed, rows)
+            regular = regular and determined
         else:
             found = wrist_candidates(form, goal, pairs[k], rows)
         for r in range(found):
@@ -57,7 +59,7 @@ def candidates(form, limits, goal, seed, every, work, out):
             if not isnan(out[kept, 0] + out[kept, 1] + out[kept, 2] + out[kept, 3] + out[kept, 4]):
                 least = min(least, move)
                 kept += 1
-    return kept
+    return kept, regular
 
 
 @compiled
@@ -94,9 +96,10 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
     work = np.empty((12, 7))
     found = np.empty((MOST_CANDIDATES, 5))
     frames = np.empty((2 * joints.shape[0] + 3, 3))
+    regular = True
     for every in (False, True):  # the nearest one will do, unless FK rejects it
-        count = candidates(form, limits, goal, seed, every, work, found)
-        if count <= 0:
+        count, regular = candidates(form, limits, goal, seed, every, work, found)
+        if count == 0:
             break
         while count > 0:
             best, least = 0, inf
@@ -114,7 +117,7 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
                 return True, position_error, direction_error, True
             count -= 1
             copy(found[count], found[best])
-    return False, inf, inf, count >= 0
+    return False, inf, inf, regular
 
 
 @compiled
@@ -149,9 +152,9 @@ def formula_solutions(joints, tool, limits, period, form, goal, options, seed, f
     work = np.empty((12, 7))
     raw = np.empty((MOST_CANDIDATES, 5))
     frames = np.empty((2 * joints.shape[0] + 3, 3))
-    candidate_count = candidates(form, limits, goal, seed, True, work, raw)
+    candidate_count, regular = candidates(form, limits, goal, seed, True, work, raw)
     count = 0
     for k in range(candidate_count):
         if polish_and_check(joints, tool, limits, goal, options, raw[k], frames)[0]:
             count = add_distinct(period, found, count, raw[k])
-    return count, candidate_count >= 0
+    return count, regular

@@ -26,15 +26,16 @@ from ..rotation import ROOT_SLACK, harmonics, rotate_axis_angle
 from .pairs import add_pair, perpendicular_plane, two_links
 
 SQRT_HALF = sqrt(0.5)
+FREE = 1e-6  # sine of the angle between tool axis and axis 2 below which joints 2, 3, 4 hardly turn the tool
 
 
 @compiled
 def planar_candidates(form, goal, pair, spare, out):
-    """Write into out the at most two configurations with joints 1 and 5 given by pair (7,); return how many.
+    """Write into out the at most two configurations with joints 1 and 5 given by pair (7,).
 
     Joint 1 turned back, joints 2, 3, 4 work in one plane: theta = q2 + q3 + q4 turns the tool axis
     onto the goal's, or as near as it can; what is left is the triangle of the two planar links.
-    spare (5,): an angle that is free is taken from here.
+    spare (5,): an angle that is free is taken from here. Returns (how many, whether theta is determined).
     """
     _, q1, c1, s1, q5, c5, s5 = pair
     w1, r1, u, r2 = form[W1], form[C1], form[U], form[C2]
@@ -68,7 +69,7 @@ def planar_candidates(form, goal, pair, spare, out):
             row = out[count]
             row[0], row[1], row[2], row[3], row[4] = q1, q2, sign[1] * q3, sign[2] * (theta - q2 - q3), q5
             count += 1
-    return count
+    return count, length > FREE
 
 
 @compiled
