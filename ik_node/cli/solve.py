@@ -43,14 +43,15 @@ def _solve(arguments: argparse.Namespace) -> int:
     goal = Goal((arguments.x, arguments.y, arguments.z), direction)
     solver = IkSolver(arm)
     solution, every = _answers(solver, goal, arguments.seed, arguments.hold)
-    proof = solver.prove(goal, arguments.seed) if arguments.prove else None
     if arguments.json:
         data = _as_data(arm, solution, every)
-        say(json.dumps(data if proof is None else {**data, 'proof': _proof_as_data(proof)}, indent=2))
+        if arguments.prove:
+            data['proof'] = _proof_as_data(solver.prove(goal, arguments.seed))
+        say(json.dumps(data, indent=2))
     else:
         say('\n'.join(_as_text(arm, solution, every, goal.direction is not None, arguments.hold)))
-        if proof is not None:
-            say(_proof_as_text(proof))
+        if arguments.prove:  # the first proof of an arm takes seconds
+            say(_proof_as_text(solver.prove(goal, arguments.seed)))
     return 0 if solution.solved else 1
 
 
