@@ -6,13 +6,15 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ik_node.cli.arguments import add_goal, arm_parser, read_arm, run, say, unit_direction, warn
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
-from ik_node.solver.proof import Proof
 from ik_node.solver.solver import IkSolver
+
+if TYPE_CHECKING:
+    from ik_node.solver.proof import Proof
 
 
 def main(given: Sequence[str] | None = None) -> int:

@@ -22,6 +22,7 @@ _OTHERS = {
     'distance': 'DISTINCT',
     'elimination.motion': 'move write_vector',
     'elimination.pair': 'pair_candidates',
+    'families': 'turns_freely',
     'loading': 'KernelState Stage prepare state',
     'methods.driver': 'PATIENCE',
     'methods.lm': 'local_lm',

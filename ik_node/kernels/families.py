@@ -24,17 +24,23 @@ UNKNOWN, AGAIN, ENDED = -1, -2, -3  # of a solution, and of how a curve ends
 
 
 @compiled
+def turns_freely(limits, period, i):
+    """Whether joint i has room for more than a turn: all its turns fit, so its limits do not cut a family."""
+    return period[i] > 0.0 and limits[1, i] - limits[0, i] > period[i] + MORE
+
+
+@compiled
 def turned_into(limits, period, q, turned):
     """Write into turned (n,) the joints of q (n,) turned into the limits; whether they fit.
 
-    Joints with room for more than a turn fit always and stay as they are: they do not cut a family.
+    Joints that turn freely fit always and stay as they are.
     """
     inside = True
     for i in range(q.shape[0]):
         turned[i] = q[i]
+        if turns_freely(limits, period, i):
+            continue
         if period[i] > 0.0:
-            if limits[1, i] - limits[0, i] > period[i] + MORE:
-                continue
             turned[i] += period[i] * ceil((limits[0, i] - AT_LIMIT - q[i]) / period[i])
         inside = inside and limits[0, i] - AT_LIMIT <= turned[i] <= limits[1, i] + AT_LIMIT
     return inside
@@ -48,10 +54,10 @@ def inside_between(limits, period, a, b):
     """
     low, high = 0.0, 1.0
     for i in range(a.shape[0]):
+        if turns_freely(limits, period, i):
+            continue
         change, start = b[i] - a[i], a[i]
         if period[i] > 0.0:
-            if limits[1, i] - limits[0, i] > period[i] + MORE:
-                continue
             middle = start + 0.5 * change - 0.5 * (limits[0, i] + limits[1, i])
             start -= period[i] * floor(middle / period[i] + 0.5)
         if change == 0.0:
@@ -65,11 +71,11 @@ def inside_between(limits, period, a, b):
 def add_member(limits, period, seed, turned, piece, best, least):
     """Add turned (n,) to a piece of a curve, of which best (k, n) is the member nearest to seed (n,).
 
-    least (k,): its squared distance. Joints with more than a turn are turned towards seed, in place.
+    least (k,): its squared distance. Joints that turn freely are turned towards seed, in place.
     """
     total = 0.0
     for i in range(turned.shape[0]):
-        if period[i] > 0.0 and limits[1, i] - limits[0, i] > period[i] + MORE:
+        if turns_freely(limits, period, i):
             turned[i] = wrap_into_limits(turned[i], seed[i], limits[0, i], limits[1, i])
         total += (turned[i] - seed[i]) ** 2
     if total < least[piece]:
@@ -91,7 +97,7 @@ def join(piece, other, best, least):
 def is_jump(limits, period, a, b):
     """Whether some joint with a turn at most was turned between a and b (n,): its limits lie between them."""
     for i in range(a.shape[0]):
-        parts = period[i] > 0.0 and not limits[1, i] - limits[0, i] > period[i] + MORE
+        parts = period[i] > 0.0 and not turns_freely(limits, period, i)
         if parts and abs(a[i] - b[i]) > 0.5 * period[i]:
             return True
     return False

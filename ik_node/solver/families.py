@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.families import MORE
 from ik_node.kernels.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.elimination import MOST_SOLUTIONS
@@ -34,7 +33,7 @@ class Families:
         """options: of the search."""
         self._arm, self._held, self._options = arm, held, options
         opened = arm.period > 0.0
-        opened[0] &= arm.upper[0] - arm.lower[0] > 2.0 * math.pi + MORE
+        opened[0] = kernels.turns_freely(arm.limits, arm.period, 0)
         self._opened = np.where(opened, [[-math.inf], [math.inf]], arm.limits[:2])
 
     @cached_property

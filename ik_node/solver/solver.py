@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,10 +39,12 @@ from ik_node.solver.infeasible import Infeasibility
 from ik_node.solver.methods import METHODS
 from ik_node.solver.path import best_path
 from ik_node.solver.pipeline import SOLVED, ByFormula, Pipeline, errors_of
-from ik_node.solver.proof import Proof, prove
 from ik_node.solver.restarts import RandomRestarts, kernels_of
 from ik_node.solver.spare_roll import spare_roll
 from ik_node.solver.tracking import Tracker
+
+if TYPE_CHECKING:
+    from ik_node.solver.proof import Proof
 
 COMPILE = ('background', 'wait')
 
@@ -240,6 +243,8 @@ class IkSolver:
         """
         if not isinstance(goal, Goal):
             raise no_goal(goal)
+        from ik_node.solver.proof import prove  # five modules that few programs need
+
         return prove(self.arm, goal, self._start(seed))
 
     def solve_batch(
