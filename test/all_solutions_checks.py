@@ -24,6 +24,13 @@ def new_solver(arm: Arm, **options) -> IkSolver:
     return IkSolver(arm, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE, **options)
 
 
+def least_gap(arm: Arm, q, solutions) -> float:
+    """Least largest joint difference of q (n,) from any solution; whole turns and idle joints left out."""
+    difference = np.array([solution.q for solution in solutions]).reshape(-1, arm.n) - q
+    turned = np.where(arm.period > 0.0, np.remainder(difference + np.pi, 2 * np.pi) - np.pi, difference)
+    return np.abs(turned * ~arm.idle).max(axis=1).min(initial=np.inf)
+
+
 def assert_in_order(arm: Arm, solutions, seed) -> None:
     """Least largest joint move first; among equal ones the farthest from the limits first."""
     keys = []

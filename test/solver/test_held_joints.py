@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
+from all_solutions_checks import least_gap
 from made_arms import make_arm, random_unit
 from shared_files import shared_path
 
 from benchmarks.chain import Chain
-from ik_node import Arm, Goal, IkSolver, InputError, Solution
-
-TURN = 2.0 * math.pi
+from ik_node import Arm, Goal, IkSolver, InputError
 
 
 def spare_arm(joints: int, seed: int = 0, slide: int | None = None) -> Arm:
@@ -49,13 +47,6 @@ ARMS = {
 }
 
 
-def gap(arm: Arm, q, rows: list[Solution]) -> float:
-    """Least largest joint difference of q (n,) from any of rows; whole turns and idle joints left out."""
-    difference = np.array([row.q for row in rows]).reshape(-1, arm.n) - q
-    turned = np.where(arm.period > 0.0, np.remainder(difference + math.pi, TURN) - math.pi, difference)
-    return np.abs(turned * ~arm.idle).max(axis=1).min(initial=math.inf)
-
-
 def places(arm: Arm) -> list[list[int]]:
     """As many joints that count as are to spare: next to the base, next to the tool, and between."""
     counts = np.flatnonzero(~arm.idle).tolist()
@@ -73,7 +64,7 @@ def test_all_solutions_of_the_other_joints_are_found(name):
         goal = Goal(*arm.fk(q))
         solutions = solver.solve_all(goal, q, names)
         assert solutions.complete
-        assert gap(arm, q, solutions) < 1e-6
+        assert least_gap(arm, q, solutions) < 1e-6
         for solution in solutions:
             assert solution.solved
             assert (solution.q[held] == q[held]).all()
@@ -85,7 +76,7 @@ def test_all_solutions_of_the_other_joints_are_found(name):
         moves = [np.abs(solution.q - q).max() for solution in solutions]
         assert moves == sorted(moves) or np.diff(moves).min() > -1e-8
         for restarted in search.solve_all(goal, q, names):
-            assert gap(arm, restarted.q, solutions) < 1e-5
+            assert least_gap(arm, restarted.q, solutions) < 1e-5
 
 
 def test_one_of_five_joints_can_be_held():
@@ -95,7 +86,7 @@ def test_one_of_five_joints_can_be_held():
     solver = IkSolver(arm)
     for name, q in zip(arm.joint_names, arm.sample(np.random.default_rng(2), 5), strict=True):
         solutions = solver.solve_all(Goal(*arm.fk(q)), q, [name])
-        assert gap(arm, q, solutions) < 1e-6
+        assert least_gap(arm, q, solutions) < 1e-6
         assert not any(solution.self_motion for solution in solutions)
 
 
@@ -105,7 +96,7 @@ def test_held_joints_leave_families_while_others_are_to_spare():
     solutions = IkSolver(arm).solve_all(Goal(*arm.fk(q)), q, [arm.joint_names[0]])
     assert not solutions.complete
     assert all(solution.self_motion for solution in solutions)
-    assert gap(arm, q, solutions) < 1e-4
+    assert least_gap(arm, q, solutions) < 1e-4
 
 
 def test_joints_behind_a_held_one_follow_it_in_every_frame():
@@ -151,7 +142,7 @@ def test_joints_that_mimic_a_held_one_are_held_too():
     assert arm.n == 5
     q = arm.sample(np.random.default_rng(6), 1)[0]
     solutions = IkSolver(arm).solve_all(Goal(*arm.fk(q)), q, ['joint1'])
-    assert gap(arm, q, solutions) < 1e-6
+    assert least_gap(arm, q, solutions) < 1e-6
     assert solutions.complete
 
 

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from all_solutions_checks import least_gap
 from cases import shared_cases
 from made_arms import make_arm, random_unit
 
@@ -28,15 +29,6 @@ def mimicking(name: str, tool_axis=(1, 0, 1)) -> Arm:
     return make_arm(axes, offsets[:count], [[-2.5, 2.5]] * count, None, tool_axis, (0.1, 0, 0.03), mimics)
 
 
-def distance(solver: IkSolver, q, rows) -> float:
-    """Of q from the nearest of rows, whole turns left out."""
-    gaps = np.array([row.q for row in rows]).reshape(-1, len(q)) - q
-    gaps[:, solver.arm.idle] = 0.0
-    turning = solver.arm.period > 0.0
-    gaps[:, turning] = np.remainder(gaps[:, turning] + np.pi, 2 * np.pi) - np.pi
-    return np.abs(gaps).max(axis=1).min(initial=np.inf)
-
-
 @pytest.mark.parametrize('name', WAYS)
 def test_every_solution_of_an_arm_with_mimic_joints(name):
     arm = mimicking(name)
@@ -45,10 +37,10 @@ def test_every_solution_of_an_arm_with_mimic_joints(name):
         goal = Goal(*arm.fk(q))
         solutions = solver.solve_all(goal)
         assert solutions.complete
-        assert distance(solver, q, solutions) < 1e-5
+        assert least_gap(arm, q, solutions) < 1e-5
         others = search.solve_all(goal)
         assert len(solutions) == len(others)
-        assert max(distance(solver, other.q, solutions) for other in others) < 1e-3
+        assert max(least_gap(arm, other.q, solutions) for other in others) < 1e-3
 
 
 @pytest.mark.parametrize('name', WAYS)
@@ -70,7 +62,7 @@ def test_positions_decide_if_mimic_joints_keep_the_tool_level():
         goal = Goal(arm.fk(q)[0])
         solutions = solver.solve_all(goal)
         assert solutions.complete
-        assert distance(solver, q, solutions) < 1e-5
+        assert least_gap(arm, q, solutions) < 1e-5
         assert len(solutions) == len(search.solve_all(goal))
     inside = Goal([0.13, 0.0, 0.18])  # nearer to the shoulder than the two links fold
     assert solver.solve(inside).status is Status.UNREACHABLE
@@ -82,7 +74,7 @@ def test_an_arm_without_a_free_joint_of_each_variable_is_searched():
     solver = IkSolver(arm)
     q = arm.sample(np.random.default_rng(3), 1)[0]
     solutions = solver.solve_all(Goal(*arm.fk(q)))
-    assert distance(solver, q, solutions) < 1e-3
+    assert least_gap(arm, q, solutions) < 1e-3
 
 
 def test_the_magician_is_solved_completely():
@@ -93,6 +85,6 @@ def test_the_magician_is_solved_completely():
         position, axis = arm.fk(q)
         solutions = solver.solve_all(Goal(position, axis), q)
         assert solutions.complete
-        assert distance(solver, q, solutions) < 1e-5
+        assert least_gap(arm, q, solutions) < 1e-5
         tilted = axis + 0.1 * np.array([1.0, 0.5, 0.0])
         assert solver.solve(Goal(position, tilted / np.linalg.norm(tilted))).status is Status.UNREACHABLE
