@@ -32,6 +32,7 @@ SECTIONS = (
     'determinism',
     'plant',
     'node',
+    'cost',
     'start',
     'before',
     'follow',
@@ -65,7 +66,7 @@ def main() -> None:
     print(f'Python {platform.python_version()}, numpy {np.__version__}, {processor()}')
     if not real_arms():
         print('The arms of ../shared/arms are absent: shipped arms only.')
-    if options.sections != ['start']:
+    if options.sections not in (['start'], ['cost']):
         kernels.prepare(wait=True)
     for section in options.sections or SECTIONS:
         start = perf_counter()

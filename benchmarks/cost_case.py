@@ -1,0 +1,197 @@
+"""One case of cost.py: a node beside a bare one, in processes of their own; prints a JSON object.
+
+    python -m benchmarks.cost_case '{"folder": "FOLDER", "goals": true, "viewer": false, "parameters": {},
+    "windows": 5, "waits": 20}'
+
+Windows count the processor time of both processes at the same time, so that whatever else the machine does
+falls on both alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from geometry_msgs.msg import PoseStamped
+from rclpy.executors import SingleThreadedExecutor
+from sensor_msgs.msg import JointState
+
+from benchmarks.arms import ROOT
+from benchmarks.node_latency import DOWN, PERIOD, Watch, at_rest, resident, wait
+from ik_node.model.arm import Arm
+from ik_node.tracks.curves import Track, tip_pose
+
+GOAL_RATE = 50.0  # [Hz], that of ik_goals
+CIRCLE = ((0.4, 0.0, 0.2), 0.08, 0.1)  # centre [m], radius [m] and speed [m/s] of ik_goals
+WINDOW = 2.0  # [s]
+WARM_UP = 2.0  # [s]
+
+
+def processor_time(pid: int) -> float:
+    """Return the seconds of a core that the threads of a process have used, exact to a nanosecond."""
+    total = 0
+    for file in Path(f'/proc/{pid}/task').glob('*/schedstat'):
+        with contextlib.suppress(OSError):  # the thread has ended
+            total += int(file.read_text().split()[0])
+    return 1e-9 * total
+
+
+class Case:
+    """The processes of one case: bare, sleeper, ik_node and, if asked for, ik_viewer."""
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self._folder = Path(asked['folder'])
+        self._arm = Arm.from_file(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
+        self.mark = 0
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._start('bare', ROOT, '-m', 'benchmarks.bare_node')
+        self._start('sleeper', ROOT, '-m', 'benchmarks.bare_thread')
+        given = [f'{name}:={value}' for name, value in asked['parameters'].items()]
+        given.append(f'urdf_file:={ROOT / "urdf" / "seed_arm.urdf.xacro"}')
+        self._start_program('ik_node', given)
+        if asked['viewer']:
+            self._start_program('ik_viewer', ['port:=0'])
+        rclpy.init()
+        self.watch = Watch()
+        self._bare_goals = self.watch.create_publisher(PoseStamped, 'bare/goal_pose', 1)
+        self.watch.create_subscription(JointState, 'bare/joint_states', lambda _: None, 10)
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self.watch)
+        self._listening = threading.Thread(target=self._executor.spin, daemon=True)
+        self._listening.start()
+        wait(self._ready, 'joint_states')
+        wait(lambda: self._bare_goals.get_subscription_count() == 1, 'the bare node')
+
+    def _ready(self) -> bool:
+        if any(process.poll() is not None for process in self._processes.values()):
+            raise RuntimeError('a process has ended')
+        return at_rest(self.watch) and self.watch.goals.get_subscription_count() > 0
+
+    def _start(self, name: str, folder: Path, *arguments: str) -> None:
+        self._processes[name] = subprocess.Popen(
+            [sys.executable, *arguments],
+            env={**os.environ, 'PYTHONPATH': str(folder)},
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE if name == 'sleeper' else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+
+    def _start_program(self, name: str, parameters: list[str]) -> None:
+        given = [part for parameter in parameters for part in ('-p', parameter)]
+        self._start(name, self._folder, '-m', 'ik_node.start', name, '--ros-args', *given)
+
+    def close(self) -> None:
+        """End all processes."""
+        for name, process in self._processes.items():
+            process.send_signal(signal.SIGTERM if name.startswith('ik_') else signal.SIGKILL)
+        for process in self._processes.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=20)
+            process.kill()
+        self._executor.shutdown()
+        self._listening.join(timeout=10)
+        rclpy.try_shutdown()
+
+    def windows(self, count: int, goals: bool) -> dict[str, list[float]]:
+        """Return the shares of a core in windows, by process; the bare node always hears goals."""
+        names = [name for name in self._processes if name != 'sleeper']
+        used: dict[str, list[float]] = {name: [] for name in names}
+        track = Track('circle', *CIRCLE, DOWN)
+        begin = due = time.perf_counter()
+        window, then, last = begin + WARM_UP, begin, dict.fromkeys(names, 0.0)
+        self.mark = 0
+        while len(used['bare']) < count:
+            T = tip_pose(track.position(due - begin), DOWN, self._arm.tool_axis, self._arm.tool_point)
+            if goals:
+                self.watch.send(T)
+            message = PoseStamped()
+            message.header.stamp = self.watch.get_clock().now().to_msg()
+            self._bare_goals.publish(message)
+            due += 1.0 / GOAL_RATE
+            time.sleep(max(0.0, due - time.perf_counter()))
+            if time.perf_counter() >= window:
+                now = {name: processor_time(self._processes[name].pid) for name in names}
+                at = time.perf_counter()
+                if self.mark:
+                    for name in names:
+                        used[name].append((now[name] - last[name]) / (at - then))
+                else:
+                    self._wakings()
+                    self.mark = len(self.watch.samples)
+                last, then, window = now, at, at + WINDOW
+        return used
+
+    def jitter(self) -> dict[str, float]:
+        """Return the p99 of how much periods differ [ms]: of a bare thread, of stamps, of sent samples."""
+        stamps = [x.header.stamp for _, x in self.watch.samples[self.mark :]]
+        rows = {
+            'thread': np.array(self._wakings()),
+            'stamps': np.array([stamp.sec - stamps[0].sec + 1e-9 * stamp.nanosec for stamp in stamps]),
+            'sent': np.array(self.watch.published[self.mark :]),
+        }
+        deviations = {name: np.abs(np.diff(times) - PERIOD) for name, times in rows.items()}
+        return {name: 1e3 * float(np.quantile(found, 0.99)) for name, found in deviations.items()}
+
+    def _wakings(self) -> list[float]:
+        sleeper = self._processes['sleeper']
+        assert sleeper.stdin is not None
+        assert sleeper.stdout is not None
+        sleeper.stdin.write('\n')
+        sleeper.stdin.flush()
+        return json.loads(sleeper.stdout.readline())
+
+    def memory(self) -> dict[str, float]:
+        """Return the resident memory [MB] by process."""
+        return {name: resident(process.pid) for name, process in self._processes.items()}
+
+    def waits(self, count: int) -> list[float]:
+        """Return how long [ms] goals from rest, at random times, waited for the first sample that moves."""
+        rng, found = np.random.default_rng(1), []
+        track = Track('circle', *CIRCLE, DOWN)
+        for _ in range(count):
+            wait(lambda: at_rest(self.watch), 'the arm to rest')
+            time.sleep(rng.uniform(0.05, 0.05 + 2.0 * PERIOD))
+            mark, still = len(self.watch.samples), self.watch.samples[-1][1].position
+            T = tip_pose(
+                track.position(rng.uniform(0.0, track.lap)), DOWN, self._arm.tool_axis, self._arm.tool_point
+            )
+            sent = self.watch.send(T)
+            wait(lambda m=mark, s=still: any(x.position != s for _, x in self.watch.samples[m:]), 'a move')
+            first = next(t for t, x in self.watch.samples[mark:] if x.position != still)
+            found.append(1e3 * (first - sent))
+        return found
+
+
+def main() -> None:
+    """Measure the case that the argument asks for."""
+    asked = json.loads(sys.argv[1])
+    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    os.environ.setdefault('ROS_DOMAIN_ID', str(random.SystemRandom().randint(30, 59)))
+    os.environ['ROS_LOG_DIR'] = tempfile.mkdtemp(prefix='ros-log-')
+    case = Case(asked)
+    try:
+        found: dict[str, Any] = {'used': case.windows(asked['windows'], asked['goals'])}
+        found['memory'], found['jitter'] = case.memory(), case.jitter()
+        found['waits'] = case.waits(asked['waits'])
+    finally:
+        case.close()
+    print(json.dumps(found))
+
+
+if __name__ == '__main__':
+    main()
