@@ -1,4 +1,4 @@
-"""Clutch: hand poses that count relative to where hand and tool were when it was closed."""
+"""Clutch: whether the poses of a hand count, and relative to where hand and tool were when they began to."""
 
 from __future__ import annotations
 
@@ -8,52 +8,75 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
+from ik_node.control.settings import NO_CLUTCH, ArmSettings
 from ik_node.solver.goal import Goal
 
-JUMP = 0.25  # [m] from one hand pose to the next: the tracker has lost the hand, so the clutch closes anew
+JUMP = 0.25  # [m] from one hand pose to the next: the tracker has lost the hand, so it counts anew
+SILENCE = 1.0  # [s] from one hand pose to the next: hand or tool may have moved far meanwhile
+NEAR = 0.1  # [m] from the tool within which a first pose without a clutch has to be
+OPEN = 'the clutch is open: poses of a hand do not move the arm; true on ~/enable, repeated, closes it'
+FAR = f'the hand is not within {NEAR} m of the tool: without a clutch the arm does not go to a far first pose'
 
 
 class Clutch:
-    """Without a single enable, hand poses are taken as they are. Times are seconds of one clock."""
+    """Open until it is enabled. Times are seconds of one clock.
+
+    With the setting clutch: none, and until the first enable, poses are absolute and count from the first one
+    that is near the tool.
+    """
 
     def __init__(self) -> None:
         self._used = False
-        self._closed_until = -math.inf
-        self._hand: Array | None = None  # T (4, 4) of the hand when the clutch was closed
+        self._enabled, self._timeout = -math.inf, 0.0
+        self._hand: Array | None = None  # T (4, 4) of the hand when its poses began to count
         self._tool = np.eye(4)  # and of the tool
-        self._last = np.zeros(3)  # where the hand was before
-        self.anew = False  # the last goal was the first one after closing: it is where the tool is
+        self._last, self._seen = np.zeros(3), -math.inf  # where and when the hand was before
+        self.anew = False  # the last goal was the first one
+        self.why = ''  # the last pose does not count; empty if it does
 
     def enable(self, closed: bool, time: float, timeout: float) -> None:
         """Close it for timeout [s] from time on, or open it."""
+        if not (closed and self._closed(time)):
+            self._hand = None
         self._used = True
-        if not closed or time > self._closed_until:
-            self._hand = None
-        self._closed_until = time + timeout if closed else -math.inf
+        self._enabled, self._timeout = time if closed else -math.inf, timeout
 
-    def engaged(self, time: float) -> bool:
-        """Whether the arm follows the hand: a pose has come since it was closed."""
-        return not self._used or (time <= self._closed_until and self._hand is not None)
+    def _closed(self, time: float) -> bool:
+        # A clock that is set back must not keep it closed for longer.
+        return abs(time - self._enabled) <= self._timeout
 
-    def goal(self, hand: Array, model: ArmModel, q: Array, time: float, scale: float) -> Goal | None:
-        """Return what hand, the pose T (4, 4) of the tip in the base link, asks for; None while it is open.
+    def _absolute(self, settings: ArmSettings) -> bool:
+        return settings.clutch == NO_CLUTCH and not self._used
 
-        q (n,): where the arm is. scale: metres of the tool per metre of the hand.
+    def engaged(self, time: float, settings: ArmSettings) -> bool:
+        """Whether the arm follows the hand: a pose counted, and the clutch has not opened since."""
+        return self._hand is not None and (self._absolute(settings) or self._closed(time))
+
+    def goal(self, hand: Array, model: ArmModel, q: Array, time: float, settings: ArmSettings) -> Goal | None:
+        """Return what hand, the pose T (4, 4) of the tip in the base link, asks for; None: it does not count.
+
+        q (n,): where the arm is.
         """
-        self.anew = False
-        if not self._used:
-            return model.pose_goal(hand)
-        if time > self._closed_until:
-            self._hand = None
+        self.anew, self.why = False, ''
+        absolute = self._absolute(settings)
+        if not (absolute or self._closed(time)):
+            self._hand, self.why = None, OPEN
             return None
         begin = self._hand  # enable, which runs in another thread, may drop it meanwhile
-        if begin is None or np.linalg.norm(hand[:3, 3] - self._last) > JUMP:
+        moved = float(np.linalg.norm(hand[:3, 3] - self._last))
+        if begin is None or moved > JUMP or not 0.0 <= time - self._seen <= SILENCE:
+            tool = tool_pose(model, q)
+            if absolute and np.linalg.norm(model.pose_goal(hand).position - tool[:3, 3]) > NEAR:
+                self._hand, self.why = None, FAR
+                return None
             self.anew = True
-            begin, self._tool = hand.copy(), tool_pose(model, q)
+            begin, self._tool = hand.copy(), tool
             self._hand = begin
-        self._last = hand[:3, 3].copy()
+        self._last, self._seen = hand[:3, 3].copy(), time
+        if absolute:
+            return model.pose_goal(hand)
         turn = hand[:3, :3] @ begin[:3, :3].T
-        position = self._tool[:3, 3] + scale * (hand[:3, 3] - begin[:3, 3])
+        position = self._tool[:3, 3] + settings.position_scale * (hand[:3, 3] - begin[:3, 3])
         return Goal(position, turn @ self._tool[:3, 2], turn @ self._tool[:3, 0])
 
 

@@ -212,6 +212,11 @@ class ArmController:
             if self._state is State.TELEOPERATED and self._joints.far_behind:
                 self._brake('the hand has let go')
 
+    def tell(self, level: Level, message: str) -> None:
+        """Report a sentence on what moves the arm."""
+        with self._change():
+            self._news.state(self._state.value, self._state, (level, message))
+
     def _refuse(self, request: Request, reason: str) -> None:
         with self._change():
             self._progress.refuse(request, reason, self._state)

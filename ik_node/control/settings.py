@@ -14,6 +14,8 @@ from ik_node.settings import HasTool, check, parameter
 from ik_node.solver.methods import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
+NO_CLUTCH = 'none'
+
 
 @dataclass(frozen=True)
 class ArmSettings(HasTool):
@@ -100,6 +102,12 @@ class ArmSettings(HasTool):
     )
     incoming_command_timeout: float = parameter(
         0.1, 'time after the last command of a hand at which the arm comes to rest [s]', low=1e-3, high=10.0
+    )
+    clutch: str = parameter(
+        'required',
+        'poses of a hand: only while ~/enable holds the clutch closed, or without it, as they are, from the '
+        'first one near the tool until the first ~/enable',
+        choices=('required', NO_CLUTCH),
     )
     clutch_timeout: float = parameter(
         0.5, 'time after the last true on ~/enable at which the clutch opens [s]', low=0.01, high=10.0

@@ -10,6 +10,7 @@ from ik_node.checks import Array
 from ik_node.control.clutch import Clutch
 from ik_node.control.controller import ArmController
 from ik_node.control.hand_motion import HandMotion
+from ik_node.control.report import Level
 from ik_node.control.settings import ArmSettings
 from ik_node.control.snapshot import Snapshot
 from ik_node.control.states import READY, State
@@ -32,6 +33,7 @@ class Steering:
         self._hand = HandMotion()
         self._arm: Teleoperation | None = None
         self._stepped = -math.inf  # time of the last step
+        self.ignored = ''  # why the last pose of a hand did not count; empty if it did
 
     @property
     def held_back(self) -> bool:
@@ -47,6 +49,10 @@ class Steering:
 
     def let_go(self) -> None:
         """Come to rest: the hand has gone."""
+        self.ignored = ''
+        self._rest()
+
+    def _rest(self) -> None:
         self._arm = None
         self._hand.clear()
         self._controller.let_go()
@@ -82,9 +88,14 @@ class Steering:
     ) -> None:
         """Take a pose T (4, 4) of a hand in the base link, for the tip, received at a time.
 
-        stamp: when the hand was there, None if that is not known.
+        stamp: when the hand was there, None if that is not known. Whether poses begin or cease to count is
+        reported.
         """
-        goal = self.clutch.goal(hand, arm.model, arm.position, received, settings.position_scale)
+        goal = self.clutch.goal(hand, arm.model, arm.position, received, settings)
+        if self.clutch.why != self.ignored:
+            self.ignored = self.clutch.why
+            level = Level.WARN if self.ignored else Level.OK
+            self._controller.tell(level, self.ignored or 'the arm follows the hand')
         if goal is None:
             return
         if self.clutch.anew:
@@ -94,9 +105,9 @@ class Steering:
 
     def follow(self, arm: Snapshot, now: float, settings: ArmSettings) -> bool:
         """Move to where the hand is now. Returns whether the arm moves."""
-        if not (self.clutch.engaged(now) and self._hand.known):
+        if not (self.clutch.engaged(now, settings) and self._hand.known):
             if arm.state is State.TELEOPERATED and self._arm is not None:
-                self.let_go()
+                self._rest()
             return False
         teleoperation, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
         if dt <= 0.0:

@@ -2,6 +2,7 @@
 
 Callbacks only store the newest command; a thread turns it into joint positions, at the publish rate and as
 soon as a command comes. Nothing moves the arm longer than incoming_command_timeout after the last command.
+Poses count only while the clutch is closed; twists and joint velocities end with the button that makes them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ik_node.errors import InputError, listed
 from ik_node.ros.conversions import check_stamp, pose_matrix
 from ik_node.ros.frames import Frames
 from ik_node.ros.node_time import NodeTime
-from ik_node.ros.qos import NEWEST, REPORTS
+from ik_node.ros.qos import GOAL_QOS, NEWEST, REPORTS
 
 JOINT_JOG, TWIST, POSE = 'joint_jog', 'twist', 'pose'  # in the order of moveit_msgs/srv/ServoCommandType
 COMMANDS = (JOINT_JOG, TWIST, POSE)
@@ -73,7 +74,8 @@ class Teleop:
             (POSE, PoseStamped, 'pose_target_cmds'),
         ):
             node.create_subscription(message, f'~/{prefix}{topic}', self._store(kind), NEWEST)
-        node.create_subscription(Bool, f'~/{prefix}enable', self._enable, NEWEST)
+        # Reliable, and deep enough that no true displaces the false before it.
+        node.create_subscription(Bool, f'~/{prefix}enable', self._enable, GOAL_QOS)
         node.create_service(SetBool, f'~/{prefix}pause_servo', self._pause)
         switch = installed('moveit_msgs.srv', 'ServoCommandType')
         if switch is not None:
@@ -136,7 +138,7 @@ class Teleop:
                     self._step(*command, new)
                 except InputError as error:
                     self._forget()
-                    self._say(INVALID)
+                    self._say(INVALID, str(error))
                     self._node.get_logger().warning(
                         f'{command[0]} command ignored: {error}', throttle_duration_sec=2.0
                     )
@@ -177,6 +179,8 @@ class Teleop:
                 hand = self._in_base(message, arm) @ pose_matrix(message.pose)
                 steering.take(arm, hand, received, self._time.of(message.header.stamp), settings)
             moves = steering.follow(arm, now, settings)
+            if steering.ignored:
+                self._say(INVALID, steering.ignored)
         if moves:
             self._say(JOINT_BOUND if steering.held_back else NO_WARNING)
 
@@ -184,15 +188,15 @@ class Teleop:
         """Return the pose T (4, 4) in the base link of the frame of a message."""
         return self._frames.in_base(message.header, arm.model, arm.values)
 
-    def _say(self, code: int) -> None:
-        """Publish a status when it changes."""
+    def _say(self, code: int, message: str = '') -> None:
+        """Publish a status when its code changes."""
         if code == self._code:
             return
         self._code = code
         if self._status_type is None:
             self._status.publish(Int8(data=code))
         else:
-            self._status.publish(self._status_type(code=code))
+            self._status.publish(self._status_type(code=code, message=message))
 
 
 def _twist(message: TwistStamped, settings: ArmSettings) -> tuple[Array, Array]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from control_harness import Rig
 
+from ik_node.control.clutch import FAR, OPEN
+from ik_node.control.report import Level
 from ik_node.control.states import State
 from ik_node.control.steering import Steering
 from ik_node.control.tool_path import ToolPath
@@ -120,6 +124,35 @@ def test_a_closed_clutch_waits_for_a_pose(hand):
     hand.rig.tick(100)
     assert hand.rig.state is State.HOLDING
     assert np.linalg.norm(hand.point - start) < 0.1
+
+
+@pytest.mark.parametrize('clutch', ['required', 'none'])
+def test_poses_that_do_not_count_move_nothing_and_are_told(hand, clutch):
+    rig = hand.rig
+    rig.settings = replace(rig.settings, clutch=clutch)
+    before, told = rig.controller.snapshot().position, len(rig.reports)
+    if clutch == 'none':
+        hand.T[:3, 3] += [0.0, 0.2, 0.0]
+    hand.move([-0.02, 0.0, 0.0], 50)
+    rig.tick(50)
+    np.testing.assert_array_equal(rig.controller.snapshot().position, before)
+    (report,) = rig.reports[told:]
+    assert report.level is Level.WARN
+    assert report.message == (OPEN if clutch == 'required' else FAR)
+    if clutch == 'none':
+        hand.T[:3, 3] -= [0.0, 0.2, 0.0]
+    hand.move([-0.02, 0.0, 0.0], 50, closed=True if clutch == 'required' else None)
+    assert rig.state is State.TELEOPERATED
+    assert [report.message for report in rig.reports[told + 1 :]] == ['the arm follows the hand']
+
+
+def test_an_open_clutch_leaves_a_goal_alone(hand):
+    rig = hand.rig
+    rig.go(yaw=-0.3, shoulder=0.2)
+    hand.move([-0.02, 0.0, 0.0], 20)
+    assert rig.state is State.MOVING
+    rig.settle()
+    assert rig.position('yaw') == pytest.approx(-0.3)
 
 
 def test_a_hand_out_of_reach_is_followed_calmly_at_the_best_place(monkeypatch):

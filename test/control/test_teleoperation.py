@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-
 import numpy as np
 import pytest
 from cases import shipped_cases
 from control_harness import PERIOD
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.control.clutch import Clutch
 from ik_node.control.states import State
 from ik_node.control.teleoperation import Teleoperation, leashed, rotation_about
 
@@ -153,53 +149,3 @@ def test_a_stopped_arm_does_not_follow_a_hand(picture):
     assert not picture.controller.steer(start + 0.1, picture.time)
     picture.tick(50)
     assert picture.position('yaw') == 0.0
-
-
-# The clutch
-
-
-def test_without_enable_a_hand_counts_as_it_is(model):
-    hand = np.eye(4)
-    hand[:3, 3] = 0.4, 0.1, 0.2
-    goal = Clutch().goal(hand, model, np.zeros(5), 0.0, 2.0)
-    assert goal.position == pytest.approx([0.4, 0.1, 0.2])
-
-
-def test_a_clutch_makes_hand_poses_relative(model):
-    clutch, q, hand = Clutch(), np.array([0.2, 0.3, 0.4, 0.1, 0.2]), np.eye(4)
-    clutch.enable(True, 0.0, 0.5)
-    point, axis = model.arm.fk(q)
-    assert clutch.goal(hand, model, q, 0.1, 2.0).position == pytest.approx(point)
-    hand[:3, 3] = 0.01, 0.0, 0.0
-    goal = clutch.goal(hand, model, q, 0.2, 2.0)
-    assert goal.position == pytest.approx(np.add(point, [0.02, 0.0, 0.0]))
-    assert goal.direction == pytest.approx(axis)
-    assert clutch.goal(hand, model, q, 0.6, 2.0) is None  # nobody has confirmed it
-    clutch.enable(True, 0.7, 0.5)
-    hand[:3, 3] = 1.0, 1.0, 1.0
-    assert clutch.goal(hand, model, q, 0.8, 2.0).position == pytest.approx(point)  # relative anew
-    hand[:3, 3] = 2.0, 1.0, 1.0
-    assert clutch.goal(hand, model, q, 0.85, 2.0).position == pytest.approx(point)  # a jump is no motion
-    clutch.enable(False, 0.9, 0.5)
-    assert clutch.goal(hand, model, q, 0.9, 2.0) is None
-
-
-def test_a_clutch_may_open_while_a_pose_is_taken(model):
-    """Two threads of the node use it at once."""
-    clutch, q, hand, done = Clutch(), np.zeros(5), np.eye(4), threading.Event()
-
-    def toggle() -> None:
-        while not done.is_set():
-            clutch.enable(True, 0.0, 1.0)
-            clutch.enable(False, 0.0, 1.0)
-
-    thread, before = threading.Thread(target=toggle), sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    thread.start()
-    try:
-        goals = [clutch.goal(hand, model, q, 0.0, 1.0) for _ in range(3000)]
-    finally:
-        done.set()
-        thread.join()
-        sys.setswitchinterval(before)
-    assert {type(goal) for goal in goals} <= {Goal, type(None)}

@@ -94,6 +94,8 @@ def by_hand(draw: Draw) -> Plan:
             plan.append(send('ik_node/enable', enable(robot, rng), at))
     if clutch:
         plan.append(send('ik_node/enable', Bool(data=True), 0.0))
+    else:
+        plan.append(Action(0.0, lambda arena: arena.change('clutch', 'none')))
     return plan
 
 

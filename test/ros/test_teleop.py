@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from node_harness import Client, running
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from small_arm import arm_urdf
 from std_msgs.msg import Bool, Int8
@@ -53,18 +54,31 @@ class Hand:
         message.twist.angular.x, message.twist.angular.y, message.twist.angular.z = map(float, angular)
         self.repeat(self.twists, message, count)
 
-    def pose(self, T: np.ndarray, count: int) -> None:
-        message = PoseStamped(pose=matrix_pose(T))
-        message.header.frame_id = 'base_link'
-        self.repeat(self.poses, message, count)
+    def pose(self, T: np.ndarray, count: int, way=(0.0, 0.0, 0.0)) -> None:
+        """Publish T (4, 4), which moves by way (3,) meanwhile."""
+        for k in range(count):
+            at = T.copy()
+            at[:3, 3] += np.multiply(way, k / count)
+            message = PoseStamped(pose=matrix_pose(at))
+            message.header.frame_id = 'base_link'
+            self.repeat(self.poses, message, 1)
+
+
+def started(**parameters):
+    with running(arm_urdf(), speed_scaling=1.0, **parameters) as client:
+        client.answer('goal_joints', client.joints(**READY))
+        client.wait_still()
+        yield Hand(client)
 
 
 @pytest.fixture
 def hand():
-    with running(arm_urdf(), speed_scaling=1.0) as client:
-        client.answer('goal_joints', client.joints(**READY))
-        client.wait_still()
-        yield Hand(client)
+    yield from started()
+
+
+@pytest.fixture
+def free_hand():
+    yield from started(clutch='none')
 
 
 def test_a_twist_moves_the_tool_and_its_silence_ends_that(hand, arm):
@@ -97,17 +111,47 @@ def test_joint_velocities_move_joints(hand):
     assert q['elbow'] == pytest.approx(READY['elbow'], abs=1e-9)
 
 
-def test_a_pose_is_approached_and_with_the_clutch_relative(hand, arm):
-    start, axis = arm.fk(hand.client.wait_still())
+def test_poses_move_nothing_until_the_clutch_is_closed(hand, arm):
+    before = hand.client.position()
+    start, axis = arm.fk(before)
+    T = tip_pose(start, axis, *TOOL)
+    hand.pose(T, 10, way=(-0.03, 0.0, 0.02))
+    hand.client.wait(lambda: -1 in hand.codes, 'the status')
+    hand.client.wait_said('the clutch is open')
+    np.testing.assert_array_equal(hand.client.position(), before)
+    T[:3, 3] = 0.0, 0.0, 2.0  # far away: the hand counts from where it is
+    for _ in range(60):
+        T[:3, 3] += np.array([-0.03, 0.0, 0.02]) / 60
+        hand.enable.publish(Bool(data=True))
+        hand.pose(T, 1)
+    hand.client.wait(lambda: 0 in hand.codes, 'the end of that status')
+    assert arm.fk(hand.client.wait_still())[0] == pytest.approx(np.add(start, [-0.03, 0.0, 0.02]), abs=4e-3)
+
+
+def test_a_clutch_of_another_reliability_stays_open(hand, arm):
+    enable = hand.client.node.create_publisher(
+        Bool, 'ik_node/enable', QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+    )
+    before = hand.client.position()
+    T = tip_pose(*arm.fk(before), *TOOL)
+    for _ in range(20):
+        enable.publish(Bool(data=True))
+        T[:3, 3] += [-1e-3, 0.0, 1e-3]
+        hand.pose(T, 1)
+    hand.client.wait_said('the clutch is open')
+    np.testing.assert_array_equal(hand.client.position(), before)
+
+
+def test_without_a_clutch_the_arm_goes_to_poses_but_to_no_far_first_one(free_hand, arm):
+    hand = free_hand
+    before = hand.client.position()
+    start, axis = arm.fk(before)
+    hand.pose(tip_pose(start + np.array([-0.1, 0.3, 0.0]), axis, *TOOL), 10)
+    hand.client.wait_said('of the tool')
+    np.testing.assert_array_equal(hand.client.position(), before)
     T = tip_pose(start + np.array([-0.03, 0.0, 0.02]), axis, *TOOL)
     hand.pose(T, 60)
     assert arm.fk(hand.client.wait_still())[0] == pytest.approx(T[:3, 3], abs=2e-3)
-    hand.repeat(hand.enable, Bool(data=True), 10)
-    T[:3, 3] = 0.0, 0.0, 2.0  # far away, but the hand does not move
-    hand.pose(T, 10)
-    assert arm.fk(hand.client.wait_still())[0] == pytest.approx(
-        start + np.array([-0.03, 0.0, 0.02]), abs=4e-3
-    )
 
 
 def test_nonsense_and_pauses_move_nothing(hand):
@@ -132,9 +176,13 @@ def test_a_stopped_arm_takes_no_commands(hand):
     np.testing.assert_array_equal(hand.client.position(), before)
 
 
-def test_a_pause_ends_the_motion_towards_a_far_pose(hand, arm):
+def test_a_pause_ends_the_motion_towards_a_far_pose(free_hand, arm):
+    hand = free_hand
     start, axis = arm.fk(hand.client.wait_still())
-    hand.pose(tip_pose(start + np.array([-0.1, 0.3, 0.0]), axis, *TOOL), 20)
+    T = tip_pose(start, axis, *TOOL)
+    hand.pose(T, 5)
+    T[:3, 3] += [-0.1, 0.2, 0.0]
+    hand.pose(T, 20)
     at = hand.client.position()
     assert hand.client.call('ik_node/pause_servo', on=True).success
     assert abs(hand.client.wait_still() - at).max() < 0.4

@@ -96,6 +96,7 @@ VALUES: dict[str, list[Any]] = {
     'following_delay': [0.0, 0.5],
     'goal_timeout': [0.01],
     'incoming_command_timeout': [0.02, 1.0],
+    'clutch': ['none'],
     'clutch_timeout': [0.05],
     'position_scale': [0.1, 3.0],
     'scale_linear': [5.0],

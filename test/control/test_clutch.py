@@ -1,0 +1,128 @@
+"""The clutch: open until it is closed, and open again whatever goes wrong."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from control_harness import SETTINGS
+
+from ik_node import Goal
+from ik_node.control.clutch import Clutch
+
+Q = np.array([0.2, 0.3, 0.4, 0.1, 0.2])
+REQUIRED = replace(SETTINGS, position_scale=2.0)
+NONE = replace(SETTINGS, clutch='none')
+
+
+def pose_at(point) -> np.ndarray:
+    hand = np.eye(4)
+    hand[:3, 3] = point
+    return hand
+
+
+def test_a_clutch_is_open_until_it_is_closed(model):
+    clutch, hand = Clutch(), pose_at(model.arm.fk(Q)[0])
+    for time in (0.0, 0.02, 5.0):
+        assert clutch.goal(hand, model, Q, time, REQUIRED) is None
+        assert 'the clutch is open' in clutch.why
+        assert not clutch.engaged(time, REQUIRED)
+
+
+def test_a_clutch_makes_hand_poses_relative(model):
+    clutch, hand = Clutch(), np.eye(4)
+    clutch.enable(True, 0.0, 0.5)
+    point, axis = model.arm.fk(Q)
+    assert clutch.goal(hand, model, Q, 0.1, REQUIRED).position == pytest.approx(point)
+    assert clutch.why == ''
+    hand[:3, 3] = 0.01, 0.0, 0.0
+    goal = clutch.goal(hand, model, Q, 0.2, REQUIRED)
+    assert goal.position == pytest.approx(np.add(point, [0.02, 0.0, 0.0]))
+    assert goal.direction == pytest.approx(axis)
+    assert clutch.goal(hand, model, Q, 0.6, REQUIRED) is None  # nobody has confirmed it
+    clutch.enable(True, 0.7, 0.5)
+    hand[:3, 3] = 1.0, 1.0, 1.0
+    assert clutch.goal(hand, model, Q, 0.8, REQUIRED).position == pytest.approx(point)  # relative anew
+    hand[:3, 3] = 2.0, 1.0, 1.0
+    assert clutch.goal(hand, model, Q, 0.85, REQUIRED).position == pytest.approx(point)  # a jump is no motion
+    clutch.enable(False, 0.9, 0.5)
+    assert clutch.goal(hand, model, Q, 0.9, REQUIRED) is None
+
+
+@pytest.mark.parametrize('later', [-3600.0, -1.0, 1.0])
+def test_a_clock_that_jumps_opens_a_clutch(model, later):
+    clutch = Clutch()
+    clutch.enable(True, 5000.0, 0.5)
+    assert clutch.goal(np.eye(4), model, Q, 5000.1, REQUIRED) is not None
+    assert not clutch.engaged(5000.1 + later, REQUIRED)
+    assert clutch.goal(np.eye(4), model, Q, 5000.1 + later, REQUIRED) is None
+
+
+def test_a_hand_that_was_silent_counts_from_where_the_tool_is(model):
+    clutch, moved = Clutch(), Q + 0.3
+    for time in (0.0, 0.4, 0.8, 1.2, 1.6):
+        clutch.enable(True, time, 0.5)
+        if time == 0.0:
+            clutch.goal(np.eye(4), model, Q, time, REQUIRED)
+    goal = clutch.goal(pose_at([0.05, 0.0, 0.0]), model, moved, 1.7, REQUIRED)
+    assert goal.position == pytest.approx(model.arm.fk(moved)[0])
+
+
+def test_two_who_disagree_on_the_clutch_hardly_move_the_tool(model):
+    clutch, point = Clutch(), model.arm.fk(Q)[0]
+    for k in range(50):
+        time = 0.02 * k
+        clutch.enable(True, time, 0.5)
+        goal = clutch.goal(pose_at([0.004 * k, 0.0, 0.0]), model, Q, time + 0.001, REQUIRED)
+        assert goal.position == pytest.approx(point)
+        clutch.enable(False, time + 0.002, 0.5)
+        assert not clutch.engaged(time + 0.003, REQUIRED)
+
+
+def test_without_a_clutch_only_a_pose_near_the_tool_is_a_first_one(model):
+    clutch, point = Clutch(), model.arm.fk(Q)[0]
+    offsets = np.outer([0.5, 0.11, 0.09, 0.3, 0.5], [0.0, 0.0, 1.0])
+    goals = []
+    for k, offset in enumerate(offsets):
+        goals.append(clutch.goal(pose_at(point + offset), model, Q, 0.02 * k, NONE))
+        assert (goals[-1] is None) == ('tool' in clutch.why)
+        assert clutch.engaged(0.02 * k, NONE) is (goals[-1] is not None)
+    assert [goal is None for goal in goals] == [True, True, False, False, False]
+    np.testing.assert_allclose([goal.position for goal in goals[2:]], point + offsets[2:], atol=1e-12)
+    assert clutch.goal(pose_at(point + offsets[-1]), model, Q, 3.0, NONE) is None  # after a silence
+    assert clutch.goal(pose_at(point), model, Q, 3.02, NONE) is not None
+    assert clutch.goal(pose_at(np.add(point, [0.0, 0.3, 0.0])), model, Q, 3.04, NONE) is None  # a leap
+
+
+def test_a_clutch_that_is_used_counts_though_none_is_required(model):
+    clutch, hand = Clutch(), pose_at(model.arm.fk(Q)[0])
+    assert clutch.goal(hand, model, Q, 0.0, NONE) is not None
+    clutch.enable(False, 0.01, 0.5)
+    assert not clutch.engaged(0.01, NONE)
+    assert clutch.goal(hand, model, Q, 0.02, NONE) is None
+    clutch.enable(True, 0.03, 0.5)
+    assert clutch.goal(hand, model, Q, 0.04, NONE) is not None
+
+
+def test_a_clutch_may_open_while_a_pose_is_taken(model):
+    """Two threads of the node use it at once."""
+    clutch, q, hand, done = Clutch(), np.zeros(5), np.eye(4), threading.Event()
+
+    def toggle() -> None:
+        while not done.is_set():
+            clutch.enable(True, 0.0, 1.0)
+            clutch.enable(False, 0.0, 1.0)
+
+    thread, before = threading.Thread(target=toggle), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    try:
+        goals = [clutch.goal(hand, model, q, 0.0, SETTINGS) for _ in range(3000)]
+    finally:
+        done.set()
+        thread.join()
+        sys.setswitchinterval(before)
+    assert {type(goal) for goal in goals} <= {Goal, type(None)}
