@@ -84,7 +84,7 @@ class Overlaps:
         if self._collision is None or self.count is None:
             return
         self._values[self._index] = position
-        if np.abs(self._values - self._seen) @ self._collision.sweep < self._free:
+        if np.abs(self._values - self._seen) @ self._collision.sweep.max(axis=0) < self._free:
             return
         self._free, _ = self._collision.distance(self._values)
         self._seen = self._values.copy()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ik_node.checks import Array
@@ -52,8 +50,8 @@ def arm_collision(
 class CollisionGate:
     """Refuses samples in which parts of the robot overlap; parts that overlap at the start may come apart.
 
-    A sample is looked at when the joints have moved far enough since the last look for a collision to be
-    possible, so that most samples cost next to nothing.
+    A sample is looked at where earlier looks do not rule a collision out, so that most samples cost next to
+    nothing.
     """
 
     def __init__(self, collision: SelfCollision) -> None:
@@ -62,25 +60,27 @@ class CollisionGate:
 
     def restart(self) -> None:
         """Forget the last sample: the arm was placed anew."""
-        self._seen: Array | None = None
-        self._free = -math.inf  # distance at the last look
+        self._last: Array | None = None
         self._least = 0.0  # allowed distance
 
     def refuse(self, values: Array) -> str | None:
         """Return why a sample with these variables (n,) must not be published, else None."""
-        if self._seen is not None:
-            moved = float(np.abs(values - self._seen) @ self.collision.sweep)
-            if moved == 0.0 or moved < self._free:
-                return None
-        distance, pair = self.collision.distance(values)
-        if self._seen is None:
+        if self._last is not None and np.array_equal(values, self._last):
+            return None
+        if self.collision.clear(values, values, 0.0):
+            self._last, self._least = values.copy(), 0.0
+            return None
+        distances, pairs = self.collision.look(values)
+        nearest = int(distances.argmin())
+        distance, pair = float(distances[nearest]), pairs[nearest]
+        if self._last is None:
             self._least = distance - SLACK if distance < 0.0 else 0.0
         if distance < self._least:
             allowed = f'allowed: {-self._least:.4f}'
             return f'link "{pair[0]}" and link "{pair[1]}" overlap by {-distance:.4f} m, {allowed}'
         if self._least < 0.0:
             self._least = 0.0 if distance > 0.0 else max(self._least, distance - SLACK)
-        self._seen, self._free = values.copy(), distance
+        self._last = values.copy()
         return None
 
     def refuse_ahead(self, path: Array) -> tuple[int, str] | None:

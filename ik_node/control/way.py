@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
 import numpy as np
+from ruckig import Trajectory as Plan
 
 from ik_node.checks import Array
 from ik_node.control.cone_gate import ConeGate
@@ -85,12 +87,27 @@ class Way:
             outside = self._cones.outside(np.array([end[name] for name in self._model.joint_names]))
             if outside is not None:
                 raise InputError(f'the joints cannot move there: {outside}')
-        self._check_places(places_of(preview(joints)), values)
+        if self._bounded or self._cones is not None or not self._clear(preview(joints), values):
+            self._check_places(places_of(preview(joints)), values)
 
     def _check_places(self, places: Array, values: Array) -> None:
         reason = self.refusal(places, values)
         if reason is not None:
             raise InputError(reason)
+
+    def _clear(self, motion: JointMotion, values: Array) -> bool:
+        """Whether a motion is known to be free of collisions, without following it; it is changed."""
+        begin = motion.position
+        motion.step(SPACING)
+        others = self._others(SPACING)
+        plan = motion.plan
+        if self._collision is None or others or math.isnan(motion.remaining) or not isinstance(plan, Plan):
+            return False
+        index, extrema = self._model.index, plan.position_extrema
+        low, high = values.copy(), values.copy()
+        low[index] = np.minimum(begin, [bound.min for bound in extrema])
+        high[index] = np.maximum(begin, [bound.max for bound in extrema])
+        return self._collision.clear(low, high, CLEARANCE)
 
     def refusal(self, places: Array, values: Array, clearance: float = CLEARANCE) -> str | None:
         """Return why the arm must not move along places (k, n), SPACING apart; values: all variables.

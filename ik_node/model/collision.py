@@ -14,12 +14,15 @@ from ik_node.extras import load
 from ik_node.model.bodies import Bodies
 from ik_node.model.collision_shapes import CollisionShape
 from ik_node.model.joints import JointSet
+from ik_node.model.known_distances import KnownDistances
 from ik_node.model.robot import Robot
+from ik_node.model.sweeps import Sweeps
 
 SAMPLES = 200  # configurations in which pairs are looked at
 ALWAYS = 0.95  # share of them from which a pair counts as always in collision: its shapes are crude
 RESOLUTION = 2e-3  # [m] that a point moves at least from one look at a path to the next
 FAR = 0.1  # [m] from which bounds of distances are good enough to advance along a path
+UNLIMITED = 1e3  # [rad or m] that a joint without limits counts as able to move
 FREE_SPAN = np.pi  # a joint without limits is sampled from -pi to pi [rad or m]
 
 Pair = tuple[str, str]
@@ -30,8 +33,9 @@ class SelfCollision:
 
     q: the values (n,) of joints.variables. Left out are pairs of links that no joint of the arm moves against
     each other (a gripper may close), that are joined by one joint (links without shapes between them do not
-    count), that the caller excludes, and that always collide: always (their names). sweep (n,): how far any
-    point of the robot moves at most when a variable moves by 1 [m/rad or 1].
+    count), that the caller excludes, and that always collide: always (their names). Pairs that the same
+    joints move against each other are a group. sweep (groups, n): how far points of such a pair move against
+    each other at most when a variable moves by 1 [m/rad or 1].
     """
 
     def __init__(
@@ -59,7 +63,6 @@ class SelfCollision:
         centres = np.array([[*shape.centre, 1.0] for shape in shapes]).reshape(-1, 4, 1)
         self._centres = (links @ centres)[:, :3, 0]  # in the bodies
         self._radii = np.array([shape.radius for shape in shapes])
-        self.sweep = self._sweep()
         self.always: list[Pair] = []
         self._pairs = self._enabled({frozenset(pair) for pair in excluded})
         self.always = self._always_colliding()
@@ -103,7 +106,9 @@ class SelfCollision:
         distance that is left to the other part, or than RESOLUTION: so nothing between two looks is nearer
         than clearance - RESOLUTION / 2.
         """
-        steps = np.abs(np.diff(path, axis=0)) @ (self.sweep * self._moved_by).T
+        if self.clear(path.min(axis=0), path.max(axis=0), clearance):
+            return None
+        steps = np.abs(np.diff(path, axis=0)) @ self.sweep.T
         covered = np.vstack([np.zeros((1, len(self._groups))), np.cumsum(steps, axis=0)])  # (k, groups)
         rows, end = np.arange(len(path), dtype=np.float64), float(len(path) - 1)
         least, at = clearance, 0.0
@@ -111,7 +116,7 @@ class SelfCollision:
             k = min(int(at), len(path) - 1)
             share = at - k
             q = path[k] if share == 0.0 else (1.0 - share) * path[k] + share * path[k + 1]
-            distances, pairs = self._by_group(q)
+            distances, pairs = self.look(q)
             nearest = int(distances.argmin())
             distance = float(distances[nearest])
             if at == 0.0:
@@ -128,8 +133,15 @@ class SelfCollision:
                     until = min(until, float(np.interp(here + free, line, rows)))
             at = until if until > at else min(k + 1.0, end)
 
-    def _by_group(self, q: Array) -> tuple[Array, list[Pair]]:
-        """Return the least distance (groups,) between links that the same joints move, and those links.
+    def clear(self, low: Array, high: Array, clearance: float) -> bool:
+        """Whether earlier looks show that nothing comes nearer than clearance [m] where low <= q <= high.
+
+        Each (n,). Much faster than a look. False means nothing.
+        """
+        return self._known.clear(low, high, clearance)
+
+    def look(self, q: Array) -> tuple[Array, list[Pair]]:
+        """Return the least distance (groups,) between links of each group, and those links.
 
         Far apart, the distance is a lower bound, and the names of the links are empty.
         """
@@ -149,6 +161,7 @@ class SelfCollision:
                 found = bounds[k] if bounds[k] > FAR else self._between(i, j, poses, placed)
                 if found < distances[g]:
                     distances[g], pairs[g] = found, (self._shapes[i].link, self._shapes[j].link)
+        self._known.add(q, distances)
         return distances, pairs
 
     def _bounds(self, poses: Array) -> Array:
@@ -165,11 +178,19 @@ class SelfCollision:
         for k, (i, j) in enumerate(self._pairs.tolist()):
             groups.setdefault(self._all_movers[self._body[i]] ^ self._all_movers[self._body[j]], []).append(k)
         self._groups = [np.array(members) for members in groups.values()]
+        zeros = np.zeros(self._joints.n)
+        ends = [np.clip(end, -UNLIMITED, UNLIMITED) for end in (self._joints.lower, self._joints.upper)]
+        travel = np.abs([self._joints.expand(end, zeros)[0][self._rows] for end in ends]).max(axis=0)
+        sweeps = Sweeps(self._bodies, travel, self._body, self._centres, self._radii)
+        self.sweep = np.zeros((len(self._groups), self._joints.n))
         unit = np.eye(self._joints.n)
-        ratios = np.array([self._joints.expand(np.zeros(self._joints.n), e)[1] for e in unit])  # (n, m)
-        self._moved_by = np.array(
-            [(ratios[:, [self._rows[k] for k in key]] != 0.0).any(axis=1) for key in groups], dtype=np.float64
-        ).reshape(-1, self._joints.n)
+        ratios = np.abs([self._joints.expand(zeros, e)[1][self._rows] for e in unit])  # (n, joints)
+        for sweep, members in zip(self.sweep, self._groups, strict=True):
+            for i, j in self._pairs[members].tolist():
+                by_joint = sweeps.between(i, j)
+                own = ratios[:, list(by_joint)] @ np.array(list(by_joint.values()))
+                np.maximum(sweep, own, out=sweep)
+        self._known = KnownDistances(self.sweep)
 
     def _between(self, i: int, j: int, poses: Array, placed: dict[int, object]) -> float:
         for k in (i, j):
@@ -224,30 +245,6 @@ class SelfCollision:
             if pair not in found and self._between(i, j, poses, placed) < 0.0:
                 found.add(pair)
         return found
-
-    def _sweep(self) -> Array:
-        """Bound the motion of any point by link lengths: it is no farther from a joint than all below it."""
-        reach = np.zeros(len(self._bodies.joints) + 1)  # from the origin of each body to its farthest point
-        np.maximum.at(reach, self._body, np.linalg.norm(self._centres, axis=1) + self._radii)
-        sweep = np.zeros(self._joints.n)
-        ends = np.abs(
-            self._joints.expand(np.clip(self._joints.lower, -1e3, 1e3), np.zeros(self._joints.n))[0]
-        )
-        others = np.abs(
-            self._joints.expand(np.clip(self._joints.upper, -1e3, 1e3), np.zeros(self._joints.n))[0]
-        )
-        bodies = self._bodies
-        for k in reversed(range(len(bodies.joints))):
-            parent, joint, offset = bodies.parents[k], bodies.joints[k], bodies.origins[k][:3, 3]
-            slides = joint.type == 'prismatic'
-            travel = float(max(ends[self._rows[k]], others[self._rows[k]])) if slides else 0.0
-            unit = np.eye(self._joints.n)
-            ratios = np.array(
-                [self._joints.expand(np.zeros(self._joints.n), e)[1][self._rows[k]] for e in unit]
-            )
-            sweep += np.abs(ratios) * (1.0 if slides else reach[k + 1])
-            reach[parent] = max(reach[parent], float(np.linalg.norm(offset)) + travel + reach[k + 1])
-        return sweep
 
 
 def unknown_links(robot: Robot, pairs: Iterable[Pair]) -> str:
