@@ -400,6 +400,6 @@ class ArmController:
         try:
             with self._lock:
                 yield
-                self._news.waiting(self._state, self.condition())
+                self._news.waiting(self._state, self.condition)
         finally:
             self._news.deliver()

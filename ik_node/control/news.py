@@ -26,12 +26,18 @@ class News:
         """Add the report of a state; word: its name for programs."""
         self.add(Report(*condition, word, word, state))
 
-    def waiting(self, state: State, condition: tuple[Level, str]) -> None:
-        """Add a report whenever the arm begins to wait, or waits for something else."""
-        message = condition[1] if state is State.WAITING else ''
-        if message not in ('', self._waiting_for):
-            self.state('waiting', state, condition)
-        self._waiting_for = message
+    def waiting(self, state: State, condition: Callable[[], tuple[Level, str]]) -> None:
+        """Add a report whenever the arm begins to wait, or waits for something else.
+
+        condition: returns that of the arm; called only while the arm waits, since each sample comes here.
+        """
+        if state is not State.WAITING:
+            self._waiting_for = ''
+            return
+        found = condition()
+        if found[1] != self._waiting_for:
+            self.state('waiting', state, found)
+        self._waiting_for = found[1]
 
     def deliver(self) -> None:
         """Deliver what was added."""

@@ -1,28 +1,31 @@
-"""GoalMarkers: keeps the markers of the newest goal up to date at 20 Hz."""
+"""GoalMarkers: keeps the markers of the newest goal up to date at 10 Hz."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
 
 from geometry_msgs.msg import Point
-from visualization_msgs.msg import MarkerArray
+from rclpy.publisher import Publisher
 
 from ik_node.control.snapshot import Snapshot
 from ik_node.ros.conversions import array_point
 from ik_node.ros.markers import goal_markers, no_markers
 from ik_node.solver.goal import Goal, Status
 
-PERIOD = 0.05  # seconds from one drawing to the next
-TRAIL = 200  # points: ten seconds of motion
+PERIOD = 0.1  # seconds from one drawing to the next
+TRAIL = 100  # points: ten seconds of motion
 
 
 class GoalMarkers:
-    """For use by one thread: set() stores the goal to show, draw() publishes it when it is due."""
+    """For use by one thread: set() stores the goal to show, draw() publishes it when it is due.
 
-    def __init__(self, publish: Callable[[MarkerArray], None]) -> None:
-        self._publish = publish
+    Without a subscriber nothing is drawn; the first one gets the markers of the goal at the next draw().
+    """
+
+    def __init__(self, publisher: Publisher) -> None:
+        """publisher: of MarkerArray."""
+        self._publisher = publisher
         self._goal: tuple[Goal, Status] | None = None
         self._trail: deque[Point] = deque(maxlen=TRAIL)
         self._stale = False
@@ -36,7 +39,7 @@ class GoalMarkers:
     def clear(self) -> None:
         """Remove all markers."""
         if self._goal is not None:
-            self._publish(no_markers())
+            self._publisher.publish(no_markers())
         self._goal = None
         self._trail.clear()
         self._stale = False
@@ -53,7 +56,12 @@ class GoalMarkers:
         goal, status = self._goal
         arm = state.model.arm
         position, direction = arm.fk(state.position)
-        self._trail.append(array_point(position))
-        self._publish(goal_markers(arm.base_link, goal, status, position, direction, arm.reach, self._trail))
         self._drawn = time.monotonic()
+        point = array_point(position)
+        if not self._trail or point != self._trail[-1]:
+            self._trail.append(point)
+        if not self._publisher.get_subscription_count():
+            return
+        markers = goal_markers(arm.base_link, goal, status, position, direction, arm.reach, self._trail)
+        self._publisher.publish(markers)
         self._stale = state.moving

@@ -72,7 +72,13 @@ class Goto:
         message.header.stamp = stamp
         name = f'{stamp.sec}.{stamp.nanosec:09d}'
         publisher.publish(message)
-        self._wait(lambda: self._about(name), f'{ARM} has not answered within {PATIENCE:g} s')
+        self._wait(
+            lambda: self._about(name) or self._overtaken(name),
+            f'{ARM} has not answered within {PATIENCE:g} s',
+        )
+        if not self._about(name):  # of goals that follow each other closely, not all are reported
+            say('another goal has replaced this one')
+            return 1
         reporters = self._reporters()
         said = 0
         while True:
@@ -105,6 +111,11 @@ class Goto:
 
     def _about(self, stamp: str) -> list[dict[str, str]]:
         return [report for report in self._reports if report.get('goal_stamp') == stamp]
+
+    def _overtaken(self, stamp: str) -> bool:
+        """Whether the arm moves to a goal with a later stamp."""
+        stamps = [r.get('goal_stamp') for r in self._reports if r.get('state') == 'moving']
+        return any(other and float(other) > float(stamp) for other in stamps)
 
     def _parameters(self, *names: str) -> list[list[float]]:
         request = GetParameters.Request(names=[self._of_tool + name for name in names])

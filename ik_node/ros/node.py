@@ -355,6 +355,7 @@ class IkNode(ManagedNode):
         array = DiagnosticArray()
         summary = self._statistics.summary(1.0 / self._settings.general.publish_rate)
         for tool in self._tools:
+            tool.publish_due()  # no sample does while simulated time stands
             level, message = self._condition(tool)
             if tool.leads:
                 self._remind(tool, level, message)

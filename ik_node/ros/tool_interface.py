@@ -31,6 +31,7 @@ from ik_node.ros.goal_requests import GOALS, SHARED, GoalContext, GoalRequest
 from ik_node.ros.node_time import NodeTime
 from ik_node.ros.projection import Projection
 from ik_node.ros.qos import GOAL_QOS, LATCHED, REPORTS, STREAM
+from ik_node.ros.report_pace import ReportPace
 from ik_node.ros.reports import goal_state, status_message
 from ik_node.ros.teleop import Teleop
 
@@ -75,11 +76,13 @@ class ToolInterface:
         self.goals = GoalContext(frames, shared.time, lambda: settings().goal_timeout, tool)
         self.last_report: Report | None = None  # on a goal
         self._state_due = 0.0  # when the next goal_state is (time.monotonic)
+        self._on_its_way = False  # at the last sample
         self._stopped = False  # a stop was asked for, and no resume since
+        self._pace = ReportPace(self._publish)
         self._members = [self]  # the tools that this controller moves
         self._status = node.create_publisher(DiagnosticStatus, f'~/{prefix}status', REPORTS)
         self._goal_state = node.create_publisher(Float64MultiArray, f'~/{prefix}goal_state', STREAM)
-        self.markers = GoalMarkers(node.create_publisher(MarkerArray, f'~/{prefix}markers', LATCHED).publish)
+        self.markers = GoalMarkers(node.create_publisher(MarkerArray, f'~/{prefix}markers', LATCHED))
         self.leader = self
         self.own = ArmController(self._hear, outputs(self), shared.robot)
         for topic, (message, kind) in GOALS.items():
@@ -196,10 +199,9 @@ class ToolInterface:
             self._statistics.count('refused')
         if report.status == 'refused' or report.phase == 'stopped':
             self.goals.joints = None  # the same joint goal again is a new one
-        self._status.publish(status_message(self.name, report))
-        if report.phase == 'moving':
+        self._pace.add(report)
+        if report.phase == 'moving' and not self._on_its_way:
             self._hurry()
-        self._publish_goal_state()
         if logged and not self._node.closing:  # goals that are refused then are no news
             self._log(report)
 
@@ -213,15 +215,25 @@ class ToolInterface:
         elif report.request is None:
             log.info(message)
 
+    def _publish(self, report: Report) -> None:
+        self._status.publish(status_message(self.name, report))
+        self._publish_goal_state()
+
     def _publish_goal_state(self) -> None:
-        snapshot = self.snapshot()
+        self._state_due = time.monotonic() + STATE_PERIOD
+        snapshot = self.snapshot() if self._goal_state.get_subscription_count() else None
         if snapshot is not None:
-            self._state_due = time.monotonic() + STATE_PERIOD
             self._goal_state.publish(goal_state(self.last_report, snapshot))
 
+    def publish_due(self) -> None:
+        """Publish a report that was held back, if it is due."""
+        self._pace.publish_due()
+
     def moved(self) -> None:
-        """Publish the progress of a moving arm when it is due."""
-        if self.leader.own.state in ON_ITS_WAY and time.monotonic() >= self._state_due:
+        """Publish the progress of a moving arm when it is due; call it after each sample."""
+        self.publish_due()
+        self._on_its_way = self.leader.own.state in ON_ITS_WAY
+        if self._on_its_way and time.monotonic() >= self._state_due:
             self._publish_goal_state()
 
     def diagnostics(self, condition: str) -> dict[str, str]:

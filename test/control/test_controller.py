@@ -335,3 +335,18 @@ def test_other_settings_of_the_same_robot_do_not_void_a_goal(picture, model):
     picture.go(yaw=0.7)
     picture.settle()
     assert picture.position('yaw') == pytest.approx(0.7)
+
+
+def test_no_sentence_on_the_arm_is_built_for_samples_and_goals(model, monkeypatch):
+    rig = Rig(model, measured=True)
+    rig.measure(**dict.fromkeys(ARM_JOINTS, 0.0))
+    rig.tick()
+    built = []
+    describe = ArmModel.describe
+    monkeypatch.setattr(ArmModel, 'describe', lambda self: built.append(self) or describe(self))
+    rig.go(yaw=0.5)
+    rig.settle()
+    rig.measure(yaw=0.5)
+    assert built == []
+    rig.controller.condition()
+    assert built == [model]

@@ -1,0 +1,48 @@
+"""ReportPace: publishes reports at once, but in a stream of goals that are all solved the newest at 10 Hz."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from ik_node.control.report import Level, Report
+
+PERIOD = 0.1  # [s] from one report on a stream of goals to the next
+
+
+class ReportPace:
+    """The reports on one tool, in order.
+
+    Held back is only "solved: moving to the goal" within PERIOD of another: until that has passed, another
+    such report replaces it, or any other report follows it. Safe to use from several threads.
+    """
+
+    def __init__(self, publish: Callable[[Report], None]) -> None:
+        self._publish = publish
+        self._lock = threading.Lock()
+        self._held: Report | None = None
+        self._due = 0.0  # when the next report on a stream is (time.monotonic)
+
+    def add(self, report: Report) -> None:
+        """Publish a report, or hold it back."""
+        repeats = report.phase == 'moving' and report.status == 'solved' and report.level is Level.OK
+        with self._lock:
+            held, self._held = self._held, None
+            if repeats and time.monotonic() < self._due:
+                self._held = report
+                return
+            if held is not None and not repeats:
+                self._publish(held)
+            self._publish(report)
+            self._due = time.monotonic() + PERIOD if repeats else 0.0
+
+    def publish_due(self) -> None:
+        """Publish what was held back, if it is due; call it with every sample."""
+        if self._held is None:
+            return
+        with self._lock:
+            if self._held is not None and time.monotonic() >= self._due:
+                held, self._held = self._held, None
+                self._publish(held)
+                self._due = time.monotonic() + PERIOD
