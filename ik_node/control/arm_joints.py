@@ -31,6 +31,7 @@ from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError, listed
 
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
+CATCH_UP = 0.5  # share of the tolerance to which the measurements catch up before the arm goes on
 FAR = 0.1  # [rad or m]
 
 
@@ -38,7 +39,8 @@ class ArmJoints:
     """The arm moves as one group; other joints stay where they are until a goal names them.
 
     arm: the group of the arm. unplaced: joints that have to be commanded and whose position is not known:
-    those of the arm, and those that share its controller. way: checks the motions of the arm.
+    those of the arm, and those that share its controller. way: checks the motions of the arm. waiting: what
+    the arm waits for on its way, empty if for nothing.
     """
 
     def __init__(
@@ -64,7 +66,8 @@ class ArmJoints:
         self.unplaced: tuple[str, ...] = (*names, *self._held)
         self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
         self._resting = {name: known[name] for name in model.joints.variables if name not in names}
-        self._following = Following(model.continuous)
+        self._following = Following(names, model.continuous, model.prismatic)
+        self.waiting = ''
         self._goal: Mapping[str, float] = {}  # the last targets
         self._chasing = False  # the arm follows a moving target
         self._plans: list[object] = []  # of all groups, at the last sample
@@ -121,8 +124,7 @@ class ArmJoints:
     @property
     def far_behind(self) -> bool:
         """Whether the arm is still far from its target."""
-        motion = self.arm.motion
-        return bool((np.abs(motion.target - motion.position) > FAR).any())
+        return bool((np.abs(self.arm.target - self.arm.motion.position) > FAR).any())
 
     def values(self, feedback: Feedback) -> tuple[Array, Array]:
         """Return position and velocity (n,) of all variables: commanded, else measured, else at rest."""
@@ -144,7 +146,7 @@ class ArmJoints:
 
     def place(self, positions: Mapping[str, float]) -> None:
         """Set the arm at rest at measured positions; joints that are not named become unplaced."""
-        self._chasing = False
+        self._chasing, self.waiting = False, ''
         known = {name: positions[name] for name in self.arm.names if name in positions}
         if known:
             self.arm.place(known)
@@ -175,7 +177,7 @@ class ArmJoints:
 
     def unplace(self) -> None:
         """Forget the positions of the joints."""
-        self._chasing = False
+        self._chasing, self.waiting = False, ''
         self.unplaced = (*self.arm.names, *self._held)
         self.arm.place({})
         self._others.clear()
@@ -220,7 +222,7 @@ class ArmJoints:
     def start_of(self, tool: str) -> Array:
         """Return where a goal of a tool begins (k,): the joints that move other tools are at their target."""
         motion, alone = self.arm.motion, self._model.alone(tool)
-        q = motion.target.copy()
+        q = self.arm.target.copy()
         q[alone] = motion.position[alone]
         return q
 
@@ -231,6 +233,8 @@ class ArmJoints:
 
     def chase(self, target: JointState | None, smoothing: float) -> None:
         """Follow a moving target with the next sample; None: it rests at the last target of go_to."""
+        if self.waiting:
+            return
         if target is not None:
             self.arm.motion.follow(target, smoothing)
         elif self._chasing:
@@ -247,9 +251,30 @@ class ArmJoints:
 
     def brake(self) -> None:
         """Stop as soon as the limits allow, and forget the goal."""
-        self._chasing = False
+        self._chasing, self.waiting = False, ''
         for group in self.groups:
-            group.motion.stop()
+            group.stop()
+
+    def keep_back(self, feedback: Feedback) -> str | None:
+        """Wait at rest while measurements are so late that the command is too far ahead of them.
+
+        Return why the arm must stop instead: a path cannot be taken up again, or the way there is not free.
+        """
+        share = CATCH_UP if self.waiting else 1.0
+        late = self._following.late(share * self._tolerance, self._delay) if feedback.expected else None
+        if late is not None and not self.waiting:
+            if self.arm.motion.on_path:
+                return late
+            self.waiting = late
+            for group in self.groups:
+                group.wait()
+        elif late is None and self.waiting:
+            self.waiting = ''
+            for group in self.groups:
+                group.go_on()
+            if self._model.collision is not None and self.arm.motion.moving:
+                return self.way.refusal(places_of(self.arm.motion.twin()), self._values, REMAINING)
+        return None
 
     def guide(self) -> None:
         """Use the velocity limits of hand guiding."""
@@ -281,7 +306,7 @@ class ArmJoints:
         for group in self.groups:
             refusal = group.step(dt, caught_up) or refusal
         motion = self.arm.motion
-        self._following.commanded(time, motion.position, self._settings.following_delay)
+        self._following.commanded(time, motion.position)
         before, self._plans = self._plans, [group.motion.plan for group in self.groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)
         if replanned:
@@ -339,7 +364,8 @@ class ArmJoints:
             return None
         starts = dict(zip(trajectory.names, trajectory.start[0].tolist(), strict=True))
         begin = np.array([starts[name] for name in self.arm.names])
-        error = self._beyond(self._following.distances(begin, self._measured(feedback, begin)))
+        measured = np.array([feedback.position(name) for name in self.arm.names], dtype=np.float64)
+        error = self._following.elsewhere(measured, begin, self._tolerance)
         return None if error is None else (f'{error} where it begins', True)
 
     def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
@@ -366,24 +392,15 @@ class ArmJoints:
             if name in positions
         }
 
-    def following_error(self, feedback: Feedback) -> str | None:
-        """Return which joint of the arm exceeds its following error, None if all follow."""
-        held = self.arm.motion.position
-        known = self._measured(feedback, held)
-        error = self._beyond(self._following.errors(known), np.abs(held - known))
-        return None if error is None else f'{error} its command'
+    def following_error(self, positions: Mapping[str, float], time: float, received: float) -> str | None:
+        """Return which joint exceeds its following error by positions measured at time [s]; None: none."""
+        measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
+        return self._following.error(measured, time, received, self._tolerance, self._delay)
 
-    def _measured(self, feedback: Feedback, otherwise: Array) -> Array:
-        """Return where the joints of the arm were measured, or else are assumed to be (n,)."""
-        places = zip(map(feedback.position, self.arm.names), otherwise.tolist(), strict=True)
-        return np.array([rest if place is None else place for place, rest in places])
+    @property
+    def _tolerance(self) -> Array:
+        return self._model.following_tolerance(self._settings)
 
-    def _beyond(self, errors: Array, shown: Array | None = None) -> str | None:
-        """Return which joint of the arm is too far away, by errors (n,), None if none is."""
-        beyond = errors - self._model.following_tolerance(self._settings)
-        i = int(beyond.argmax())
-        if beyond[i] <= 0.0:
-            return None
-        unit = 'm' if self._model.prismatic[i] else 'rad'
-        away = (errors if shown is None else shown)[i]
-        return f'joint "{self.arm.names[i]}" is {away:.3g} {unit} away from'
+    @property
+    def _delay(self) -> float:
+        return self._settings.following_delay

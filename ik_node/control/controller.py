@@ -81,6 +81,8 @@ class ArmController:
         with self._lock:
             if self._model is None:
                 return Level.WARN, NO_MODEL
+            if self._joints.waiting:
+                return Level.WARN, f'{self._joints.waiting}; the arm waits for them'
             return condition(self._state, self._fault_reason, self._joints.unplaced, self._model.describe)
 
     # Configuration
@@ -193,7 +195,7 @@ class ArmController:
                 self._joints.go_to(answer.joints, self._feedback, fresh, answer.path)
                 self._on(Event.GOAL)
             targets.accept(answer, request)
-            target = self._joints.arm.motion.target
+            target = self._joints.arm.target
             self._progress.begin(answer, request, self._state, self._ticked, targets.model, target)
 
     def steer(self, joints: Array, time: float, rates: tuple[Array, Array] | None = None) -> bool:
@@ -258,18 +260,24 @@ class ArmController:
 
     # Time
 
-    def on_measured(self, positions: Mapping[str, float], time: float) -> None:
-        """Store finite measured positions by joint name, received at time [s]: any joints, in any order."""
+    def on_measured(self, positions: Mapping[str, float], received: float, time: float = math.inf) -> None:
+        """Store finite measured positions by joint name, received and measured at times [s]; inf: then too.
+
+        Any joints, in any order.
+        """
+        time = min(time, received)
         with self._change():
-            self._feedback.take(positions, time)
+            self._feedback.take(positions, time, received)
             if self._model is None or not self._feedback.expected:
                 return
             if self._state is State.WAITING:
                 self._place_known()
             elif self._state is State.HAND_GUIDED:
                 self._joints.follow(positions)
-            elif self._state in COMMANDING and (error := self._joints.following_error(self._feedback)):
-                self._fault(error, void=self._outputs.runs_plans)  # no plan begins where the arm is
+            elif self._state in COMMANDING:
+                error = self._joints.following_error(positions, time, received)
+                if error is not None:
+                    self._fault(error, void=self._outputs.runs_plans)  # no plan begins where the arm is
 
     def fail(self, reason: str) -> None:
         """Stop until resume, because an output cannot command the arm."""
@@ -311,7 +319,7 @@ class ArmController:
             self._fault(refusal, void=sample is None)
         if sample is not None:
             sample, self._progress.arrival = replace(sample, arrival=self._progress.arrival), None
-            if not self._joints.moving:
+            if not (self._joints.moving or self._joints.waiting):
                 self._rest()
         return sample
 
@@ -323,15 +331,20 @@ class ArmController:
         self._on(Event.RESTED if self._active else Event.DEACTIVATE)
 
     def _guard(self, time: float) -> None:
-        """Check the timeouts of hand guiding and of measurements, and the way of another arm."""
+        """Check hand guiding, the way of another arm, and whether measurements are late or end."""
         if self._state is State.HAND_GUIDED and time >= self._guided_until:
             self._release()
         if self._state in ON_ITS_WAY and (blocked := self._joints.blocked()):
             self._brake(blocked)
-        timeout = self._settings.measured_timeout
-        silent = self._feedback.silent(self._joints.commanded, timeout)
+        silent = self._feedback.silent(self._joints.commanded, self._settings.measured_timeout)
         if silent is not None and self._state in COMMANDING:
-            self._fault(f'joint "{silent}" has not been measured for {timeout:g} s')
+            self._fault(silent)
+        if self._state in ON_ITS_WAY:
+            waited = self._joints.waiting
+            if (stopped := self._joints.keep_back(self._feedback)) is not None:
+                self._brake(stopped)
+            elif self._joints.waiting != waited:
+                self._news.state('going on' if waited else 'late', self._state, self.condition())
 
     # Changes of state
 

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 
 MOST_JOINTS = 1000  # stored at most: measurements may also name joints of other robots
 RECENT = 0.1  # [s]: a moving joint is still near a measurement that is not older
+SLOW = 'the computer or the driver is too slow, or their clocks differ'
 
 
 @dataclass
 class Measured:
-    """The newest position of a joint [rad or m], and when it was received [s].
+    """The position of a joint [rad or m] that was received last, and when it was measured and received [s].
 
     forgotten: the joint may have moved since.
     """
 
     position: float
     time: float
+    received: float
     forgotten: bool = False
 
 
@@ -33,6 +35,7 @@ class Feedback:
         self.alone = True
         self._joints: dict[str, Measured] = {}
         self._now = -math.inf  # the newest time
+        self._forgot = -math.inf  # what was measured before is outdated
 
     def expect(self, expected: bool, alone: bool) -> tuple[bool, bool]:
         """Set both; return what they were."""
@@ -40,20 +43,21 @@ class Feedback:
         self.expected, self.alone = expected, alone
         return before
 
-    def take(self, positions: Mapping[str, float], time: float) -> None:
-        """Store finite positions by joint name, received at time [s]."""
-        self._now = max(self._now, time)
+    def take(self, positions: Mapping[str, float], time: float, received: float) -> None:
+        """Store finite positions by joint name, measured at time [s]."""
+        self._now = max(self._now, received)
         for name, position in positions.items():
             if name in self._joints or len(self._joints) < MOST_JOINTS:
-                self._joints[name] = Measured(position, time)
+                self._joints[name] = Measured(position, time, received, time < self._forgot)
 
     def advance(self, time: float) -> bool:
         """Advance to time [s]; return whether the clock was set back. Then all times are limited to it."""
         back = time < self._now
         self._now = time
         if back:
+            self._forgot = min(self._forgot, time)
             for joint in self._joints.values():
-                joint.time = min(joint.time, time)
+                joint.time, joint.received = min(joint.time, time), min(joint.received, time)
         return back
 
     def position(self, name: str) -> float | None:
@@ -66,7 +70,7 @@ class Feedback:
         return {name: j.position for name, j in dict(self._joints).items() if self._now - j.time <= RECENT}
 
     def fresh(self, timeout: float) -> dict[str, float]:
-        """Return positions received since forget and, unless timeout [s] is 0, not longer ago than that."""
+        """Return positions measured since forget and, unless timeout [s] is 0, not longer ago than that."""
         return {
             name: joint.position
             for name, joint in self._joints.items()
@@ -84,16 +88,28 @@ class Feedback:
         return self._now - min(times)
 
     def forget(self) -> None:
-        """Mark everything received so far as outdated."""
+        """Mark everything measured so far as outdated."""
+        self._forgot = self._now
         for joint in self._joints.values():
             joint.forgotten = True
 
     def silent(self, names: Iterable[str], timeout: float) -> str | None:
-        """Return a joint of names that was measured, but longer than timeout [s] ago; None: no such joint.
+        """Say which joint of names was measured, but longer than timeout [s] ago; None: no such joint.
 
         No joint is silent if the timeout is 0, or if no joint is expected to be measured.
         """
         if not self.expected or timeout == 0.0:
             return None
-        known = (name for name in names if name in self._joints)
-        return next((name for name in known if self._now - self._joints[name].time > timeout), None)
+        for name in names:
+            joint = self._joints.get(name)
+            if joint is None or self._now - joint.time <= timeout:
+                continue
+            if self._now - joint.received > timeout:
+                return f'joint "{name}" has not been measured for {timeout:g} s'
+            return late(joint.received - joint.time)
+        return None
+
+
+def late(seconds: float) -> str:
+    """Say how late measurements are."""
+    return f'measurements are {seconds:.1f} s late: {SLOW}'

@@ -20,12 +20,18 @@ class JointGroup:
         self.names = names
         self.motion = JointMotion(limits.lower, limits.upper, positions)
         self._gate = Gate(names, limits.lower, limits.upper)
+        self._later: Array | None = None  # the target of joints that wait
         self.limit(limits)
 
     def states(self) -> Iterator[tuple[str, float, float]]:
         """Return name, position and velocity of each joint."""
         motion = self.motion
         yield from zip(self.names, motion.position.tolist(), motion.velocity.tolist(), strict=True)
+
+    @property
+    def target(self) -> Array:
+        """Target of the joints (n,), also while they wait; their position if they have none."""
+        return self.motion.target if self._later is None else self._later
 
     def limit(self, limits: Limits, share: float = 1.0) -> None:
         """Use these limits from now on, with a share of their velocity."""
@@ -34,17 +40,39 @@ class JointGroup:
 
     def place(self, positions: Mapping[str, float]) -> None:
         """Set the joints at rest at these positions by name; others keep theirs."""
+        self._later = None
         self.motion.reset(self._filled(self.motion.position, positions))
         self._gate.restart()
 
     def go_to(self, targets: Mapping[str, float]) -> None:
         """Move to these targets by name; joints that are not named keep theirs."""
-        self.motion.go_to(self._filled(self.motion.target, targets))
+        target = self._filled(self.target, targets)
+        if self._later is None:
+            self.motion.go_to(target)
+        else:
+            self._later = target
+
+    def stop(self) -> None:
+        """Stop as soon as the limits allow, and drop the target."""
+        self._later = None
+        self.motion.stop()
+
+    def wait(self) -> None:
+        """Stop as soon as the limits allow, and keep the target, if there is one, for later."""
+        if not self.motion.braking:
+            self._later = self.motion.target.copy()
+            self.motion.stop()
+
+    def go_on(self) -> None:
+        """Move to the target after a wait, if there is one."""
+        if self._later is not None:
+            self.motion.go_to(self._later)
+            self._later = None
 
     def preview(self, targets: Mapping[str, float]) -> JointMotion:
         """Return a copy of the motion that goes to these targets by name."""
         motion = self.motion.twin()
-        motion.go_to(self._filled(motion.target, targets))
+        motion.go_to(self._filled(self.target, targets))
         return motion
 
     def step(self, dt: float, caught_up: float = 0.0) -> str | None:

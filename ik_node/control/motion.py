@@ -70,8 +70,7 @@ class JointMotion:
         if any((limit <= 0.0).any() for limit in limits):
             raise InputError(f'velocity, acceleration and jerk limits must be greater than 0, got {limits}')
         before, self._limits = self._limits, (limits[0], limits[1], UNEVEN * limits[2])
-        on_path = isinstance(self._plan, TimedPath) and self._settled and not self._resting
-        if not on_path:
+        if not self.on_path:
             self._settled = self._resting
         elif any((new < old).any() for new, old in zip(self._limits, before, strict=True)):
             self.stop()  # a new plan to the target would leave the path
@@ -167,6 +166,11 @@ class JointMotion:
     def plan(self) -> Trajectory | TimedPath | None:
         """The plan being followed, from its beginning to rest; None before the first."""
         return self._plan
+
+    @property
+    def on_path(self) -> bool:
+        """Whether a timed path is being followed."""
+        return isinstance(self._plan, TimedPath) and self._settled and not self._resting
 
     @property
     def elapsed(self) -> float:

@@ -48,7 +48,7 @@ class Snapshot:
         arm, columns = model.of(tool)
         motion, values = joints.arm.motion, joints.values(feedback)[0]
         age = feedback.age(joints.arm.names)
-        return cls(arm, state, values, motion.target[columns], motion.remaining, share, age)
+        return cls(arm, state, values, joints.arm.target[columns], motion.remaining, share, age)
 
     @property
     def position(self) -> Array:

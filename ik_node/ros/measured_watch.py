@@ -9,6 +9,7 @@ from rclpy.node import Node
 from ik_node.errors import InputError
 
 CHECK = 0.1  # [s] between two checks of the publishers
+OTHER_CLOCK = 60.0  # [s] from the node's clock: no message takes so long
 QUIET = 0.3  # [s] without samples after a new subscriber: a driver may be about to publish measurements
 
 
@@ -60,6 +61,22 @@ class MeasuredWatch:
             self._heard = self._auto and (self._heard or self._always or heard)
             self.expected = wait_for_measured == 'true' or self._heard
             self.alone = self._commands == self._measured or self._node.count_publishers(self._commands) <= 1
+
+    def age(self, stamp: float | None, now: float) -> float:
+        """Return how old [s] what was measured at a stamp is now, both on the node's clock [s].
+
+        0 without a stamp, and for one of the future or of another clock: then the arrival counts.
+        """
+        age = 0.0 if stamp is None else now - stamp
+        if abs(age) <= OTHER_CLOCK:
+            return max(age, 0.0)
+        where = f'{age:.3g} s old' if age > 0.0 else f'{-age:.3g} s in the future'
+        self._node.get_logger().warning(
+            f'stamps of measured joints are {where}: the times of their arrival count instead; is '
+            'use_sim_time the same everywhere?',
+            throttle_duration_sec=10.0,
+        )
+        return 0.0
 
     def hold_back(self) -> bool:
         """Return whether to hold back a sample, also when called directly before it is published.

@@ -198,8 +198,9 @@ class IkNode(ManagedNode):
             )
             return
         now = self._time.now()
+        measured = now - self._watch.age(self._time.of(message.header.stamp), now)
         for tool in self._leaders:
-            tool.own.on_measured(self._calibration.measured(positions), now)
+            tool.own.on_measured(self._calibration.measured(positions), now, measured)
 
     def _look_for_measurements(self) -> None:
         self._watch.poll(self._settings.general.wait_for_measured)

@@ -142,7 +142,7 @@ def test_one_bad_measurement_halts_the_controller_within_all_limits(rig: Driven)
 def test_old_measurements_do_not_turn_a_controller_back(rig: Driven) -> None:
     rig.go(yaw=1.5)
     rig.tick(60)
-    for _ in range(50):
+    for _ in range(25):
         Rig.tick(rig)  # nothing is measured
     rig.go(yaw=0.0)
     rig.output.delay = 2 * LOST
