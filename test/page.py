@@ -24,12 +24,13 @@ class Page:
     nodes: what is drawn, by name; controls: what is in the panel, by viser's id.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, url: str) -> None:
+        """url: that the viewer printed."""
         self.nodes: dict[str, dict[str, Any]] = {}
         self.controls: dict[str, dict[str, Any]] = {}
-        self.port = port
+        self.url = url
         protocol = f'viser-v{viser.__version__}'
-        self._socket = connect(f'ws://127.0.0.1:{port}', subprotocols=[protocol], max_size=None)
+        self._socket = connect(url.replace('http', 'ws', 1), subprotocols=[protocol], max_size=None)
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
         self._send(

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,12 @@ TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle mach
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
-def environment(domain: int) -> dict[str, str]:
-    """Return what a process needs to be in a ROS domain of this machine alone."""
+def environment(domain: int, *folders: Path) -> dict[str, str]:
+    """Return what a process needs to be in a ROS domain of this machine alone; folders: of more modules."""
+    paths = (*map(str, folders), str(ROOT), os.environ.get('PYTHONPATH', ''))
     return {
         **os.environ,
-        'PYTHONPATH': f'{ROOT}{os.pathsep}{os.environ.get("PYTHONPATH", "")}',
+        'PYTHONPATH': os.pathsep.join(paths),
         'ROS_DOMAIN_ID': str(domain),
     }
 
@@ -49,10 +50,11 @@ def environment(domain: int) -> dict[str, str]:
 class Process:
     """A node of this package in a process of its own; keeps what it says."""
 
-    def __init__(self, name: str, domain: int, *arguments: str) -> None:
+    def __init__(self, name: str, domain: int, *arguments: str, modules: Sequence[Path] = ()) -> None:
+        """modules: folders of more of them."""
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'ik_node.start', name, *arguments],
-            env=environment(domain),
+            env=environment(domain, *modules),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -217,7 +219,7 @@ def viewer(domain: int, *parameters: str) -> Iterator[tuple[Process, RobotSide]]
     given = [word for parameter in ('port:=0', *parameters) for word in ('-p', parameter)]
     process = Process('ik_viewer', domain, '--ros-args', *given)
     try:
-        process.port()
+        process.url()
         robot = RobotSide(domain)
         try:
             robot.wait_connected()

@@ -83,7 +83,7 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
         'Start a marker in RViz that drags the goal; auto: with RViz, if interactive_markers is installed',
         ('auto', *YES_OR_NO),
     ),
-    'viewer': ('false', 'Start the browser viewer on http://127.0.0.1:8080', YES_OR_NO),
+    'viewer': ('false', 'Start the browser viewer; it prints the URL of its page', YES_OR_NO),
     'real': (
         'false',
         'A driver publishes joint_states: ik_node reads them and sends commands on joint_commands',

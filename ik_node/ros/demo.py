@@ -5,7 +5,7 @@ simulated by ik_plant, and ik_node commands it by trajectories. With --teleop th
 the arm instead of ik_goals.
 
 Everything stays on this machine: the nodes discover only nodes of the same host, the viewer listens on
-127.0.0.1.
+127.0.0.1 and prints the URL of its page.
 """
 
 from __future__ import annotations
@@ -236,13 +236,6 @@ def check_port(port: int) -> None:
             ) from None
 
 
-def answers(port: int) -> bool:
-    """Whether a server listens on port."""
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((HOST, port)) == 0
-
-
 class Told:
     """What was printed last of one tool."""
 
@@ -300,7 +293,7 @@ class Listener:
         self._rclpy.utilities.try_shutdown()
 
 
-def watch(children: list[Child], stop: SignalFlag, port: int | None, tools: Sequence[str]) -> int:
+def watch(children: list[Child], stop: SignalFlag, tools: Sequence[str]) -> int:
     """Report the status until a stop is requested or a child ends; return the exit code."""
     listener = Listener(tools)
     try:
@@ -311,9 +304,6 @@ def watch(children: list[Child], stop: SignalFlag, port: int | None, tools: Sequ
                 if child.exit_code is not None:
                     say(f'{child.title} ended with exit code {child.exit_code}; stopping the others')
                     return 1
-            if port is not None and answers(port):
-                say(f'open http://{HOST}:{port} in a browser; Ctrl-C here stops everything')
-                port = None
             listener.listen(0.2)
         return 0
     finally:
@@ -345,7 +335,7 @@ def run(options: argparse.Namespace) -> int:
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     if os.environ.get('ROS_DISTRO') == 'humble':  # knows only the older variable
         os.environ['ROS_LOCALHOST_ONLY'] = '1'
-    say(f'ROS domain {os.environ.get(DOMAIN, "0")}, this machine only')
+    say(f'ROS domain {os.environ.get(DOMAIN, "0")}, this machine only; Ctrl-C stops everything')
     children: list[Child] = []
     with tempfile.TemporaryDirectory(prefix='ik_demo_') as folder:
         try:
@@ -353,7 +343,7 @@ def run(options: argparse.Namespace) -> int:
                 children.append(Child(start, Path(folder)))
                 say(f'starting {children[-1].title}')
             tools = [start.namespace for start in nodes if start.namespace]
-            code = watch(children, stop, None if options.no_viewer else options.port, tools)
+            code = watch(children, stop, tools)
         finally:
             say('stopping')
             well = stop_all(children)

@@ -1,8 +1,9 @@
-"""Access control: no web pages of other origins, and from other machines only with the token.
+"""Access control: only with the token, and no web pages of other origins.
 
-A browser opens websockets to loopback for any page, so listening on loopback alone keeps no page out;
-checking the Origin of a websocket does, since a page cannot forge it. The token is in the path of the page
-URL, where viser's page also opens its websocket.
+A browser opens websockets to loopback for any page, and any program of any user may connect to it, so
+listening on loopback alone keeps nobody out. The token is in the path of the page URL, where viser's page
+also opens its websocket; a page of another origin that learned it is known by its Origin, which it cannot
+forge.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from urllib.parse import urlsplit
 from websockets.asyncio import server as websocket_server
 from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request, Response
+
+from ik_node.errors import IkError
 
 PORTS = {'http': 80, 'https': 443}  # of an origin that names none
 TOKEN_BYTES = 16
@@ -42,27 +45,28 @@ def _is_loopback_address(address: str) -> bool:
         return False
 
 
+class GuardError(IkError):
+    """Access to the server cannot be restricted."""
+
+
 class Guard:
     """Decides on every request to the server: pages and websocket handshakes.
 
-    host: the address that the server listens on. token: required at the start of the path; empty on loopback,
-    where none is needed.
+    host: the address that the server listens on. token: of its own, required at the start of the path.
     """
 
     def __init__(self, host: str) -> None:
-        self.token = '' if is_loopback(host) else secrets.token_urlsafe(TOKEN_BYTES)
+        self.token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._loopback = is_loopback(host)
 
     def admitted(self, request: Request) -> Request | str:
         """Return the request for the server behind, or why it is refused."""
-        path = request.path
-        if self.token:
-            given, _, rest = path.removeprefix('/').partition('?')[0].partition('/')
-            if not secrets.compare_digest(given.encode(errors='replace'), self.token.encode()):
-                return 'the token is missing or wrong: open the URL that ik_viewer printed'
-            path = f'/{rest}'
+        given, _, rest = request.path.removeprefix('/').partition('?')[0].partition('/')
+        if not secrets.compare_digest(given.encode(errors='replace'), self.token.encode()):
+            return 'the token is missing or wrong: open the URL that ik_viewer printed'
         if not self._is_own(request.headers.get_all('Origin'), request.headers.get_all('Host')):
             return 'pages of other origins may not use ik_viewer'
-        return dataclasses.replace(request, path=path)
+        return dataclasses.replace(request, path=f'/{rest}')
 
     def _is_own(self, origins: list[str], hosts: list[str]) -> bool:
         """Whether the page that makes a request came from this server; only browsers send an origin.
@@ -81,21 +85,24 @@ class Guard:
             return False
         if default is None or not origin.hostname or not same_port:
             return False
-        if self.token:
-            return origin.hostname == own.hostname
-        return origin.hostname == LOCALHOST or _is_loopback_address(origin.hostname)
+        if self._loopback:
+            return origin.hostname == LOCALHOST or _is_loopback_address(origin.hostname)
+        return origin.hostname == own.hostname
 
 
 @contextlib.contextmanager
-def guarded(guard: Guard) -> Iterator[None]:
-    """Put the guard before every websocket server started in this context: viser has no option for it.
+def guarded(guard: Guard, listener: socket.socket) -> Iterator[None]:
+    """Put the guard before the websocket server that is started in this context: viser has no option for it.
 
-    Raises RuntimeError if none was started, so that nothing is ever served without the guard.
+    The server listens on listener, whatever address it is given, and nothing else in this process begins to
+    listen meanwhile. Raises GuardError at the end if a server was started in another way.
     """
-    original = websocket_server.serve
-    guards = 0
+    serve, listen = websocket_server.serve, socket.socket.listen
+    guards, others = 0, 0
 
-    def serve(*args: Any, process_request: Callable[..., Any] | None = None, **options: Any) -> Any:
+    def serve_guarded(
+        handler: Any, *_: Any, process_request: Callable[..., Any] | None = None, **options: Any
+    ) -> Any:
         nonlocal guards
         guards += 1
 
@@ -106,14 +113,26 @@ def guarded(guard: Guard) -> Iterator[None]:
             response: Response | None = process_request(connection, admitted) if process_request else None
             return response
 
-        return original(*args, process_request=process, **options)
+        elsewhere = {'host', 'port', 'sock'}
+        options = {name: value for name, value in options.items() if name not in elsewhere}
+        return serve(handler, sock=listener, process_request=process, **options)
 
-    websocket_server.serve = serve  # type: ignore[assignment, misc]
+    def listen_guarded(self: socket.socket, *backlog: int) -> None:
+        nonlocal others
+        if self is listener:
+            listen(self, *backlog)
+        else:
+            others += 1
+
+    websocket_server.serve = serve_guarded  # type: ignore[assignment, misc]
+    socket.socket.listen = listen_guarded  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:
-        websocket_server.serve = original  # type: ignore[misc]
-    if not guards:
-        raise RuntimeError(
-            'this version of viser starts its web server in another way, so access to it cannot be restricted'
+        websocket_server.serve = serve  # type: ignore[misc]
+        socket.socket.listen = listen  # type: ignore[method-assign]
+    if others or not guards:
+        raise GuardError(
+            'this version of viser starts its web server in another way, so access to it cannot be '
+            'restricted and the page is not served: install an older viser'
         )

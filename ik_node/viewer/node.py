@@ -88,7 +88,8 @@ class ViewerNode(ClosableNode):
         self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
         self.create_timer(1.0, self._refresh, clock=clock)
         url = page_url(self._settings.host, self._server.get_port(), guard.token)
-        self.get_logger().info(f'open {url} in a browser')
+        # Not logged: everybody in the ROS domain reads /rosout, and whoever has the URL has the page.
+        print(f'ik_viewer: open {url} in a browser', flush=True)
 
     def close(self) -> None:
         """Close the web server and the node."""

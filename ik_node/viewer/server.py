@@ -22,23 +22,26 @@ class ServerError(IkError):
     """The server cannot listen on the address."""
 
 
-def start_server(host: str, port: int, guard: Guard | None = None) -> viser.ViserServer:
-    """Listen on host and port, or any free port for 0, behind a guard (default: a new one for host).
-
-    Raises ServerError; viser alone would choose another port, or hang on an unknown host.
-    """
+def start_server(host: str, port: int, guard: Guard) -> viser.ViserServer:
+    """Listen on host and port, or any free port for 0, behind a guard. Raises ServerError or GuardError."""
     family = socket.AF_INET6 if ':' in host else socket.AF_INET
-    try:
-        socket.create_server((host, port), family=family).close()
+    try:  # here, as viser alone would choose another port, or hang on an unknown host
+        listener = socket.create_server((host, port), family=family)
     except OSError as error:
         raise _refusal(host, port, error.strerror or str(error)) from None
     # A browser that disconnects during a handshake is not worth a traceback.
     logging.getLogger('websockets').setLevel(logging.CRITICAL)
-    with _silence(), guarded(guard or Guard(host)):
-        server = viser.ViserServer(host, port, verbose=False)
-    if port not in (0, server.get_port()):
-        stop_server(server)
-        raise _refusal(host, port, 'address already in use')
+    server = None
+    with _silence():
+        try:
+            with guarded(guard, listener):
+                server = viser.ViserServer(host, port, verbose=False)
+        except BaseException:
+            listener.close()
+            if server is not None:
+                with contextlib.suppress(Exception):  # it may end in another way too; it does not listen
+                    server.stop()
+            raise
     return server
 
 
@@ -51,7 +54,7 @@ def stop_server(server: viser.ViserServer) -> None:
 def page_url(host: str, port: int, token: str) -> str:
     """Return the URL to open in a browser."""
     name = _reachable(host)
-    return f'http://{f"[{name}]" if ":" in name else name}:{port}/{f"{token}/" if token else ""}'
+    return f'http://{f"[{name}]" if ":" in name else name}:{port}/{token}/'
 
 
 def _reachable(host: str) -> str:
@@ -75,6 +78,11 @@ def _refusal(host: str, port: int, why: str) -> ServerError:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Suppress the banner of viser; the log has the URL in one line."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield
+    """Suppress the banner of viser, and what asyncio says of a server that may not listen."""
+    log = logging.getLogger('asyncio')
+    before, log.disabled = log.disabled, True
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        log.disabled = before

@@ -22,7 +22,7 @@ class ViewerSettings(ToolSettings):
 
     host: str = parameter(
         '127.0.0.1',
-        'address to listen on; except on loopback, the page needs the token in the URL that the node prints',
+        'address to listen on; the page needs the token in the URL that the node prints',
         read_only=True,
     )
     port: int = parameter(

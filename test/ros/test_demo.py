@@ -54,7 +54,7 @@ def test_an_arm_follows_a_circle_until_ctrl_c(demo):
     port = free_port()
     running = demo('--port', str(port))
     running.wait_said(GOING)
-    running.wait_said(f'open http://127.0.0.1:{port}')
+    running.wait_said(f'open http://127.0.0.1:{port}/')
     assert 'refused' not in running.said
     nodes = running.children()
     assert sorted(nodes) == ['ik_goals', 'ik_node', 'ik_viewer']

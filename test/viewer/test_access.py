@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import viser
+from node_harness import new_domain
+from viewer_harness import Process
 from websockets.asyncio import server as websocket_server
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from ik_node.viewer.guard import Guard, guarded, is_loopback
+from ik_node.errors import IkError
+from ik_node.viewer.guard import Guard, is_loopback
 from ik_node.viewer.server import page_url, start_server, stop_server
 
 REFUSED, SERVED = 403, 101
 PORT = 'PORT'  # stands for that of the server
 
 
-@pytest.fixture(scope='module')
-def local() -> Iterator[int]:
-    """The port of a server on loopback."""
-    server = start_server('127.0.0.1', 0)
-    yield server.get_port()
+def served(host: str) -> Iterator[tuple[int, str]]:
+    guard = Guard(host)
+    server = start_server(host, 0, guard)
+    yield server.get_port(), guard.token
     stop_server(server)
+
+
+@pytest.fixture(scope='module')
+def local() -> Iterator[tuple[int, str]]:
+    """Port and token of a server on loopback."""
+    yield from served('127.0.0.1')
 
 
 @pytest.fixture(scope='module')
 def public() -> Iterator[tuple[int, str]]:
     """Port and token of a server that listens on every address."""
-    guard = Guard('0.0.0.0')
-    server = start_server('0.0.0.0', 0, guard)
-    yield server.get_port(), guard.token
-    stop_server(server)
+    yield from served('0.0.0.0')
+
+
+@pytest.fixture(params=['127.0.0.1', '0.0.0.0'])
+def either(
+    request: pytest.FixtureRequest, local: tuple[int, str], public: tuple[int, str]
+) -> tuple[int, str]:
+    """Port and token of each of both."""
+    return local if request.param == '127.0.0.1' else public
 
 
 def handshake(port: int, origin: str | None = None, path: str = '/', host: str = '') -> int:
@@ -50,10 +67,11 @@ def handshake(port: int, origin: str | None = None, path: str = '/', host: str =
         return error.response.status_code
 
 
-def page(port: int, path: str = '/') -> tuple[int, str]:
-    """Return the HTTP status and the text of a page."""
+def page(port: int, path: str = '/', host: str = '127.0.0.1') -> tuple[int, str]:
+    """Return the HTTP status and the text of a page; host: its Host header."""
+    request = urllib.request.Request(f'http://127.0.0.1:{port}{path}', headers={'Host': f'{host}:{port}'})
     try:
-        with urllib.request.urlopen(f'http://127.0.0.1:{port}{path}', timeout=60.0) as answer:
+        with urllib.request.urlopen(request, timeout=60.0) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -77,27 +95,33 @@ def page(port: int, path: str = '/') -> tuple[int, str]:
         '',
     ],
 )
-def test_no_web_page_of_another_origin_gets_in(local: int, origin: str) -> None:
-    assert handshake(local, origin.replace(PORT, str(local))) == REFUSED
+def test_no_web_page_of_another_origin_gets_in(local: tuple[int, str], origin: str) -> None:
+    port, token = local
+    assert handshake(port, origin.replace(PORT, str(port)), f'/{token}') == REFUSED
 
 
-def test_a_name_that_was_made_to_lead_here_does_not_help(local: int) -> None:
-    assert handshake(local, f'http://evil.example:{local}', host='evil.example') == REFUSED
+def test_a_name_that_was_made_to_lead_here_does_not_help(local: tuple[int, str]) -> None:
+    port, token = local
+    assert handshake(port, f'http://evil.example:{port}', f'/{token}', host='evil.example') == REFUSED
+    assert page(port, host='evil.example')[0] == REFUSED
 
 
 @pytest.mark.parametrize(
     'origin', ['http://127.0.0.1:PORT', 'http://localhost:PORT', 'http://[::1]:PORT', None]
 )
-def test_the_own_page_and_other_programs_are_served(local: int, origin: str | None) -> None:
-    assert handshake(local, origin and origin.replace(PORT, str(local))) == SERVED
-    assert page(local)[0] == 200
+def test_the_own_page_and_programs_with_the_token_are_served(
+    local: tuple[int, str], origin: str | None
+) -> None:
+    port, token = local
+    assert handshake(port, origin and origin.replace(PORT, str(port)), f'/{token}') == SERVED
+    assert page(port, f'/{token}/')[0] == 200
 
 
 @pytest.mark.parametrize(
     'path', ['/', '/index.html', '/TOKEX', '/?token=TOKEN', '/x/TOKEN', '/%00', '/ü', '//TOKEN']
 )
-def test_without_the_token_other_hosts_serve_nothing(public: tuple[int, str], path: str) -> None:
-    port, token = public
+def test_without_the_token_nothing_is_served(either: tuple[int, str], path: str) -> None:
+    port, token = either
     path = path.replace('TOKEN', token).replace('TOKEX', f'{token}x').replace('ü', '%C3%BC')
     assert handshake(port, path=path) == REFUSED
     assert handshake(port, f'http://127.0.0.1:{port}', path) == REFUSED
@@ -107,16 +131,20 @@ def test_without_the_token_other_hosts_serve_nothing(public: tuple[int, str], pa
     assert token not in text
 
 
-def test_with_the_token_page_and_websocket_are_served(public: tuple[int, str]) -> None:
-    port, token = public
+def test_with_the_token_page_and_websocket_are_served(either: tuple[int, str]) -> None:
+    port, token = either
     for path in (f'/{token}', f'/{token}/', f'/{token}?websocket=ws://127.0.0.1:{port}/{token}'):
         status, text = page(port, path)
         assert status == 200
         assert '<html' in text
         assert handshake(port, path=path) == SERVED
         assert handshake(port, f'http://127.0.0.1:{port}', path) == SERVED
-    assert handshake(port, f'http://robot.example:{port}', f'/{token}', host='robot.example') == SERVED
     assert page(port, f'/{token}/none.js')[0] == 404
+
+
+def test_a_machine_may_be_reached_by_any_name(public: tuple[int, str]) -> None:
+    port, token = public
+    assert handshake(port, f'http://robot.example:{port}', f'/{token}', host='robot.example') == SERVED
 
 
 @pytest.mark.parametrize('origin', ['https://evil.example', 'http://localhost:1', 'null'])
@@ -138,22 +166,136 @@ def test_the_token_alone_lets_no_page_of_another_origin_in(public: tuple[int, st
         ('no.such.host.invalid', False),
     ],
 )
-def test_every_start_has_a_token_of_its_own_but_on_loopback(host: str, loopback: bool) -> None:
+def test_every_start_has_a_token_of_its_own(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
     tokens = {Guard(host).token for _ in range(3)}
-    assert tokens == {''} if loopback else len(tokens) == 3 and min(map(len, tokens)) >= 20
+    assert len(tokens) == 3
+    assert min(map(len, tokens)) >= 20
 
 
 def test_the_url_leads_to_the_server() -> None:
-    assert page_url('127.0.0.1', 8080, '') == 'http://127.0.0.1:8080/'
-    assert page_url('::1', 8080, '') == 'http://[::1]:8080/'
+    assert page_url('127.0.0.1', 8080, 'abc') == 'http://127.0.0.1:8080/abc/'
+    assert page_url('::1', 8080, 'abc') == 'http://[::1]:8080/abc/'
     wild = urlsplit(page_url('0.0.0.0', 8080, 'abc'))
     assert (wild.port, wild.path) == (8080, '/abc/')
     assert wild.hostname not in ('0.0.0.0', None)
 
 
-def test_a_server_that_the_guard_does_not_see_is_told() -> None:
-    before = websocket_server.serve
-    with pytest.raises(RuntimeError, match='access to it cannot be restricted'), guarded(Guard('127.0.0.1')):
-        pass
-    assert websocket_server.serve is before
+class OtherViser:
+    """A viser that starts its web server in another way."""
+
+    def __init__(self, host: str, _: int, **__: object) -> None:
+        self.reached: list[bool] = []
+        self.stopped = False
+        self.serve(host)
+        others.append(self)
+
+    def listening(self, server: socket.socket) -> None:
+        """Note whether anybody reaches a socket that was meant to listen."""
+        with socket.socket() as probe:
+            self.reached.append(probe.connect_ex(server.getsockname()) == 0)
+
+    def serve(self, host: str) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+others: list[OtherViser] = []
+
+
+class WithAsyncio(OtherViser):
+    def serve(self, host: str) -> None:
+        async def main() -> None:
+            server = await asyncio.start_server(lambda *_: None, host, 0)
+            self.listening(server.sockets[0])
+            server.close()
+
+        thread = threading.Thread(target=asyncio.run, args=[main()])
+        thread.start()
+        thread.join()
+
+
+class WithHttpServer(OtherViser):
+    def serve(self, host: str) -> None:
+        with ThreadingHTTPServer((host, 0), SimpleHTTPRequestHandler) as server:
+            self.listening(server.socket)
+
+
+class WithImportedServe(OtherViser):
+    """As `from websockets.asyncio.server import serve` would."""
+
+    serve_directly = staticmethod(websocket_server.serve)
+
+    def serve(self, host: str) -> None:
+        async def main() -> None:
+            async with self.serve_directly(lambda _: None, host, 0) as server:
+                self.listening(server.sockets[0])
+
+        thread = threading.Thread(target=asyncio.run, args=[main()])
+        thread.start()
+        thread.join()
+
+
+class BesideWebsockets(OtherViser):
+    """A websocket server as today's, and a server of files beside it."""
+
+    def serve(self, host: str) -> None:
+        async def main() -> None:
+            async with websocket_server.serve(lambda _: None, host, 8080):
+                with socket.socket() as files:
+                    files.bind((host, 0))
+                    files.listen()
+                    self.listening(files)
+
+        thread = threading.Thread(target=asyncio.run, args=[main()])
+        thread.start()
+        thread.join()
+
+
+@pytest.mark.parametrize('kind', [WithAsyncio, WithHttpServer, WithImportedServe, BesideWebsockets])
+def test_a_server_that_the_guard_does_not_see_never_listens(
+    kind: type[OtherViser], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve, listen = websocket_server.serve, socket.socket.listen
+    monkeypatch.setattr(viser, 'ViserServer', kind)
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    with pytest.raises(IkError, match='access to it cannot be restricted and the page is not served'):
+        start_server('127.0.0.1', port, Guard('127.0.0.1'))
+    other = others.pop()
+    assert other.reached == [False]
+    assert other.stopped
+    assert websocket_server.serve is serve
+    assert socket.socket.listen is listen
+    with socket.socket() as probe:
+        assert probe.connect_ex(('127.0.0.1', port)) != 0
+
+
+def test_a_viser_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(OtherViser):
+        def serve(self, host: str) -> None:
+            raise KeyError(host)
+
+    serve, listen = websocket_server.serve, socket.socket.listen
+    monkeypatch.setattr(viser, 'ViserServer', Broken)
+    with pytest.raises(KeyError):
+        start_server('127.0.0.1', 0, Guard('127.0.0.1'))
+    assert websocket_server.serve is serve
+    assert socket.socket.listen is listen
+
+
+def test_a_viewer_that_cannot_be_guarded_ends_with_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / 'sitecustomize.py').write_text(
+        'from websockets.asyncio import server\n'
+        'import viser.infra._infra as infra\n'
+        'from types import SimpleNamespace as Space\n'
+        'infra.websockets = Space(asyncio=Space(server=Space(**vars(server))), exceptions=None)\n'
+    )
+    process = Process('ik_viewer', new_domain(), '--ros-args', '-p', 'port:=0', modules=[tmp_path])
+    assert process.wait() == 1
+    assert 'access to it cannot be restricted' in process.said
+    assert 'Traceback' not in process.said
+    assert 'in a browser' not in process.said

@@ -221,8 +221,9 @@ def test_slow_motion_is_drawn_and_the_arm_stays(browser: Any, robot: RobotSide, 
     click('Methods')
 
 
-def test_the_page_works_through_the_url_with_its_token(browser: Any) -> None:
-    with viewer(new_domain(), 'host:=0.0.0.0') as (process, robot):
+@pytest.mark.parametrize('host', ['127.0.0.1', '0.0.0.0'])
+def test_the_page_works_through_the_url_with_its_token(browser: Any, host: str) -> None:
+    with viewer(new_domain(), f'host:={host}') as (process, robot):
         browser.get(f'http://127.0.0.1:{process.port()}/')
         assert 'the token is missing or wrong' in browser.page_source
         browser.get(process.url())

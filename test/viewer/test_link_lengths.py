@@ -72,7 +72,7 @@ def started(folder: Path, **parameters: Any) -> Iterator[tuple[Page, Listener]]:
         stack.callback(viewer.end)
         listener = Listener(domain)
         stack.callback(listener.close)
-        page = Page(viewer.port())
+        page = Page(viewer.url())
         stack.callback(page.close)
         page.wait(lambda: folder_of(page)['visible'], 'the sliders')
         page.wait(lambda: not page.control('Solver')['disabled'], 'ik_node')

@@ -34,7 +34,7 @@ def running() -> Iterator[tuple[Process, RobotSide]]:
 def page(running: tuple[Process, RobotSide]) -> Iterator[Page]:
     """The seed arm at Q, not watched."""
     process, robot = running
-    page = Page(process.port())
+    page = Page(process.url())
     robot.describe('<robot name="none"/>')
     page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
     robot.describe(SEED_ARM)
@@ -204,7 +204,7 @@ def served() -> Iterator[tuple[Page, Node]]:
     solver = Process('ik_node', domain, '--ros-args', '-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro')
     try:
         with viewer(domain) as (process, robot):
-            page = Page(process.port())
+            page = Page(process.url())
             page.wait(lambda: not page.control('Solver')['disabled'], 'the parameters of ik_node')
             yield page, Node(robot)
             page.close()

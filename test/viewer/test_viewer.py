@@ -18,6 +18,7 @@ from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.tracks.curves import TRACKS
+from ik_node.viewer.guard import Guard
 from ik_node.viewer.panel import LABELS
 from ik_node.viewer.server import start_server, stop_server
 from ik_node.viewer.trail import Trail
@@ -60,7 +61,7 @@ def robot(running: tuple[Process, RobotSide]) -> RobotSide:
 
 @pytest.fixture
 def page(running: tuple[Process, RobotSide]) -> Iterator[Page]:
-    page = Page(running[0].port())
+    page = Page(running[0].url())
     yield page
     page.close()
 
@@ -108,7 +109,7 @@ def test_the_gizmo_waits_at_the_tool_and_follows_it(robot: RobotSide, page: Page
 
 
 def test_the_tool_leaves_a_trail() -> None:
-    server = start_server('127.0.0.1', 0)
+    server = start_server('127.0.0.1', 0, Guard('127.0.0.1'))
     try:
         trail = Trail(server, '/trail', np.zeros(3), 0.01, (0, 0, 0))
         for step in range(3):
@@ -130,7 +131,7 @@ def test_a_drag_publishes_the_goal(robot: RobotSide, page: Page, seed: Arm) -> N
     assert abs(robot.node.get_clock().now().nanoseconds * 1e-9 - header.stamp.sec) < 30.0
     robot.move(joint1=0.4)  # the arm sets off, but the gizmo stays with the goal
     page.wait(lambda: same(page.pose('/tip'), seed.robot.link_pose('tool0', {**Q, 'joint1': 0.4})), 'the arm')
-    again = Page(page.port)  # as after a reload, or in another browser
+    again = Page(page.url)  # as after a reload, or in another browser
     try:
         again.wait(lambda: same(again.pose('/base/goal'), wanted), 'the gizmo in another browser')
     finally:
@@ -161,7 +162,7 @@ def test_a_held_gizmo_is_not_moved_until_released(robot: RobotSide, page: Page) 
     mine, other = turned(0.1, 0.3, 0.0, 0.4), turned(0.2, -0.3, 0.0, 0.4)
     page.drag(mine, release=False)
     robot.wait(lambda: robot.goals, 'the goal')
-    watcher = Page(page.port)
+    watcher = Page(page.url)
     robot.want(other)
     robot.report('solved: fine', status='solved')
     page.wait(lambda: 'Solved' in page.text(), 'a frame after the goal of another')

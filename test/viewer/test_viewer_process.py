@@ -16,7 +16,7 @@ from viewer_harness import SEED_ARM, Process, viewer
 @pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_without_a_traceback(how: signal.Signals) -> None:
     process = Process('ik_viewer', new_domain(), '--ros-args', '-p', 'port:=0')
-    page = Page(process.port())
+    page = Page(process.url())
     page.wait(lambda: 'robot_description' in page.text(), 'the page')
     assert process.end(how) == 0
     assert 'Traceback' not in process.said
@@ -45,7 +45,7 @@ def test_goals_of_others_count_without_a_clock() -> None:
     mine, other = np.eye(4), np.eye(4)
     mine[:3, 3], other[:3, 3] = (0.3, 0.0, 0.4), (-0.3, 0.1, 0.4)
     with viewer(new_domain(), 'use_sim_time:=true') as (process, robot):
-        page = Page(process.port())
+        page = Page(process.url())
         heard: list[PoseStamped] = []
         robot.node.create_subscription(PoseStamped, 'goal_pose', heard.append, 10)
         robot.describe(SEED_ARM)

@@ -30,7 +30,7 @@ def running() -> Iterator[tuple[Page, RobotSide]]:
     with ExitStack() as stack:
         stack.callback(solver.end)
         stack.callback(process.end)
-        page = Page(process.port())
+        page = Page(process.url())
         stack.callback(page.close)
         robot = RobotSide(domain)
         stack.callback(robot.close)
