@@ -10,6 +10,7 @@ import viser
 
 from ik_node.model.arm import Arm
 from ik_node.model.ball import Ball
+from ik_node.viewer.inputs import Inputs, merged
 
 DEGREE = math.radians(1.0)
 
@@ -23,7 +24,7 @@ class JointsPanel:
 
     def __init__(self, gui: viser.GuiApi) -> None:
         self._gui = gui
-        self._touched: dict[str, float] = {}
+        self._touched: Inputs[dict[str, float]] = Inputs()
         self._sliders: list[_JointSlider | _BallSliders] = []
         self._folder: viser.GuiFolderHandle | None = None
 
@@ -31,12 +32,11 @@ class JointsPanel:
         if event.client_id is not None:
             for slider in self._sliders:
                 if event.target in slider.handles:
-                    self._touched.update(slider.get())
+                    self._touched.add(slider.get())
 
     def take_joints(self) -> dict[str, float]:
         """Return the joint positions that users set since the last call [rad or m], by joint name."""
-        touched, self._touched = self._touched, {}
-        return touched
+        return merged(self._touched.take())
 
     def show(self, arms: Sequence[Arm]) -> None:
         """Create the sliders for these arms and remove the previous ones."""
@@ -44,7 +44,7 @@ class JointsPanel:
             self._folder.remove()
             self._folder = None
         self._sliders = []
-        self._touched = {}
+        self._touched.take()
         if not arms:
             return
         self._folder = self._gui.add_folder('Joints')
@@ -69,10 +69,9 @@ class JointsPanel:
 
     def set(self, values: Mapping[str, float]) -> None:
         """Move the sliders to joint positions [rad or m] by name."""
+        touched = merged(self._touched.waiting())
         for slider in self._sliders:
-            if all(name in values for name in slider.joints) and self._touched.keys().isdisjoint(
-                slider.joints
-            ):
+            if all(name in values for name in slider.joints) and touched.keys().isdisjoint(slider.joints):
                 slider.set(values)
 
     def enable(self, enabled: bool) -> None:

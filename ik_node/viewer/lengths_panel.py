@@ -9,6 +9,7 @@ import viser
 
 from ik_node.viewer import html
 from ik_node.viewer.html import RED
+from ik_node.viewer.inputs import Inputs, merged
 
 RANGE = (0.7, 1.5)  # of a slider, as shares of the length in the file
 ORDER = 2e6  # of the folder: below the methods
@@ -20,7 +21,7 @@ class LengthsPanel:
 
     def __init__(self, gui: viser.GuiApi, lengths: Mapping[str, float]) -> None:
         """lengths: [m] by name."""
-        self._touched: dict[str, float] = {}
+        self._touched: Inputs[dict[str, float]] = Inputs()
         self._sliders: dict[str, Any] = {}
         self._folder = gui.add_folder('Link lengths', order=ORDER, expand_by_default=False, visible=False)
         with self._folder:
@@ -37,24 +38,24 @@ class LengthsPanel:
         if event.client_id is not None:
             for name, slider in self._sliders.items():
                 if slider is event.target:
-                    self._touched[name] = 1e-3 * slider.value
+                    self._touched.add({name: 1e-3 * slider.value})
 
     @property
     def touched(self) -> bool:
         """Whether a user has set what take has not returned yet."""
-        return bool(self._touched)
+        return bool(self._touched.waiting())
 
     def take(self) -> dict[str, float]:
         """Return the lengths [m] that users set since the last call."""
-        touched, self._touched = self._touched, {}
-        return touched
+        return merged(self._touched.take())
 
     def show(self, lengths: Mapping[str, float] | None) -> None:
         """Show these lengths [m], or hide the folder."""
         if self._folder.visible is (lengths is None):
             self._folder.visible = lengths is not None
+        touched = merged(self._touched.waiting())
         for name, value in (lengths or {}).items():
-            if name not in self._touched:
+            if name not in touched:
                 self._sliders[name].value = round(1e3 * value, 1)
 
     def answer(self, refusal: str) -> None:

@@ -10,6 +10,7 @@ import viser
 from ik_node.solver.methods import METHODS
 from ik_node.viewer import html
 from ik_node.viewer.html import RED
+from ik_node.viewer.inputs import Inputs, merged
 
 SOLVER, SWITCHES_OFF = 'solver', 'solver_switches_off'  # parameters of ik_node
 ORDER = 1e6  # of the folder: below the joints
@@ -22,7 +23,7 @@ class MethodsPanel:
     """
 
     def __init__(self, gui: viser.GuiApi) -> None:
-        self._changed: dict[str, str] = {}
+        self._changed: Inputs[dict[str, str]] = Inputs()
         self.folder = gui.add_folder('Methods', order=ORDER, expand_by_default=False)
         with self.folder:
             self._solver = gui.add_dropdown(
@@ -47,11 +48,11 @@ class MethodsPanel:
 
     async def _on_solver(self, event: viser.GuiEvent[Any]) -> None:
         if event.client_id is not None:
-            self._changed[SOLVER] = event.target.value
+            self._changed.add({SOLVER: event.target.value})
 
     async def _on_switch(self, event: viser.GuiEvent[Any]) -> None:
         if event.client_id is not None:
-            self._changed[SWITCHES_OFF] = ', '.join(self.switches_off)
+            self._changed.add({SWITCHES_OFF: ', '.join(self.switches_off)})
 
     @property
     def switches_off(self) -> list[str]:
@@ -60,17 +61,17 @@ class MethodsPanel:
 
     def take(self) -> dict[str, str]:
         """Return the parameters that users changed since the last call, by name."""
-        changed, self._changed = self._changed, {}
-        return changed
+        return merged(self._changed.take())
 
     def show(self, values: Mapping[str, Any]) -> None:
         """Show the parameters of ik_node; none without ik_node."""
         for control in (self._solver, *self._switches.values()):
             if control.disabled is bool(values):
                 control.disabled = not values
-        if SOLVER not in self._changed and values.get(SOLVER) in METHODS:
+        changed = merged(self._changed.waiting())
+        if SOLVER not in changed and values.get(SOLVER) in METHODS:
             self._solver.value = values[SOLVER]  # type: ignore[misc]
-        if SWITCHES_OFF not in self._changed and SWITCHES_OFF in values:
+        if SWITCHES_OFF not in changed and SWITCHES_OFF in values:
             off = values[SWITCHES_OFF].replace(',', ' ').split()
             for switch, box in self._switches.items():
                 if box.value is (switch in off):

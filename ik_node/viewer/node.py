@@ -174,11 +174,9 @@ class ViewerNode(ClosableNode):
         )
 
     def _obey(self) -> None:
-        """Do what users asked for."""
-        if self._robot is None:
-            return
-        button = self._panel.take_button()
-        if button is not None:
+        """Do what users asked for; buttons also count for a robot that cannot be shown."""
+        self._all_services.refresh()
+        for button in self._panel.take_buttons():
             for tool in self._tools:
                 tool.let_go()
             self._all_services.call(button)
@@ -193,6 +191,8 @@ class ViewerNode(ClosableNode):
                 self._watched = tool
                 self._slow.choose(tool.arm)
                 self._slow.moved()
+        if self._robot is None:
+            return
         changed = self._methods.take()
         if changed and not self._solver.set(**changed):
             self._methods.answer('ik_node is not running')

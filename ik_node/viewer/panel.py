@@ -12,10 +12,12 @@ from ik_node.tracks.curves import TRACKS
 from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.card import Card
 from ik_node.viewer.colours import ToolColours
+from ik_node.viewer.inputs import Inputs
 from ik_node.viewer.joints_panel import JointsPanel
 
 LABELS = {NO_TRACK: 'none', **{track: track.replace('_', ' ') for track in TRACKS}}
-BUTTONS = ('Home', 'Stop', 'Resume')
+STOP = 'Stop'
+BUTTONS = ('Home', STOP, 'Resume')
 
 
 class Panel:
@@ -43,27 +45,26 @@ class Panel:
             self.card = self.tools[0].card
         self.joints = JointsPanel(gui)
 
-    def take_button(self) -> str | None:
-        """Return the button for all tools that a user pressed since the last call."""
-        return self._all.take() if self._all else None
+    def take_buttons(self) -> list[str]:
+        """Return the buttons for all tools that users pressed since the last call, in order."""
+        return self._all.take() if self._all else []
 
 
 class Buttons:
     """A row of the buttons Home, Stop and Resume."""
 
     def __init__(self, gui: viser.GuiApi, label: str) -> None:
-        self._pressed: str | None = None
+        self._pressed: Inputs[str] = Inputs()
         gui.add_button_group(label, BUTTONS).on_click(self._on_click)
 
     # viser calls this on its own threads; client_id is None if this program caused the event, not a user
     async def _on_click(self, event: viser.GuiEvent[Any]) -> None:
         if event.client_id is not None:
-            self._pressed = event.target.value
+            self._pressed.add(event.target.value)
 
-    def take(self) -> str | None:
-        """Return the button that a user pressed since the last call."""
-        pressed, self._pressed = self._pressed, None
-        return pressed
+    def take(self) -> list[str]:
+        """Return the buttons that users pressed since the last call, in order."""
+        return self._pressed.take()
 
 
 class ToolPanel:
@@ -73,7 +74,7 @@ class ToolPanel:
     """
 
     def __init__(self, gui: viser.GuiApi, name: str, colours: ToolColours) -> None:
-        self._chosen: str | None = None
+        self._chosen: Inputs[str] = Inputs()
         with gui.add_folder(name) if name else contextlib.nullcontext():
             self.card = Card(gui, (colours.wanted, 'wanted axis'), (colours.present, 'present axis'))
             self._track = gui.add_dropdown('Target track', tuple(LABELS.values()), disabled=True)
@@ -82,20 +83,19 @@ class ToolPanel:
 
     async def _track_chosen(self, event: viser.GuiEvent[Any]) -> None:
         if event.client_id is not None:
-            self._chosen = next(track for track, label in LABELS.items() if label == event.target.value)
+            self._chosen.add(next(track for track, label in LABELS.items() if label == event.target.value))
 
     def take_track(self) -> str | None:
-        """Return the name of the track that a user chose since the last call."""
-        chosen, self._chosen = self._chosen, None
-        return chosen
+        """Return the name of the track that users chose last since the last call."""
+        return next(reversed(self._chosen.take()), None)
 
-    def take_button(self) -> str | None:
-        """Return the button that a user pressed since the last call."""
+    def take_buttons(self) -> list[str]:
+        """Return the buttons that users pressed since the last call, in order."""
         return self._buttons.take()
 
     def set_track(self, track: str | None) -> None:
         """Show the goal publisher's track; None = there is no goal publisher."""
         if self._track.disabled is not (track is None):
             self._track.disabled = track is None
-        if self._chosen is None:
+        if not self._chosen.waiting():
             self._track.value = LABELS.get(track or NO_TRACK, LABELS[NO_TRACK])  # type: ignore[misc]

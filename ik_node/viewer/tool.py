@@ -23,7 +23,7 @@ from ik_node.ros.qos import LATCHED, NEWEST
 from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.card import Report
 from ik_node.viewer.html import capital
-from ik_node.viewer.panel import BUTTONS, ToolPanel
+from ik_node.viewer.panel import BUTTONS, STOP, ToolPanel
 from ik_node.viewer.remote_parameters import RemoteParameters
 from ik_node.viewer.tool_scene import ToolScene
 
@@ -39,17 +39,26 @@ class ArmServices:
     def __init__(self, node: Node, before: str) -> None:
         """before: what stands before the names of the services, such as left/; empty: those of all tools."""
         self._log = node.get_logger()
+        self._stop_waits = False  # for a node that did not offer it when it was pressed
         self._clients = {
             button: node.create_client(Trigger, f'ik_node/{before}{button.lower()}') for button in BUTTONS
         }
 
     def call(self, button: str) -> None:
-        """Call the service of a button."""
+        """Call the service of a button. A stop waits for a service that is not there, the others are void."""
         client = self._clients[button]
+        self._stop_waits = False
         if client.service_is_ready():
             client.call_async(Trigger.Request())
-        else:
-            self._log.warning(f'{button}: the service {client.srv_name} is not available')
+            return
+        self._stop_waits = button == STOP
+        waits = '; it will be called when it is' if self._stop_waits else ''
+        self._log.warning(f'{button}: the service {client.srv_name} is not available{waits}')
+
+    def refresh(self) -> None:
+        """Call a stop that waits, once its service is there; call this regularly."""
+        if self._stop_waits and self._clients[STOP].service_is_ready():
+            self.call(STOP)
 
 
 class ViewedTool:
@@ -123,15 +132,14 @@ class ViewedTool:
 
         watching: the gizmo commands nothing. Returns T_base_goal (4, 4) where a user dragged it to then.
         """
-        if self._scene is None or self.arm is None:
-            return None
-        track, button = self.panel.take_track(), self.panel.take_button()
-        pose = self._scene.take_drag()
+        self._services.refresh()
+        track, buttons = self.panel.take_track(), self.panel.take_buttons()
+        pose = self._scene.take_drag() if self._scene else None
         if track is not None:
             self._choose(track)
-        if button is not None:
+        for button in buttons:
             self.press(button)
-        if pose is None:
+        if pose is None or self.arm is None or self._scene is None:
             return None
         if watching:
             self._scene.place_goal(pose)

@@ -13,6 +13,7 @@ from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.viewer.colours import ToolColours
 from ik_node.viewer.html import Colour
+from ik_node.viewer.inputs import Inputs
 from ik_node.viewer.poses import move, pose_of
 from ik_node.viewer.trail import Trail
 from ik_node.viewer.visuals import along
@@ -38,7 +39,7 @@ class ToolScene:
         self._prefix = f'/tools/{name}' if name else ''
         self._trail: Trail | None = None
         self._holders: set[int | None] = set()  # browsers whose users hold the gizmo
-        self._dragged: Array | None = None
+        self._dragged: Inputs[Array] = Inputs()
         self._base = server.scene.add_frame(
             f'{self._prefix}/base',
             axes_length=0.16 * extent,
@@ -91,7 +92,7 @@ class ToolScene:
             else:
                 turn, position = SO3(event.target.wxyz), event.target.position
                 pose = SE3.from_rotation_and_translation(turn, position).as_matrix()
-                self._dragged = pose.astype(np.float64)
+                self._dragged.add(pose.astype(np.float64))
 
         return gizmo
 
@@ -117,7 +118,7 @@ class ToolScene:
 
     def place_goal(self, T_base_goal: Array, with_direction: bool = True) -> None:
         """Move the gizmo to a pose (4, 4), unless a user holds it; with_direction: show the wanted axis."""
-        if self._holders or self._dragged is not None:
+        if self._holders or self._dragged.waiting():
             return
         move(self._gizmo, T_base_goal)
         self._wanted.visible = with_direction
@@ -131,6 +132,5 @@ class ToolScene:
         return SE3.from_rotation_and_translation(turn, position).as_matrix().astype(np.float64)
 
     def take_drag(self) -> Array | None:
-        """Return T_base_goal (4, 4) if a user moved the gizmo since the last call."""
-        dragged, self._dragged = self._dragged, None
-        return dragged
+        """Return T_base_goal (4, 4), the newest, if users moved the gizmo since the last call."""
+        return next(reversed(self._dragged.take()), None)

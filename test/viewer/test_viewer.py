@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -314,29 +315,50 @@ def test_tracks_are_chosen_by_name(robot: RobotSide, page: Page) -> None:
     page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
 
 
-@pytest.mark.usefixtures('seed')
-def test_buttons_call_the_services(robot: RobotSide, page: Page) -> None:
-    called: list[str] = []
+@contextmanager
+def called(robot: RobotSide) -> Iterator[list[str]]:
+    """The services of a node behind the buttons; the names of those that were called."""
+    names: list[str] = []
     solver = Node('ik_node', context=robot.context)
     try:
         for name in ('home', 'stop', 'resume'):
 
             def answer(_: Trigger.Request, response: Trigger.Response, name: str = name) -> Trigger.Response:
-                called.append(name)
+                names.append(name)
                 return response
 
             solver.create_service(Trigger, f'~/{name}', answer)
         robot.add(solver)
+        yield names
+    finally:
+        solver.destroy_node()
+
+
+def test_a_stop_counts_without_a_robot_and_before_its_service(robot: RobotSide, page: Page) -> None:
+    page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
+    for name in ('Resume', 'Home', 'Stop'):
+        page.choose('Arm', name)
+    time.sleep(0.3)
+    with called(robot) as names:
+        robot.wait(lambda: names, 'the stop')
+        assert names == ['stop'], 'what was asked for long ago'
+        for name in ('Stop', 'Home'):  # at once
+            page.choose('Arm', name)
+        robot.wait(lambda: len(names) == 3, 'both')
+        assert sorted(names[1:]) == ['home', 'stop']
+
+
+@pytest.mark.usefixtures('seed')
+def test_buttons_call_the_services(robot: RobotSide, page: Page) -> None:
+    with called(robot) as names:
         for name in ('Home', 'Stop', 'Resume'):
 
             def pressed(name: str = name) -> bool:
                 page.choose('Arm', name)
                 time.sleep(0.1)
-                return name.lower() in called
+                return name.lower() in names
 
             page.wait(pressed, f'the service of {name}')
-    finally:
-        solver.destroy_node()
 
 
 def test_a_status_from_before_the_arm_is_shown_with_it(robot: RobotSide, page: Page) -> None:

@@ -1,0 +1,37 @@
+"""Inputs: what users did, from the threads of viser to the one that obeys, in order and without loss."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Generic, TypeVar
+
+T = TypeVar('T')
+V = TypeVar('V')
+
+
+class Inputs(Generic[T]):
+    """A queue for one taker: what is added while it takes is taken with the rest, or the next time."""
+
+    def __init__(self) -> None:
+        self._queue: deque[T] = deque()
+
+    def add(self, item: T) -> None:
+        """Add an input."""
+        self._queue.append(item)
+
+    def waiting(self) -> list[T]:
+        """Return the inputs that have not been taken, oldest first."""
+        return list(self._queue)
+
+    def take(self) -> list[T]:
+        """Return the inputs since the last call, oldest first."""
+        taken = []
+        while self._queue:
+            taken.append(self._queue.popleft())
+        return taken
+
+
+def merged(inputs: Iterable[Mapping[str, V]]) -> dict[str, V]:
+    """Return values by name: of each name the last one."""
+    return {name: value for one in inputs for name, value in one.items()}
