@@ -334,7 +334,19 @@ class ArmJoints:
         )
         if trajectories is None:
             return sample, None
+        trajectories.note(sample, self._states(sample), dt + caught_up)
         return self._with_trajectory(sample, trajectories, feedback)
+
+    def _states(self, sample: Sample) -> Array:
+        """Return position, velocity and acceleration (3, k) of the joints of the controller."""
+        known: dict[str, tuple[float, ...]] = {}
+        for group in self.groups:
+            motion = group.motion
+            rows = np.array([motion.position, motion.velocity, motion.acceleration])
+            known.update(zip(group.names, map(tuple, rows.T.tolist()), strict=True))
+        return np.array(
+            [known.get(n, (p, 0.0, 0.0)) for n, p in zip(sample.controller, sample.listed(), strict=True)]
+        ).T
 
     def _with_trajectory(
         self, sample: Sample, trajectories: Trajectories, feedback: Feedback
@@ -342,31 +354,28 @@ class ArmJoints:
         """Return a sample with the trajectory that has to be sent with it, if any; see step."""
         if not trajectories.due(sample, self.moving, self.braking):
             return sample, None
+        if trajectories.astray and not self._fall_back(trajectories.resume()):
+            return None, 'a trajectory was not sent: the controller has left the motion'
         motions = [(group.names, group.motion) for group in self.groups]
-        trajectory, joined = trajectories.next(sample, motion_ahead(motions))
-        if not joined and self._fall_back(trajectories.ahead(sample)):
-            trajectory, _ = trajectories.next(sample, motion_ahead(motions))
+        trajectory = trajectories.next(sample, motion_ahead(motions))
         checks = self._gates.checks(self._values, self._ahead)
         refusal = refuse_trajectory(trajectory, self.groups, checks)
-        if refusal is None and sample.time >= trajectories.ends:
-            refusal = self._refuse_start(trajectory, feedback)
         if refusal is not None:
-            reason, joining = refusal
-            if joining and not self.braking and trajectories.refused():
-                return sample, None  # the previous one leads to rest: the next sample may do
-            return None if self.braking else sample, f'a trajectory was not sent: {reason}'
+            return None if self.braking else sample, f'a trajectory was not sent: {refusal}'
+        if sample.time >= trajectories.ends and self._elsewhere(trajectory, feedback):
+            trajectories.withhold()  # following_error() says so if the arm stays there
+            return sample, None
         trajectories.sent(trajectory)
         return replace(sample, trajectory=trajectory), None
 
-    def _refuse_start(self, trajectory: JointTrajectory, feedback: Feedback) -> tuple[str, bool] | None:
-        """Return why a controller at rest must not be sent a trajectory (yet): the arm is elsewhere."""
+    def _elsewhere(self, trajectory: JointTrajectory, feedback: Feedback) -> bool:
+        """Whether the arm is not where a trajectory of a controller at rest begins."""
         if not feedback.expected:
-            return None
-        starts = dict(zip(trajectory.names, trajectory.start[0].tolist(), strict=True))
+            return False
+        starts = dict(zip(trajectory.names, trajectory.positions[0].tolist(), strict=True))
         begin = np.array([starts[name] for name in self.arm.names])
         measured = np.array([feedback.position(name) for name in self.arm.names], dtype=np.float64)
-        error = self._following.elsewhere(measured, begin, self._tolerance)
-        return None if error is None else (f'{error} where it begins', True)
+        return self._following.elsewhere(measured, begin, self._tolerance) is not None
 
     def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Go on from where a controller is, by joint name; return whether any joint does."""

@@ -94,13 +94,10 @@ class Calibrated(Output):
         self._output.halted(None if stand is None else self._of_driver(stand))
 
     def _of_driver(self, trajectory: JointTrajectory) -> JointTrajectory:
-        convert, names, (start, *rows) = self._calibration.commanded, trajectory.names, trajectory.rows
+        convert, names, rows = self._calibration.commanded, trajectory.names, trajectory.rows
         positions, velocities = convert(names, rows[0], rows[1])
         _, accelerations = convert(names, rows[0], rows[2])
-        first = np.array([*convert(names, start[0], start[1]), convert(names, start[0], start[2])[1]])
-        return JointTrajectory(
-            names, trajectory.times, positions, velocities, accelerations, first, trajectory.braking
-        )
+        return replace(trajectory, positions=positions, velocities=velocities, accelerations=accelerations)
 
 
 def _read(parameter: str, text: str) -> dict[str, float]:

@@ -12,8 +12,8 @@ ROUNDING = 1e-6  # [rad, m, and per second] by which a sample may exceed a limit
 SWING = 4e-6  # [rad, m] the same for the curve between the places of a path, on top of that
 PLANNED = 0.99  # share of the acceleration limits that motions use: the rest is for joins of controllers
 # By how much [rad or m] position, and up to which shares of their limits velocity and acceleration may exceed
-# them while a controller joins a trajectory: where no join is within them, the arm need not stop for that.
-JOINED = 1e-3, 1.05, 1.5
+# them until a controller joins a plan: only samples of its motion are sent.
+JOINED = 1e-3, 1.02, 1.2
 # Shares of the velocity, acceleration and jerk limits between the points of a trajectory: not all knots of a
 # plan are sent, nor all nodes of a path.
 RESAMPLED = 1.001, 1.001, 1.02
@@ -89,7 +89,7 @@ class Gate:
         """Return which sample of a trajectory must not go out, and why.
 
         states (3, k, n): positions, velocities and accelerations at times (k,) [s]. Until the time join [s],
-        a controller leaves its previous trajectory: see JOINED. A sample later than that counts first.
+        a controller repeats its previous trajectory: see JOINED. A sample later than that counts first.
         """
         position, velocity, acceleration = states
         fastest, hardest, _ = self._bounds

@@ -13,10 +13,10 @@ from ik_node.control.trajectory import Trajectory
 
 @dataclass(frozen=True, eq=False)
 class JointTrajectory:
-    """Positions, velocities and accelerations (k, n) of named joints at times (k,) > 0 [s]; the last is rest.
+    """Positions, velocities, accelerations (k, n) of named joints at times (k,) [s] from 0; the last is rest.
 
-    start (3, n): the same at time 0, where the controller is expected to be by then. braking: the motion goes
-    nowhere, it only ends an earlier one.
+    begins: when time 0 is, by the clock of the samples [s]. joined: the time [s] until which the trajectory
+    repeats what the controller was sent before. braking: it goes nowhere, it only ends an earlier motion.
     """
 
     names: tuple[str, ...]
@@ -24,21 +24,30 @@ class JointTrajectory:
     positions: Array
     velocities: Array
     accelerations: Array
-    start: Array
+    begins: float
+    joined: float
     braking: bool = False
 
     @property
     def duration(self) -> float:
-        """When it ends [s]."""
+        """Time from 0 to the end [s]."""
         return float(self.times[-1])
 
     @property
-    def rows(self) -> tuple[Array, ...]:
-        """Start, positions, velocities and accelerations."""
-        return self.start, self.positions, self.velocities, self.accelerations
+    def ends(self) -> float:
+        """When it ends, by the clock of the samples [s]."""
+        return self.begins + self.duration
+
+    @property
+    def rows(self) -> tuple[Array, Array, Array]:
+        """Positions, velocities and accelerations."""
+        return self.positions, self.velocities, self.accelerations
 
     @cached_property
     def motion(self) -> Trajectory:
-        """What the controller makes of it: quintics from the start and between the points."""
-        rows = [np.vstack([first, row]) for first, row in zip(self.start, self.rows[1:], strict=True)]
-        return Trajectory(np.append(0.0, self.times), *rows)
+        """What the controller makes of it: quintics between the points."""
+        return Trajectory(self.times, *self.rows)
+
+    def states(self, times: Array) -> Array:
+        """Return positions, velocities, accelerations (p, 3, n) at times (p,) by the clock of the samples."""
+        return np.moveaxis(self.motion.sampled(np.asarray(times) - self.begins)[:3], 0, 1)

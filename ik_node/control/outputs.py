@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ik_node.checks import Array
-from ik_node.control.controller_trajectories import JOINS, LAG, Trajectories
+from ik_node.control.controller_trajectories import Trajectories
 from ik_node.control.joint_trajectory import JointTrajectory
 
-# [s] after its sample: a controller that moves on is then farther than the first point of a trajectory.
-LATE = JOINS[0] - LAG
-LOST = 0.15  # [s] the same, after which it may be anywhere
+LOST = 0.15  # [s] after its sample: a controller that moves on may be anywhere then
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +71,14 @@ class Outputs:
         self._outputs = tuple(outputs)
         self._halted = True
         self.runs_plans = any(output.runs_plans for output in self._outputs)
-        alone = all(output.runs_plans for output in self._outputs)
-        self.trajectories = Trajectories(alone) if self.runs_plans else None
+        self.trajectories = Trajectories() if self.runs_plans else None
 
     def carry_on(self, time: float) -> bool:
         """Whether a controller moves on at time [s] without samples."""
         return self.trajectories is not None and self.trajectories.under_way(time)
+
+    def _late(self, time: float) -> float:
+        return max(output.late(time) for output in self._outputs)
 
     def in_time(self, sample: Sample | None) -> tuple[Sample | None, str]:
         """Return the sample without a trajectory that would come too late: the next sample may do.
@@ -87,10 +87,12 @@ class Outputs:
         may be anywhere on a plan that does not hold any more. One at rest begins when it is sent something.
         """
         trajectories = self.trajectories
-        if sample is None or sample.trajectory is None or trajectories is None or not trajectories.replaces:
+        if sample is None or sample.trajectory is None or trajectories is None:
             return sample, ''
-        late = max(output.late(sample.time) for output in self._outputs)
-        if late <= LATE:
+        late = self._late(sample.time)
+        if not trajectories.replaces:
+            return replace(sample, trajectory=trajectories.postponed(late)), ''
+        if late <= trajectories.slack:
             return sample, ''
         trajectories.withdraw()
         if late > LOST:
@@ -102,10 +104,10 @@ class Outputs:
         if sample is not None:
             for output in self._outputs:
                 output.sampled(sample)
-            if sample.trajectory is not None and self.trajectories is not None:
-                self.trajectories.delivered(max(output.late(sample.time) for output in self._outputs))
         elif not self._halted:
-            stand = None if self.trajectories is None else self.trajectories.halted(measured())
+            stand = None
+            if self.trajectories is not None:
+                stand = self.trajectories.halted(measured(), self._late(self.trajectories.time))
             for output in self._outputs:
                 output.halted(stand)
         self._halted = sample is None

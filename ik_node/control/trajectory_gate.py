@@ -1,8 +1,7 @@
 """The last check of a trajectory that is sent whole, by the gates that check every sample.
 
-Behind the first point a controller makes of it what the samples would be, so that all limits hold. Before,
-it joins the trajectory from where it is: it has to be within the limits there too, but for what gate.JOINED
-allows, and its jerk is not bounded.
+A controller makes of the plan what the samples would be, so that all limits hold. Before, it repeats the last
+samples, which were checked: where it goes on from a plan that did not reach it, gate.JOINED applies.
 """
 
 from __future__ import annotations
@@ -24,36 +23,36 @@ def refuse_trajectory(
     trajectory: JointTrajectory,
     groups: Sequence[JointGroup],
     checks: Sequence[Callable[[Mapping[str, Array]], Refusal]],
-) -> tuple[str, bool] | None:
-    """Return why a trajectory must not be sent, and whether only the join is why, else None.
+) -> str | None:
+    """Return why a trajectory must not be sent, else None.
 
     checks: further ones, of positions, velocities and accelerations (3, k) by joint name.
     """
-    motion, join = trajectory.motion, float(trajectory.times[0])
+    motion, join = trajectory.motion, trajectory.joined
     if not all(np.isfinite(row).all() for row in (motion.times, *trajectory.rows)):
-        return f'its points are not finite: {trajectory.positions.tolist()}', False
+        return f'its points are not finite: {trajectory.positions.tolist()}'
     times = _looks(join, trajectory.duration)
     states = motion.sampled(times)[:3]
     by_name = dict(zip(trajectory.names, np.moveaxis(states, 2, 0), strict=True))
     known = {name for group in groups for name in group.names}
-    found: list[tuple[bool, int, str]] = []
+    found: list[tuple[int, str]] = []
     for name in by_name.keys() - known:
         if by_name[name][1].any():
-            found.append((False, int(by_name[name][1].argmax()), f'joint "{name}" must not move'))
+            found.append((int(by_name[name][1].argmax()), f'joint "{name}" must not move'))
     for group in groups:
         rows = [by_name[name] for name in group.names if name in by_name]
         if len(rows) == len(group.names):
             refusal = group.refuse_ahead(times, np.moveaxis(np.array(rows), 0, 2), join)
-            found += [(times[refusal[0]] < join, *refusal)] if refusal is not None else []
+            found += [refusal] if refusal is not None else []
     for check in checks:
         refusal = check(by_name)
-        found += [(False, *refusal)] if refusal is not None else []
+        found += [refusal] if refusal is not None else []
     if not found:
         return None
-    joining, k, why = min(found)
+    k, why = min(found)
     pairs = zip(trajectory.names, states[0, k].tolist(), strict=True)
     places = ', '.join(f'{name} {value:.6g}' for name, value in pairs)
-    return f'{times[k]:.3f} s after its start, {why}; positions there: {places}', joining
+    return f'{times[k]:.3f} s after its start, {why}; positions there: {places}'
 
 
 def _looks(join: float, end: float) -> Array:

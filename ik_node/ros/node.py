@@ -41,6 +41,7 @@ from ik_node.ros.measured_watch import MeasuredWatch
 from ik_node.ros.moveit_services import MoveItServices
 from ik_node.ros.node_time import NO_CLOCK, NodeTime
 from ik_node.ros.outputs import PICTURE, make_outputs, output_names
+from ik_node.ros.outputs.clocks import Clocks
 from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.outputs.joint_states import JointStates
 from ik_node.ros.parameters import declare_robot, on_change
@@ -69,7 +70,7 @@ class IkNode(ManagedNode):
         self._inbox = Inbox()
         self._statistics = Statistics()
         self._closing = threading.Event()
-        self._time = NodeTime(self)
+        self._time, self._clocks = NodeTime(self), Clocks()
         self._text = ''  # of the current or next robot
         self._rejected = ''  # the text that was rejected while there was none
         self._refused = ''  # why the last description was rejected
@@ -115,7 +116,9 @@ class IkNode(ManagedNode):
 
     def _outputs(self, tool: ToolInterface) -> list[Output]:
         """Return the outputs of the controller of a tool."""
-        context = OutputContext(self, tool.prefix, self._time, lambda reason: tool.own.fail(reason))
+        context = OutputContext(
+            self, tool.prefix, self._time, self._clocks, lambda reason: tool.own.fail(reason)
+        )
         outputs = make_outputs(self._output_names, context)
         if self._picture is not None:
             outputs.append(self._picture)
@@ -198,6 +201,7 @@ class IkNode(ManagedNode):
             )
             return
         now = self._time.now()
+        self._clocks.heard(now, self._time.of(message.header.stamp))
         measured = now - self._watch.age(self._time.of(message.header.stamp), now)
         for tool in self._leaders:
             tool.own.on_measured(self._calibration.measured(positions), now, measured)

@@ -1,6 +1,10 @@
 """Controllers: the controllers of ros2_control and a simple driver, as far as commands for arms go.
 
-Written after the documentation of joint_trajectory_controller and forward_command_controller.
+Measured at joint_trajectory_controller and forward_command_controller of ROS 2 Jazzy: both act in the periods
+of a controller manager, whose clock is not that of their commands. In each period the first commands where a
+trajectory will be one period later. It begins a new one at its stamp, else now, and until the first point it
+moves there from its last command, which it takes for the state of that period, although it was meant for one
+later: so a first point ahead makes a step of two periods.
 """
 
 from __future__ import annotations
@@ -15,16 +19,33 @@ from ik_node.checks import Array
 from ik_node.errors import InputError, listed
 
 REST = 1e-6  # [rad/s, m/s]: the last velocity of a trajectory must not exceed this
+PERIOD = 0.01  # [s] of the controller manager
+MOST_PERIODS = 1000  # at once: after a stall, or a jump of the clock, the periods begin anew
 
 
 class _Trajectory(NamedTuple):
-    """A motion of some joints (m,): times (k,), positions, velocities and perhaps accelerations (k, m)."""
+    """A motion of some joints (m,): times (k,) [s], positions, velocities and perhaps accelerations (k, m).
+
+    stamp: when time 0 is [s], None: when it is begun.
+    """
 
     joints: NDArray[np.int64]
+    stamp: float | None
     times: Array
     positions: Array
     velocities: Array
     accelerations: Array | None
+
+    def begun(self, now: float, since: float, *states: Array) -> _Trajectory:
+        """Return it with times of the clock, begun now [s] from the states (n,) of a time since [s]."""
+        times = self.times + (now if self.stamp is None else self.stamp)
+        p, v, a = self.positions, self.velocities, self.accelerations
+        if since < times[0]:
+            times = np.append(since, times)
+            first = [state[self.joints] for state in states]
+            p, v = np.vstack([first[0], p]), np.vstack([first[1], v])
+            a = None if a is None else np.vstack([first[2], a])
+        return _Trajectory(self.joints, self.stamp, times, p, v, a)
 
 
 class Controllers:
@@ -34,15 +55,22 @@ class Controllers:
     acceleration: of the targets (n,), 0 unless a trajectory is followed.
     """
 
-    def __init__(self, names: Sequence[str], controlled: Sequence[str], start: Array) -> None:
+    def __init__(
+        self, names: Sequence[str], controlled: Sequence[str], start: Array, period: float = PERIOD
+    ) -> None:
+        """period: of the controller manager [s]."""
         self._names = {name: i for i, name in enumerate(names)}
         unknown = [name for name in controlled if name not in self._names]
         if unknown:
             raise InputError(f'controller_joints {listed(unknown)} do not exist; joints: {listed(names)}')
-        self._controlled = [self._names[name] for name in controlled]
+        self._controlled = np.array([self._names[name] for name in controlled])
         self._position, self.velocity = start.copy(), np.zeros(start.size)
         self.acceleration = np.zeros(start.size)
+        self._taken: list[_Trajectory] = []  # to be begun in the next period
         self._trajectories: list[_Trajectory] = []
+        self._list: Array | None = None  # the newest positions, until the next period
+        self._period = period
+        self._next: float | None = None  # when the next period begins [s]
 
     def follow(
         self,
@@ -52,8 +80,9 @@ class Controllers:
         positions: Sequence[Sequence[float]],
         velocities: Sequence[Sequence[float]],
         accelerations: Sequence[Sequence[float]] = (),
+        stamp: float | None = None,
     ) -> None:
-        """Begin a trajectory at time now [s], from the present target; times count from there.
+        """Take a trajectory at time now [s]; it begins at its stamp [s], without one in the next period.
 
         It goes along quintics, without accelerations along cubics. It replaces those that move some of its
         joints; others, of other controllers, go on.
@@ -63,23 +92,24 @@ class Controllers:
         index = self._indices(names)
         if not len(times) or not len(times) == len(positions) == len(velocities):
             raise InputError(f'a trajectory needs points, got {len(times)}')
-        if not (np.diff([0.0, *times]) > 0.0).all():
-            raise InputError(f'times must increase and be greater than 0, got {list(times)}')
+        if not (np.diff(times) > 0.0).all() or times[0] < 0.0:
+            raise InputError(f'times must increase and must not be negative, got {list(times)}')
         if len(accelerations) not in (0, len(times)):
             raise InputError(f'accelerations are needed for no point or for all, got {len(accelerations)}')
         rows = (positions, velocities, *((accelerations,) if len(accelerations) else ()))
         places, speeds, *rates = (_rows(row, index.size) for row in rows)
         if np.abs(speeds[-1]).max(initial=0.0) > REST:
             raise InputError(f'the last velocity must be 0, got {speeds[-1].tolist()}')
-        self.targets(now)
-        p, v = np.vstack([self._position[index], places]), np.vstack([self.velocity[index], speeds])
-        a = np.vstack([self.acceleration[index], rates[0]]) if rates else None
-        self._end(index)
-        self._trajectories.append(_Trajectory(index, now + np.array([0.0, *times]), p, v, a))
+        if stamp is not None and stamp + times[-1] < now:
+            raise InputError(f'a trajectory must not end in the past, it ends at {stamp + times[-1]:.3f} s')
+        self._taken = [each for each in self._taken if not np.isin(each.joints, index).any()]
+        self._taken.append(
+            _Trajectory(index, stamp, np.array(times), places, speeds, rates[0] if rates else None)
+        )
 
     def forward(self, positions: Sequence[float]) -> None:
         """Take a list of positions. Raises InputError unless there is a finite one for each joint."""
-        self._jump(np.array(self._controlled), positions)
+        (self._list,) = _rows([positions], self._controlled.size)
 
     def drive(self, names: Sequence[str], positions: Sequence[float]) -> None:
         """Take positions by name, of the joints that there are. Raises InputError for a bad message."""
@@ -87,31 +117,48 @@ class Controllers:
         if len(known) != len(names) or len(names) != len(positions):
             raise InputError(f'one position per name is needed, got {listed(names)} and {list(positions)}')
         mine = [name for name in names if name in self._names]
-        self._jump(self._indices(mine), [known[name] for name in mine])
+        index = self._indices(mine)
+        self._jump(index, _rows([[known[name] for name in mine]], index.size)[0])
 
     def targets(self, now: float) -> Array:
-        """Return the targets (n,) at time now [s]."""
-        if self._trajectories:
-            self._position, self.velocity = self._position.copy(), self.velocity.copy()
-            self.acceleration = self.acceleration.copy()
+        """Return the targets (n,) at time now [s]: those of the last period."""
+        if self._next is None or not 0 <= now - self._next + self._period <= MOST_PERIODS * self._period:
+            self._next = now
+        while self._next <= now:
+            self._command(self._next)
+            self._next += self._period
+        return self._position
+
+    def _command(self, now: float) -> None:
+        """Act in the period that begins now [s]."""
+        self._position, self.velocity = self._position.copy(), self.velocity.copy()
+        self.acceleration = self.acceleration.copy()
+        taken, self._taken = self._taken, []
+        for each in taken:
+            begun = each.begun(now, now - self._period, self._position, self.velocity, self.acceleration)
+            self._end(each.joints)
+            self._trajectories.append(begun)
         for each in self._trajectories:
             i = each.joints
-            self._position[i], self.velocity[i], self.acceleration[i] = _interpolated(*each[1:], now)
+            self._position[i], self.velocity[i], self.acceleration[i] = _interpolated(
+                *each[2:], now + self._period
+            )
         self._trajectories = [each for each in self._trajectories if now < each.times[-1]]
-        return self._position
+        if self._list is not None:
+            self._jump(self._controlled, self._list)
+            self._list = None
 
     def _end(self, index: NDArray[np.int64]) -> None:
         """End the trajectories that move any of these joints: all of theirs rest where they are."""
         for each in self._trajectories:
             if np.isin(each.joints, index).any():
-                self.velocity, self.acceleration = self.velocity.copy(), self.acceleration.copy()
                 self.velocity[each.joints] = self.acceleration[each.joints] = 0.0
         self._trajectories = [x for x in self._trajectories if not np.isin(x.joints, index).any()]
 
-    def _jump(self, index: NDArray[np.int64], positions: Sequence[float]) -> None:
-        (places,) = _rows([positions], index.size)
+    def _jump(self, index: NDArray[np.int64], places: Array) -> None:
+        self._position, self.velocity = self._position.copy(), self.velocity.copy()
+        self.acceleration = self.acceleration.copy()
         self._end(index)
-        self._position = self._position.copy()
         self._position[index] = places
 
     def _indices(self, names: Sequence[str]) -> NDArray[np.int64]:

@@ -63,10 +63,12 @@ class PlantNode(ClosableNode):
         self._text = text
         self.get_logger().info(f'simulating {len(self._plant.names)} joints')
 
-    def _take(self, command: Callable[[Any], Callable[[Controllers, float], None]]) -> Callable[[Any], None]:
+    def _take(
+        self, command: Callable[[Any, NodeTime], Callable[[Controllers, float], None]]
+    ) -> Callable[[Any], None]:
         def take(message: Any) -> None:
             if self._plant is not None:
-                self._plant.command(command(message), self._time.now())
+                self._plant.command(command(message, self._time), self._time.now())
 
         return take
 
@@ -85,22 +87,24 @@ def trajectory_topics(tools: tuple[str, ...]) -> list[str]:
     return [f'{tool}/joint_trajectory' if tool else 'joint_trajectory' for tool in tools]
 
 
-def follow(message: JointTrajectory) -> Callable[[Controllers, float], None]:
-    """Return the command of a trajectory."""
+def follow(message: JointTrajectory, time: NodeTime) -> Callable[[Controllers, float], None]:
+    """Return the command of a trajectory, with its stamp as a time of the node."""
     points = message.points
     times = [seconds(point.time_from_start) for point in points]
-    rows = [[point.positions for point in points], [point.velocities for point in points]]
-    if any(point.accelerations for point in points):
-        rows.append([point.accelerations for point in points])
-    return lambda controllers, now: controllers.follow(now, message.joint_names, times, *rows)
+    positions, velocities = [point.positions for point in points], [point.velocities for point in points]
+    accelerations = [point.accelerations for point in points if point.accelerations]
+    stamp = time.of(message.header.stamp)
+    return lambda controllers, now: controllers.follow(
+        now, message.joint_names, times, positions, velocities, accelerations, stamp
+    )
 
 
-def forward(message: Float64MultiArray) -> Callable[[Controllers, float], None]:
+def forward(message: Float64MultiArray, _: NodeTime) -> Callable[[Controllers, float], None]:
     """Return the command of a list of positions."""
     return lambda controllers, _: controllers.forward(message.data)
 
 
-def drive(message: JointState) -> Callable[[Controllers, float], None]:
+def drive(message: JointState, _: NodeTime) -> Callable[[Controllers, float], None]:
     """Return the command of positions by name."""
     return lambda controllers, _: controllers.drive(message.name, message.position)
 

@@ -37,7 +37,8 @@ class Plant:
         self._dynamics = Dynamics(robot, text, start, settings.droop)
         self.names = self._dynamics.joints.names
         listed = settings.controller_joints
-        self._controllers = Controllers(variables, variables if listed == ('',) else listed, start)
+        controlled = variables if listed == ('',) else listed
+        self._controllers = Controllers(variables, controlled, start, 1.0 / settings.update_rate)
         self._motors = start  # before the backlash
         self._time = time  # of the simulation
         self._commands: deque[tuple[float, Callable[[Controllers, float], None]]] = deque()

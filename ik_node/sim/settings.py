@@ -32,6 +32,9 @@ class PlantSettings:
     publish_rate: float = parameter(
         100.0, 'joint_states per second [Hz]', low=1.0, high=1000.0, read_only=True
     )
+    update_rate: float = parameter(
+        100.0, 'periods of the controllers per second [Hz]', low=1.0, high=500.0, read_only=True
+    )
     noise: float = parameter(
         0.0, 'standard deviation of the measured positions [rad, m]', low=0.0, high=1.0, read_only=True
     )

@@ -12,10 +12,10 @@ from driven_rig import Driven
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node.control.arm_model import ArmModel
-from ik_node.control.controller_trajectories import JOINS, LAG, WINDOW, point_times
+from ik_node.control.controller_trajectories import DELAY, WINDOW, point_times
 from ik_node.control.joint_trajectory import JointTrajectory
 from ik_node.control.motion_ahead import Plan
-from ik_node.control.outputs import LATE, LOST
+from ik_node.control.outputs import LOST
 from ik_node.control.states import State
 from ik_node.control.tool_path import ToolPath
 from ik_node.errors import InputError
@@ -31,7 +31,7 @@ def path_of(trajectory: JointTrajectory, spacing: float = 1e-3) -> np.ndarray:
 
 def valid(trajectory: JointTrajectory) -> bool:
     """Whether a joint_trajectory_controller takes it."""
-    increasing = trajectory.times[0] > 0.0 and (np.diff(trajectory.times) > 0.0).all()
+    increasing = trajectory.times[0] >= 0.0 and (np.diff(trajectory.times) > 0.0).all()
     return bool(
         increasing and not trajectory.velocities[-1].any() and np.isfinite(trajectory.positions).all()
     )
@@ -51,9 +51,9 @@ def test_a_move_is_one_trajectory_within_the_limits_between_its_points_too(rig: 
     assert path[0] == pytest.approx(np.array([start, np.zeros(5), np.zeros(5)]))
     assert np.abs(path[:, 1]).max() <= 0.5 * 2.0 + 1e-6
     assert np.abs(path[:, 2]).max() <= 5.0 * 1.01
-    for sample in rig.output.samples:  # the controller runs LAG behind the samples
-        after = sample.time - time + LAG
-        if 0.03 < after < trajectory.times[-1]:
+    for sample in rig.output.samples:  # the controller runs DELAY behind the samples
+        after = sample.time - time + DELAY
+        if 0.0 < after < trajectory.times[-1]:
             place = trajectory.motion.sampled(np.array([after]))[0, 0]
             assert place == pytest.approx(sample.positions, abs=1e-6)
 
@@ -88,7 +88,6 @@ def test_moving_goals_replace_the_trajectory_at_a_bounded_rate(rig: Driven) -> N
     assert 8 <= len(times) <= 60 * PERIOD / WINDOW + 2
     assert all(b - a >= WINDOW - 1e-9 for a, b in itertools.pairwise(times))
     assert all(valid(trajectory) for _, trajectory in rig.output.sent)
-    assert all(trajectory.times[0] >= min(JOINS) for _, trajectory in rig.output.sent[1:])
     assert rig.output.sent[-1][1].positions[-1] == pytest.approx([0.8, 0.0, 0.0, 0.0, 0.0])
 
 
@@ -115,8 +114,8 @@ def test_a_following_error_halts_the_controller_where_the_arm_is(rig: Driven) ->
     assert rig.state is State.FAULTED
     rig.tick(1)
     _, trajectory = rig.output.sent[-1]
-    assert trajectory.positions == pytest.approx(np.array([[0.3, 0.0, 0.0, 0.0, 0.0]]))
-    assert not trajectory.velocities.any()
+    assert trajectory.positions[-1] == pytest.approx([0.3, 0.0, 0.0, 0.0, 0.0])
+    assert not trajectory.velocities[-1].any()
     speed, acceleration = np.abs(
         trajectory.motion.sampled(np.linspace(0.0, trajectory.duration, 99))[1:3, :, 0]
     )
@@ -136,7 +135,7 @@ def test_one_bad_measurement_halts_the_controller_within_all_limits(rig: Driven)
     position, speed, acceleration = halt.motion.sampled(np.linspace(0.0, halt.duration, 99))[:3, :, 0]
     assert np.abs(speed).max() <= 1.0
     assert np.abs(acceleration).max() <= 5.0
-    assert position.max() <= 2.5
+    assert position.max() <= 2.5 + 1e-9
 
 
 def test_old_measurements_do_not_turn_a_controller_back(rig: Driven) -> None:
@@ -242,7 +241,7 @@ def test_a_stall_at_the_end_of_a_trajectory_does_not_hide_where_the_controller_i
     rig.tick(1, dt=0.2)
     rig.settle()
     assert rig.state is State.HOLDING, rig.reports[-1].message
-    assert rig.output.sent[1][1].start[0, 0] == pytest.approx(2.5)
+    assert rig.output.sent[1][1].positions[0, 0] == pytest.approx(2.5, abs=1e-3)
 
 
 def test_a_clock_that_is_set_back_does_not_change_where_the_controller_is(rig: Driven) -> None:
@@ -254,7 +253,7 @@ def test_a_clock_that_is_set_back_does_not_change_where_the_controller_is(rig: D
     rig.tick(1)
     assert rig.state is State.MOVING, rig.reports[-1].message
     _, (_, trajectory) = rig.output.sent
-    assert trajectory.start[0, 0] == pytest.approx(at, abs=0.05)
+    assert trajectory.positions[0, 0] == pytest.approx(at, abs=0.05)
     rig.settle()
     assert rig.state is State.HOLDING
 
@@ -264,7 +263,7 @@ def test_a_trajectory_that_would_come_too_late_is_left_to_the_next_sample(rig: D
     rig.go(yaw=1.5)
     rig.tick(30)
     rig.go(yaw=0.0)
-    for delay, count in ((2 * LATE, 1), (0.0, 2)):
+    for delay, count in ((DELAY, 1), (0.0, 2)):
         rig.output.delay = delay
         rig.tick()
         assert (len(rig.output.sent), rig.state) == (count, State.MOVING)
@@ -292,7 +291,7 @@ def test_a_controller_that_moves_on_for_too_long_is_halted(rig: Driven) -> None:
     assert rig.state is State.FAULTED
     assert rig.reports[-1].message.startswith('a trajectory was not sent: 0.300 s late, this computer is too')
     _, (_, halt) = rig.output.sent
-    assert len(halt.times) == 1
+    assert halt.braking
 
 
 def test_a_slow_computer_keeps_the_plan_with_the_controller(rig: Driven) -> None:
@@ -302,9 +301,9 @@ def test_a_slow_computer_keeps_the_plan_with_the_controller(rig: Driven) -> None
     for k in range(40):
         rig.go(yaw=0.3 + 0.04 * k)
         rig.tick(1, dt=0.06)
-        time, trajectory = rig.output.sent[-1]
-        at = np.array([rig.output.samples[-1].time - time - rig.output.delay])
-        controller = trajectory.motion.sampled(at)[0, 0, trajectory.names.index('yaw')]
+        _, trajectory = rig.output.sent[-1]
+        at = rig.output.samples[-1].time - rig.output.delay
+        controller = trajectory.states([at])[0, 0, trajectory.names.index('yaw')]
         worst = max(worst, abs(rig.position('yaw') - controller))
         assert rig.state is State.MOVING, rig.reports[-1].message
     assert worst < 0.15
@@ -316,9 +315,9 @@ def test_a_slow_computer_keeps_the_plan_with_the_controller(rig: Driven) -> None
 @pytest.mark.parametrize(
     ('knots', 'times'),
     [
-        ((0.1, 0.10005, 3.0, 3.00004, 3.1), (0.08, 0.12005, 3.02, 3.12)),
-        ((0.06 + 1e-11,), (0.08,)),
-        ((0.06003, 2.0), (0.08003, 2.02)),
+        ((0.1, 0.10005, 3.0, 3.00004, 3.1), (0.0, 0.10005, 3.0, 3.1)),
+        ((1e-11,), (1e-11,)),
+        ((0.00003, 2.0), (0.0, 2.0)),
     ],
 )
 def test_points_that_are_too_near_leave_long_pieces_as_they_are(
@@ -326,7 +325,7 @@ def test_points_that_are_too_near_leave_long_pieces_as_they_are(
 ) -> None:
     rest = np.zeros(1)
     plan = Plan(('yaw',), knots[-1], lambda _: (rest, rest, rest), lambda: knots, rest, rest)
-    assert point_times(plan, 0.08) == pytest.approx(times)
+    assert point_times(plan) == pytest.approx(times)
 
 
 def test_a_controller_at_rest_elsewhere_is_sent_nothing(rig: Driven) -> None:

@@ -150,7 +150,7 @@ def test_goals_that_come_as_a_stream_are_sent_within_all_limits(rig: Driven) -> 
         rig.tick()
         assert rig.state is State.MOVING, rig.reports[-1].message
     rig.settle()
-    states = [sent.motion.sampled(np.arange(0.0, sent.times[0], 2e-3)) for _, sent in rig.output.sent]
+    states = [sent.motion.sampled(np.arange(0.0, sent.joined, 2e-3)) for _, sent in rig.output.sent]
     velocity, acceleration = (np.abs(np.concatenate([s[i] for s in states])).max() for i in (1, 2))
     assert velocity <= 1.0 * 1.01
     assert acceleration <= 5.0 * 1.05

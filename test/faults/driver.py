@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -120,7 +121,13 @@ class Driver:
         points = message.points
         times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
         rows = [[list(getattr(p, name)) for p in points] for name in RATES]
-        self._take(lambda: self._controllers.follow(self.time(), message.joint_names, times, *rows))
+        stamp: float | None = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+        if stamp == 0.0:
+            stamp = None
+        elif self.clock is None:
+            stamp += now() - time.time()
+        take = self._controllers.follow
+        self._take(lambda: take(self.time(), message.joint_names, times, *rows, stamp=stamp))
 
     def _take(self, command: Callable[[], None]) -> None:
         with self._lock:
@@ -163,8 +170,8 @@ class Driver:
         tick = 0
         while not self._closing.wait(PERIOD / TICKS):
             if self.clock is not None:
-                time = Time(nanoseconds=int(1e9 * self.clock.read()), clock_type=ClockType.ROS_TIME)
-                self.send_clock(Clock(clock=time.to_msg()))
+                at = Time(nanoseconds=int(1e9 * self.clock.read()), clock_type=ClockType.ROS_TIME)
+                self.send_clock(Clock(clock=at.to_msg()))
             tick += 1
             if tick % TICKS == 0:
                 messages = [self.measured()]

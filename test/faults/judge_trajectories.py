@@ -72,7 +72,7 @@ class TrajectoryJudge:
         if not np.isfinite(points).all():
             yield INFINITE, f'{points.tolist()}'
             return
-        if not (np.diff(t, prepend=0.0) > 0.0).all() or largest(points[-1, 1:]) > ROUNDING:
+        if t[0] < 0.0 or not (np.diff(t) > 0.0).all() or largest(points[-1, 1:]) > ROUNDING:
             yield RATE, f'times {t.tolist()}, last velocities and accelerations {points[-1, 1:].tolist()}'
             return
         # At rest after the end.

@@ -15,6 +15,7 @@ from rclpy.task import Future
 from ik_node.control.joint_trajectory import JointTrajectory
 from ik_node.control.outputs import Sample
 from ik_node.ros.outputs import follow_joint_trajectory as module
+from ik_node.ros.outputs.clocks import Clocks
 from ik_node.ros.outputs.context import OutputContext
 
 NAMES = ('a', 'b')
@@ -69,15 +70,17 @@ class Arm:
         self.said: list[str] = []
         self.time = 0.0
         clock = SimpleNamespace(now=lambda: self.time)
-        self.output = module.FollowJointTrajectoryAction(OutputContext(None, '', clock, self.said.append))
+        logger = SimpleNamespace(warning=lambda *_, **__: None)
+        node = SimpleNamespace(get_logger=lambda: logger)
+        context = OutputContext(node, '', clock, Clocks(), self.said.append)
+        self.output = module.FollowJointTrajectoryAction(context)
         self.server: Server = self.output._client
 
     def move(self, braking: bool = False, wait: float = 1.0) -> None:
         """Start a motion of one second."""
         self.time += wait
         place, rest = np.array([[1.0, 2.0]]), np.zeros((1, 2))
-        start = np.zeros((3, 2))
-        trajectory = JointTrajectory(NAMES, np.array([1.0]), place, rest, rest, start, braking)
+        trajectory = JointTrajectory(NAMES, np.array([1.0]), place, rest, rest, self.time, 0.0, braking)
         self.output.sampled(Sample(self.time, NAMES, place[0], rest[0], NAMES, trajectory=trajectory))
 
 

@@ -49,16 +49,63 @@ def test_servos_reach_their_targets_and_mimic_joints_follow():
 
 
 def test_a_trajectory_is_followed_by_cubics_from_where_the_command_is():
-    controllers = Controllers(['a', 'b'], ['a', 'b'], np.array([1.0, 0.0]))
+    controllers = Controllers(['a', 'b'], ['a', 'b'], np.array([1.0, 0.0]), 0.005)
     controllers.follow(5.0, ['a'], [1.0, 2.0], [[2.0], [2.5]], [[1.0], [0.0]])
-    times = 5.0 + np.linspace(0.0, 2.0, 401)
+    times = 5.0 + 0.005 * np.arange(401)
     rows = np.array([controllers.targets(time) for time in times])
     assert (rows[:, 1] == 0.0).all()
-    assert rows[[0, 200, 400], 0] == pytest.approx([1.0, 2.0, 2.5])
+    assert rows[[0, 199, 400], 0] == pytest.approx([1.0, 2.0, 2.5], abs=1e-3)  # a period ahead
     velocity = np.gradient(rows[:, 0], times)
-    assert velocity[[1, 200, 399]] == pytest.approx([0.0, 1.0, 0.0], abs=0.02)
-    controllers.follow(5.5, ['b', 'a'], [1.0], [[1.0, 2.5]], [[0.0, 0.0]])
-    assert controllers.targets(6.5) == pytest.approx([2.5, 1.0])
+    assert velocity[[1, 199, 398]] == pytest.approx([0.0, 1.0, 0.0], abs=0.1)
+    controllers.follow(7.0, ['b', 'a'], [1.0], [[1.0, 2.5]], [[0.0, 0.0]])
+    assert controllers.targets(8.01) == pytest.approx([2.5, 1.0])
+
+
+def line(speed: float, end: float, step: float = 0.1) -> tuple[list[float], ...]:
+    """Times, positions, velocities and accelerations of a joint that moves at a speed, then stops."""
+    times = [*np.arange(0.0, end, step).tolist(), end, end + 1.0]
+    places = [[speed * min(time, end)] for time in times]
+    speeds = [[speed if time < end else 0.0] for time in times]
+    return times, places, speeds, [[0.0]] * len(times)
+
+
+def largest_step(controllers: Controllers, begin: float, end: float) -> float:
+    rows = [controllers.targets(time)[0] for time in np.arange(begin, end, 0.01)]
+    return float(np.abs(np.diff(rows)).max())
+
+
+def test_a_controller_remembers_the_time_of_its_last_command_a_period_early():
+    """As the real one: what it joins from its last command is a step of two periods."""
+    controllers = Controllers(['a'], ['a'], np.zeros(1))
+    times, *rows = line(1.0, 3.0)
+    controllers.follow(0.0, ['a'], times, *rows)
+    largest_step(controllers, 0.0, 0.5)
+    assert largest_step(controllers, 0.5, 1.0) == pytest.approx(0.01)
+    ahead = [[place[0] + 1.0 + 0.009] for place in rows[0]]
+    controllers.follow(
+        0.999, ['a'], [time + 0.05 for time in times], [[x + 0.05] for (x,) in ahead], *rows[1:]
+    )
+    assert largest_step(controllers, 0.99, 1.02) > 0.018
+
+
+def test_a_trajectory_with_a_stamp_in_the_past_is_joined_without_a_step():
+    controllers = Controllers(['a'], ['a'], np.zeros(1))
+    times, *rows = line(1.0, 3.0)
+    controllers.follow(0.0, ['a'], times, *rows, stamp=0.0)
+    largest_step(controllers, 0.0, 1.0)
+    controllers.follow(0.997, ['a'], times, *rows, stamp=0.0)
+    assert largest_step(controllers, 0.99, 1.2) == pytest.approx(0.01)
+    with pytest.raises(InputError, match='in the past'):
+        controllers.follow(9.0, ['a'], times, *rows, stamp=0.5)
+
+
+def test_positions_are_taken_in_the_next_period_and_the_newest_counts():
+    controllers = Controllers(['a'], ['a'], np.zeros(1))
+    assert controllers.targets(1.0) == [0.0]
+    controllers.forward([0.1])
+    controllers.forward([0.2])
+    assert controllers.targets(1.009) == [0.0]
+    assert controllers.targets(1.0101) == [0.2]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +114,7 @@ def test_a_trajectory_is_followed_by_cubics_from_where_the_command_is():
         (['a'], [], [], [], 'needs points'),
         (['c'], [1.0], [[0.0]], [[0.0]], 'got "c"'),
         (['a', 'a'], [1.0], [[0.0, 0.0]], [[0.0, 0.0]], 'different'),
-        (['a'], [0.0], [[0.0]], [[0.0]], 'must increase'),
+        (['a'], [-0.1], [[0.0]], [[0.0]], 'must increase'),
         (['a'], [1.0, 1.0], [[0.0], [0.0]], [[0.0], [0.0]], 'must increase'),
         (['a'], [1.0], [[0.0]], [[0.1]], 'last velocity'),
         (['a'], [1.0], [[math.nan]], [[0.0]], 'finite'),

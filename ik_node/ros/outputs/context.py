@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from ik_node.ros.node_time import NodeTime
+from ik_node.ros.outputs.clocks import Clocks
 
 
 @dataclass(frozen=True, eq=False)
 class OutputContext:
     """What an output may use of its node.
 
-    prefix: of its topics. fail(reason): stops the arm, since it cannot be commanded.
+    prefix: of its topics. clocks: that of the measurements. fail(reason): stops the arm, since it cannot be
+    commanded.
     """
 
     node: Any
     prefix: str
     time: NodeTime
+    clocks: Clocks
     fail: Callable[[str], None]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from builtin_interfaces.msg import Duration
+import numpy as np
+from builtin_interfaces.msg import Duration, Time
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import JointTrajectoryPoint
 
@@ -12,9 +13,16 @@ from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.outputs.context import OutputContext
 
 
-def trajectory_message(trajectory: JointTrajectory) -> JointTrajectoryMessage:
-    """Return the message; its stamp is zero: the motion begins when the controller receives it."""
-    rows = zip(trajectory.times.tolist(), *(row.tolist() for row in trajectory.rows[1:]), strict=True)
+def trajectory_message(trajectory: JointTrajectory, stamp: Time | None) -> JointTrajectoryMessage:
+    """Return the message. stamp: of time 0, None if the clock of the controller is not known.
+
+    Without a stamp the motion begins when the controller receives it, so that it must not repeat the past.
+    """
+    first = 0 if stamp is not None else int(np.searchsorted(trajectory.times, trajectory.joined))
+    first = min(first, len(trajectory.times) - 1)
+    rows = zip(
+        trajectory.times[first:].tolist(), *(row[first:].tolist() for row in trajectory.rows), strict=True
+    )
     points = [
         JointTrajectoryPoint(
             positions=positions,
@@ -24,7 +32,10 @@ def trajectory_message(trajectory: JointTrajectory) -> JointTrajectoryMessage:
         )
         for time, positions, velocities, accelerations in rows
     ]
-    return JointTrajectoryMessage(joint_names=list(trajectory.names), points=points)
+    message = JointTrajectoryMessage(joint_names=list(trajectory.names), points=points)
+    if stamp is not None:
+        message.header.stamp = stamp
+    return message
 
 
 def _duration(seconds: float) -> Duration:
@@ -51,9 +62,20 @@ class TrajectoryOutput(Output):
     def sampled(self, sample: Sample) -> None:
         """Send the trajectory that is due, if any."""
         if sample.trajectory is not None:
-            self.send(trajectory_message(sample.trajectory), sample.trajectory.braking)
+            self._send(sample.trajectory)
 
     def halted(self, stand: JointTrajectory | None) -> None:
         """Hold the joints where they are."""
         if stand is not None:
-            self.send(trajectory_message(stand), True)
+            self._send(stand)
+
+    def _send(self, trajectory: JointTrajectory) -> None:
+        clocks, stamp = self._context.clocks, None
+        if clocks.agree:
+            stamp = self._context.time.stamp(trajectory.begins)
+        else:
+            self._context.node.get_logger().warning(
+                f'trajectories begin when they arrive, and may be joined with a jerk: {clocks.gap}',
+                throttle_duration_sec=10.0,
+            )
+        self.send(trajectory_message(trajectory, stamp), trajectory.braking)

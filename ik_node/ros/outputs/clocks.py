@@ -1,0 +1,42 @@
+"""Clocks: whether measurements are stamped by the clock of this computer.
+
+A joint_trajectory_controller begins a trajectory when its own clock shows the stamp, and the measured joints
+are stamped by the same clock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+WINDOW = 1.0  # [s] in which one measurement that came fast is enough
+AHEAD, BEHIND = 0.01, 0.1  # [s] by which that clock, and the way of a message, may be ahead or behind
+
+
+class Clocks:
+    """Compares the stamps of measurements with the time at which they arrive."""
+
+    def __init__(self) -> None:
+        self._behind: deque[tuple[float, float]] = deque()  # arrivals and how old the stamps were [s]
+
+    def heard(self, now: float, stamp: float | None) -> None:
+        """Note that a measurement with a stamp [s] has arrived now [s]; None: without one."""
+        while self._behind and not now - WINDOW <= self._behind[0][0] <= now:
+            self._behind.popleft()
+        if stamp is not None:
+            while self._behind and self._behind[-1][1] >= now - stamp:
+                self._behind.pop()  # what came slower tells nothing
+            self._behind.append((now, now - stamp))
+
+    @property
+    def agree(self) -> bool:
+        """Whether both clocks show the same time, by the fastest message."""
+        return bool(self._behind) and -AHEAD <= self._behind[0][1] <= BEHIND
+
+    @property
+    def gap(self) -> str:
+        """How they differ, in words."""
+        if not self._behind:
+            return 'the measured joints have no stamps'
+        behind = self._behind[0][1]
+        side = 'behind' if behind > 0.0 else 'ahead of'
+        return f'the measured joints are stamped {abs(behind):.3g} s {side} this clock'

@@ -1,0 +1,47 @@
+"""Trajectories have a stamp where the clocks of the arm and this computer agree, else they begin at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builtin_interfaces.msg import Time
+
+from ik_node.control.joint_trajectory import JointTrajectory
+from ik_node.ros.outputs.clocks import Clocks
+from ik_node.ros.outputs.trajectory_output import trajectory_message
+
+
+@pytest.mark.parametrize(
+    ('ages', 'agree', 'said'),
+    [
+        ([], False, 'no stamps'),
+        ([0.002, 0.3, 0.4], True, 'behind'),
+        ([0.3, 0.002], True, 'behind'),
+        ([0.2, 0.3], False, '0.2 s behind this clock'),
+        ([-0.005], True, 'ahead'),
+        ([-3.0, 0.0], False, '3 s ahead of this clock'),
+    ],
+)
+def test_the_fastest_message_tells_how_far_the_clocks_are_apart(ages, agree, said):
+    clocks = Clocks()
+    for k, age in enumerate(ages):
+        now = 50.0 + 0.1 * k
+        clocks.heard(now, now - age)
+        clocks.heard(now, None)
+    assert clocks.agree is agree
+    assert said in clocks.gap
+    clocks.heard(60.0, 59.999)
+    assert clocks.agree
+
+
+def test_without_a_stamp_the_past_is_not_repeated():
+    rows = np.arange(8.0).reshape(4, 2)
+    trajectory = JointTrajectory(
+        ('a', 'b'), np.array([0.0, 0.01, 0.04, 1.0]), rows, 0 * rows, 0 * rows, 5.0, 0.04
+    )
+    stamped = trajectory_message(trajectory, Time(sec=7))
+    assert stamped.header.stamp.sec == 7
+    assert [point.time_from_start.nanosec for point in stamped.points[:3]] == [0, 10**7, 4 * 10**7]
+    message = trajectory_message(trajectory, None)
+    assert message.header.stamp == Time()
+    assert [list(point.positions) for point in message.points] == [[4.0, 5.0], [6.0, 7.0]]
