@@ -85,6 +85,10 @@ class Followed:
     before: Array | None
     arrival: float
 
+    def streams(self, arrival: float) -> bool:
+        """Whether a goal received at arrival continues from this one."""
+        return 0.0 <= arrival - self.arrival < STREAM_GAP
+
 
 class Targets(ABC):
     """Turns goals into joint targets. A goal soon after another continues from the solution of that one."""
@@ -163,7 +167,7 @@ class Targets(ABC):
             return
         last = self._last
         q = np.array([answer.joints[name] for name in self.model.joint_names])
-        before = last.q if last is not None and self._streams(request.arrival) else None
+        before = last.q if last is not None and last.streams(request.arrival) else None
         self._last = Followed(q, answer.solution.solved, before, request.arrival)
         self._hand = None
         self._followed(q, answer, request)
@@ -199,9 +203,6 @@ class Targets(ABC):
         """Return the time constant [s] with which errors vanish."""
         return settings.smoothing if self._hand is None else max(settings.smoothing, CALM)
 
-    def _streams(self, arrival: float) -> bool:
-        return self._last is not None and 0.0 <= arrival - self._last.arrival < STREAM_GAP
-
     @abstractmethod
     def _solve(
         self, goal: Goal, tool: str, arrival: float, position: Array, settings: ArmSettings
@@ -222,8 +223,8 @@ class ArmTargets(Targets):
         position: Array,
         settings: ArmSettings,
     ) -> tuple[Solution, Array, str]:
-        solver, last = self.model.solver, self._last
-        if last is None or not self._streams(arrival):
+        solver, last = self.model.solver, self._last  # read once: a hand may drop it meanwhile
+        if last is None or not last.streams(arrival):
             solution = solver.solve(goal, position)
         elif not last.solved or settings.solver != 'lm':  # only lm tracks
             solution = solver.solve(goal, last.q)

@@ -69,11 +69,11 @@ class TreeTargets(Targets):
         position: Array,
         settings: ArmSettings,  # noqa: ARG002 - the solver of a tree has one method
     ) -> tuple[Solution, Array, str]:
-        goals = {**self._goals, tool: goal}
-        solver, last = self.model.solver, self._last
-        if last is None or not self._streams(arrival):
+        before, last = self._goals.copy(), self._last  # read once: a hand may drop them meanwhile
+        goals, solver = {**before, tool: goal}, self.model.solver
+        if last is None or not last.streams(arrival):
             found = solver.solve(goals, position)
-        elif last.solved and tool in self._goals:
+        elif last.solved and tool in before:
             found = solver.track(goals, last.q, last.before)
         else:
             found = solver.solve(goals, last.q)
