@@ -15,6 +15,7 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 
 ARM = Path(__file__).parent / 'arm.launch.py'
 TRACKS = {'left': 'circle', 'right': 'figure_eight'}
+ROBOTS = {'one': 'two_arms', 'two': 'seed_arm'}  # by nodes: the robot of both tools, or of each node
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -23,6 +24,13 @@ def generate_launch_description() -> LaunchDescription:
         [
             DeclareLaunchArgument(
                 'nodes', default_value='one', description='Nodes that move the arms', choices=['one', 'two']
+            ),
+            DeclareLaunchArgument(
+                'description_file',
+                default_value='',
+                description='Robot with two tools (nodes:=one; one of your own needs params_file with its '
+                'tools), or each of two robots (nodes:=two): a .urdf or .xacro file or a robot shipped with '
+                f'ik_node; empty: {ROBOTS["one"]} or {ROBOTS["two"]}',
             ),
             DeclareLaunchArgument(
                 'rviz', default_value='true', description='Start RViz', choices=['true', 'false']
@@ -34,13 +42,12 @@ def generate_launch_description() -> LaunchDescription:
 
 def start(context: LaunchContext) -> list[Any]:
     """Return the action or the actions that start the arms."""
-    given = {'rviz': context.launch_configurations['rviz']}
-    if context.launch_configurations['nodes'] == 'one':
-        return [arm(given | {'description_file': 'two_arms', 'track': ' '.join(TRACKS.values())})]
-    return [
-        arm(given | {'description_file': 'seed_arm', 'namespace': name, 'track': track})
-        for name, track in TRACKS.items()
-    ]
+    values = context.launch_configurations
+    robot = values['description_file'] or ROBOTS[values['nodes']]
+    given = {'rviz': values['rviz'], 'description_file': robot}
+    if values['nodes'] == 'one':
+        return [arm(given | {'track': ' '.join(TRACKS.values())})]
+    return [arm(given | {'namespace': name, 'track': track}) for name, track in TRACKS.items()]
 
 
 def arm(arguments: dict[str, str]) -> GroupAction:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from ik_node.checks import AXES, read_axis
 from ik_node.errors import IkError, InputError, listed
@@ -22,28 +21,18 @@ from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf import read_urdf
 from ik_node.ros.robots import ROBOTS, description_path, tools_file, tools_in
+from ik_node.ros.rviz_config import rviz_config
 from ik_node.ros.share import PACKAGE, share_path
 from ik_node.ros.tool_tracks import CHOICES, check_tracks, placed, placed_by_tool
 from ik_node.tracks.settings import NO_TRACK
 
 SHARE = share_path('launch').parent
 PARAMS_FILE = SHARE / 'config' / 'ik_node.yaml'
-RVIZ_FILE = SHARE / 'config' / 'ik_node.rviz'
 YES_OR_NO = ('true', 'false', 'True', 'False')
 FRAME_RATE = 60.0  # [Hz] of robot_state_publisher; its default of 20 looks jerky in RViz
-CAMERA_DISTANCE, CAMERA_HEIGHT = 1.6, 0.45  # of RViz, in reaches of the arm
-MARKER = 'Interactive Markers Namespace'  # of the display in RViz that shows markers to drag
 NO_SIMULATION = 'none'
 SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
 FOR_ONE_TOOL = ('base_link', 'tool_axis', 'tool_point', 'gui', 'track_centre', 'track_size')
-# topics of a robot with one tool, and what they are for a tool of several
-TOOL_TOPICS = {
-    'ik_node/markers': 'ik_node/{}/markers',
-    'ik_goals/markers': '{}/ik_goals/markers',
-    'goal_point': '{}/goal_point',
-}
-PLAIN_REACH = 0.85  # [m], if it is not known
-
 # name: (default, description, choices or None for any text)
 REAL_NAMES = (('joint_states', 'joint_commands'), ('measured_joint_states', 'joint_states'))
 ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
@@ -194,7 +183,8 @@ def plan(given: Mapping[str, str]) -> Plan:
         if not tools:
             starts.append(own('ik_marker', {**links, **tool}))
     if 'rviz' in wanted:
-        config = rviz_config(robot.root, reach_of(robot, arm, tools), tuple(tools), marker)
+        arms = Tree(robot, tools).arms if tools else {} if arm is None else {'': arm}
+        config = rviz_config(robot, arms, marker)
         starts.append(other('rviz2', {}, remappings=tf, asked_by='rviz:=true'))
     if 'viewer' in wanted:
         folder = None if given['description_file'] in ROBOTS else mesh_folder(path, text)
@@ -250,13 +240,6 @@ def track_at(given: Mapping[str, str], track: str, arm: Arm | None) -> dict[str,
     return goals
 
 
-def reach_of(robot: Robot, arm: Arm | None, tools: Mapping[str, Tool]) -> float:
-    """Return the distance [m] that the camera has to suit."""
-    if tools:
-        return max(each.reach for each in Tree(robot, tools).arms.values())
-    return PLAIN_REACH if arm is None else arm.reach
-
-
 def checked_arm(robot: Robot, links: Mapping[str, str], tool: Mapping[str, Any], known: bool) -> Arm | None:
     """Return the arm that the nodes will use, None if it depends on the parameter file. Raises IkError.
 
@@ -310,42 +293,6 @@ def marker_of(name: str, root: str) -> dict[str, Any]:
     for each in ('home', 'stop', 'resume', 'project_pose', 'projected_pose'):
         remappings.append((f'ik_node/{each}', f'{root}/ik_node/{name}/{each}'))
     return {'namespace': name, 'remappings': tuple(remappings)}
-
-
-def rviz_config(frame: str, reach: float, tools: tuple[str, ...], marker: bool) -> str:
-    """Return the RViz configuration with the fixed frame and a camera distance for the reach [m].
-
-    tools: names; topics of one tool are replaced by those of each. marker: goals can be dragged.
-    """
-    config = yaml.safe_load(RVIZ_FILE.read_text(encoding='utf-8'))
-    manager = config['Visualization Manager']
-    if tools:
-        for kind in ('Displays', 'Tools'):
-            manager[kind] = [copy for entry in manager[kind] for copy in for_tools(entry, tools)]
-    manager['Global Options']['Fixed Frame'] = frame
-    for display in manager['Displays']:
-        if MARKER in display:
-            display['Enabled'] = display['Value'] = marker
-    view = manager['Views']['Current']
-    view['Distance'] = round(CAMERA_DISTANCE * reach, 3)
-    view['Focal Point'] = {'X': 0.0, 'Y': 0.0, 'Z': round(CAMERA_HEIGHT * reach, 3)}
-    return str(yaml.safe_dump(config, sort_keys=False))
-
-
-def for_tools(entry: dict[str, Any], tools: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return an entry of RViz, or one for each tool of the robot if its topic is that of a tool."""
-    topic = entry.get('Topic', {})
-    if MARKER in entry:
-        named = [{**entry, MARKER: f'{tool}/{entry[MARKER]}'} for tool in tools]
-    elif topic.get('Value') in TOOL_TOPICS:
-        pattern = TOOL_TOPICS[topic['Value']]
-        named = [{**entry, 'Topic': {**topic, 'Value': pattern.format(tool)}} for tool in tools]
-    else:
-        return [entry]
-    for copy, tool in zip(named, tools, strict=True):
-        if 'Name' in entry:
-            copy['Name'] = f'{entry["Name"]} ({tool})'
-    return named
 
 
 def existing_file(name: str, given: str) -> Path:

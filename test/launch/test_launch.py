@@ -11,7 +11,7 @@ import trimesh
 import yaml
 from launch_file import ROOT
 
-from ik_node import Arm, InputError, UrdfError
+from ik_node import InputError, UrdfError
 from ik_node.checks import AXES
 from ik_node.model.urdf import load_description, read_urdf
 from ik_node.ros import arm_launch
@@ -323,11 +323,3 @@ def test_a_parameter_file_of_ones_own_may_know_the_links(folder):
     starts(description_file='one.urdf', params_file='mine.yaml')
     with pytest.raises(InputError, match=r'base_link "nolink" does not exist'):
         starts(description_file='one.urdf', params_file='mine.yaml', base_link='nolink')
-
-
-@pytest.mark.parametrize('name', ARMS)
-def test_the_camera_of_rviz_suits_the_arm(name):
-    reach = Arm.from_file(ROOT / 'urdf' / f'{name}.urdf.xacro').reach
-    view = rviz(description_file=name)['Views']['Current']
-    assert 1.2 < view['Distance'] / reach < 2.0
-    assert 0.2 < view['Focal Point']['Z'] / reach < 0.6

@@ -191,6 +191,13 @@ def test_two_arms_are_launched_as_one_robot_or_as_two(launch_context):
     (one,) = included(rviz='false')
     assert one['description_file'] == 'two_arms'
     assert one['rviz'] == 'false'
-    assert [each['namespace'] for each in included(nodes='two')] == ['left', 'right']
+    two = included(nodes='two')
+    assert [each['namespace'] for each in two] == ['left', 'right']
+    assert {each['description_file'] for each in two} == {'seed_arm'}
+    (torso,) = included(description_file='torso_arms')
+    assert torso['description_file'] == 'torso_arms'
+    assert {each['description_file'] for each in included(nodes='two', description_file='so101_like')} == {
+        'so101_like'
+    }
     with pytest.raises(RuntimeError, match='three'):
         included(nodes='three')

@@ -13,6 +13,7 @@ from ik_node.model.urdf import load_description
 from ik_node.ros import arm_launch
 from ik_node.ros.arm_launch import ARGUMENTS, Plan, plan
 from ik_node.ros.robots import SUFFIX, URDF, tools_file, tools_in
+from ik_node.ros.rviz_config import MARKER
 from ik_node.tracks.curves import Track
 
 PAIRS = pytest.mark.parametrize('name', ['torso_arms', 'two_arms'])
@@ -87,6 +88,13 @@ def test_every_tool_has_its_own_displays_in_rviz():
     assert len(set(names)) == len(names)
 
 
+def test_rviz_shows_which_publish_point_is_for_which_tool():
+    one, two = (yaml.safe_load(planned(name).rviz_config)['Panels'] for name in ('seed_arm', 'two_arms'))
+    assert [panel['Class'] for panel in one] == ['rviz_common/Displays']
+    assert [panel['Class'] for panel in two] == ['rviz_common/Displays', 'rviz_common/Tool Properties']
+    assert two[1]['Expanded'][:2] == ['/Publish Point1', '/Publish Point2']
+
+
 def test_every_tool_has_its_own_marker_to_drag(monkeypatch):
     monkeypatch.setattr(arm_launch, 'marker_possible', lambda: True)
     found = planned('two_arms', namespace='lab')
@@ -100,7 +108,7 @@ def test_every_tool_has_its_own_marker_to_drag(monkeypatch):
     assert to['ik_node/set_parameters_atomically'] == '/lab/ik_node/set_parameters_atomically'
     assert 'goal_pose' not in to
     displays = yaml.safe_load(found.rviz_config)['Visualization Manager']['Displays']
-    shown = [display[arm_launch.MARKER] for display in displays if arm_launch.MARKER in display]
+    shown = [display[MARKER] for display in displays if MARKER in display]
     assert shown == ['left/ik_marker', 'right/ik_marker']
 
 

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import pytest
+import yaml
 from launch_file import ROOT
 from lxml import etree
 
+from ik_node import Arm, Tree
 from ik_node.model.urdf import load_description, read_urdf
+from ik_node.ros.arm_launch import ARGUMENTS, plan
+from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
+from ik_node.ros.robots import ROBOTS, SUFFIX, URDF, tools_file, tools_in
+from ik_node.viewer.marker_shape import wish
+
+SCENE = 900, 740  # pixels of the scene in a window of 1280 x 860, less than RViz has
 
 
 @pytest.fixture
 def rviz() -> dict[str, Any]:
-    yaml = pytest.importorskip('yaml')
     return yaml.safe_load((ROOT / 'config' / 'ik_node.rviz').read_text())['Visualization Manager']
 
 
@@ -40,6 +49,67 @@ def test_rviz_listens_and_speaks_to_the_node_in_any_namespace(rviz):
     # What is sent once must reach an RViz that starts later; the goal of yesterday must not move an arm.
     durable = {name for name, topic in topics.items() if topic['Durability Policy'] == 'Transient Local'}
     assert durable == {'robot_description', 'ik_node/markers', 'ik_goals/markers'}
+
+
+def test_the_marker_can_be_dragged_at_once(rviz):
+    assert rviz['Tools'][0]['Class'] == 'rviz_default_plugins/Interact', 'the first tool is the default'
+
+
+def pixels(view: dict[str, Any], points: np.ndarray) -> np.ndarray:
+    """Return where RViz shows points (k, 3): (k, 2) in heights of the scene, from its centre."""
+    yaw, pitch = view['Yaw'], view['Pitch']
+    focus = np.array([view['Focal Point'][axis] for axis in 'XYZ'])
+    away = [math.cos(yaw) * math.cos(pitch), math.sin(yaw) * math.cos(pitch), math.sin(pitch)]
+    eye = focus + view['Distance'] * np.array(away)
+    ahead = (focus - eye) / np.linalg.norm(focus - eye)
+    right = np.cross(ahead, [0.0, 0.0, 1.0])
+    right /= np.linalg.norm(right)
+    seen = points - eye
+    depth = seen @ ahead
+    assert (depth > 0.0).all(), 'behind the camera'
+    screen = np.column_stack([seen @ right, seen @ np.cross(right, ahead)]) / depth[:, None]
+    return screen / (2.0 * math.tan(math.pi / 8.0))  # Ogre shows 45 degrees from top to bottom
+
+
+def handles(arm: Arm, T_root_base: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return the ends (k, 3) of the marker's handles, its ball and its arrow."""
+    T_base_tip = np.linalg.inv(T_root_base) @ arm.robot.link_pose(
+        arm.tip_link, dict(zip(arm.joint_names, q.tolist(), strict=True))
+    )
+    marker = wish(arm, 'goal', matrix_pose(T_base_tip))
+    T = T_root_base @ pose_matrix(marker.pose)
+    ends = [end * 0.9 * marker.scale * axis for axis in np.eye(3) for end in (-1.0, 1.0)]
+    ends += [point_array(point) for point in marker.controls[-1].markers[1].points]
+    return np.array(ends) @ T[:3, :3].T + T[:3, 3]
+
+
+@pytest.mark.parametrize('name', ROBOTS)
+def test_the_first_view_shows_the_arm_and_its_marker(name):
+    defaults = {argument: default for argument, (default, _, _) in ARGUMENTS.items()}
+    text = plan(defaults | {'description_file': name}).rviz_config
+    view = yaml.safe_load(text)['Visualization Manager']['Views']['Current']
+    robot = read_urdf(load_description(URDF / f'{name}{SUFFIX}'))
+    file = tools_file(name)
+    arms = list(Tree(robot, tools_in([file])).arms.values()) if file else [Arm(robot)]
+    places = {n: float(v) for arm in arms for n, v in zip(arm.joint_names, home_of(arm), strict=True)}
+    body = np.array([pose[:3, 3] for pose in robot.link_poses(places).values()])
+    marks = np.vstack([handles(arm, robot.link_pose(arm.base_link, places), home_of(arm)) for arm in arms])
+    shown = pixels(view, np.vstack([body, marks]))
+    wide, high = np.abs(shown).max(axis=0)
+    assert high < 0.5
+    assert wide < 0.5 * SCENE[0] / SCENE[1]
+    assert max(np.ptp(shown, axis=0)) > 0.4, 'too small to see'
+    rng = np.random.default_rng(0)
+    reached = np.vstack([[arm.fk(q)[0] for q in arm.sample(rng, 200)] for arm in arms])
+    in_root = np.vstack([robot.link_pose(arm.base_link, places)[:3, 3] for arm in arms])
+    assert np.ptp(in_root, axis=0).max() < 1e-9, 'points of all arms are relative to one link'
+    at = np.abs(pixels(view, reached + in_root[0]))
+    inside = (at[:, 0] < 0.5 * SCENE[0] / SCENE[1]) & (at[:, 1] < 0.5)
+    assert inside.mean() > 0.8, 'where the tool may go'
+
+
+def home_of(arm: Arm) -> np.ndarray:
+    return np.clip(0.0, arm.lower, arm.upper)
 
 
 def test_no_tool_sends_goals_below_the_floor(rviz):

@@ -35,6 +35,18 @@ def table(title: str) -> list[list[str]]:
     return rows
 
 
+def test_no_way_to_a_real_arm_commands_the_topic_joint_states() -> None:
+    text = README[README.index('**The real arm.**') : README.index('**Moving goals.**')]
+    commands = [
+        command
+        for block in re.findall(r'^```bash\n(.*?)^```', text, re.MULTILINE | re.DOTALL)
+        for command in block.replace('\\\n', ' ').splitlines()
+    ]
+    assert len(commands) == 2
+    for command in commands:
+        assert re.search(r'real:=true|-r joint_states:=joint_commands .*measured_joint_states', command)
+
+
 @pytest.mark.slow
 def test_the_python_example_does_what_its_comments_say() -> None:
     (program,) = blocks('python')
