@@ -31,6 +31,7 @@ SERVING = {
     'nearest_places': 'closest.position',
     'closest_out_of_reach': 'closest.position',
     'multistart': 'closest.general',
+    'meet_tolerances': 'closest.within',
     'wrap_rows_into_limits': 'closest.general',
     'follow': 'tracking',
     'explore': 'all_solutions',
@@ -64,7 +65,7 @@ KERNELS = SERVING | ON_DEMAND
 # a: float64 in any layout (all others are C-contiguous), i: int64, u: uint64, b: bool; then the number of
 # dimensions, 0 for a scalar.
 ARGUMENTS = {
-    'f0': 'bound cosine least temperature tolerance weight',
+    'f0': 'angle bound cosine least temperature tolerance weight',
     'f1': 'a arrived b before distances goal grid ladder model narrow near now options q seed span start '
     'values weights wide',
     'f2': 'costs errors found frames given goals known marks samples seeds table work',

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import DIRECTION, ITERATIONS, WEIGHT
+from ik_node.kernels.layout import DIRECTION, ITERATIONS, POSITION_TOLERANCE, WEIGHT
 from ik_node.model.arm import frozen
 from ik_node.solver.closed_form import ClosedForm, Family
 from ik_node.solver.goal import Goal
@@ -49,7 +49,7 @@ class ClosestConfiguration:
 
 
 class ClosestSearch:
-    """Finds the least position error and, among configurations that have it, the least direction error.
+    """Finds the least position error beyond its tolerance, and then the least direction error.
 
     Remaining freedom is used to stay near the seed. The position is minimised first and alone, so that its
     error depends neither on the direction nor on the seed: by formula if axes 2, 3, 4 are parallel, else by
@@ -141,10 +141,49 @@ class ClosestSearch:
             kernels.wrap_rows_into_limits(limits, arm.period, seed, table, count)
         if self.compromise is not None:
             errors[:, 0], errors[:, 1] = np.hypot(errors[:, 0], self.compromise * errors[:, 1]), 0.0
-        q = table[kernels.best_row(errors, table, count, seed)].copy()
+        tolerance = float(self.search.options[POSITION_TOLERANCE]) if self.compromise is None else 0.0
+        q = table[kernels.best_row(errors, table, count, seed, tolerance)].copy()
         kernels.keep_unused_joints(arm.joints, arm.tool, limits, goal.packed, seed, q)
         position_error, direction_error = kernels.goal_errors(arm.joints, arm.frames(q), goal.packed)
         return ClosestConfiguration(q, position_error, direction_error, in_place)
+
+    def within(self, goal: Goal, seed: Array, given: Array, deadline: float = math.inf) -> Array | None:
+        """Return joints (n,) that meet goal within both tolerances, None if descents find none.
+
+        For goals that none meets exactly: where the closest position is elsewhere, find passes them by. given
+        (k, n): where descents start beside known configurations. seed (n,): decides what is left free.
+        deadline: as for find.
+        """
+        arm, search, packed = self.arm, self.search, goal.packed
+        ranked = self._ranked(packed, 0.0 if math.isnan(packed[DIRECTION]) else self._ranking)
+        most = len(given) + len(ranked)
+        marks, q, step = (
+            np.empty((most, arm.n)),
+            np.empty(arm.n),
+            most if deadline == math.inf else STARTS_PER_CHECK,
+        )
+        for first in range(0, most, step):
+            met = kernels.meet_tolerances(
+                arm.joints,
+                arm.tool,
+                self._opened,
+                packed,
+                self._rough,
+                search.direction_tolerance,
+                given,
+                self._known[0],
+                ranked,
+                first,
+                min(first + step, most),
+                marks,
+                q,
+            )
+            if met:
+                kernels.wrap_rows_into_limits(arm.limits, arm.period, seed, q[None], 1)
+                return q
+            if time.perf_counter() > deadline:
+                break
+        return None
 
     @cached_property
     def _known(self) -> tuple[Array, NDArray[np.int64]]:

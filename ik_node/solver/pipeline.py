@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import DIRECTION
+from ik_node.kernels.closest.general import EQUAL
+from ik_node.kernels.layout import DIRECTION, LATERAL, POSITION_TOLERANCE
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import is_redundant
 from ik_node.solver.ball_limits import ball_in_the_way
@@ -27,6 +28,9 @@ from ik_node.solver.restarts import RandomRestarts, SearchResult
 LIMIT_DOUBT = 1e-4  # rad: a solution that exceeds limits by less casts doubt on algebra
 SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
 NO_SEARCH = SearchResult(False, math.inf, math.inf, 0)
+NEARBY = 8  # goals nearby whose solutions are starts
+AWAY = 4.0  # times the tolerances: how far these goals are
+OUTSIDE = 0.3  # rad or m: solutions that exceed limits by less are starts
 FEW_RESTARTS = 16  # before algebra decides whether there is a solution
 
 
@@ -168,6 +172,52 @@ class Closest:
         return _solved(self._search, task, closest.q, closest.position_error, closest.direction_error)
 
 
+class WithinTolerances:
+    """Configurations within both tolerances of a goal that none meets exactly.
+
+    Where two solutions have just vanished, algebra finds those of goals nearby: descents start there, too.
+    """
+
+    def __init__(
+        self, elimination: Elimination | None, closest: ClosestSearch, search: RandomRestarts
+    ) -> None:
+        self._elimination, self._closest, self._search = elimination, closest, search
+        rng = np.random.default_rng((search.random_seed, NEARBY))
+        turns = rng.normal(size=(2, NEARBY, 3))
+        self._shifts = AWAY * turns / np.linalg.norm(turns, axis=2)[:, :, None]
+
+    def __call__(self, task: Task) -> Solution | None:
+        closest, search = task.closest, self._search
+        assert closest is not None
+        least = search.options[POSITION_TOLERANCE] + EQUAL
+        if self._closest.compromise is None and closest.position_error > least:
+            return None
+        deadline = task.start + search.time_budget
+        given = np.vstack([task.seed, closest.q, task.q, *self._nearby(task, deadline)])
+        q = self._closest.within(task.goal, task.seed, given, deadline)
+        if q is None:
+            return None
+        return _solved(search, task, q, *errors_of(search.arm, task.goal.packed, q))
+
+    def _nearby(self, task: Task, deadline: float) -> list[Array]:
+        """Return the solutions of goals nearby that are outside the limits by little, clipped to them."""
+        arm, packed, found = self._search.arm, task.goal.packed, []
+        if self._elimination is None or math.isnan(packed[DIRECTION]) or not self._elimination.forms(packed):
+            return []
+        sizes = self._search.options[POSITION_TOLERANCE], self._search.direction_tolerance
+        for shift, turn in zip(*self._shifts, strict=True):
+            goal, rows = packed.copy(), np.empty((MOST_SOLUTIONS, arm.n))
+            goal[:DIRECTION] += sizes[0] * shift
+            axis = goal[DIRECTION:LATERAL] + sizes[1] * turn
+            goal[DIRECTION:LATERAL] = axis / np.linalg.norm(axis)
+            count, _ = self._elimination.solutions(goal, task.seed, rows)
+            misses = (least_miss(arm, row[None]) for row in rows[:count])
+            found += [miss.q for miss in misses if miss is not None and miss.excess < OUTSIDE]
+            if time.perf_counter() > deadline:
+                break
+        return found
+
+
 class Believed:
     """Believe that there is no solution, if the closest configuration is not too close."""
 
@@ -243,6 +293,7 @@ class Pipeline:
             Restarts(search, self.decides),
             self._elimination,
             Closest(closest, search),
+            WithinTolerances(elimination, closest, search),
             Believed(formula, infeasibility),
             RestartsAfterDoubt(search, self.decides),
             GivenUp(search),

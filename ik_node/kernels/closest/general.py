@@ -89,22 +89,22 @@ def settle(joints, tool, limits, goal, least, table, errors, count, frames, work
 
 
 @compiled
-def best_row(errors, table, count, seed):
+def best_row(errors, table, count, seed, tolerance):
     """Index of the best of count rows: least position error, then direction error, then nearest to seed.
 
-    errors (k, 2) [m, rad], table (k, n). What differs by less than EQUAL counts as equal; nearness is the
-    largest single joint move. -1 if there is no row.
+    errors (k, 2) [m, rad], table (k, n). Position errors within tolerance [m] count as equal, so does what
+    differs by less than EQUAL; nearness is the largest single joint move. -1 if there is no row.
     """
     nearest = inf
     for k in range(count):
         nearest = min(nearest, errors[k, 0])
-    least_turn = inf
+    near, least_turn = max(nearest + EQUAL, tolerance), inf
     for k in range(count):
-        if errors[k, 0] <= nearest + EQUAL:
+        if errors[k, 0] <= near:
             least_turn = min(least_turn, errors[k, 1])
     best, least = -1, inf
     for k in range(count):
-        if errors[k, 0] <= nearest + EQUAL and errors[k, 1] <= least_turn + EQUAL:
+        if errors[k, 0] <= near and errors[k, 1] <= least_turn + EQUAL:
             move = largest_difference(table[k], seed)
             if move < least:
                 best, least = k, move

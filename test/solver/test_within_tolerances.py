@@ -1,0 +1,68 @@
+"""Goals that no configuration meets exactly, but one does within both tolerances: they are solved."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from cases import shared_cases, shipped_cases
+from made_arms import random_unit
+
+from benchmarks.random_arms import general_arm
+from ik_node import Arm, Goal, IkSolver
+
+CASES = [*shipped_cases(), *shared_cases()]
+GOALS = 40
+TOLERANCES = [(1e-6, 1e-4), (1e-4, 1e-3), (5e-3, 5e-2), (1e-3, 1e-6)]  # [m], [rad]
+
+
+def edges(arm: Arm, rng: np.random.Generator) -> np.ndarray:
+    """Return joints (n,) at limits, at 0, where arms are straight, or anywhere."""
+    lower, upper = np.maximum(arm.lower, -math.pi), np.minimum(arm.upper, math.pi)
+    while True:
+        anywhere = arm.sample(rng, 1)[0]
+        zero = np.clip(np.zeros(arm.n), lower, upper)
+        q = np.choose(rng.integers(0, 4, arm.n), [lower, upper, zero, anywhere])
+        if arm.ball_excess(q) == 0.0:
+            return q
+
+
+def displaced(arm: Arm, q: np.ndarray, distance: float, angle: float, rng: np.random.Generator) -> Goal:
+    """Return a goal that q (n,) misses by less than distance [m] and angle [rad]."""
+    position, direction = arm.fk(q)
+    across = np.cross(direction, random_unit(rng))
+    turn = angle * rng.uniform(0.1, 0.98)
+    direction = math.cos(turn) * direction + math.sin(turn) * across / np.linalg.norm(across)
+    return Goal(position + distance * rng.uniform(0.1, 0.98) * random_unit(rng), direction)
+
+
+@pytest.mark.parametrize(('distance', 'angle'), TOLERANCES)
+@pytest.mark.parametrize('case', CASES, ids=lambda case: case.label)
+def test_goals_within_the_tolerances_of_some_configuration_are_solved_from_any_seed(case, distance, angle):
+    arm = case.arm()
+    solver = IkSolver(arm, position_tolerance=distance, direction_tolerance=angle)
+    rng = np.random.default_rng(36)
+    for _ in range(GOALS):
+        goal = displaced(arm, edges(arm, rng), distance, angle, rng)
+        solution = solver.solve(goal, arm.sample(rng, 1)[0])
+        assert solution.solved, solution.reason
+        position_error, direction_error = solver.errors(goal, solution.q)
+        assert position_error <= distance
+        assert direction_error <= angle
+        assert (arm.lower <= solution.q).all()
+        assert (solution.q <= arm.upper).all()
+        assert arm.ball_excess(solution.q) == 0.0
+
+
+def test_where_two_solutions_have_just_vanished_those_of_goals_nearby_lead_there():
+    """Three joints at their limits: of 64 descents from anywhere not one does."""
+    arm = general_arm(18).arm
+    goal = Goal(
+        (0.1282731377435152, 0.2027564934327711, 0.22539722200061033),
+        (-0.280330583605728, -0.9384807137992179, -0.20166485495044106),
+    )
+    q = [3.171414620122309, -2.6496574983719805, -1.3690973864413785, 1.8352674950295143, -2.7036675559169723]
+    solver = IkSolver(arm)
+    assert solver.judged(goal, np.array(q)).solved
+    assert solver.solve(goal).solved
