@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from ik_node.errors import LARGEST, InputError
 Array = NDArray[np.float64]
 
 FLOATS = np.dtype(np.float64)
-NOT_VECTORS = (str, bytes, bytearray, Set, Mapping)  # iterable, but text or without an order
+# Iterable, but text, without an order, or with entries that do not count.
+NOT_VECTORS = (str, bytes, bytearray, Set, Mapping, np.ma.MaskedArray)
 # Names of axes, for parameters and command lines.
 AXES: dict[str, tuple[float, float, float]] = {
     'x': (1.0, 0.0, 0.0),
@@ -51,6 +52,12 @@ def yaml_number(value: Any) -> float | None:
         return None
 
 
+def is_array(value: Any, *shape: int) -> bool:
+    """Whether value is an array of floats as kernels take it, writable and of this shape."""
+    is_floats = type(value) is np.ndarray and value.dtype == FLOATS
+    return is_floats and value.shape == shape and value.flags.carray
+
+
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     """Check that value is a whole number, of Python or numpy, from low to high. Raises InputError."""
     is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
@@ -60,13 +67,26 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     return int(value)
 
 
+def are_names(value: Any, *kinds: type) -> bool:
+    """Whether value is a list, or another sequence, of text; or of one of these kinds."""
+    is_list = isinstance(value, (Sequence, *kinds)) and not isinstance(value, str)
+    return is_list and all(isinstance(name, str) for name in value)
+
+
 def real_array(value: ArrayLike) -> Array:
     """Return value as a new array of floats.
 
     Raises TypeError, ValueError or OverflowError unless it holds real numbers: text is not converted, complex
-    numbers do not lose their imaginary part.
+    numbers do not lose their imaginary part, masked arrays their mask.
     """
-    array = np.array(value)
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+        raise TypeError
+    try:
+        array = np.array(value)
+    except (TypeError, ValueError, OverflowError):
+        raise
+    except Exception as error:  # an array of another library may raise anything, such as one with gradients
+        raise TypeError from error
     if array.dtype is FLOATS:
         return array
     if array.dtype.kind == 'O':  # such as fractions, and whole numbers of any length
@@ -79,8 +99,8 @@ def real_array(value: ArrayLike) -> Array:
 def finite_array(name: str, value: ArrayLike, size: int) -> Array:
     """Return value as a new array (size,). Raises InputError unless it is that many finite numbers."""
     try:
-        vector = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        vector = real_array(value)
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f'{name} must be {size} numbers, got {value!r}') from None
     if vector.shape != (size,) or not np.isfinite(vector).all():
         raise InputError(f'{name} must be {size} finite numbers, got {vector.tolist()}')
@@ -137,7 +157,7 @@ def three_floats(name: str, value: Any) -> tuple[float, float, float]:
             x, y, z = _real(first), _real(second), _real(third)
     except OverflowError:
         raise InputError(f'{name} must be finite, got a whole number beyond 1.8e308') from None
-    except (TypeError, ValueError):
+    except Exception:  # TypeError, ValueError, and what arrays of other libraries raise
         raise _not_three(name, value) from None
     if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         raise InputError(f'{name} must be finite, got {[x, y, z]}')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import os
 from collections.abc import Sequence
 
@@ -9,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node import kernels
-from ik_node.checks import Array, finite_array, positive
+from ik_node.checks import Array, are_names, positive, real_array
 from ik_node.control.teleoperation import Teleoperation
-from ik_node.errors import InputError, listed
+from ik_node.errors import LARGEST, InputError, listed
 from ik_node.kernels.layout import LATERAL
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Cause, Goal, Reason, Solution
@@ -46,6 +48,8 @@ class RobotKinematics:
         """
         self.arm = arm = Arm.from_file(urdf_path, target_frame_name, tool_axis=tool_axis)
         movable = [joint.name for joint in arm.robot.joints.values() if joint.movable]
+        if joint_names is not None and not are_names(joint_names):
+            raise InputError(f'joint_names must be a list of names, got {joint_names!r}')
         self.joint_names = list(movable if joint_names is None else joint_names)
         if len(set(self.joint_names)) < len(self.joint_names):
             raise InputError(f'joint_names must differ from each other, got {listed(self.joint_names)}')
@@ -104,8 +108,8 @@ class RobotKinematics:
     def _joints(self, degrees: ArrayLike) -> tuple[Array, Array]:
         """Return all entries [deg] and the joints of the arm (n,) [rad]."""
         try:
-            values = np.array(degrees, dtype=np.float64)
-        except (TypeError, ValueError):
+            values = real_array(degrees)
+        except (TypeError, ValueError, OverflowError):
             values = np.empty(0)
         count = len(self.joint_names)
         if values.ndim != 1 or len(values) < count or not np.isfinite(values[self._columns]).all():
@@ -152,9 +156,14 @@ class RobotKinematics:
 
 def _rigid(pose: ArrayLike) -> Array:
     """Return a pose (4, 4) as an array. Raises InputError unless it is finite and its rotation is one."""
-    if np.shape(pose) != (4, 4):
-        raise InputError(f'desired_ee_pose must be of shape (4, 4), got {np.shape(pose)}')
-    T = finite_array('desired_ee_pose', np.ravel(pose), 16).reshape(4, 4)
+    try:
+        T = real_array(pose)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f'desired_ee_pose must be numbers of shape (4, 4), got {pose!r}') from None
+    if T.shape != (4, 4) or not (np.abs(T) <= LARGEST).all():
+        raise InputError(
+            f'desired_ee_pose must be finite, up to {LARGEST:g}, of shape (4, 4), got {T.tolist()}'
+        )
     R = T[:3, :3]
     rotation = np.abs(R.T @ R - np.eye(3)).max() <= RIGID and np.linalg.det(R) > 0.0
     if not rotation or np.abs(T[3] - [0.0, 0.0, 0.0, 1.0]).max() > RIGID:
@@ -166,10 +175,6 @@ def _rigid(pose: ArrayLike) -> Array:
 
 def _counts(weight: float) -> bool:
     """Whether a weight is not 0. Raises InputError unless it is a number of at least 0."""
-    try:
-        valid = 0.0 <= float(weight) < np.inf
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
+    if not isinstance(weight, numbers.Real) or not 0.0 <= weight < math.inf:
         raise InputError(f'orientation_weight must be a number of at least 0, got {weight!r}')
-    return float(weight) != 0.0
+    return weight != 0.0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ik_node import kernels
-from ik_node.checks import Array, real_array, unit_vector, vector3
+from ik_node.checks import Array, real_array, unit_vector, vector3, whole
 from ik_node.errors import ChainError, InputError, quoted, shown
 from ik_node.kernels import layout
 from ik_node.model.ball import nothing_left
@@ -22,6 +22,7 @@ from ik_node.model.urdf import read_file, read_urdf
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
+MOST_SAMPLES = 10**7  # configurations drawn at once: more would fill the memory
 CONDITION_SAMPLES = 200  # configurations
 MOST_CONDITION = 100.0  # real arms with a fifth DoF from a small offset have 170 to 1000, others up to 56
 CONTINUOUS_SPAN = np.pi  # a continuous joint is sampled from -pi to pi
@@ -180,7 +181,13 @@ class Arm:
         return float(offsets + np.abs(ends).max(axis=0).sum()) if len(row) else float(offsets)
 
     def sample(self, rng: np.random.Generator, count: int) -> Array:
-        """Return configurations (count, n), uniform within the limits, those of balls too."""
+        """Return configurations (count, n), uniform within the limits, those of balls too.
+
+        Raises InputError.
+        """
+        if not isinstance(rng, np.random.Generator):
+            raise InputError(f'rng must be a numpy.random.Generator, got {rng!r}')
+        count = whole('count', count, 0, MOST_SAMPLES)
         rows = rng.uniform(self._finite[0], self._finite[1], (count, self.n))
         outside = [k for k in range(count) if self.has_cones and self.ball_excess(rows[k]) > 0.0]
         while outside:
@@ -190,7 +197,7 @@ class Arm:
 
     def ball_excess(self, q: Array) -> float:
         """Return by how much [rad] q (n,) is outside the cone or twist of any ball, 0 if it is inside all."""
-        return float(kernels.excess_of_balls(q, self.limits))
+        return float(kernels.excess_of_balls(self.checked(q), self.limits))
 
     def checked(self, q: ArrayLike, name: str = 'q') -> Array:
         """Return q as a new array (n,). Raises InputError unless it is n finite numbers."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ik_node.checks import Array
+from ik_node.checks import Array, are_names, real_array
 from ik_node.errors import InputError, listed, quoted
-from ik_node.kernels.layout import VARIABLE
+from ik_node.kernels.layout import SHIFT, VARIABLE
 from ik_node.model.arm import Arm, frozen, joint_array
 from ik_node.model.robot import Robot
 from ik_node.model.urdf import read_file, read_urdf
@@ -53,6 +53,8 @@ class Tree:
 
         Raises UrdfError for links or joints that do not form an arm, InputError for anything else.
         """
+        if not isinstance(robot, Robot):
+            raise InputError(f'robot must be a Robot, as read_urdf returns it, got {robot!r}')
         if not isinstance(tools, Mapping) or not tools:
             raise InputError(f'tools must name at least one Tool, got {tools!r}')
         for name, tool in tools.items():
@@ -94,12 +96,16 @@ class Tree:
 
     def groups(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
         """Divide names of tools into groups that share no joints with each other."""
-        if names not in self._groups:
-            self._groups[names] = joined({name: self.arms[name].joint_names for name in names})
-        return self._groups[names]
+        try:
+            return self._groups[names]
+        except (KeyError, TypeError):
+            self.check_names(names, 'names')
+        groups = joined({name: self.arms[name].joint_names for name in names})
+        return self._groups.setdefault(tuple(names), groups)
 
     def shared(self, names: Sequence[str]) -> dict[str, int]:
         """Return for names of tools how many joints, counted from the base, also move another of them."""
+        self.check_names(names, 'names')
         users = np.zeros(self.n, dtype=int)
         for name in names:
             users[self.columns[name]] += 1
@@ -116,10 +122,11 @@ class Tree:
         return q
 
     def sample(self, rng: np.random.Generator, count: int) -> Array:
-        """Return configurations (count, n), uniform within the limits."""
+        """Return configurations (count, n), uniform within the limits. Raises InputError."""
+        rows = {name: arm.sample(rng, count) for name, arm in self.arms.items()}
         q = np.empty((count, self.n))
-        for name, arm in self.arms.items():
-            q[:, self.columns[name]] = arm.sample(rng, count)
+        for name, own in rows.items():
+            q[:, self.columns[name]] = own
         return q
 
     def checked(self, q: ArrayLike, name: str = 'q') -> Array:
@@ -127,9 +134,20 @@ class Tree:
         return joint_array(name, q, self.joint_names)
 
     def renumbered(self, name: str, joints: Array) -> Array:
-        """Return joints (m, 10) of a tool's chain, see kernels/layout.py, driven by columns of the tree."""
-        rows = joints.copy()
-        rows[:, VARIABLE] = self.columns[name][joints[:, VARIABLE].astype(int)]
+        """Return joints (m, 10) of a tool's chain, see kernels/layout.py, driven by columns of the tree.
+
+        Raises InputError for a name that is no tool, and joints that are not of its arm.
+        """
+        self.check_names([name], 'name')
+        try:
+            rows = real_array(joints)
+        except (TypeError, ValueError, OverflowError):
+            rows = np.empty(0)
+        columns = self.columns[name]
+        fits = rows.ndim == 2 and rows.shape[1] == SHIFT + 1
+        if not fits or not np.isin(rows[:, VARIABLE], range(len(columns))).all():
+            raise InputError(f'joints must be rows of the joints of an arm, got {joints!r}')
+        rows[:, VARIABLE] = columns[rows[:, VARIABLE].astype(int)]
         return rows
 
     def fk(self, q: ArrayLike) -> dict[str, tuple[Array, Array]]:
@@ -138,7 +156,9 @@ class Tree:
         return {name: arm.fk(values[self.columns[name]]) for name, arm in self.arms.items()}
 
     def check_names(self, names: Collection[str], what: str) -> None:
-        """Raise InputError for names that are no tools."""
+        """Raise InputError for names that are no tools. what: how a message calls them."""
+        if not are_names(names, Mapping, Set):
+            raise InputError(f'{what} must be names of tools, got {names!r}')
         unknown = [name for name in names if name not in self.arms]
         if unknown:
             known = listed(self.arms)

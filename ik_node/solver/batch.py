@@ -75,6 +75,8 @@ def seed_rows(seeds: ArrayLike, count: int, n: int) -> Array:
         starts = np.atleast_2d(np.ascontiguousarray(real_array(seeds)))
     except (TypeError, ValueError, OverflowError):
         raise InputError(f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {seeds!r}') from None
-    if starts.shape not in ((1, n), (count, n)) or not np.isfinite(starts).all():
+    with np.errstate(over='ignore'):  # as joint_array: a sum that overflows is not finite
+        finite = np.isfinite(starts.sum(axis=-1)).all()
+    if starts.shape not in ((1, n), (count, n)) or not finite:
         raise InputError(f'seeds must be finite, of shape ({n},) or ({count}, {n}), got {starts.shape}')
     return starts

@@ -150,7 +150,9 @@ class Goal:
 
     @classmethod
     def unpacked(cls, packed: Array) -> Goal:
-        """Return the goal of one row (9,) of pack_goals, bit for bit."""
+        """Return the goal of one row (9,) of pack_goals, bit for bit. Raises InputError for anything else."""
+        if not (isinstance(packed, np.ndarray) and packed.dtype == np.float64 and packed.shape == (9,)):
+            raise InputError(f'packed must be an array of 9 floats, got {packed!r}')
         goal = cls.__new__(cls)
         goal.packed = packed.copy()
         return goal

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node.checks import Array
+from ik_node.checks import Array, are_names
 from ik_node.errors import InputError, listed, quoted
 from ik_node.kernels.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm
@@ -136,7 +136,7 @@ class HeldJoints:
 
 def are_named(held: Sequence[str]) -> bool:
     """Whether held names any joints. Raises InputError unless it is a sequence of names."""
-    if isinstance(held, str) or not isinstance(held, Sequence) or not all(isinstance(x, str) for x in held):
+    if not are_names(held):
         raise InputError(f'held must be a list of joint names, got {held!r}')
     return bool(held)
 

@@ -76,7 +76,7 @@ class RandomRestarts:
         method_options: Mapping[str, bool] | None = None,
     ) -> None:
         """Tolerances in m and rad, time_budget in s (inf: none). Raises InputError and MissingError."""
-        if schedule not in SCHEDULES:
+        if not isinstance(schedule, str) or schedule not in SCHEDULES:
             raise InputError(f'schedule must be one of {", ".join(SCHEDULES)}, got {schedule!r}')
         self.method = METHODS[method]
         if self.method.needs:
@@ -278,7 +278,7 @@ def search_options(
         [
             *(position_tolerance, chord, weight, METHODS[method].iterations, METHODS[method].stall),
             *(temperatures, cooling, acceptance * weight, 0.0),
-            *_switches(method, switches or {}),
+            *_switches(method, {} if switches is None else switches),
         ]
     )
 
@@ -287,10 +287,9 @@ def _switches(method: str, given: Mapping[str, bool]) -> list[float]:
     """Return the switches of a method, in the order of its row, as numbers. Raises InputError for others."""
     known = METHODS[method].switches
     allowed = f'{", ".join(known)} (True or False)' if known else 'none'
-    try:
-        wrong = [name for name, value in given.items() if name not in known or not isinstance(value, bool)]
-    except AttributeError:
-        raise InputError(f'method_options must be a dictionary, got {given!r}') from None
+    if not isinstance(given, Mapping):
+        raise InputError(f'method_options must be a dictionary, got {given!r}')
+    wrong = [name for name, value in given.items() if name not in known or not isinstance(value, bool)]
     if wrong:
         raise InputError(
             f'method_options of {method} may be {allowed}, got {wrong[0]!r}: {given[wrong[0]]!r}'

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node import kernels
-from ik_node.checks import Array, positive, whole
+from ik_node.checks import Array, is_array, positive, whole
 from ik_node.errors import InputError, KernelError
 from ik_node.kernels.layout import LATERAL
 from ik_node.model.arm import Arm, frozen
@@ -93,10 +93,12 @@ class IkSolver:
         self._options = {name: value for name, value in locals().items() if name not in ('self', 'arm')}
         if not isinstance(arm, Arm):
             raise InputError(f'arm must be an Arm, got {arm!r}')
-        if compile not in COMPILE:
+        if not isinstance(compile, str) or compile not in COMPILE:
             raise InputError(f'compile must be one of {", ".join(COMPILE)}, got {compile!r}')
-        if method not in METHODS:
+        if not isinstance(method, str) or method not in METHODS:
             raise InputError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
+        if not isinstance(closed_form, (bool, np.bool_)):
+            raise InputError(f'closed_form must be True or False, got {closed_form!r}')
         if compromise is not None:
             compromise = positive('compromise', compromise)
             if method != 'lm':
@@ -182,13 +184,21 @@ class IkSolver:
             solution = self._pipeline(goal, q, excluded=solution)
         if math.isnan(packed[LATERAL]):
             return solution
-        return self.with_lateral(goal, self._start(seed), solution)
+        return self._with_lateral(goal, self._start(seed), solution)
 
-    def with_lateral(self, goal: Goal, seed: Array, solution: Solution) -> Solution:
+    def with_lateral(self, goal: Goal, seed: ArrayLike, solution: Solution) -> Solution:
         """Turn the spare roll of a solution, near seed (n,), towards goal.lateral, and set lateral_error.
 
-        Only as far as that keeps what is solved; solve and track do it themselves.
+        Only as far as that keeps what is solved; solve and track do it themselves. Raises InputError.
         """
+        if not isinstance(goal, Goal):
+            raise no_goal(goal)
+        if not isinstance(solution, Solution):
+            raise InputError(f'solution must be a Solution, got {solution!r}')
+        self.arm.checked(solution.q, 'q of solution')
+        return self._with_lateral(goal, self.arm.checked(seed, 'seed'), solution)
+
+    def _with_lateral(self, goal: Goal, seed: Array, solution: Solution) -> Solution:
         arm, q = self.arm, solution.q.copy()
         lateral_error = kernels.serve_lateral(
             arm.joints, arm.tool, arm.limits, goal.packed, self._roll, seed, q
@@ -294,7 +304,9 @@ class IkSolver:
         except AttributeError:
             raise no_goal(goal) from None
         solution = self._tracker.advance(goal, now, last)
-        return solution if lateral is None or not solution.solved else self.with_lateral(goal, last, solution)
+        return (
+            solution if lateral is None or not solution.solved else self._with_lateral(goal, last, solution)
+        )
 
     def settle(self, goal: Goal, q: ArrayLike, largest_move: ArrayLike | None = None) -> Solution:
         """Find the closest configuration that a continuous motion from configuration q (n,) leads to.
@@ -323,8 +335,12 @@ class IkSolver:
     def advance(self, goal: Array, q: Array, before: Array) -> bool:
         """Move q (n,) on to goal (9,), in place, as track does; whether its branch goes that far.
 
-        For the points of a path, already checked: of a branch that ends nothing else is looked for.
+        For the points of a path: of a branch that ends nothing else is looked for. Raises InputError unless
+        all are writable arrays of floats of these shapes.
         """
+        for name, array, size in (('goal', goal, 9), ('q', q, self.arm.n), ('before', before, self.arm.n)):
+            if not is_array(array, size):
+                raise InputError(f'{name} must be a writable array of {size} floats, got {array!r}')
         return self._tracker.step(goal, q, before)[0]
 
     def steps(self, goal: Goal, seed: ArrayLike | None = None) -> Iterator[Array]:
@@ -363,4 +379,6 @@ class IkSolver:
 
     def errors(self, goal: Goal, q: ArrayLike) -> tuple[float, float]:
         """Return (position error [m], direction error [rad]) of configuration q (n,) by FK."""
+        if not isinstance(goal, Goal):
+            raise no_goal(goal)
         return errors_of(self.arm, goal.packed, q)

@@ -76,7 +76,7 @@ class TreeSolver:
         """
         if not isinstance(tree, Tree):
             raise InputError(f'tree must be a Tree, got {tree!r}')
-        if method not in KERNELS:
+        if not isinstance(method, str) or method not in KERNELS:
             raise InputError(f'method of a tree must be one of {", ".join(KERNELS)}, got {method!r}')
         self.tree, self.method = tree, method
         self._tolerances = (

@@ -95,3 +95,32 @@ def test_a_joint_value_that_no_float_holds_is_refused():
     arm = seed_arm()
     with pytest.raises(InputError, match='q must be 5 finite numbers'):
         arm.fk([10**400, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize('wrong', [[], {}, np.zeros(3), None, 5])
+@pytest.mark.parametrize('name', ['method', 'schedule', 'compile'])
+def test_a_choice_that_is_no_name_is_refused(name, wrong):
+    with pytest.raises(InputError, match=f'{name} must be one of'):
+        IkSolver(seed_arm(), **{name: wrong})
+
+
+def test_entries_that_are_masked_or_too_large_are_refused_in_a_batch_too():
+    solver = IkSolver(seed_arm())
+    position, direction = solver.arm.fk(solver.arm.middle)
+    masked = np.ma.array([position], mask=[[True, False, False]])
+    with pytest.raises(InputError, match='positions must be numbers'):
+        solver.solve_batch(masked, [direction])
+    with pytest.raises(InputError, match='directions must be numbers'):
+        solver.solve_batch([position], np.ma.array([direction]))
+    with pytest.raises(InputError, match='position must'):
+        Goal(masked[0])
+    for seeds in (np.full(5, 1e308), np.ma.array(np.zeros(5), mask=True)):
+        with pytest.raises(InputError, match='seeds must be'):
+            solver.solve_batch([position], [direction], seeds)
+        with pytest.raises(InputError, match='seed must be'):
+            solver.solve(Goal(position, direction), seeds)
+
+
+def test_errors_of_what_is_no_goal_are_refused():
+    with pytest.raises(InputError, match='goal must be a Goal'):
+        IkSolver(seed_arm()).errors(None, np.zeros(5))
