@@ -21,6 +21,7 @@ from ik_node.kernels.signatures import SERVING
 settings.register_profile('ik_node', deadline=None, derandomize='IK_NODE_EXPLORE' not in os.environ)
 settings.load_profile('ik_node')
 
+os.environ['IK_NODE_CHECK_LOCKS'] = '1'  # a wrong order of locks raises
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # of this process and of those that it starts
 
 NODES = ('test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes

@@ -8,6 +8,7 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
+from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.settings import NO_CLUTCH, ArmSettings
 from ik_node.solver.goal import Goal
 
@@ -22,10 +23,11 @@ class Clutch:
     """Open until it is enabled. Times are seconds of one clock.
 
     With the setting clutch: none, and until the first enable, poses are absolute and count from the first one
-    that is near the tool.
+    that is near the tool. Safe to enable from another thread.
     """
 
     def __init__(self) -> None:
+        self._lock = OrderedLock(Rank.CLUTCH)
         self._used = False
         self._enabled, self._timeout = -math.inf, 0.0
         self._hand: Array | None = None  # T (4, 4) of the hand when its poses began to count
@@ -36,10 +38,11 @@ class Clutch:
 
     def enable(self, closed: bool, time: float, timeout: float) -> None:
         """Close it for timeout [s] from time on, or open it."""
-        if not (closed and self._closed(time)):
-            self._hand = None
-        self._used = True
-        self._enabled, self._timeout = time if closed else -math.inf, timeout
+        with self._lock:
+            if not (closed and self._closed(time)):
+                self._hand = None
+            self._used = True
+            self._enabled, self._timeout = time if closed else -math.inf, timeout
 
     def _closed(self, time: float) -> bool:
         # A clock that is set back must not keep it closed for longer.
@@ -50,19 +53,26 @@ class Clutch:
 
     def engaged(self, time: float, settings: ArmSettings) -> bool:
         """Whether the arm follows the hand: a pose counted, and the clutch has not opened since."""
-        return self._hand is not None and (self._absolute(settings) or self._closed(time))
+        with self._lock:
+            return self._hand is not None and (self._absolute(settings) or self._closed(time))
 
     def goal(self, hand: Array, model: ArmModel, q: Array, time: float, settings: ArmSettings) -> Goal | None:
         """Return what hand, the pose T (4, 4) of the tip in the base link, asks for; None: it does not count.
 
         q (n,): where the arm is.
         """
+        with self._lock:
+            return self._goal(hand, model, q, time, settings)
+
+    def _goal(
+        self, hand: Array, model: ArmModel, q: Array, time: float, settings: ArmSettings
+    ) -> Goal | None:
         self.anew, self.why = False, ''
         absolute = self._absolute(settings)
         if not (absolute or self._closed(time)):
             self._hand, self.why = None, OPEN
             return None
-        begin = self._hand  # enable, which runs in another thread, may drop it meanwhile
+        begin = self._hand
         moved = float(np.linalg.norm(hand[:3, 3] - self._last))
         if begin is None or moved > JUMP or not 0.0 <= time - self._seen <= SILENCE:
             tool = tool_pose(model, q)

@@ -2,6 +2,10 @@
 
 Every change of state is a row of states.TRANSITIONS. Measured positions change commanded ones only while
 the arm waits for measurements and while it is hand-guided. gate.py checks every sample.
+
+Two locks (see locks.py for their order): that of the robot is held while something changes, that of its
+outputs from the decision on a sample until it is out. What ends the commands takes both, so that no sample
+follows it. Reports are delivered under neither.
 """
 
 from __future__ import annotations
@@ -61,6 +65,8 @@ class ArmController:
         self._epoch = 0  # a solution for a request of another epoch is void
         self._progress = Progress(self._news)
         self._fault_reason = ''
+        self._ended = False  # no sample goes out any more
+        self._robot.join(self._news.deliver)
         self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
 
     @property
@@ -134,7 +140,7 @@ class ArmController:
 
     def deactivate(self) -> None:
         """Stop within the limits, then command nothing."""
-        with self._change():
+        with self._robot.sampling(), self._change():
             self._active = False
             if self._model is not None:
                 self._brake('the node is deactivated', Level.OK)
@@ -161,24 +167,42 @@ class ArmController:
     # Requests
 
     def submit(self, *requests: Request) -> None:
-        """Process requests, oldest first: refuse invalid ones, pursue the newest valid one of each tool."""
+        """Process requests, oldest first: refuse invalid ones, pursue the newest valid one of each tool.
+
+        An unexpected error refuses its request too, and is raised once the others are done.
+        """
         newest: dict[str, tuple[Request, Aim]] = {}  # by tool
+        failed: list[Exception] = []
         for request in requests:
-            try:
+            with self._answered(request, failed):
                 snapshot = self.snapshot(request.tool)
                 if snapshot is None or (request.moves and snapshot.state not in READY):
                     raise InputError(self.condition()[1])
                 wanted = request.wanted(snapshot)
-            except InputError as error:
-                self._refuse(request, str(error))
-                continue
-            if wanted is not None:
-                newest[request.tool] = request, wanted
+                if wanted is not None:
+                    newest[request.tool] = request, wanted
         for request, aim in newest.values():
-            try:
+            with self._answered(request, failed):
                 self._pursue(request, aim)
-            except InputError as error:
-                self._refuse(request, str(error))
+        if failed:
+            raise failed[0]
+
+    @contextmanager
+    def _answered(self, request: Request, failed: list[Exception]) -> Iterator[None]:
+        """Refuse a request that raises, and deliver the reports on it; unexpected errors go to failed."""
+        try:
+            yield
+        except Exception as error:
+            reason = str(error)
+            if not isinstance(error, InputError):
+                failed.append(error)
+                reason = f'unexpected error, please report it: {error!r}'
+            with self._lock:
+                self._progress.refuse(request, reason, self._state)
+        try:
+            self._robot.deliver()
+        except Exception as error:
+            failed.append(error)
 
     def _pursue(self, request: Request, wanted: Aim) -> None:
         with self._lock:
@@ -187,16 +211,20 @@ class ArmController:
         joints.way.check_goal(wanted, request.tool)
         answer = targets.find(wanted, request.tool, request.arrival, start, settings)
         answer = joints.way.choose(answer, request.tool, values, partial(joints.preview, self._lock))
-        with self._change():
+        with self._lock:
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
             if answer.joints is not None:
                 fresh = self._fresh if self._feedback.expected else None
                 self._joints.go_to(answer.joints, self._feedback, fresh, answer.path)
                 self._on(Event.GOAL)
-            targets.accept(answer, request)
-            target = self._joints.arm.target
-            self._progress.begin(answer, request, self._state, self._ticked, targets.model, target)
+            try:
+                targets.accept(answer, request)
+                target = self._joints.arm.target
+                self._progress.begin(answer, request, self._state, self._ticked, targets.model, target)
+            except Exception:  # the request is about to be refused, so the arm must not move for it
+                self._brake('an unexpected error')
+                raise
 
     def steer(self, joints: Array, time: float, rates: tuple[Array, Array] | None = None) -> bool:
         """Move on to joints (arm.n,) as Targets.steer does, at time [s]; False if the arm is not ready."""
@@ -219,13 +247,12 @@ class ArmController:
         with self._change():
             self._news.state(self._state.value, self._state, (level, message))
 
-    def _refuse(self, request: Request, reason: str) -> None:
-        with self._change():
-            self._progress.refuse(request, reason, self._state)
-
     def stop(self) -> None:
-        """Stop within the limits and stay there: goals are refused until resume."""
-        with self._change():
+        """Stop within the limits and stay there: goals are refused until resume.
+
+        No sample of the motion before goes out once this returns.
+        """
+        with self._robot.sampling(), self._change():
             self._stopped = True
             if self._model is not None:
                 self._brake('stopped')
@@ -281,21 +308,36 @@ class ArmController:
 
     def fail(self, reason: str) -> None:
         """Stop until resume, because an output cannot command the arm."""
-        with self._change():
+        with self._robot.sampling(), self._change():
             if self._state in COMMANDING:
                 self._fault(reason)
 
     def halt(self) -> None:
-        """End all commands: whatever still moves stops on its way."""
-        self._outputs.emit(None, dict)
+        """End all commands for good: whatever still moves stops on its way."""
+        with self._robot.sampling():
+            self._ended = True
+            with self._lock:
+                stand = self._outputs.stand(dict)
+            self._outputs.emit(None, stand)
 
     def tick(self, time: float) -> Sample | None:
         """Advance to time [s]; return the sample to publish, None if nothing may be published."""
-        with self._change():
-            sample, lost = self._outputs.in_time(self._advance(time))
-            if lost:
-                self._fault(lost, void=True)
-        return self._outputs.emit(sample, lambda: self._joints.within(self._feedback.recent()))
+        with self._robot.sampling():
+            if self._ended:
+                return None
+            with self._change():
+                sample, lost = self._outputs.in_time(self._advance(time))
+                if lost:
+                    self._fault(lost, void=True)
+                epoch = self._epoch
+            with self._lock:
+                if sample is not None and epoch != self._epoch:
+                    self._outputs.drop(sample)
+                    return None
+                stand = None
+                if sample is None:
+                    stand = self._outputs.stand(lambda: self._joints.within(self._feedback.recent()))
+            return self._outputs.emit(sample, stand)
 
     def _advance(self, time: float) -> Sample | None:
         last, self._ticked = self._ticked, time
@@ -415,4 +457,4 @@ class ArmController:
                 yield
                 self._news.waiting(self._state, self.condition)
         finally:
-            self._news.deliver()
+            self._robot.deliver()

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 
+from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.requests import Request
 
 KEPT = 16  # requests that may wait: enough to report every invalid one, few enough for a flood
@@ -17,7 +18,7 @@ class Inbox:
     """Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(OrderedLock(Rank.INBOX))  # type: ignore[arg-type]
         self._requests: dict[str, deque[Request]] = {}  # by tool
         self._description: str | None = None
         self._changed_settings = False

@@ -99,15 +99,23 @@ class Outputs:
             return None, f'a trajectory was not sent: {late:.3f} s late, this computer is too busy'
         return replace(sample, trajectory=None), ''
 
-    def emit(self, sample: Sample | None, measured: Callable[[], Mapping[str, float]]) -> Sample | None:
-        """Pass on a sample and return it. None: commands end, with the joints as measured."""
+    def drop(self, sample: Sample) -> None:
+        """Take back a sample that does not go out: the motion that it belongs to has ended meanwhile."""
+        if sample.trajectory is not None and self.trajectories is not None:
+            self.trajectories.withdraw()
+
+    def stand(self, measured: Callable[[], Mapping[str, float]]) -> JointTrajectory | None:
+        """Return what ends a trajectory that is under way, with the joints as measured; else None."""
+        if self._halted or self.trajectories is None:
+            return None
+        return self.trajectories.halted(measured(), self._late(self.trajectories.time))
+
+    def emit(self, sample: Sample | None, stand: JointTrajectory | None = None) -> Sample | None:
+        """Pass on a sample and return it. None: commands end, with what stand returned."""
         if sample is not None:
             for output in self._outputs:
                 output.sampled(sample)
         elif not self._halted:
-            stand = None
-            if self.trajectories is not None:
-                stand = self.trajectories.halted(measured(), self._late(self.trajectories.time))
             for output in self._outputs:
                 output.halted(stand)
         self._halted = sample is None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ik_node.checks import Array
+from ik_node.control.locks import OrderedLock, Rank, holds
 from ik_node.control.way import places_of
 from ik_node.errors import InputError
 
@@ -16,15 +17,35 @@ if TYPE_CHECKING:
 
 
 class SharedRobot:
-    """The arms of one robot. lock: held by whoever changes one of them.
+    """The arms of one robot. lock: held by whoever changes one of them. output: held while samples go out.
 
     Every joint is commanded by one arm at most. Joints that belong to none are shown by the first arm.
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock, self.output = OrderedLock(Rank.ROBOT), OrderedLock(Rank.OUTPUT)
+        self._delivers: list[Callable[[], None]] = []  # what delivers the reports of each controller
         self._joints: dict[object, ArmJoints] = {}  # by owner
         self._changed: set[int] = set()  # arms that have not looked at a change yet
+
+    def join(self, deliver: Callable[[], None]) -> None:
+        """Add a controller; deliver: delivers its reports."""
+        self._delivers.append(deliver)
+
+    @contextmanager
+    def sampling(self) -> Iterator[None]:
+        """Let samples go out, or end that, in no other thread meanwhile; deliver the reports afterwards."""
+        try:
+            with self.output:
+                yield
+        finally:
+            self.deliver()
+
+    def deliver(self) -> None:
+        """Deliver the reports of all arms, unless this thread holds a lock: then later."""
+        if not holds(Rank.OUTPUT, Rank.ROBOT):
+            for deliver in self._delivers:
+                deliver()
 
     def put(self, owner: object, joints: ArmJoints) -> ArmJoints:
         """Note the joints that owner commands from now on, and return them."""

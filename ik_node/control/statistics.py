@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 
 import numpy as np
+
+from ik_node.control.locks import OrderedLock, Rank
 
 S_PER_NS = 1e-9
 
@@ -14,7 +15,7 @@ class Statistics:
     """Counts requests and times samples; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = OrderedLock(Rank.STATISTICS)
         self._totals: Counter[str] = Counter()
         self._ticks: list[int] = []
         self._solve_times: list[float] = []

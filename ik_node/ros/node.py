@@ -10,6 +10,7 @@ import gc
 import threading
 import time
 import traceback
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from ik_node.control.controller import NO_MODEL
 from ik_node.control.inbox import Inbox
 from ik_node.control.outputs import Output
 from ik_node.control.report import Level, Report
+from ik_node.control.requests import Request
 from ik_node.control.robot_models import Models, build_models, check_models
 from ik_node.control.robot_settings import RobotSettings
 from ik_node.control.settings import ArmSettings
@@ -87,8 +89,9 @@ class IkNode(ManagedNode):
         if PICTURE in self._output_names:
             self._picture = JointStates(self, self._time, lambda: self._watch.hold_back())
         self._loop = SampleLoop(self, lambda: 1.0 / self._settings.general.publish_rate, self._sample)
+        self._robot = SharedRobot()
         shared = Shared(
-            self, self._time, Frames(self), self._inbox, self._statistics, SharedRobot(), self._loop.hurry
+            self, self._time, Frames(self), self._inbox, self._statistics, self._robot, self._loop.hurry
         )
         self._tools = [
             ToolInterface(shared, tool, partial(self._settings_of, tool), self._outputs)
@@ -289,17 +292,22 @@ class IkNode(ManagedNode):
     def _serve_loop(self) -> None:
         while (taken := self._inbox.take(self._until_drawing)) is not None:
             description, changed, requests = taken
-            try:
-                if description is not None or changed:
-                    self._prepare(description)
-                for tool in self._tools:
-                    waiting = requests.get(tool.tool, [])
-                    self._statistics.count('superseded', max(0, len(waiting) - 1))
-                    tool.leader.own.submit(*waiting)
-                    tool.markers.draw(tool.snapshot())
-            except Exception:
-                if self._closing.is_set() or not self.context.ok():
-                    return
+            if description is not None or changed:
+                self._try(self._prepare, description)
+            for tool in self._tools:
+                self._try(self._serve, tool, requests.get(tool.tool, []))
+
+    def _serve(self, tool: ToolInterface, waiting: Sequence[Request]) -> None:
+        self._statistics.count('superseded', max(0, len(waiting) - 1))
+        tool.leader.own.submit(*waiting)
+        tool.markers.draw(tool.snapshot())
+
+    def _try(self, act: Callable[..., None], *arguments: Any) -> None:
+        """Call act; an unexpected error is logged, and keeps nothing else from being done."""
+        try:
+            act(*arguments)
+        except Exception:
+            if not self._closing.is_set() and self.context.ok():
                 error = traceback.format_exc()
                 self.get_logger().error(
                     f'unexpected error, please report it: {error}', throttle_duration_sec=10.0
@@ -320,14 +328,15 @@ class IkNode(ManagedNode):
             return
         dead = not (self._server.is_alive() or self._closing.is_set())
         seconds, arrived = self._time.seconds(now), []
-        for tool in self._leaders:
-            if dead:
-                tool.own.fail('restart ik_node: the thread that solves goals has ended')
-            sample = tool.own.tick(seconds)
-            if sample is not None:
-                arrived.append(sample.arrival)
-        if self._picture is not None:
-            self._picture.publish()
+        with self._robot.sampling():
+            for tool in self._leaders:
+                if dead:
+                    tool.own.fail('restart ik_node: the thread that solves goals has ended')
+                sample = tool.own.tick(seconds)
+                if sample is not None:
+                    arrived.append(sample.arrival)
+            if self._picture is not None:
+                self._picture.publish()
         if not arrived:
             return
         self._statistics.tick(now)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
+from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.report import Level, Report
 
 PERIOD = 0.1  # [s] from one report on a stream of goals to the next
@@ -20,7 +20,7 @@ class ReportPace:
 
     def __init__(self, publish: Callable[[Report], None]) -> None:
         self._publish = publish
-        self._lock = threading.Lock()
+        self._lock = OrderedLock(Rank.REPORTS)
         self._held: Report | None = None
         self._due = 0.0  # when the next report on a stream is (time.monotonic)
 

@@ -23,6 +23,7 @@ from std_srvs.srv import SetBool
 
 from ik_node.checks import Array
 from ik_node.control.controller import ArmController
+from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.settings import ArmSettings
 from ik_node.control.snapshot import Snapshot
 from ik_node.control.steering import Steering
@@ -59,9 +60,9 @@ class Teleop:
     ) -> None:
         """prefix: of the topics and services."""
         self._node, self._frames, self._time = node, frames, time
-        self.refusal = ''  # why hands cannot move this tool
+        self._refusal = ''  # why hands cannot move this tool
         self._settings = settings
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(OrderedLock(Rank.HAND))  # type: ignore[arg-type]
         self._command: tuple[str, Any, float] | None = None  # kind, message, when it was received [s]
         self._new = self._closing = self._paused = False
         self._kind = ''  # the only kind that counts; empty: every one
@@ -92,13 +93,18 @@ class Teleop:
             self._changed.notify()
         self._thread.join(timeout=1.0)
 
+    def refuse(self, why: str) -> None:
+        """Refuse commands from now on, as hands cannot move this tool; empty: accept them."""
+        with self._changed:
+            self._refusal = why
+
     # Storing
 
     def _store(self, kind: str) -> Callable[[Any], None]:
         def store(message: Any) -> None:
-            if self._paused or self._kind not in ('', kind):
-                return
             with self._changed:
+                if self._paused or self._kind not in ('', kind):
+                    return
                 self._command, self._new = (kind, message, self._time.now()), True
                 self._changed.notify()
 
@@ -108,8 +114,8 @@ class Teleop:
         self._steering.clutch.enable(message.data, self._time.now(), self._settings().clutch_timeout)
 
     def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        self._paused = request.data
         with self._changed:
+            self._paused = request.data
             if self._command is not None:  # it is over, and its motion ends
                 self._command, self._new = (*self._command[:2], -math.inf), False
         response.success, response.message = True, 'paused' if request.data else 'commands are accepted'
@@ -118,7 +124,8 @@ class Teleop:
     def _switch(self, request: Any, response: Any) -> Any:
         response.success = request.command_type in range(len(COMMANDS))
         if response.success:
-            self._kind = COMMANDS[request.command_type]
+            with self._changed:
+                self._kind = COMMANDS[request.command_type]
         return response
 
     # Steps, in a thread of their own
@@ -133,9 +140,10 @@ class Teleop:
                 if self._closing:
                     return
                 command, new, self._new = self._command, self._new, False
+                refusal = self._refusal
             if command is not None:
                 try:
-                    self._step(*command, new)
+                    self._step(*command, new, refusal)
                 except InputError as error:
                     self._forget()
                     self._say(INVALID, str(error))
@@ -159,13 +167,13 @@ class Teleop:
             self._command = None
         self._steering.let_go()
 
-    def _step(self, kind: str, message: Any, received: float, new: bool) -> None:
+    def _step(self, kind: str, message: Any, received: float, new: bool, refusal: str) -> None:
         settings, now, steering = self._settings(), self._time.now(), self._steering
         if now - received > settings.incoming_command_timeout or now < received:
             self._forget()
             return
-        if self.refusal:
-            raise InputError(self.refusal)
+        if refusal:
+            raise InputError(refusal)
         arm = steering.ready()
         check_stamp(message.header.stamp, self._time.now_ns(), settings.goal_timeout)
         if kind == JOINT_JOG:

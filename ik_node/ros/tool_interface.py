@@ -104,7 +104,7 @@ class ToolInterface:
         self._members = list(members)
         for member in members:
             member.leader = self
-            member._teleop.refusal = SHARED if len(members) > 1 else ''
+            member._teleop.refuse(SHARED if len(members) > 1 else '')
         if any(member._stopped for member in members):
             self.own.stop()
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from control_harness import Asked, Rig
 
+import ik_node
 from ik_node import Goal
+from ik_node.control.locks import LockOrderError, OrderedLock, Rank, _held
+from ik_node.control.states import State
 from ik_node.control.targets import ArmTargets
 
 LONG = 10.0  # [s] in which a thread ends that nothing holds up
@@ -63,3 +67,195 @@ def test_a_hand_that_takes_over_while_a_goal_of_a_stream_is_solved_costs_no_repo
     rig.controller.submit(request)
     assert reads
     assert [report.status for report in rig.reports if report.request is request] == ['solved']
+
+
+class Broken:
+    """A request that fails where no request should."""
+
+    def __init__(self, where):
+        self.where = where
+
+        self.tool, self.source, self.moves, self.arrival = 'broken', 'test', True, 0.0
+
+    def wanted(self, _):
+        if self.where == 'reading':
+            raise ZeroDivisionError('made up')
+        return 5  # no goal at all: looking at it fails
+
+
+@pytest.mark.parametrize('where', ['reading', 'solving'])
+def test_a_request_that_fails_unexpectedly_is_reported_and_drops_no_other(model, where):
+    rig, broken = Rig(model), Broken(where)
+    before, after = Asked({'nose': 7.0}, tool='other'), Asked({'yaw': 0.2}, tool='good')
+    with pytest.raises((ZeroDivisionError, AttributeError, TypeError)):
+        rig.controller.submit(before, broken, after)
+    told = {report.request.tool: report for report in rig.reports if report.request is not None}
+    assert 'unexpected error, please report it' in told['broken'].message
+    assert {tool: report.status for tool, report in told.items()} == {
+        'other': 'refused',
+        'broken': 'refused',
+        'good': 'solved',
+    }
+
+
+def test_an_error_while_a_goal_is_taken_over_stops_the_arm(model, monkeypatch):
+    rig = Rig(model)
+    monkeypatch.setattr(type(rig.controller._progress), 'begin', lambda *_: 1 / 0)
+    request = Asked({'yaw': 1.0})
+    with pytest.raises(ZeroDivisionError):
+        rig.controller.submit(request)
+    rig.settle()
+    assert abs(rig.position('yaw')) < 1e-3
+    assert [report.status for report in rig.reports if report.request is request] == ['refused']
+
+
+# Reports
+
+
+def test_no_report_overtakes_another_and_the_last_one_is_the_newest(model):
+    """A thread that delivers the first report is held up in the receiver while the next one is made."""
+    rig, heard = Rig(model), []
+    inside, go_on = threading.Event(), threading.Event()
+
+    def hear(report):
+        if not inside.is_set():
+            inside.set()
+            assert go_on.wait(LONG)
+        heard.append(report.message)
+
+    rig.controller._news._receive = hear
+    first = threading.Thread(target=rig.controller.submit, args=(Asked({'yaw': 0.3}),))
+    first.start()
+    assert inside.wait(LONG)
+    elsewhere(rig.controller.stop)
+    assert not heard
+    go_on.set()
+    first.join(LONG)
+    assert [text.split(':')[0] for text in heard] == ['solved', 'test ended before the arm arrived']
+
+
+def test_a_receiver_that_raises_or_asks_again_loses_no_report_and_keeps_their_order(model):
+    rig, heard = Rig(model), []
+
+    def hear(report):
+        heard.append((report.number, report.phase))
+        if len(heard) == 1:
+            rig.controller.submit(Asked({'yaw': 0.2}), Asked({'nose': 1.0}, tool='other'))
+            heard.append('returned')
+            raise ValueError('made up')
+
+    rig.controller._news._receive = hear
+    with pytest.raises(ValueError, match='made up'):
+        rig.controller.submit(Asked({'yaw': 0.1}))
+    assert heard == [(1, 'moving'), 'returned', (2, 'moving'), (3, 'refused')]
+
+
+def test_receivers_are_called_without_locks(model):
+    rig, held = Rig(model), []
+    rig.controller._news._receive = lambda _: held.append(list(_held.locks))
+    rig.output.sampled = lambda _: rig.controller.fail('the output has failed')
+    rig.controller.submit(Asked({'yaw': 0.3}))
+    rig.tick(3)
+    assert rig.state is State.FAULTED
+    assert held
+    assert not any(held)
+
+
+# Samples
+
+
+def held_up(thing, name):
+    """Have the next call of a method wait before it begins; return the events 'it is there' and 'go on'."""
+    there, go_on, act = threading.Event(), threading.Event(), getattr(thing, name)
+
+    def waits(*arguments):
+        setattr(thing, name, act)
+        there.set()
+        go_on.wait(0.5)  # where the other thread has to wait for this one, nobody sets it
+        return act(*arguments)
+
+    setattr(thing, name, waits)
+    return there, go_on
+
+
+def in_order(rig, act):
+    """Run act while a sample is decided but not out; return what happened in which order."""
+    rig.go(yaw=1.0)
+    rig.tick(3)
+    happened = []
+    rig.output.sampled = lambda _: happened.append('sample')
+    rig.output.halted = lambda _: happened.append('halted')
+    there, go_on = held_up(rig.controller._outputs, 'emit')
+    ticking = threading.Thread(target=rig.tick)
+    ticking.start()
+    assert there.wait(LONG)
+
+    def acts():
+        act()
+        happened.append('returned')
+        go_on.set()
+
+    acting = threading.Thread(target=acts)
+    acting.start()
+    acting.join(LONG)
+    ticking.join(LONG)
+    return happened
+
+
+@pytest.mark.parametrize('end', ['stop', 'deactivate'])
+def test_no_sample_that_was_decided_before_a_stop_goes_out_after_it(model, end):
+    rig = Rig(model)
+    assert in_order(rig, getattr(rig.controller, end)) == ['sample', 'returned']
+
+
+def test_outputs_are_halted_once_the_sample_under_way_is_out_and_no_other_follows(model):
+    rig = Rig(model)
+    assert in_order(rig, rig.controller.halt) == ['sample', 'halted', 'returned']
+    assert rig.tick() is None
+
+
+def test_a_sample_of_a_motion_that_a_measurement_has_ended_does_not_go_out(real):
+    """The fault comes between the decision and the output."""
+    real.go(yaw=1.0)
+    real.measure_all()
+    real.tick(2)
+    out = len(real.output.samples)
+    lock = real.controller._lock
+
+    class Between:
+        def __enter__(self):
+            return lock.__enter__()
+
+        def __exit__(self, *error):
+            lock.__exit__(*error)
+            if real.controller._lock is self:
+                real.controller._lock = lock
+                elsewhere(lambda: real.controller.on_measured({'yaw': -2.5}, real.time))
+
+    real.controller._lock = Between()
+    assert real.tick() is None
+    assert real.state is State.FAULTED
+    assert len(real.output.samples) == out
+
+
+# Locks
+
+
+def test_a_wrong_order_of_locks_raises():
+    outer, inner, twin = OrderedLock(Rank.OUTPUT), OrderedLock(Rank.NEWS), OrderedLock(Rank.OUTPUT)
+    with outer, inner, outer, inner:
+        pass
+    with inner, pytest.raises(LockOrderError, match='OUTPUT is taken under NEWS'):
+        outer.acquire()
+    with outer, pytest.raises(LockOrderError, match='OUTPUT is taken under OUTPUT'):
+        twin.acquire()
+    elsewhere(outer.acquire)  # nothing is held any more
+
+
+def test_every_lock_of_a_running_arm_has_a_rank():
+    """Locks of threading in these folders would escape the check; events wait for nobody."""
+    package = Path(ik_node.__file__).parent
+    for path in sorted((*package.glob('control/*.py'), *package.glob('ros/**/*.py'))):
+        if path.name != 'locks.py':
+            for word in ('threading.Lock(', 'threading.RLock(', 'threading.Condition()'):
+                assert word not in path.read_text(), f'{path.name}: use OrderedLock instead of {word})'

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import threading
 from typing import Any
 
 from rclpy.action.client import ActionClient
@@ -16,6 +15,7 @@ from rclpy.clock_type import ClockType
 from trajectory_msgs.msg import JointTrajectory
 
 from ik_node.control.joint_trajectory import JointTrajectory as Trajectory
+from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.outputs import Sample
 from ik_node.errors import MissingError, shown
 from ik_node.ros.conversions import NS_PER_S
@@ -69,7 +69,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         self._action = action_type()
         self._client = ActionClient(context.node, self._action, f'{context.prefix}{ACTION}')
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._lock = threading.Lock()  # goals are sent and answered in different threads
+        self._lock = OrderedLock(Rank.ACTION)  # goals are sent and answered in different threads
         self._number = 0  # of the newest goal
         self._void = 0  # the newest goal that was given up
         self._asked: int | None = None  # when the newest goal was sent, None once it is answered [ns]

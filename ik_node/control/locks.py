@@ -1,0 +1,85 @@
+"""The locks of a running arm, in the one order in which a thread may take them.
+
+A thread that holds a lock takes only locks that stand further down in Rank, so no two threads ever wait for
+each other. The same lock again is allowed. What others wrote is called without any of them, except by the
+lock that is there for it: outputs are called under OUTPUT, publishers of reports under REPORTS.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import threading
+from types import TracebackType
+
+CHECKED = (
+    os.environ.get('IK_NODE_CHECK_LOCKS', '0') != '0'
+)  # set in tests: a wrong order raises LockOrderError
+
+
+class Rank(enum.IntEnum):
+    """What a lock guards, outermost first."""
+
+    REPORTS = 0  # the reports of a tool are published one after the other, with a snapshot of the arm
+    OUTPUT = 1  # samples go out one after the other, and none after a stop
+    HAND = 2  # the commands of a hand
+    ROBOT = 3  # the state of all arms of a robot
+    CLUTCH = 4
+    NEWS = 5  # reports that have not been delivered yet
+    ACTION = 6  # the goals of an output by action
+    INBOX = 7
+    STATISTICS = 8
+
+
+class LockOrderError(RuntimeError):
+    """A thread takes a lock while it holds one that stands further down in Rank."""
+
+
+class _Held(threading.local):
+    """The locks that the present thread holds, in the order in which it took them."""
+
+    def __init__(self) -> None:
+        self.locks: list[OrderedLock] = []
+
+
+_held = _Held()
+
+
+class OrderedLock:
+    """A reentrant lock that knows its rank."""
+
+    def __init__(self, rank: Rank) -> None:
+        self.rank = rank
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1.0) -> bool:
+        """Take the lock, as threading.RLock.acquire does."""
+        if CHECKED and self not in _held.locks:
+            wrong = [lock.rank.name for lock in _held.locks if lock.rank >= self.rank]
+            if wrong:
+                raise LockOrderError(f'{self.rank.name} is taken under {", ".join(wrong)}')
+        taken = self._lock.acquire(blocking, timeout)
+        if taken:
+            _held.locks.append(self)
+        return taken
+
+    def release(self) -> None:
+        """Release the lock."""
+        _held.locks.remove(self)
+        self._lock.release()
+
+    def _is_owned(self) -> bool:  # as threading.Condition asks
+        return self in _held.locks
+
+
+def holds(*ranks: Rank) -> bool:
+    """Whether the present thread holds a lock of one of these ranks."""
+    return any(lock.rank in ranks for lock in _held.locks)
