@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import signal
 import threading
 import time
@@ -15,10 +14,10 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped, TwistStamped
 from lifecycle_msgs.srv import ChangeState
 from processes import Running
-from rcl_interfaces.srv import SetParameters
+from rcl_interfaces.srv import GetParameters, ListParameters, SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.parameter import Parameter
+from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray, String
@@ -28,8 +27,7 @@ from trajectory_msgs.msg import JointTrajectory
 from faults.driver import Driver
 from faults.judge import Rates
 from faults.record import Record, Seen, SeenTrajectory, Status, now
-from faults.robots import ROBOTS, bounds, robot
-from ik_node.control.settings import ArmSettings
+from faults.robots import ROBOTS, TIPS, Robot, bounds, robot, text_of
 
 TELEOPERATION = {
     'ik_node/delta_twist_cmds': TwistStamped,
@@ -43,6 +41,7 @@ GOALS = {
     'goal_path': PoseArray,
     'goal_joints': JointState,
 }
+OF_TOOL = ('home', 'stop', 'resume', 'hand_guide', 'pause_servo')  # services that each tool has
 SERVICES = {
     'home': Trigger,
     'stop': Trigger,
@@ -51,6 +50,8 @@ SERVICES = {
     'pause_servo': SetBool,
     'change_state': ChangeState,
     'set_parameters': SetParameters,
+    'get_parameters': GetParameters,
+    'list_parameters': ListParameters,
 }
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 REPORTS = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -61,14 +62,16 @@ END = 15.0  # [s] within which a node ends that was asked to
 
 @dataclass(frozen=True)
 class Setup:
-    """What a node is started with. output: one of OUTPUTS. simulated: the time."""
+    """What a node is started with. output: one of OUTPUTS. simulated: the time. stamped: the feedback."""
 
     robot: str
     output: str
     simulated: bool
+    stamped: bool = False
 
     def __str__(self) -> str:
-        return f'{self.robot}, {self.output}{", simulated time" if self.simulated else ""}'
+        simulated = ', simulated time' if self.simulated else ''
+        return f'{self.robot}, {self.output}{simulated}{", stamped" if self.stamped else ""}'
 
 
 # By name: the parameter output, the topics of samples, and that of the feedback.
@@ -88,8 +91,8 @@ OUTPUTS: dict[str, tuple[str, tuple[str, ...], str | None]] = {
         'measured_joint_states',
     ),
 }
-READ_ONLY = ('robot_description', 'urdf_file', 'output')
-
+OWN = ('position_commands', 'joint_trajectory')  # topics that each tool has
+READ_ONLY = ('robot_description', 'urdf_file', 'output', 'tools')
 
 Hear = Callable[[str, Any, float], None]
 
@@ -105,11 +108,15 @@ def with_info(hear: Hear, topic: str) -> Callable[[Any, Any], None]:
 
 
 class Arena:
-    """One node, started anew after each of its deaths."""
+    """One node, started anew after each of its deaths. tool: that is spoken to, one of tools."""
 
     def __init__(self, setup: Setup) -> None:
-        self.setup, self.robot, self.record = setup, robot(setup.robot), Record()
+        self.setup, self.record = setup, Record()
+        self.tools = tuple(TIPS[setup.robot])
+        self.tool = self.tools[0]
         self.rates = Rates()  # that were in force
+        self.ended = 0.0  # when the last node did
+        self._defaults: dict[str, Any] = {}  # of the parameters
         self._changed: set[str] = set()  # parameters
         self.said = ''  # by nodes that have ended
         self.process: Running | None = None
@@ -120,21 +127,25 @@ class Arena:
         self._context = rclpy.Context()
         self._context.init(domain_id=self.process.domain)
         self.node = Node('campaign', context=self._context)
-        every = {name: None for text in map(robot, ROBOTS) for name in bounds(text.text)}
-        self.driver = Driver(
-            self.node, tuple(every), self.robot.arm.joint_names, measured, setup.simulated, self.record
-        )
-        self._subscribe()
-        self._publishers = {
-            topic: self.node.create_publisher(kind, topic, 100)
-            for topic, kind in {**GOALS, **TELEOPERATION}.items()
-        }
+        every = {name: None for text in map(text_of, ROBOTS) for name in bounds(text)}
+        self.driver = Driver(self.node, tuple(every), measured, setup.simulated, setup.stamped, self.record)
+        self._publishers: dict[str, Any] = {}
+        self._clients: dict[str, Any] = {}
+        for tool in self.tools:
+            self._subscribe(tool)
+            for topic, kind in {**GOALS, **TELEOPERATION}.items():
+                self._publishers[of_tool(topic, tool)] = self.node.create_publisher(
+                    kind, of_tool(topic, tool), 100
+                )
+            for name in OF_TOOL:
+                path = of_tool(f'ik_node/{name}', tool)
+                self._clients[path] = self.node.create_client(SERVICES[name], path)
+        self.node.create_subscription(DiagnosticArray, '/diagnostics', self._diagnostics, 100)
         self._publishers['robot_description'] = self.node.create_publisher(
             String, 'robot_description', LATCHED
         )
-        self._clients = {
-            name: self.node.create_client(kind, f'ik_node/{name}') for name, kind in SERVICES.items()
-        }
+        for name in SERVICES.keys() - set(OF_TOOL):
+            self._clients[f'ik_node/{name}'] = self.node.create_client(SERVICES[name], f'ik_node/{name}')
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
         self._thread = threading.Thread(target=self._executor.spin, daemon=True)
@@ -150,13 +161,27 @@ class Arena:
         self.node.destroy_node()
         self._context.try_shutdown()
 
+    @property
+    def robot(self) -> Robot:
+        """The robot, with the arm of the present tool."""
+        return robot(self.setup.robot, self.tool)
+
+    def using(self, tool: str, act: Callable[[Arena], object]) -> object:
+        """Act with another tool."""
+        before, self.tool = self.tool, tool
+        try:
+            return act(self)
+        finally:
+            self.tool = before
+
     # The node
 
     def _start(self) -> None:
         values = {**self.robot.parameters, 'output': self._output}
         if self.setup.simulated:
             values['use_sim_time'] = True
-        arguments = [a for name, value in values.items() for a in ('-p', f'{name}:={value}')]
+        texts = {n: f'[{", ".join(v)}]' if isinstance(v, list) else v for n, v in values.items()}
+        arguments = [a for name, value in texts.items() for a in ('-p', f'{name}:={value}')]
         if self.setup.output == 'joint_commands':
             arguments += ['-r', 'joint_states:=joint_commands', '-r', 'measured_joint_states:=joint_states']
         domain = None if self.process is None else self.process.domain
@@ -186,6 +211,7 @@ class Arena:
         code = self.process.process.poll()
         self.process.end()
         if not self._ended:
+            self.ended = now()
             self.said += self.process.said
             time.sleep(LATE)
         self._ended = True
@@ -204,8 +230,8 @@ class Arena:
     # Sending
 
     def send(self, topic: str, message: Any) -> None:
-        """Publish a message."""
-        self._publishers[topic].publish(message)
+        """Publish a message; goals and commands of a hand are for the present tool."""
+        self._publishers[of_tool(topic, self.tool)].publish(message)
 
     def describe(self, text: str) -> None:
         """Publish a description."""
@@ -214,8 +240,9 @@ class Arena:
         self.send('robot_description', String(data=text))
 
     def ask(self, service: str, request: Any = None) -> Any:
-        """Call a service; return the future of its answer, None if nobody offers it."""
-        client = self._clients[service]
+        """Call a service, of the present tool where it has one; return the future, None if there is none."""
+        path = f'ik_node/{service}'
+        client = self._clients[of_tool(path, self.tool) if service in OF_TOOL else path]
         if not client.service_is_ready():
             return None
         return client.call_async(SERVICES[service].Request() if request is None else request)
@@ -244,8 +271,7 @@ class Arena:
 
     def restore(self) -> str:
         """Give all parameters the values of the beginning; return what the node objects to."""
-        defaults = {field.name: field.default for field in dataclasses.fields(ArmSettings)}
-        values = {**defaults, **self.robot.parameters, 'output': self._output}
+        values = self._defaults
         wanted = {name: values[name] for name in self._changed if name in values and name not in READ_ONLY}
         if not wanted:
             return ''
@@ -256,14 +282,35 @@ class Arena:
         self._changed.clear()
         return '; '.join(result.reason for result in answer.results if not result.successful)
 
-    def stamp(self) -> Any:
-        """Return a stamp of this moment."""
-        time_ns = int(1e9 * self.driver.time()) if self.setup.simulated else time.time_ns()
-        return rclpy.time.Time(nanoseconds=time_ns).to_msg()
+    def remember(self) -> None:
+        """Ask the node for the values of its parameters, to restore them later."""
+        listed = self.call('list_parameters')
+        if listed is not None:
+            names = listed.result.names
+            answer = self.call('get_parameters', GetParameters.Request(names=names))
+            if answer is not None:
+                self._defaults = dict(zip(names, map(parameter_value_to_python, answer.values), strict=True))
+
+    def inject(self, topic: str, message: Any) -> None:
+        """Publish a message on any topic; feedback counts as measured."""
+        if topic.removeprefix('/') == self.driver.topic:
+            self.driver.send(message)
+            return
+        if topic not in self._publishers:
+            self._publishers[topic] = self.node.create_publisher(type(message), topic, 100)
+        self._publishers[topic].publish(message)
+
+    def request(self, service: str, kind: Any, request: Any) -> None:
+        """Call any service, and do not wait."""
+        if service not in self._clients:
+            self._clients[service] = self.node.create_client(kind, service)
+        if self._clients[service].service_is_ready():
+            self._clients[service].call_async(request)
 
     # Hearing
 
-    def _subscribe(self) -> None:
+    def _subscribe(self, tool: str) -> None:
+        """Hear what there is of a tool, and of all with the first."""
         kinds: dict[str, tuple[Any, Hear]] = {
             'joint_commands': (JointState, self._sample),
             'joint_states': (JointState, self._sample),
@@ -272,10 +319,19 @@ class Arena:
         }
         for topic in self.topics:
             kind, hear = kinds[topic]
+            if topic in OWN:
+                topic = of_tool(topic, tool)
+            elif tool != self.tools[0]:
+                continue
             self.node.create_subscription(kind, topic, with_info(hear, topic), 1000)
-        self.node.create_subscription(DiagnosticStatus, 'ik_node/status', self._status, REPORTS)
-        self.node.create_subscription(DiagnosticArray, '/diagnostics', self._diagnostics, 100)
-        self.node.create_subscription(Float64MultiArray, 'ik_node/goal_state', self._state, 100)
+        for kind, topic, take in (
+            (DiagnosticStatus, 'ik_node/status', self._status),
+            (Float64MultiArray, 'ik_node/goal_state', self._state),
+        ):
+            qos = REPORTS if take == self._status else 100
+            self.node.create_subscription(
+                kind, of_tool(topic, tool), lambda message, take=take: take(tool, message), qos
+            )
 
     @property
     def _drives(self) -> bool:
@@ -288,17 +344,18 @@ class Arena:
         )
         self.record.samples.append(seen)
         if self._drives:
-            self.driver.drive(message)
+            self.driver.drive(message.name, message.position)
 
     def _positions(self, topic: str, message: Float64MultiArray, sent: float) -> None:
-        names = self.robot.arm.joint_names
+        names = robot(self.setup.robot, topic.rpartition('/')[0]).arm.joint_names
         self.record.samples.append(Seen(sent, topic, None, names, message.data, None))
-        self.driver.forward(message.data)
+        self.driver.drive(names, message.data)
 
-    def _trajectory(self, _: str, message: JointTrajectory, sent: float) -> None:
+    def _trajectory(self, topic: str, message: JointTrajectory, sent: float) -> None:
         points = message.points
         seen = SeenTrajectory(
             sent,
+            topic,
             self.driver.travelled() - (now() - sent),
             message.joint_names,
             [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points],
@@ -309,19 +366,30 @@ class Arena:
         self.record.samples.append(seen)
         self.driver.follow(message)
 
-    def _status(self, message: DiagnosticStatus) -> None:
+    def _status(self, tool: str, message: DiagnosticStatus) -> None:
         said = {pair.key: pair.value for pair in message.values}
         number = int(said.get('goal_number', 0))
         level = message.level[0] if isinstance(message.level, bytes) else int(message.level)
         self.record.statuses.append(
-            Status(now(), message.message, said.get('state', ''), said.get('goal', ''), number, level)
+            Status(now(), message.message, said.get('state', ''), said.get('goal', ''), number, level, tool)
         )
 
     def _diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
             said = {pair.key: pair.value for pair in status.values}
             level = status.level[0] if isinstance(status.level, bytes) else int(status.level)
-            self.record.diagnostics.append(Status(now(), status.message, said.get('state', ''), level=level))
+            tool = status.name.removeprefix('/').partition('/')[2]
+            self.record.diagnostics.append(
+                Status(now(), status.message, said.get('state', ''), level=level, tool=tool)
+            )
 
-    def _state(self, message: Float64MultiArray) -> None:
-        self.record.states.append((now(), int(message.data[1])))
+    def _state(self, tool: str, message: Float64MultiArray) -> None:
+        self.record.states.append((now(), tool, int(message.data[1])))
+
+
+def of_tool(topic: str, tool: str) -> str:
+    """Return a topic or service of a tool: its name stands before that, behind the name of the node."""
+    if not tool or topic == 'robot_description':
+        return topic
+    node, slash, name = topic.rpartition('/')
+    return f'{node}{slash}{tool}/{name}'

@@ -5,21 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.time import Time
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from faults.controllers import Controllers
 from faults.record import Record, now
-from ik_node.errors import InputError
-from ik_node.sim.controllers import Controllers
 
 PERIOD = 0.01  # [s]
-RATES = 'positions', 'velocities', 'accelerations'
+ROWS = 'positions', 'velocities', 'accelerations'
 TICKS = 2  # of the clock in a period
 
 # A disturbance turns the messages of a period into those that are sent in it.
@@ -55,22 +54,22 @@ class SimulatedClock:
 class Driver:
     """Publishes feedback on one topic and /clock, from a thread of its own.
 
-    clock: None for real time. disturbances: applied in this order.
+    clock: None for real time. disturbances: applied in this order. topic: of the feedback, None without.
     """
 
     def __init__(
         self,
         node: Node,
         joints: Sequence[str],
-        listed: Sequence[str],
         topic: str | None,
         simulated: bool,
+        stamped: bool,
         record: Record,
     ) -> None:
-        """topic: of the feedback, None: nothing is measured. listed: the order of lists of positions."""
-        self._names, self._record = tuple(joints), record
+        """stamped: whether messages of the feedback say when they were measured."""
+        self._names, self._record, self._stamped, self.topic = tuple(joints), record, stamped, topic
         self._lock = threading.Lock()
-        self._controllers = Controllers(self._names, listed, np.zeros(len(self._names)))
+        self._controllers = Controllers(self._names)
         self.offset = np.zeros(len(self._names))  # of the measured from the commanded joints
         self.stuck = False
         self.disturbances: dict[str, Disturbance] = {}
@@ -100,50 +99,42 @@ class Driver:
         """Whether there is feedback."""
         return self._feedback is not None
 
+    def stamp(self) -> Any:
+        """Return a stamp of this moment."""
+        seconds = time.time() if self.clock is None else self.clock.read()
+        return Time(nanoseconds=int(1e9 * seconds)).to_msg()
+
     def position(self) -> dict[str, float]:
         """Return where the joints are."""
         with self._lock:
             return dict(zip(self._names, (self._held + self.offset).tolist(), strict=True))
 
-    # Commands: what no controller would take is not taken here either, the judge sees it anyway.
+    # Commands
 
-    def drive(self, message: JointState) -> None:
+    def drive(self, names: Sequence[str], positions: Sequence[float]) -> None:
         """Take positions by name."""
-        known = [(n, p) for n, p in zip(message.name, message.position, strict=False) if n in self._names]
-        self._take(lambda: self._controllers.drive([n for n, _ in known], [p for _, p in known]))
-
-    def forward(self, positions: Sequence[float]) -> None:
-        """Take a list of positions."""
-        self._take(lambda: self._controllers.forward(positions))
+        with self._lock:
+            self._controllers.drive(names, positions)
 
     def follow(self, message: JointTrajectory) -> None:
         """Take a trajectory."""
-        points = message.points
+        points, stamp = message.points, message.header.stamp
         times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
-        rows = [[list(getattr(p, name)) for p in points] for name in RATES]
-        stamp: float | None = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
-        if stamp == 0.0:
-            stamp = None
-        elif self.clock is None:
-            stamp += now() - time.time()
-        take = self._controllers.follow
-        self._take(lambda: take(self.time(), message.joint_names, times, *rows, stamp=stamp))
-
-    def _take(self, command: Callable[[], None]) -> None:
+        rows = [[list(getattr(p, name)) for p in points] for name in ROWS]
+        begins: float | None = stamp.sec + 1e-9 * stamp.nanosec
+        if self.clock is None and begins:
+            begins += now() - time.time()
         with self._lock:
-            try:
-                command()
-            except InputError:
-                return
+            self._controllers.follow(self.time(), begins or None, message.joint_names, times, rows)
 
     def go_home(self) -> None:
         """Put all joints at 0."""
-        self._take(lambda: self._controllers.drive(self._names, [0.0] * len(self._names)))
+        self.drive(self._names, [0.0] * len(self._names))
 
     # Feedback
 
     def _targets(self) -> np.ndarray:
-        return self._controllers.targets(self.time()).copy()
+        return self._controllers.position(self.time())
 
     def measured(self) -> JointState:
         """Return the message of this moment."""
@@ -153,6 +144,8 @@ class Driver:
             values = self._held + self.offset
         message = JointState(name=list(self._names), position=values.tolist())
         message.velocity = [0.0] * len(self._names)
+        if self._stamped:
+            message.header.stamp = self.stamp()
         return message
 
     def send(self, message: JointState) -> None:
@@ -170,8 +163,7 @@ class Driver:
         tick = 0
         while not self._closing.wait(PERIOD / TICKS):
             if self.clock is not None:
-                at = Time(nanoseconds=int(1e9 * self.clock.read()), clock_type=ClockType.ROS_TIME)
-                self.send_clock(Clock(clock=at.to_msg()))
+                self.send_clock(Clock(clock=self.stamp()))
             tick += 1
             if tick % TICKS == 0:
                 messages = [self.measured()]

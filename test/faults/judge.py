@@ -82,11 +82,16 @@ class Last:
 
 @dataclass
 class SampleJudge:
-    """Looks at samples in their order, joint by joint."""
+    """Looks at samples in their order, joint by joint.
+
+    picture: a topic that nobody carries out, beside trajectories. Where a controller gets those too late, the
+    picture goes on from where the controller is, which is a step: only its size is judged.
+    """
 
     bounds: dict[str, JointBounds]
     record: Record
     simulated: bool
+    picture: str = ''
     rates: Rates = field(default_factory=Rates)
     _last: dict[tuple[str, str], Last] = field(default_factory=dict)
 
@@ -134,7 +139,7 @@ class SampleJudge:
         if abs(position - last.position) > fastest * dt + ROUNDING:
             rates = f'velocities {last.velocity:.6g}, {velocity:.6g}'
             yield SNAP, f'{position:.6g} {dt:.4f} s after {last.position:.6g}, {rates}'
-        elif this.seen.velocities is not None:
+        elif this.seen.velocities is not None and this.seen.topic != self.picture:
             this.acceleration = (velocity - last.velocity) / dt if dt > 0.0 else last.acceleration
             this.dt = dt
             yield from self._hard(last, this, bounds)

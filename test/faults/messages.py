@@ -6,38 +6,33 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped, TwistStamped
+from geometry_msgs.msg import Point, PointStamped, Pose, PoseArray, PoseStamped, Quaternion, TwistStamped
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool
-from transforms3d.axangles import axangle2mat
+from transforms3d.quaternions import mat2quat
 
 from faults.arena import Arena
-from faults.robots import Robot
-from ik_node.ros.conversions import array_point, matrix_pose
+from faults.robots import BASE, Robot
 
 Make = Callable[[Robot, np.random.Generator], Any]
 
 
-def tip(robot: Robot, joints: dict[str, float]) -> np.ndarray:
-    """Return T_base_tip (4, 4)."""
-    q = np.array([joints[name] for name in robot.arm.joint_names])
-    position, direction = robot.arm.fk(q)
-    axis = robot.arm.tool_axis
-    T = np.eye(4)
-    cross = np.cross(axis, direction)
-    sine, cosine = float(np.linalg.norm(cross)), float(axis @ direction)
-    if sine > 1e-9:
-        T[:3, :3] = axangle2mat(cross, np.arctan2(sine, cosine))
-    elif cosine < 0.0:
-        T[:3, :3] = axangle2mat(np.cross(axis, np.eye(3)[int(np.abs(axis).argmin())]), np.pi)
-    T[:3, 3] = position - T[:3, :3] @ robot.arm.tool_point
-    return T
+def tip_pose(robot: Robot, joints: dict[str, float]) -> Pose:
+    """Return the pose of the tip in BASE with the joints there."""
+    T = robot.arm.tip(joints)
+    w, x, y, z = mat2quat(T[:3, :3]).tolist()
+    return Pose(position=_point(T), orientation=Quaternion(x=x, y=y, z=z, w=w))
+
+
+def _point(T: np.ndarray) -> Point:
+    x, y, z = T[:3, 3].tolist()
+    return Point(x=x, y=y, z=z)
 
 
 def pose(robot: Robot, joints: dict[str, float]) -> PoseStamped:
     """Return the pose of the tip with the joints there."""
-    message = PoseStamped(pose=matrix_pose(tip(robot, joints)))
-    message.header.frame_id = robot.arm.base_link
+    message = PoseStamped(pose=tip_pose(robot, joints))
+    message.header.frame_id = BASE
     return message
 
 
@@ -48,8 +43,8 @@ def random_pose(robot: Robot, rng: np.random.Generator) -> PoseStamped:
 
 def random_point(robot: Robot, rng: np.random.Generator) -> PointStamped:
     """Return a point that can be reached."""
-    message = PointStamped(point=array_point(tip(robot, robot.joints(rng))[:3, 3]))
-    message.header.frame_id = robot.arm.base_link
+    message = PointStamped(point=_point(robot.arm.tip(robot.joints(rng))))
+    message.header.frame_id = BASE
     return message
 
 
@@ -72,17 +67,17 @@ def random_path(robot: Robot, rng: np.random.Generator) -> PoseArray:
 def path(robot: Robot, start: dict[str, float], rng: np.random.Generator) -> PoseArray:
     """Return poses near where the joints are."""
     message = PoseArray()
-    message.header.frame_id = robot.arm.base_link
+    message.header.frame_id = BASE
     for _ in range(int(rng.integers(1, 4))):
         joints = {name: value + rng.uniform(-0.1, 0.1) for name, value in start.items()}
-        message.poses.append(pose(robot, joints).pose)
+        message.poses.append(tip_pose(robot, joints))
     return message
 
 
-def twist(robot: Robot, rng: np.random.Generator) -> TwistStamped:
+def twist(_: Robot, rng: np.random.Generator) -> TwistStamped:
     """Return a velocity of the tool, unitless."""
     message = TwistStamped()
-    message.header.frame_id = robot.arm.base_link
+    message.header.frame_id = BASE
     linear, angular = rng.uniform(-1.0, 1.0, (2, 3)).tolist()
     for part, values in ((message.twist.linear, linear), (message.twist.angular, angular)):
         part.x, part.y, part.z = values
@@ -115,5 +110,5 @@ MAKE: dict[str, Make] = {
 def stamped(arena: Arena, message: Any) -> Any:
     """Give a message the stamp of this moment, where it has one."""
     if hasattr(message, 'header'):
-        message.header.stamp = arena.stamp()
+        message.header.stamp = arena.driver.stamp()
     return message

@@ -26,6 +26,7 @@ class SeenTrajectory:
     """A trajectory. when: sent, on the steady clock [s]; clock: that of its controller, never set back."""
 
     when: float
+    topic: str
     clock: float
     names: Sequence[str]
     times: Sequence[float]
@@ -49,6 +50,7 @@ class Status:
     about: str = ''  # the topic of a goal
     number: int = 0
     level: int = 0
+    tool: str = ''
 
 
 @dataclass
@@ -58,7 +60,7 @@ class Record:
     samples: list[Seen | SeenTrajectory] = field(default_factory=list)
     statuses: list[Status] = field(default_factory=list)
     diagnostics: list[Status] = field(default_factory=list)
-    states: list[tuple[float, int]] = field(default_factory=list)  # codes of ~/goal_state
+    states: list[tuple[float, str, int]] = field(default_factory=list)  # tool and code of ~/goal_state
     measured: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     lives: list[float] = field(default_factory=list)  # when a node was started
     descriptions: list[float] = field(default_factory=list)  # when a robot was described

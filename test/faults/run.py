@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import time
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from lifecycle_msgs.msg import Transition
 from std_srvs.srv import SetBool
 
-from faults.actions import Draw, Plan
+from faults.actions import Action, Draw, Plan
 from faults.activities import ACTIVITIES
 from faults.arena import OUTPUTS, Arena, Setup
 from faults.judge import Rates, SampleJudge, Violation
@@ -18,8 +20,8 @@ from faults.judge_trajectories import TrajectoryJudge
 from faults.kinds import KINDS
 from faults.kinds.requests import change_state
 from faults.messages import joints_message, stamped
-from faults.record import Seen, Status, now
-from faults.robots import ROBOTS, bounds, robot
+from faults.record import Seen, SeenTrajectory, Status, now
+from faults.robots import ROBOTS, SHARING, bounds, robot, text_of
 from faults.standstill import PATIENCE, Motion, standstills
 
 STANDSTILL, CRASH, ABRUPT = 'standstill', 'crash', 'abrupt end'
@@ -29,13 +31,14 @@ RECOVERY = 8.0  # [s] within which an arm must obey again once all faults are li
 PLANNING = 20.0  # [s] more while the node plans a path, and says so
 START = 60.0  # [s] for the start of a node on a busy machine
 LOGGED = ('Traceback', 'unexpected error', 'Exception', 'terminate called', 'Segmentation', 'Fatal Python')
-# Faults in spite of which a node that is asked to end can bring its arm to rest before.
-CALM = {'interrupted', 'terminated', 'goals at 1 kHz', 'two publishers', 'garbage in goals', 'stop'}
-CALM |= {'garbage in teleoperation'}
+# Faults with which a node that is asked to end cannot bring its arm to rest before.
+HECTIC = {'killed', 'clock jumps', 'clock stands or races', 'garbage in /clock', 'garbage on every topic'}
+LEFT = 'ended while the arm was'  # said by a node that had not the time for it
 ENDS = {'killed': -9, 'interrupted': 0, 'terminated': 0}  # exit codes
 # False feedback has taken the joints to where they collide, or nearly.
 EXPLAINED = ' would overlap by ', ' would come as near as '
 EXCERPT = 40  # lines of the log
+MOVES_ON = 0.2  # [s] by which a trajectory may end after the node: messages take their time
 
 
 @dataclass
@@ -58,9 +61,11 @@ def generator(seed: int, *numbers: int) -> np.random.Generator:
 def setup_of(seed: int, session: int) -> Setup:
     """Return the setup of a session: RUNS runs in a row."""
     rng = generator(seed, 0, session)
-    outputs = list(OUTPUTS)
+    outputs, name = list(OUTPUTS), str(rng.choice(ROBOTS))
     output = outputs[int(rng.choice(len(outputs), p=(0.3, 0.1, 0.1, 0.1, 0.25, 0.15)))]
-    return Setup(str(rng.choice(ROBOTS)), output, bool(rng.random() < 0.3))
+    if name in SHARING:  # one controller moves the joints of all tools: a list of them has no known order
+        output = output.replace('position_commands', 'joint_trajectory')
+    return Setup(name, output, bool(rng.random() < 0.3), bool(rng.random() < 0.7))
 
 
 class Session:
@@ -71,26 +76,34 @@ class Session:
         self.setup = setup_of(seed, session)
         self.arena = Arena(self.setup)
         self._before = Rates()  # of the last run: the arm may still brake by them
-        every = {n: b for name in ROBOTS for n, b in bounds(robot(name).text).items()}
+        every = {n: b for name in ROBOTS for n, b in bounds(text_of(name)).items()}
         every.update(bounds(self.arena.robot.text))
         record = self.arena.record
-        self._samples = SampleJudge(every, record, self.setup.simulated)
-        self._trajectories = TrajectoryJudge(every, record)
+        picture = 'joint_states' if self.setup.output == 'joint_trajectory, picture' else ''
+        self._samples = SampleJudge(every, record, self.setup.simulated, picture)
+        self._trajectories: defaultdict[str, TrajectoryJudge] = defaultdict(
+            lambda: TrajectoryJudge(every, record)
+        )
         self._judged = self._read = 0
         self.ready = self._recover(START)
+        self.arena.remember()
 
     def run(self, number: int) -> Result:
         """Do one run and judge it."""
         rng = generator(self.seed, 1, number)
         draw = Draw(rng, float(rng.uniform(0.7, LONGEST)), self.arena)
-        activity = str(rng.choice(list(ACTIVITIES)))
+        activities = [str(rng.choice(list(ACTIVITIES))) for _ in self.arena.tools]
+        activity = ' and '.join(activities)
         names = [name for name, kind in KINDS.items() if kind.applies(self.setup)]
         shares = np.array([KINDS[name].share for name in names])
         count = int(rng.choice([1, 2, 3], p=(0.4, 0.4, 0.2)))
         faults = tuple(str(n) for n in rng.choice(names, count, replace=False, p=shares / shares.sum()))
-        plan = ACTIVITIES[activity](draw)
+        plan: Plan = []
+        for tool, name in zip(self.arena.tools, activities, strict=True):
+            plan += self._of_tool(tool, lambda name=name: ACTIVITIES[name](draw))
         for fault in faults:
-            plan += KINDS[fault].plan(draw)
+            tool = str(rng.choice(self.arena.tools))
+            plan += self._of_tool(tool, lambda fault=fault: KINDS[fault].plan(draw))
         result = Result(number, str(self.setup), activity, faults)
         begin = now()
         if self.ready:
@@ -105,6 +118,16 @@ class Session:
             self._begin_anew()  # the next run begins with a node that works
         self._judge(result, begin)
         return result
+
+    def _of_tool(self, tool: str, plan: Callable[[], Plan]) -> Plan:
+        """Draw a plan with a tool, whose actions are for that tool."""
+
+        def bound(action: Action) -> Action:
+            return Action(action.at, lambda arena: arena.using(tool, action.do))
+
+        drawn: Plan = []
+        self.arena.using(tool, lambda _: drawn.extend(plan()))
+        return [bound(action) for action in drawn]
 
     def _carry_out(self, plan: Plan, length: float) -> None:
         begin = now()
@@ -133,32 +156,48 @@ class Session:
             code, self.reborn = arena.restart(), True
             if code not in {ENDS[name] for name in ends}:
                 result.violations.append(Violation(CRASH, now(), f'exit code {code}'))
-            if ends and CALM.issuperset(result.faults) and (moving := self._moving()):
-                result.violations.append(Violation(ABRUPT, now(), moving))
+            if ends and HECTIC.isdisjoint(result.faults) and LEFT not in arena.log[self._read :]:
+                result.violations += [Violation(ABRUPT, now(), moving) for moving in self._moving()]
             arena.restore()
         else:
             objection = arena.restore() and arena.restore()  # twice: the first answer may be late
             if objection:
                 result.violations.append(Violation(STANDSTILL, now(), f'parameters: {objection}'))
-        if 'lifecycle' in result.faults:
+        if 'lifecycle' in result.faults or 'garbage in every service' in result.faults:
             change_state(arena, Transition.TRANSITION_CONFIGURE)
             change_state(arena, Transition.TRANSITION_ACTIVATE)
         if any('description' in name or name == 'lifecycle' for name in result.faults):
             arena.describe(arena.robot.text)
-        if any('teleoperation' in name for name in result.faults):
-            arena.ask('pause_servo', SetBool.Request(data=False))
+        if any('teleoperation' in name or 'every' in name for name in result.faults):
+            for tool in arena.tools:
+                arena.using(tool, lambda arena: arena.ask('pause_servo', SetBool.Request(data=False)))
 
-    def _moving(self) -> str:
-        """Return which joints the last sample of the node that has ended leaves in motion, empty if none."""
-        record = self.arena.record
-        last = record.samples[-1] if record.samples else None
-        if not isinstance(last, Seen) or last.velocities is None or last.when < record.lives[-2]:
-            return ''  # trajectories end at rest
-        rates = zip(last.names, last.velocities, strict=False)
-        return ', '.join(f'"{name}" ends at {rate:.6g} per second' for name, rate in rates if rate)
+    def _moving(self) -> list[str]:
+        """Return what the last commands of the node that has ended leave in motion, by topic."""
+        record, found = self.arena.record, []
+        born, ended = record.lives[-2:]
+        mine = [seen for seen in record.samples if born <= seen.when <= ended]
+        for topic in {seen.topic for seen in mine}:
+            *_, before, last = [None, *(seen for seen in mine if seen.topic == topic)]
+            if isinstance(last, SeenTrajectory):
+                left = last.when + last.times[-1] - self.arena.ended
+                if left > MOVES_ON:
+                    found.append(f'{topic} goes on for {left:.2f} s after the end of the node')
+            elif last.velocities is not None:
+                rates = zip(last.names, last.velocities, strict=False)
+                found += [f'{topic}: "{name}" ends at {rate:.6g} per second' for name, rate in rates if rate]
+            elif before is not None and list(before.positions) != list(last.positions):
+                found.append(f'{topic} ends with {last.positions} after {before.positions}')
+        return found
 
     def _recover(self, patience: float) -> str:
-        """Return why the arm does not obey although nothing is wrong any more, empty if it does."""
+        """Return why an arm does not obey although nothing is wrong any more, empty if all do."""
+        every = (
+            (tool, self.arena.using(tool, lambda _: self._recovers(patience))) for tool in self.arena.tools
+        )
+        return next((f'{tool} {why}'.lstrip() for tool, why in every if why), '')
+
+    def _recovers(self, patience: float) -> str:
         arena, end, why = self.arena, now() + patience, 'it never answered'
         rng, tries = random.Random(len(arena.record.samples)), 0
         latest = end + PLANNING
@@ -191,7 +230,7 @@ class Session:
         if not arena.driver.measures:
             places = dict.fromkeys(arm.joint_names, 0.0)
         values = {}
-        for name, low, high in zip(arm.joint_names, arm.lower, arm.upper, strict=True):
+        for name, low, high in zip(arm.joint_names, arm.lower.tolist(), arm.upper.tolist(), strict=True):
             room = 0.1 * min(high - low, 2.0)
             values[name] = min(max(places[name] + rng.uniform(-room, room), low + 0.01), high - 0.01)
         mark, sent = len(record.statuses), now()
@@ -202,9 +241,10 @@ class Session:
         if report.state == 'refused':
             return report.message
         while now() < sent + PATIENCE:
-            if Motion.of([s for s in record.samples[-400:] if s.when >= sent]).moved(sent, now() + 10.0):
+            recent = [s for s in record.samples[-400:] if s.when >= sent]
+            if Motion.of(recent, arm.joint_names).moved(sent, now() + 10.0):
                 return ''
-            if any(s.state == 'arrived' for s in record.statuses[mark:]):
+            if any(s.state == 'arrived' and s.tool == arena.tool for s in record.statuses[mark:]):
                 return ''
             time.sleep(0.01)
         later = [s.message for s in record.statuses[mark:]]
@@ -213,7 +253,7 @@ class Session:
     def _report(self, mark: int, sent: float) -> Status | None:
         while now() < sent + PATIENCE:
             for status in self.arena.record.statuses[mark:]:
-                if status.about == 'goal_joints':
+                if status.about.endswith('goal_joints') and status.tool == self.arena.tool:
                     return status
             time.sleep(0.005)
         return None
@@ -227,14 +267,20 @@ class Session:
             setattr(rates, name, max(getattr(rates, name), getattr(self._before, name)))
         rates.slow = min(rates.slow, self._before.slow)
         self._before = arena.rates
-        self._samples.rates = self._trajectories.rates = rates
+        self._samples.rates = rates
         samples = record.samples[self._judged :]
         self._judged += len(samples)
         result.samples = len(samples)
         for seen in samples:
-            judge = self._samples if isinstance(seen, Seen) else self._trajectories
-            found.extend(judge.judge(seen))
-        found.extend(Violation(STANDSTILL, now(), what) for what in standstills(record, begin, now()))
+            if isinstance(seen, Seen):
+                found.extend(self._samples.judge(seen))
+            else:
+                self._trajectories[seen.topic].rates = rates
+                found.extend(self._trajectories[seen.topic].judge(seen))
+        for tool in arena.tools:
+            joints = robot(self.setup.robot, tool).arm.joint_names
+            still = standstills(record, begin, now(), tool, joints)
+            found.extend(Violation(STANDSTILL, now(), f'{tool} {what}'.lstrip()) for what in still)
         log = arena.log
         lines = log[self._read :].splitlines()
         for i, line in enumerate(lines):

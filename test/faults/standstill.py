@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from faults.record import Record, Seen, SeenTrajectory
@@ -11,6 +11,7 @@ PATIENCE = 2.0  # [s] within which an arm moves, or is said not to
 MOVING = 1e-7  # [rad/s, m/s]
 ON_ITS_WAY = ('moving', 'teleoperated')
 CODES = (4, 9)  # of these states in ~/goal_state
+WAITING = 'late'  # the arm waits for measurements until the next report
 
 
 @dataclass
@@ -20,19 +21,22 @@ class Motion:
     spans: list[tuple[float, float]]
 
     @classmethod
-    def of(cls, samples: Sequence[Seen | SeenTrajectory]) -> Motion:
-        """Find out from samples and trajectories."""
+    def of(cls, samples: Sequence[Seen | SeenTrajectory], joints: Collection[str] | None = None) -> Motion:
+        """Find out from samples and trajectories; joints: that count, None: all."""
         spans: list[tuple[float, float]] = []
         last: dict[str, Sequence[float]] = {}
         for seen in samples:
             if isinstance(seen, SeenTrajectory):
+                if joints is not None and not set(joints) & set(seen.names):
+                    continue
                 spans.append((seen.when, seen.when + seen.times[-1] if seen.times else seen.when))
                 continue
-            before, last[seen.topic] = last.get(seen.topic), list(seen.positions)
+            mine = [i for i, name in enumerate(seen.names) if joints is None or name in joints]
+            before, last[seen.topic] = last.get(seen.topic), [seen.positions[i] for i in mine]
             if seen.velocities is None:
                 moves = before is not None and before != last[seen.topic]
             else:
-                moves = any(abs(velocity) > MOVING for velocity in seen.velocities)
+                moves = any(abs(seen.velocities[i]) > MOVING for i in mine)
             if moves:
                 spans.append((seen.when, seen.when))
         return cls(spans)
@@ -42,13 +46,25 @@ class Motion:
         return any(begin <= until and end >= since for begin, end in self.spans)
 
 
-def standstills(record: Record, since: float, until: float) -> list[str]:
-    """Return when the node said between two times that the arm was on its way, but it was not."""
-    motion = Motion.of([seen for seen in record.samples if seen.when >= since - PATIENCE])
-    said = [(when, code in CODES) for when, code in record.states]
+def standstills(
+    record: Record, since: float, until: float, tool: str = '', joints: Collection[str] | None = None
+) -> list[str]:
+    """Return when the node said between two times that the arm of a tool was on its way, but it was not.
+
+    joints: of that arm, None: all.
+    """
+    motion = Motion.of([seen for seen in record.samples if seen.when >= since - PATIENCE], joints)
     # A report on a goal that is refused says nothing about the state.
-    said += [(s.when, s.state in ON_ITS_WAY) for s in record.statuses if s.state != 'refused']
-    said += [(s.when, s.state in ON_ITS_WAY and not s.level) for s in record.diagnostics]
+    reports = [s for s in record.statuses if s.tool == tool and s.state != 'refused']
+    ends = [*(s.when for s in reports[1:]), until]
+    waits = [(s.when, end) for s, end in zip(reports, ends, strict=False) if s.state == WAITING]
+    said = [(s.when, s.state in ON_ITS_WAY) for s in reports]
+    said += [
+        (when, code in CODES and not any(begin <= when <= end for begin, end in waits))
+        for when, of, code in record.states
+        if of == tool
+    ]
+    said += [(s.when, s.state in ON_ITS_WAY and not s.level) for s in record.diagnostics if s.tool == tool]
     said += [(life, False) for life in record.lives]
     events = [event for event in sorted(said) if since - PATIENCE <= event[0] <= until]
     found, begin = [], None

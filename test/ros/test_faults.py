@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
 
+import faults.campaign
 import numpy as np
 import pytest
 from faults.campaign import session, sessions
+from faults.controllers import Controllers
 from faults.judge import HARD, INFINITE, POSITION, RATE, SNAP, SampleJudge
 from faults.judge_trajectories import TrajectoryJudge
-from faults.kinds.garbage import leaves
+from faults.kinds.everything import KNOWN, services, topics
+from faults.kinds.garbage import leaves, spoilt
 from faults.messages import MAKE
 from faults.record import Record, Seen, SeenTrajectory, Status
 from faults.robots import bounds, robot
 from faults.standstill import standstills
+from node_harness import running
 from small_arm import arm_urdf
 
 BOUNDS = bounds(arm_urdf())
@@ -79,7 +86,9 @@ def trajectories(*seen: SeenTrajectory) -> set[str]:
 
 def trajectory(at: float, times, positions, velocities, accelerations=None) -> SeenTrajectory:
     rows = positions, velocities, [0.0] * len(times) if accelerations is None else accelerations
-    return SeenTrajectory(at, at, ('yaw',), times, *([[value] for value in row] for row in rows))
+    return SeenTrajectory(
+        at, 'joint_trajectory', at, ('yaw',), times, *([[value] for value in row] for row in rows)
+    )
 
 
 def test_the_judge_of_trajectories_finds_what_is_wrong():
@@ -104,6 +113,68 @@ def test_an_arm_that_is_said_to_move_and_does_not_is_found():
 
 def test_every_run_belongs_to_one_session():
     assert list(sessions(8, 5)) == [(0, (8, 9)), (1, (10, 11, 12))]
+
+
+def test_neither_judges_nor_drivers_nor_goals_use_ik_node():
+    folder = Path(faults.campaign.__file__).parent
+    files = list(folder.rglob('*.py'))
+    assert len(files) > 15
+    for file in files:
+        assert not re.search(r'^\s*(from|import) ik_node', file.read_text(), re.MULTILINE), file
+
+
+def test_garbage_reaches_every_topic_and_service_of_a_node():
+    with running(arm_urdf()) as client:
+        arena = SimpleNamespace(node=client.node)
+        found = dict(topics(arena))
+        node = client.served
+        own = {node.resolve_topic_name(s.topic_name) for s in node.subscriptions} - KNOWN
+        assert own <= found.keys()
+        assert {'/goal_pose', '/goal_joints', '/ik_node/enable', '/measured_joint_states'} <= found.keys()
+        assert {node.resolve_service_name(s.srv_name) for s in node.services} <= dict(services(arena)).keys()
+        for kind in found.values():
+            assert spoilt(kind(), np.random.default_rng(0)) is not None
+
+
+def joints_after(controllers: Controllers, *times: float) -> list[float]:
+    return [float(controllers.position(time)[0]) for time in times]
+
+
+def test_the_controllers_of_the_campaign_follow_trajectories_from_their_stamps():
+    controllers = Controllers(('yaw', 'elbow'))
+    rows = [[[0.0], [1.0]], [[0.0], [0.0]], [[0.0], [0.0]]]
+    controllers.follow(5.0, None, ('yaw',), (0.5, 1.5), rows)
+    assert joints_after(controllers, 5.5, 6.0, 6.5, 9.0) == pytest.approx([0.0, 0.5, 1.0, 1.0])
+    controllers.follow(10.0, 10.2, ('yaw',), (0.0, 1.0), [[[1.0], [0.0]], *rows[1:]])
+    assert joints_after(controllers, 10.1, 10.7, 11.2) == pytest.approx([1.0, 0.5, 0.0])
+    for bad in (
+        (('roll',), (1.0,), rows),
+        (('yaw',), (1.0, 1.0), rows),
+        (('yaw',), (0.5, 1.0), rows[:1] * 3),
+    ):
+        controllers.follow(12.0, None, *bad)
+        assert joints_after(controllers, 14.0) == [0.0]
+    controllers.drive(('elbow', 'yaw', 'other'), (0.3, 0.4, 0.5))
+    assert controllers.position(15.0).tolist() == [0.4, 0.3]
+
+
+def test_an_arm_that_waits_for_measurements_does_not_count_as_standing_still():
+    record = Record(
+        samples=[Seen(0.0, 'joint_commands', 0.0, ('yaw',), (0.0,), (0.0,))],
+        statuses=[Status(0.1, 'solved', 'moving'), Status(0.5, 'late', 'late')],
+        states=[(0.1 * k, '', 4) for k in range(40)],
+    )
+    assert not standstills(record, 0.0, 4.0)
+    record.statuses.append(Status(0.6, 'on time', 'going on'))
+    assert standstills(record, 0.0, 4.0)
+
+
+def test_each_arm_has_to_move_when_it_is_said_to():
+    moves = [Seen(0.1 * k, 'joint_commands', None, ('a', 'b'), (0.1 * k, 0.0), None) for k in range(40)]
+    record = Record(samples=moves, statuses=[Status(0.1, 'solved', 'moving', tool='right')])
+    assert standstills(record, 0.0, 4.0, 'right', ('b',))
+    assert not standstills(record, 0.0, 4.0, 'right', ('a',))
+    assert not standstills(record, 0.0, 4.0, 'left', ('b',))
 
 
 def test_garbage_reaches_every_field():

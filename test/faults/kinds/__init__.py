@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from faults.actions import Draw, Plan
 from faults.arena import Setup
-from faults.kinds import clock, feedback, garbage, process, requests
+from faults.kinds import clock, everything, feedback, garbage, process, requests
 
 
 def always(_: Setup) -> bool:
@@ -47,6 +47,8 @@ KINDS: dict[str, Kind] = {
     'garbage in parameters': Kind(garbage.parameters),
     'garbage in feedback': Kind(garbage.measurements, measured, 1.5),
     'garbage in /clock': Kind(garbage.clock, simulated, 1.5),
+    'garbage on every topic': Kind(everything.inputs, share=1.5),
+    'garbage in every service': Kind(everything.requests, share=1.5),
     'feedback lost': Kind(feedback.lost, measured),
     'feedback delayed': Kind(feedback.delayed, measured),
     'feedback reordered': Kind(feedback.reordered, measured),

@@ -91,7 +91,7 @@ def partial(draw: Draw) -> Plan:
 def beyond_limits(draw: Draw) -> Plan:
     """Report joints beyond their limits, a little or much."""
     arm, rng = draw.arena.robot.arm, draw.rng
-    joint = int(rng.integers(arm.n))
+    joint = int(rng.integers(len(arm.joint_names)))
     name = arm.joint_names[joint]
     over = float(rng.choice([0.01, 0.05, 0.2, 1.0, 7.0]))
     place = float(arm.upper[joint] + over if rng.random() < 0.5 else arm.lower[joint] - over)

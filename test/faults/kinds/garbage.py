@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import array
 import copy
+import importlib
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import Pose
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -25,6 +25,12 @@ TEXTS = ('', 'base_lnk', '/base_link', 'world', LONG, 'a\nb\x1b[31m', 'ünïcode
 LARGE = {8: 127, 16: 2**15 - 1, 32: 2**31 - 1, 64: 2**63 - 1}
 
 Path = tuple[str, ...]
+
+
+def class_of(text: str) -> Any:
+    """Return the class of a type, such as std_msgs/msg/String or std_msgs/String."""
+    package, *folder, name = text.split('/')
+    return getattr(importlib.import_module('.'.join([package, *(folder or ['msg'])])), name)
 
 
 def leaves(message: Any, path: Path = ()) -> Iterator[Path]:
@@ -46,7 +52,13 @@ def spoil(message: Any, path: Path, rng: np.random.Generator) -> Any:
     kind, value = part.get_fields_and_field_types()[path[-1]], getattr(part, path[-1])
     try:
         setattr(part, path[-1], _garbage(kind, value, rng))
-    except (AssertionError, ValueError, OverflowError):  # of the message class: DDS cannot carry it
+    except (
+        AssertionError,
+        ValueError,
+        OverflowError,
+        KeyError,
+        TypeError,
+    ):  # of the message class: DDS cannot carry it
         return message
     return message
 
@@ -67,15 +79,17 @@ def _garbage(kind: str, value: Any, rng: np.random.Generator) -> Any:
 
 
 def _sequence(kind: str, values: list[Any], rng: np.random.Generator) -> list[Any]:
-    if 'Pose' in kind:
+    if '/' in kind:
+        element = class_of(kind.removeprefix('sequence<').rstrip('>').partition(',')[0])
+        values = values or [element()]
         choice = int(rng.integers(4))
-        if choice == 0 or not values:
+        if choice == 0:
             return []
         if choice == 1:
             return values * 3000
         spoilt = copy.deepcopy(values)
         i = int(rng.integers(len(spoilt)))
-        paths = list(leaves(Pose()))
+        paths = list(leaves(spoilt[i]))
         spoilt[i] = spoil(spoilt[i], paths[int(rng.integers(len(paths)))], rng)
         return spoilt
     choice, text = int(rng.integers(6)), 'string' in kind
