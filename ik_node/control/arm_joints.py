@@ -71,6 +71,7 @@ class ArmJoints:
         self._goal: Mapping[str, float] = {}  # the last targets
         self._chasing = False  # the arm follows a moving target
         self._plans: list[object] = []  # of all groups, at the last sample
+        self._rows: tuple[object, tuple[NDArray[np.bool_], tuple[str, ...]]] | None = None  # see _published
         self._values = model.joints.filled(known)  # of all variables, in the last sample
         self._gates = ArmGates(model)
         self._limit_tool()
@@ -315,9 +316,7 @@ class ArmJoints:
         self._values = values
         refusal = refusal or self._gates.refuse(motion, dt + caught_up, values)
         positions, velocities = joints.expand(values, rates)
-        whole = feedback.alone and not feedback.expected
-        rows = self._shown_rows() if whole else self._model.driven_by(self.commanded)
-        names = tuple(name for name, row in zip(joints.names, rows, strict=True) if row)
+        rows, names = self._published(feedback.alone and not feedback.expected)
         held = np.array(list(self._foreign.values()))
         if refusal is not None:
             for group in self.groups:
@@ -386,11 +385,19 @@ class ArmJoints:
         self._plans = [group.motion.plan for group in self.groups]
         return True
 
-    def _shown_rows(self) -> NDArray[np.bool_]:
-        """Return which joints of the robot this arm shows: its own, and if it is the first, those of none."""
-        if not self._robot.is_first(self):
-            return self._model.driven_by(self.commanded)
-        return ~self._model.driven_by(tuple(self._robot.commanded(self)))
+    def _published(self, whole: bool) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+        """Return which joints of the robot are in the samples, and their names: those that it commands.
+
+        whole: those of no arm too, if this is the first one.
+        """
+        others = frozenset(self._robot.commanded(self)) if whole and self._robot.is_first(self) else None
+        key = (self._model, self.commanded, others)
+        if self._rows is None or key != self._rows[0]:
+            own = self._model.driven_by(self.commanded)
+            rows = own if others is None else ~self._model.driven_by(tuple(others))
+            pairs = zip(self._model.joints.names, rows, strict=True)
+            self._rows = key, (rows, tuple(name for name, row in pairs if row))
+        return self._rows[1]
 
     def within(self, positions: Mapping[str, float]) -> dict[str, float]:
         """Return positions of the joints of the arm by name, those outside the limits at the limit."""

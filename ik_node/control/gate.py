@@ -73,17 +73,40 @@ class Gate:
         Velocities are compared with those of the two samples before: the mean acceleration of a period
         differs from that of the period before by at most jerk times half the time of both.
         """
-        rows = position[None], velocity[None]
-        zeros = np.zeros(len(self.names))
-        last = _Last(position, zeros, zeros, 0.0) if self._last is None else self._last
-        found, mean = self._compared(last, np.array([dt]), *rows)
-        if found is not None:
-            return found[1]
+        mean = self._passed(position, velocity, dt)
+        if mean is None:
+            zeros = np.zeros(len(self.names))
+            last = _Last(position, zeros, zeros, 0.0) if self._last is None else self._last
+            found, means = self._compared(last, np.array([dt]), position[None], velocity[None])
+            if found is not None:
+                return found[1]
+            mean = means[0]
         if dt > 0.0 or self._last is None:
-            self._last = _Last(position.copy(), velocity.copy(), mean[0], dt)
+            self._last = _Last(position.copy(), velocity.copy(), mean, dt)
         if self._last is None or self._last.at_rest:
             self._bounds = self._limits
         return None
+
+    def _passed(self, position: Array, velocity: Array, dt: float) -> Array | None:
+        """Return the mean acceleration (n,) of a sample that passes, None if _compared has to tell.
+
+        It compares the same numbers in a fifth of the time, and almost every sample passes.
+        """
+        last = self._last
+        if last is None or dt <= 0.0 or last.dt <= 0.0:
+            return None
+        fastest, hardest, sharpest = self._bounds
+        step, gain = position - last.position, velocity - last.velocity
+        mean = gain / dt
+        found = np.array([velocity, step, gain, mean - last.acceleration])
+        half = (dt + last.dt) / 2
+        most = np.array([fastest, fastest * dt, hardest * dt, sharpest * half])
+        most += [[ROUNDING], [ROUNDING], [ROUNDING], [ROUNDING + ROUNDING / dt + ROUNDING / last.dt]]
+        slack = ROUNDING + SWING
+        inside = (position < np.maximum(self._upper, last.position) + slack) & (
+            position > np.minimum(self._lower, last.position) - slack
+        )
+        return mean if inside.all() and (np.abs(found) < most).all() else None
 
     def refuse_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
         """Return which sample of a trajectory must not go out, and why.

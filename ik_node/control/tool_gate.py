@@ -66,7 +66,7 @@ class ToolGate:
         self.arm = arm
         self._workspace = self._allowed = Workspace(np.full(3, -np.inf), np.full(3, np.inf), given=False)
         self._limits = self._bounds = math.inf, math.inf
-        self._last: tuple[Array, Array] | None = None  # tool point (3,) and axes of the tip (3, 3)
+        self._last: Array | None = None  # frames of the arm at the last sample, see Arm.frames
 
     def set_limits(self, workspace: Workspace, max_speed: float, max_turn_rate: float) -> None:
         """Set the limits [m, m/s, rad/s]. Tighter ones apply from the next rest, as in Gate."""
@@ -83,24 +83,30 @@ class ToolGate:
 
     def go_on_from(self, position: Array) -> None:
         """Compare the next sample with this one (n,) instead of the last one."""
-        self._last = self._placed(position)
-
-    def _placed(self, position: Array) -> tuple[Array, Array]:
-        frames = self.arm.frames(position)
-        return frames[-3], np.vstack([frames[-2:], np.cross(frames[-2], frames[-1])])
+        self._last = self.arm.frames(position)
 
     def refuse(self, position: Array, moving: bool, dt: float) -> str | None:
         """Return why a sample (n,), dt [s] after the last one, must not be published, else None."""
-        point, axes = self._placed(position)
+        frames = self.arm.frames(position)
+        point = frames[-3]
         if self._last is None:
-            self._last = point, axes
+            self._last = frames
             self._allowed = self._workspace.reaching(point)
         outside = self._allowed.outside(point, SLACK)
         if outside is not None:
             return f'the tool point leaves the workspace: {outside}'
-        step = float(np.linalg.norm(point - self._last[0]))
+        if min(self._bounds) < math.inf and (refusal := self._too_fast(frames, self._last, dt)) is not None:
+            return refusal
+        self._last = frames
+        if not moving:
+            self._bounds, self._allowed = self._limits, self._workspace.reaching(point)
+        return None
+
+    def _too_fast(self, frames: Array, last: Array, dt: float) -> str | None:
+        """Return why the tool must not go from the last frames to these in dt [s], else None."""
+        step = float(np.linalg.norm(frames[-3] - last[-3]))
         # Two frames that differ by a turn by t differ by 2 sqrt(2) sin(t / 2) in all axes together.
-        chord = float(np.linalg.norm(axes - self._last[1]))
+        chord = float(np.linalg.norm(_axes(frames) - _axes(last)))
         turn = 2.0 * math.asin(min(1.0, chord / math.sqrt(8.0)))
         for what, unit, value, limit in (
             ('speed', 'm/s', step, self._bounds[0]),
@@ -109,9 +115,6 @@ class ToolGate:
             if value > limit * dt + ROUNDING:
                 rate = value / dt if dt > 0.0 else math.inf
                 return f'tool {what} {rate:.6g} {unit}, allowed: {limit:.6g}'
-        self._last = point, axes
-        if not moving:
-            self._bounds, self._allowed = self._limits, self._workspace.reaching(point)
         return None
 
     def refuse_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
@@ -129,3 +132,8 @@ class ToolGate:
             if over[k]:
                 return k, f'tool {what} {values[k]:.6g} {unit}, allowed: {self._bounds[i]:.6g}'
         return k, f'the tool point leaves the workspace: {allowed.outside(motion.point[k], SLACK)}'
+
+
+def _axes(frames: Array) -> Array:
+    """Return the axes (3, 3) of the tip in frames of the arm."""
+    return np.vstack([frames[-2:], np.cross(frames[-2], frames[-1])])

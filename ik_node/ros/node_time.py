@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from builtin_interfaces.msg import Time as Stamp
 from rclpy.node import Node
-from rclpy.time import Time
 
 from ik_node.ros.conversions import NS_PER_S
 
@@ -42,4 +41,5 @@ class NodeTime:
 
     def stamp(self, seconds: float) -> Stamp:
         """Return the stamp of a time since the start [s]."""
-        return Time(nanoseconds=self._start + round(seconds * NS_PER_S)).to_msg()
+        sec, nanosec = divmod(self._start + round(seconds * NS_PER_S), NS_PER_S)
+        return Stamp(sec=sec, nanosec=nanosec)

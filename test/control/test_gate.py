@@ -39,6 +39,32 @@ def at_rest() -> Gate:
     return gate
 
 
+def test_the_quick_comparison_lets_nothing_pass_that_the_full_one_refuses():
+    rng, refused = np.random.default_rng(4), 0
+    for _ in range(3000):
+        quick, full = at_rest(), at_rest()
+        full._passed = lambda *_: None
+        loose = np.where(np.arange(3) == rng.integers(4), 1.0, 1e3)  # so that each limit comes to count
+        for gate in (quick, full):
+            rates = LIMITS.velocity, LIMITS.acceleration, LIMITS.jerk
+            gate.set_limits(*(rate * scale for rate, scale in zip(rates, loose, strict=True)))
+        velocity, position = np.zeros(3), np.zeros(3)
+        for _ in range(3):
+            dt = rng.uniform(0.2, 2.0) * DT
+            velocity = (
+                velocity + rng.uniform(-1.0, 1.0, 3) * rng.choice([0.0005, 0.002, 0.005, 0.06, 3.0]) * dt / DT
+            )
+            position = position + velocity * dt * (3.0 if rng.random() < 0.05 else 1.0)
+            if rng.random() < 0.1:
+                position[rng.integers(3)] = rng.choice([np.nan, np.inf, -1.0, 1.0, 1.00001])
+            reasons = [gate.refuse(position, velocity, dt) for gate in (quick, full)]
+            assert reasons[0] == reasons[1]
+            if reasons[0] is not None:
+                refused += 1
+                break
+    assert 500 < refused < 2900
+
+
 def one(value: float) -> np.ndarray:
     return np.array([0.0, value, 0.0])
 
