@@ -51,16 +51,18 @@ class MeasuredWatch:
         """Whether the commands may move a real or simulated arm, not a picture of one."""
         return self._always or self.expected
 
-    def poll(self, wait_for_measured: str) -> None:
-        """Check the topics. wait_for_measured: the parameter of that name."""
+    def poll(self, wait_for_measured: str) -> bool:
+        """Check the topics if it is time to; return whether it was. wait_for_measured: the parameter."""
         self._auto = wait_for_measured == 'auto'
         self.hold_back()
-        if time.monotonic() >= self._checked + CHECK:
-            self._checked = time.monotonic()
-            heard = self._node.count_publishers(self._measured) > 0
-            self._heard = self._auto and (self._heard or self._always or heard)
-            self.expected = wait_for_measured == 'true' or self._heard
-            self.alone = self._commands == self._measured or self._node.count_publishers(self._commands) <= 1
+        if time.monotonic() < self._checked + CHECK:
+            return False
+        self._checked = time.monotonic()
+        heard = self._node.count_publishers(self._measured) > 0
+        self._heard = self._auto and (self._heard or self._always or heard)
+        self.expected = wait_for_measured == 'true' or self._heard
+        self.alone = self._commands == self._measured or self._node.count_publishers(self._commands) <= 1
+        return True
 
     def age(self, stamp: float | None, now: float) -> float:
         """Return how old [s] what was measured at a stamp is now, both on the node's clock [s].

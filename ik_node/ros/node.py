@@ -51,6 +51,7 @@ from ik_node.ros.qos import MEASURED, STREAM
 from ik_node.ros.reports import diagnostic
 from ik_node.ros.run import run
 from ik_node.ros.sample_loop import SampleLoop
+from ik_node.ros.seldom import Seldom
 from ik_node.ros.services_of_all import offer_for_all
 from ik_node.ros.tool_interface import Shared, ToolInterface
 
@@ -72,7 +73,7 @@ class IkNode(ManagedNode):
         self._inbox = Inbox()
         self._statistics = Statistics()
         self._closing = threading.Event()
-        self._time, self._clocks = NodeTime(self), Clocks()
+        self._time, self._clocks, self._seldom = NodeTime(self), Clocks(), Seldom(self)
         self._text = ''  # of the current or next robot
         self._rejected = ''  # the text that was rejected while there was none
         self._refused = ''  # why the last description was rejected
@@ -210,9 +211,9 @@ class IkNode(ManagedNode):
             tool.own.on_measured(self._calibration.measured(positions), now, measured)
 
     def _look_for_measurements(self) -> None:
-        self._watch.poll(self._settings.general.wait_for_measured)
-        for tool in self._tools:
-            tool.own.expect_measured(self._watch.expected, self._watch.alone)
+        if self._watch.poll(self._settings.general.wait_for_measured):
+            for tool in self._tools:
+                tool.own.expect_measured(self._watch.expected, self._watch.alone)
 
     # The arm
 
@@ -300,7 +301,8 @@ class IkNode(ManagedNode):
     def _serve(self, tool: ToolInterface, waiting: Sequence[Request]) -> None:
         self._statistics.count('superseded', max(0, len(waiting) - 1))
         tool.leader.own.submit(*waiting)
-        tool.markers.draw(tool.snapshot())
+        if tool.markers.wait == 0.0:
+            tool.markers.draw(tool.snapshot())
 
     def _try(self, act: Callable[..., None], *arguments: Any) -> None:
         """Call act; an unexpected error is logged, and keeps nothing else from being done."""
