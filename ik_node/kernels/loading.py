@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import enum
 import fcntl
-import gc
 import os
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from ik_node.kernels.signatures import KERNELS, SERVING, kinds
 
 NATIVE = 'ik_node.kernels.native'  # the name under which the sources are loaded again to be compiled
 INTERVAL = 0.1  # s, between two checks for compiled kernels
+STALLED = 600.0  # s without another compiled kernel after which there will be none
 LAST_WORDS = 2.0  # s, for which the end of the program waits for the thread
 
 
@@ -38,7 +38,7 @@ class Stage(enum.Enum):
     PLAIN = 'plain'  # compiled kernels have not been requested
     COMPILING = 'compiling'  # plain Python is used until each kernel is compiled
     READY = 'ready'  # all requested kernels are compiled
-    FAILED = 'failed'  # plain Python stays in use
+    FAILED = 'failed'  # plain Python stays in use until prepare(wait=True) succeeds
 
 
 @dataclass(frozen=True)
@@ -65,69 +65,90 @@ class KernelState:
 
 
 class _Loader:
-    """The requested kernels and how far they are."""
+    """The requested kernels and how far they are. changed: guards the fields, and tells of another stage."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.changed = threading.Condition()
         self.wanted: list[str] = []
         self.loaded: set[str] = set()
         self.stage = Stage.PLAIN
         self.since = self.seconds = 0.0
         self.compiled = False
         self.reason = ''
-        self.thread: threading.Thread | None = None
+        self.thread: threading.Thread | None = None  # that takes over what is wanted, until it decides to end
         self.stopping = threading.Event()
 
-    def prepare(self, names: Sequence[str]) -> None:
-        with self.lock:
+    def prepare(self, names: Sequence[str], again: bool) -> None:
+        """Request kernels; again: also after a failure."""
+        with self.changed:
+            if self.stage is Stage.FAILED and not again:
+                return
             new = [name for name in dict.fromkeys(names) if name not in {*self.loaded, *self.wanted}]
-            if not new or self.stage is Stage.FAILED:
+            if not self.at_work:  # a thread that failed, or that was not forked with the process, left some
+                new, self.wanted = self.wanted + new, []
+            if not new:
                 return
             if self.stage is not Stage.COMPILING:
                 self.since = time.monotonic()
             if reason := obstacle():
+                self.wanted = new
                 return self._end(Stage.FAILED, reason)
             if all(map(cache.is_there, new)):
                 load_numba(lambda: True)
                 for name in new:
-                    self.take_over(name)
+                    self.take_over(name, native(name))
                 if not self.wanted:
                     self._end(Stage.READY)
                 return
             self.wanted += new
             self.stage, self.compiled = Stage.COMPILING, True
-            if self.thread is None or not self.thread.is_alive():
+            if not self.at_work:
                 self.thread = threading.Thread(target=self._run, name='ik_node kernels', daemon=True)
                 self.thread.start()
                 atexit.register(self._stop, self.thread)
+
+    @property
+    def at_work(self) -> bool:
+        """Whether the thread will take over whatever is wanted."""
+        return self.thread is not None and self.thread.is_alive()
+
+    def wait(self) -> None:
+        """Wait until the requested kernels are in use, or have failed."""
+        with self.changed:
+            while self.stage is Stage.COMPILING and self.at_work:
+                self.changed.wait(INTERVAL)
 
     def state(self) -> KernelState:
         seconds = time.monotonic() - self.since if self.stage is Stage.COMPILING else self.seconds
         return KernelState(self.stage, seconds, self.compiled, self.reason)
 
-    def take_over(self, name: str) -> None:
-        """Load a compiled kernel and use it from the next call on."""
-        setattr(sys.modules['ik_node.kernels'], name, native(name))
+    def take_over(self, name: str, kernel: Any) -> None:
+        """Use a compiled kernel from the next call on."""
+        setattr(sys.modules['ik_node.kernels'], name, kernel)
         self.loaded.add(name)
 
     def _end(self, stage: Stage, reason: str = '') -> None:
-        self.seconds = time.monotonic() - self.since
-        self.reason = reason
-        self.stage = stage
+        with self.changed:
+            self.seconds = time.monotonic() - self.since
+            self.reason = reason
+            self.stage = stage
+            if self.thread is threading.current_thread():
+                self.thread = None  # what is requested from now on needs another one
+            self.changed.notify_all()
 
     def _stop(self, thread: threading.Thread) -> None:
         self.stopping.set()
         thread.join(LAST_WORDS)
 
     def _run(self) -> None:
-        collects = gc.isenabled()
+        reason = 'the program is ending'
         try:
             self._fill_and_take_over()
         except Exception as error:  # any error: the plain kernels stay in use
-            self._end(Stage.FAILED, f'{type(error).__name__}: {error}')
+            reason = f'{type(error).__name__}: {error}'
         finally:
-            if collects:
-                gc.enable()
+            if self.thread is threading.current_thread():  # it has not ended as it should
+                self._end(Stage.FAILED, reason)
 
     def _goes_on(self) -> bool:
         """Whether the program is not ending; yields to other threads."""
@@ -136,20 +157,25 @@ class _Loader:
     def _fill_and_take_over(self) -> None:
         builder: subprocess.Popen[bytes] | None = None
         built: list[str] = []
+        advanced, before = time.monotonic(), 0  # when another kernel was found compiled, and how many are
         while not self.stopping.is_set():
-            while self.wanted and self._goes_on() and cache.is_there(self.wanted[0]):
-                # A garbage collection over all that numba loads would stop every thread for a tenth of a
-                # second, so it is disabled now and the objects are frozen later.
-                gc.disable()
+            while self.wanted and self._goes_on() and cache.is_there(name := self.wanted[0]):
                 load_numba(self._goes_on)
                 if self._goes_on():
-                    self.take_over(self.wanted[0])
-                    del self.wanted[0]
-            with self.lock:
+                    kernel = native(name)
+                    with self.changed:
+                        self.take_over(name, kernel)
+                        self.wanted.remove(name)
+            with self.changed:
                 if not self.wanted:
-                    gc.freeze()
                     return self._end(Stage.READY)
                 wanted = self.wanted.copy()
+            now = len(self.loaded) + sum(map(cache.is_there, wanted))
+            if now != before:
+                advanced, before = time.monotonic(), now
+            if time.monotonic() - advanced > STALLED:
+                reason = f'no kernel was compiled for {STALLED:.0f} s (see {_log_file()})'
+                return self._end(Stage.FAILED, reason)
             if builder is None:
                 builder, built = _builder(wanted), wanted
             elif builder.poll() is not None:
@@ -162,11 +188,11 @@ class _Loader:
 def prepare(names: Sequence[str] = tuple(SERVING), wait: bool = False) -> KernelState:
     """Request compiled kernels: those in the cache are loaded before this returns, the others later.
 
-    wait: return only when they are in use, or have failed.
+    wait: return only when they are in use, or have failed; after a failure only this tries again.
     """
-    _loader.prepare(names)
-    while wait and state().stage is Stage.COMPILING:
-        time.sleep(INTERVAL)
+    _loader.prepare(names, again=wait)
+    if wait:
+        _loader.wait()
     return state()
 
 
@@ -187,7 +213,7 @@ def native(name: str) -> Any:
     if NATIVE not in sys.modules:
         package = ModuleType(NATIVE)
         package.__path__ = [str(Path(__file__).parent)]
-        sys.modules[NATIVE] = package
+        sys.modules.setdefault(NATIVE, package)
     kernel = getattr(import_module(f'{NATIVE}.{KERNELS[name]}'), name)
     kernel.compile(tuple(map(_numba_type, kinds(kernel.py_func))))
     kernel.disable_compile()

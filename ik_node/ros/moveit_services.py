@@ -72,11 +72,15 @@ class MoveItServices:
                 return response
             done = Future(executor=self._node.executor)
             self._waiting += 1
-            job = self._worker.submit(self._work, answer, request, response, perf_counter())
-            job.add_done_callback(lambda _: done.set_result(None))
-            done.add_done_callback(lambda _: None)  # this wakes the executor
-            await done
-            self._waiting -= 1
+            try:
+                job = self._worker.submit(self._work, answer, request, response, perf_counter())
+                job.add_done_callback(lambda _: done.set_result(None))
+                done.add_done_callback(lambda _: None)  # this wakes the executor
+                await done
+            except RuntimeError:  # closed
+                _say(response, self._node, Code.FAILURE, 'the node is ending')
+            finally:  # also of a request that the executor drops
+                self._waiting -= 1
             return response
 
         return served

@@ -6,7 +6,6 @@ publishes them at the publish rate. The ArmController decides what may be comman
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 import traceback
@@ -38,6 +37,7 @@ from ik_node.errors import IkError, InputError
 from ik_node.ros.conversions import measured_values
 from ik_node.ros.descriptions import Descriptions
 from ik_node.ros.frames import Frames
+from ik_node.ros.garbage import Garbage
 from ik_node.ros.managed import ManagedNode
 from ik_node.ros.measured_watch import MeasuredWatch
 from ik_node.ros.moveit_services import MoveItServices
@@ -65,8 +65,10 @@ AFTER_ERROR = 0.1  # [s] to wait after an unexpected error, so that the loop doe
 class IkNode(ManagedNode):
     """The node; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, garbage: Garbage | None = None, **options: Any) -> None:
+        """garbage: the collector of the program, if that is this node's."""
         super().__init__('ik_node', **options)
+        self._garbage = garbage
         self._settings = declare_robot(self)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._started = time.monotonic()
@@ -98,7 +100,7 @@ class IkNode(ManagedNode):
             ToolInterface(shared, tool, partial(self._settings_of, tool), self._outputs)
             for tool in self._settings.arms
         ]
-        MoveItServices(self, self._tools, lambda: self._models, shared.frames)
+        self._moveit = MoveItServices(self, self._tools, lambda: self._models, shared.frames)
         measured_topic = 'measured_joint_states' if PICTURE in self._output_names else 'joint_states'
         self._watch = MeasuredWatch(self, measured_topic, always=self._output_names != (PICTURE,))
         self._look_for_measurements()
@@ -184,6 +186,7 @@ class IkNode(ManagedNode):
         """End the threads and the node."""
         self._closing.set()
         self._inbox.close()
+        self._moveit.close()
         for tool in self._tools:
             tool.close()
         self._loop.close()
@@ -192,7 +195,6 @@ class IkNode(ManagedNode):
                 tool.own.halt()
         self._server.join(timeout=2.0)
         self.destroy_node()
-        gc.unfreeze()
 
     # Measurements
 
@@ -245,10 +247,10 @@ class IkNode(ManagedNode):
         try:
             self._text, self._rejected = text, ''
             models = build_models(text, self._settings, before)
-            if known != text:
-                # Loaded modules stay: without freezing, later collections would scan them for 0.1 s and more.
-                gc.collect()
-                gc.freeze()
+            if self._garbage is not None:
+                self._garbage.heed(kernels.state().stage)
+                if known != text:
+                    self._garbage.settle()
             if not self._switch(models):
                 return
         except IkError as error:
@@ -353,6 +355,8 @@ class IkNode(ManagedNode):
     def _announce_kernels(self) -> None:
         """Report when kernels are being compiled, and when the compiled ones are in use."""
         now = kernels.state()
+        if self._garbage is not None:
+            self._garbage.heed(now.stage)
         before, self._kernels = self._kernels, now
         if now.stage is before.stage or not (now.compiled or now.reason):
             return
@@ -406,4 +410,4 @@ class IkNode(ManagedNode):
 
 def main() -> int:
     """Run ik_node."""
-    return run('ik_node', IkNode)
+    return run('ik_node', partial(IkNode, garbage=Garbage()))
