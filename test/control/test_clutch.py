@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from control_harness import SETTINGS
+from interleaved import at_step
 
-from ik_node import Goal
 from ik_node.control.clutch import Clutch
 
 Q = np.array([0.2, 0.3, 0.4, 0.1, 0.2])
@@ -107,22 +105,27 @@ def test_a_clutch_that_is_used_counts_though_none_is_required(model):
     assert clutch.goal(hand, model, Q, 0.04, NONE) is not None
 
 
-def test_a_clutch_may_open_while_a_pose_is_taken(model):
-    """Two threads of the node use it at once."""
-    clutch, q, hand, done = Clutch(), np.zeros(5), np.eye(4), threading.Event()
-
-    def toggle() -> None:
-        while not done.is_set():
-            clutch.enable(True, 0.0, 1.0)
-            clutch.enable(False, 0.0, 1.0)
-
-    thread, before = threading.Thread(target=toggle), sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    thread.start()
-    try:
-        goals = [clutch.goal(hand, model, q, 0.0, SETTINGS) for _ in range(3000)]
-    finally:
-        done.set()
-        thread.join()
-        sys.setswitchinterval(before)
-    assert {type(goal) for goal in goals} <= {Goal, type(None)}
+@pytest.mark.parametrize('settings', [REQUIRED, NONE], ids=['required', 'none'])
+@pytest.mark.parametrize('engaged', [True, False])
+def test_a_clutch_that_opens_while_a_pose_is_taken_is_open(model, settings, engaged):
+    """At every step: callbacks open it while a thread takes a pose."""
+    hand = pose_at(model.arm.fk(Q)[0])
+    for number in range(1, 5000):
+        clutch = Clutch()
+        if settings is REQUIRED:
+            clutch.enable(True, 0.0, 0.5)
+        if engaged:
+            clutch.goal(hand, model, Q, 0.0, settings)
+        if not at_step(
+            number,
+            lambda clutch=clutch: clutch.enable(False, 0.1, 0.5),
+            lambda clutch=clutch: clutch.goal(hand, model, Q, 0.1, settings),
+        ):
+            break
+        assert not clutch.engaged(0.1, settings), f'step {number}'
+        clutch.enable(True, 0.2, 0.5)
+        assert not clutch.engaged(0.2, settings), 'before a pose'
+        assert clutch.goal(pose_at([1.0, 1.0, 1.0]), model, Q, 0.2, settings).position == pytest.approx(
+            model.arm.fk(Q)[0]
+        ), f'step {number}: not where the tool is'
+    assert 100 < number < 4999

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import viser
+from interleaved import at_step
 from small_arm import arm_urdf
 
-import ik_node.viewer
 from ik_node.model.arm import Arm
 from ik_node.viewer.colours import TOOLS
 from ik_node.viewer.guard import Guard
@@ -24,7 +22,6 @@ from ik_node.viewer.panel import Buttons, ToolPanel
 from ik_node.viewer.server import start_server, stop_server
 from ik_node.viewer.tool_scene import ToolScene
 
-VIEWER = str(Path(ik_node.viewer.__file__).parent)
 MOST = 2000  # steps of one call
 
 
@@ -33,33 +30,6 @@ def server() -> Iterator[viser.ViserServer]:
     server = start_server('127.0.0.1', 0, Guard('127.0.0.1'))
     yield server
     stop_server(server)
-
-
-def at_step(number: int, act: Callable[[], None], call: Callable[[], None]) -> bool:
-    """Return whether act was done within call: before its bytecode of that number.
-
-    Only between two of these can another thread come in.
-    """
-    steps = 0
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal steps
-        if not frame.f_code.co_filename.startswith(VIEWER):
-            return None
-        frame.f_trace_opcodes = True
-        if event == 'opcode':
-            steps += 1
-            if steps == number:
-                sys.settrace(None)
-                act()
-        return trace
-
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(None)
-    return steps >= number
 
 
 def did(handler: Callable[[Any], Any], target: Any) -> None:
