@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
@@ -26,7 +25,6 @@ from ik_node.model.robot import Robot
 from ik_node.ros.conversions import joint_values, matrix_pose, pose_matrix
 from ik_node.ros.frames import Frames
 from ik_node.solver.goal import Goal, Solution, Status
-from ik_node.solver.solver import IkSolver
 
 ALTERNATIVES = 8  # other solutions that are tried where the nearest collides
 TURNED = 1e-3  # [rad] of the roll that is worth mentioning
@@ -270,9 +268,10 @@ def _alone(question: Question, goals: Mapping[str, Goal], values: Array) -> Iter
     """Yield the solution for one tool that is nearest to values (n,), then others."""
     ((tool, goal),) = goals.items()
     model = question.arms[tool].model
-    solver, seed = _in_time(model.solver, question.timeout), values[model.index]
-    yield {tool: solver.solve(goal, seed)}
-    for other in solver.solve_all(goal, seed)[:ALTERNATIVES]:
+    solver, seed = model.solver, values[model.index]
+    budget = None if question.timeout == math.inf else question.timeout
+    yield {tool: solver.solve(goal, seed, budget)}
+    for other in solver.solve_all(goal, seed, time_budget=budget)[:ALTERNATIVES]:
         yield {tool: solver.with_lateral(goal, seed, other)}
 
 
@@ -286,11 +285,6 @@ def _together(question: Question, goals: Mapping[str, Goal], values: Array) -> I
         else:
             found |= next(_alone(question, own, values))
     yield {tool: found[tool] for tool in goals}
-
-
-@lru_cache(maxsize=4)
-def _in_time(solver: IkSolver, timeout: float) -> IkSolver:
-    return solver if timeout == math.inf else solver.within(timeout)
 
 
 def _overlap(collision: SelfCollision, values: Array) -> str:

@@ -44,7 +44,8 @@ def ball_in_the_way(search: RandomRestarts, goal: Goal, seed: Array) -> Reason |
     """
     q = seed.copy()
     limits = _without_balls(search.arm)
-    found = search.search(goal, q, time.perf_counter(), min(RESTARTS, search.restarts), limits)
+    deadline = time.perf_counter() + search.time_budget
+    found = search.search(goal, q, deadline, min(RESTARTS, search.restarts), limits)
     excess, ball, sentence = beyond_a_ball(search.arm, q)
     if not found.solved or ball is None:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,6 +22,7 @@ from ik_node.solver.elimination_general import general_form
 from ik_node.solver.elimination_pair import pair_form
 
 FORMS: WeakKeyDictionary[Arm, dict[bool, tuple[EliminationForm, ...]]] = WeakKeyDictionary()  # by arm
+FORMS_LOCK = Lock()
 MOST_SOLUTIONS = 64  # distinct ones, whole turns not counted
 TRIALS = 12  # random goals that a form has to solve before it proves anything
 MOST_JOINTS = 5  # position and direction determine no more
@@ -51,10 +53,11 @@ class Elimination:
     def forms(self, goal: Array) -> tuple[EliminationForm, ...]:
         """Return the ways to solve goals such as goal (9,), in the order in which they are tried."""
         direction = not math.isnan(self._directed(goal)[DIRECTION])
-        known = FORMS.setdefault(self._arm, {})
-        if direction not in known:
-            known[direction] = tuple(map(partial(self._tried, direction), forms_of(self._arm, direction)))
-        return known[direction]
+        with FORMS_LOCK:
+            known = FORMS.setdefault(self._arm, {})
+            if direction not in known:
+                known[direction] = tuple(map(partial(self._tried, direction), forms_of(self._arm, direction)))
+            return known[direction]
 
     def _tried(self, direction: bool, form: EliminationForm) -> EliminationForm:
         """Return form, as one that proves nothing if it misses the configuration of some goal."""

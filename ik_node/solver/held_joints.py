@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,23 +46,24 @@ class Rest:
 class HeldJoints:
     """Solves an arm completely while some of its joints stay where they are."""
 
-    def __init__(
-        self, arm: Arm, judged: Callable[[Goal, Array], Solution], solver_of: Callable[[Arm], IkSolver]
-    ) -> None:
-        """judged: judges a configuration of arm by FK. solver_of: makes the solver of a smaller arm."""
-        self._arm, self._judged, self._solver_of = arm, judged, solver_of
-        self._kept = lru_cache(maxsize=KEPT)(self._rest)
+    def __init__(self, arm: Arm, solver_of: Callable[[Arm], IkSolver]) -> None:
+        """solver_of: makes the solver of a smaller arm."""
+        self._arm = arm
+        self._kept = lru_cache(maxsize=KEPT)(partial(_rest, arm, solver_of))
 
-    def solve_all(self, goal: Goal, seed: Array, held: Sequence[str]) -> Solutions:
+    def solve_all(
+        self, goal: Goal, seed: Array, held: Sequence[str], judged: Callable[[Goal, Array], Solution]
+    ) -> Solutions:
         """Return every solution with the joints named in held at their values in seed (n,), best first.
 
+        judged: judges a configuration of the whole arm by FK.
         Raises InputError: unknown names, one named twice, a value outside the limits, part of a ball with
         limits of its own.
         """
         places = self._places(held, seed)
         free = ~np.isin(np.arange(self._arm.n), places)
         if not free.any():
-            only = self._judged(goal, seed.copy())
+            only = judged(goal, seed.copy())
             return Solutions([only] if only.solved else [], complete=True)
         rest = self.rest(places, seed)
         ahead = seed[: len([joint for joint in rest.before if joint.movable])]
@@ -71,7 +72,7 @@ class HeldJoints:
         for one in found:
             q = seed.copy()
             q[free] = one.q
-            whole = self._judged(goal, q)
+            whole = judged(goal, q)
             whole.status, whole.self_motion = Status.SOLVED, one.self_motion
             solutions.append(whole)
         return Solutions(solutions, found.complete)
@@ -85,29 +86,6 @@ class HeldJoints:
         while self._arm.is_plain and ahead < len(places) and places[ahead] == ahead:
             ahead += 1
         return self._kept(ahead, tuple(places[ahead:]), tuple(seed[list(places[ahead:])].tolist()))
-
-    def _rest(self, ahead: int, places: tuple[int, ...], values: tuple[float, ...]) -> Rest:
-        """Make the Rest with the first joints held, ahead of them, and those at places at values."""
-        arm, robot = self._arm, self._arm.robot
-        chain = robot.chain(arm.tip_link, arm.base_link)
-        base, before = arm.base_link, chain[:0]
-        if ahead:
-            last = [joint.name for joint in chain].index(arm.joint_names[ahead - 1])
-            base, before = chain[last].child, chain[: last + 1]
-        held = dict(zip((arm.joint_names[place] for place in places), values, strict=True))
-        joints = dict(robot.joints)
-        for joint in chain:
-            driver = robot.driver(joint.name)
-            if joint.movable and driver.joint in held:
-                pose = joint.pose(driver.ratio * held[driver.joint] + driver.shift)
-                joints[joint.name] = replace(joint, type='fixed', origin=pose, mimic=None)
-        names = set(arm.joint_names[:ahead]) | set(held)
-        balls = tuple(ball for ball in robot.balls if not names & set(ball.joints))
-        smaller = Arm(
-            robot.with_joints(joints, balls=balls), arm.tip_link, arm.tool_axis, arm.tool_point, base
-        )
-        free = np.array([arm.joint_names.index(name) for name in smaller.joint_names])
-        return Rest(self._solver_of(smaller), free, tuple(before))
 
     def _places(self, held: Sequence[str], seed: Array) -> list[int]:
         """Return the indices of the joints named in held, in the arm's order."""
@@ -132,6 +110,34 @@ class HeldJoints:
                     'hold all of them, within these limits, or none'
                 )
         return places
+
+
+def _rest(
+    arm: Arm,
+    solver_of: Callable[[Arm], IkSolver],
+    ahead: int,
+    places: tuple[int, ...],
+    values: tuple[float, ...],
+) -> Rest:
+    """Make the Rest of arm with the first joints held, ahead of them, and those at places at values."""
+    robot = arm.robot
+    chain = robot.chain(arm.tip_link, arm.base_link)
+    base, before = arm.base_link, chain[:0]
+    if ahead:
+        last = [joint.name for joint in chain].index(arm.joint_names[ahead - 1])
+        base, before = chain[last].child, chain[: last + 1]
+    held = dict(zip((arm.joint_names[place] for place in places), values, strict=True))
+    joints = dict(robot.joints)
+    for joint in chain:
+        driver = robot.driver(joint.name)
+        if joint.movable and driver.joint in held:
+            pose = joint.pose(driver.ratio * held[driver.joint] + driver.shift)
+            joints[joint.name] = replace(joint, type='fixed', origin=pose, mimic=None)
+    names = set(arm.joint_names[:ahead]) | set(held)
+    balls = tuple(ball for ball in robot.balls if not names & set(ball.joints))
+    smaller = Arm(robot.with_joints(joints, balls=balls), arm.tip_link, arm.tool_axis, arm.tool_point, base)
+    free = np.array([arm.joint_names.index(name) for name in smaller.joint_names])
+    return Rest(solver_of(smaller), free, tuple(before))
 
 
 def are_named(held: Sequence[str]) -> bool:

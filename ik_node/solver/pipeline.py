@@ -38,7 +38,7 @@ FEW_RESTARTS = 16  # before algebra decides whether there is a solution
 class Task:
     """A goal and the intermediate results of the stages.
 
-    seed (n,). start: time.perf_counter() when the time budget began. excluded: formula or elimination find
+    seed (n,). deadline: time.perf_counter() when the budget [s] ends. excluded: formula or elimination find
     no solution within the limits; rounding near double roots and limits may hide one with errors
     below DOUBT. near_miss: the solution with the smallest limit violation. q (n,): start of the next
     search, and the best of the last one. found: result of the last search. closest: the closest one.
@@ -46,7 +46,8 @@ class Task:
 
     goal: Goal
     seed: Array
-    start: float
+    deadline: float
+    budget: float
     excluded: bool
     near_miss: NearMiss | None
     q: Array
@@ -108,7 +109,7 @@ class OutsideWorkspace:
     def __call__(self, task: Task) -> Solution | None:
         if self._infeasibility.by_reach(task.goal) is None:
             return None
-        deadline = task.start + self._search.time_budget
+        deadline = task.deadline
         closest = self._closest.find(task.goal, task.seed, task.q, deadline, beyond=True)
         if self._search.met(closest.position_error, closest.direction_error):
             return _solved(self._search, task, closest.q, closest.position_error, closest.direction_error)
@@ -141,7 +142,7 @@ class ByElimination:
         return self._elimination is not None and self._elimination.may_serve(packed)
 
     def __call__(self, task: Task) -> Solution | None:
-        late = time.perf_counter() - task.start > self._search.time_budget
+        late = time.perf_counter() > task.deadline
         if task.excluded or late or self._elimination is None:
             return None
         arm, packed = self._search.arm, task.goal.packed
@@ -165,7 +166,7 @@ class Closest:
         self._closest, self._search = closest, search
 
     def __call__(self, task: Task) -> Solution | None:
-        deadline = task.start + self._search.time_budget
+        deadline = task.deadline
         task.closest = closest = self._closest.find(task.goal, task.seed, task.q, deadline)
         if not self._search.met(closest.position_error, closest.direction_error):
             return None
@@ -192,7 +193,7 @@ class WithinTolerances:
         least = search.options[POSITION_TOLERANCE] + EQUAL
         if self._closest.compromise is None and closest.position_error > least:
             return None
-        deadline = task.start + search.time_budget
+        deadline = task.deadline
         given = np.vstack([task.seed, closest.q, task.q, *self._nearby(task, deadline)])
         q = self._closest.within(task.goal, task.seed, given, deadline)
         if q is None:
@@ -262,7 +263,7 @@ class GivenUp:
         closest, found = task.closest, task.found
         assert closest is not None
         if found.out_of_time:
-            budget = self._search.time_budget
+            budget = task.budget
             reason = Reason(Cause.TIME, budget, f'no solution found within the time budget of {budget:g} s')
         else:
             sentence = f'no solution found from the seed and {found.restarts} random restarts'
@@ -313,12 +314,15 @@ class Pipeline:
         """Return how many restarts goals (N, 9) get before algebra decides, None for all."""
         return FEW_RESTARTS if len(goals) and self.decides(goals[0]) else None
 
-    def __call__(self, goal: Goal, seed: Array, excluded: bool) -> Solution:
-        """Solve goal from seed (n,). excluded: the formula finds no solution, see ByFormula.nearest."""
-        start = time.perf_counter()
+    def __call__(self, goal: Goal, seed: Array, excluded: bool, budget: float) -> Solution:
+        """Solve goal from seed (n,) within a time budget [s].
+
+        excluded: the formula finds no solution, see ByFormula.nearest.
+        """
+        deadline = time.perf_counter() + budget
         near_miss = self._infeasibility.near_miss(goal, seed) if excluded else None
         q = seed.copy() if near_miss is None else near_miss.q
-        task = Task(goal, seed, start, excluded, near_miss, q)
+        task = Task(goal, seed, deadline, budget, excluded, near_miss, q)
         for stage in self.stages:
             answer = stage(task)
             if answer is not None:
@@ -327,7 +331,7 @@ class Pipeline:
 
 
 def _searched(search: RandomRestarts, task: Task, most: int | None) -> Solution | None:
-    found = task.found = search.search(task.goal, task.q, task.start, most)
+    found = task.found = search.search(task.goal, task.q, task.deadline, most)
     if not found.solved:
         return None
     return _solved(search, task, task.q, found.position_error, found.direction_error)

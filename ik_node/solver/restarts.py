@@ -125,9 +125,9 @@ class RandomRestarts:
         )
 
     def search(
-        self, goal: Goal, q: Array, start: float, most: int | None = None, limits: Array | None = None
+        self, goal: Goal, q: Array, deadline: float, most: int | None = None, limits: Array | None = None
     ) -> SearchResult:
-        """Search from q (n,), in place; start: time.perf_counter() when the budget began.
+        """Search from q (n,), in place; deadline: time.perf_counter() at which it gives up.
 
         most: restarts, if fewer than the budget allows. limits: if others than those of the arm.
         """
@@ -143,7 +143,7 @@ class RandomRestarts:
             )
             if solved:
                 return SearchResult(True, position_error, direction_error, restarts)
-            out_of_time = time.perf_counter() - start > self.time_budget
+            out_of_time = time.perf_counter() > deadline
             if out_of_time or last > restarts_allowed:
                 return SearchResult(False, position_error, direction_error, restarts, out_of_time)
             first = last

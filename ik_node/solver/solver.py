@@ -128,7 +128,7 @@ class IkSolver:
         self.elimination = None
         if method == 'lm' and closed_form and (self.closed_form is None or not self.closed_form.exact):
             self.elimination = elimination_of(arm, search.options)
-        self._held = HeldJoints(arm, self.judged, partial(IkSolver, **self._options))
+        self._held = HeldJoints(arm, partial(IkSolver, **self._options))
         self.families = None
         if method == 'lm' and closed_form:
             self.families = families_of(arm, self._held, search.options)
@@ -150,7 +150,7 @@ class IkSolver:
             search.random_seed,
             search.restarts,
         )
-        self._tracker = Tracker(arm, self.closed_form, search.options, self.solve)
+        self._tracker = Tracker(arm, self.closed_form, search.options)
         self._roll = spare_roll(arm)
 
     def __reduce__(self) -> tuple[partial[IkSolver], tuple[Arm]]:
@@ -161,27 +161,31 @@ class IkSolver:
         """Return a solver that differs in its time_budget [s] only. Raises InputError."""
         return IkSolver(self.arm, **{**self._options, 'time_budget': time_budget})
 
+    def _budget(self, time_budget: float | None) -> float:
+        """Return the time budget [s] of a call that asks for one, else that of the solver."""
+        if time_budget is None:
+            return self._search.time_budget
+        return positive('time_budget', time_budget, finite=False)
+
     def _start(self, seed: ArrayLike | None) -> Array:
         """Return the seed (n,) as a new array; outside the limits is allowed, descents clip it."""
         if seed is None:
             return self.arm.middle.copy()
         return self.arm.checked(seed, 'seed')
 
-    def solve(self, goal: Goal, seed: ArrayLike | None = None) -> Solution:
+    def solve(self, goal: Goal, seed: ArrayLike | None = None, time_budget: float | None = None) -> Solution:
         """Find one configuration for goal, near seed (n,) where possible (default: mid-range).
 
         The seed may be outside the limits, the solution never is. Never raises for a goal that
-        cannot be met: see Solution.status and reason. Raises InputError for a seed of the wrong
-        length or with NaN.
+        cannot be met: see Solution.status and reason. time_budget [s]: of this call, None: as given to the
+        constructor. Raises InputError for a seed of the wrong length or with NaN.
         """
-        q = self._start(seed)
-        try:
-            packed = goal.packed
-        except AttributeError:
-            raise no_goal(goal) from None
+        if not isinstance(goal, Goal):
+            raise no_goal(goal)
+        q, packed, budget = self._start(seed), goal.packed, self._budget(time_budget)
         solution = self._formula.nearest(packed, q)
         if solution is True or solution is False:
-            solution = self._pipeline(goal, q, excluded=solution)
+            solution = self._pipeline(goal, q, solution, budget)
         if math.isnan(packed[LATERAL]):
             return solution
         return self._with_lateral(goal, self._start(seed), solution)
@@ -212,7 +216,13 @@ class IkSolver:
         solution.position_error, solution.direction_error = errors
         return solution
 
-    def solve_all(self, goal: Goal, seed: ArrayLike | None = None, held: Sequence[str] = ()) -> Solutions:
+    def solve_all(
+        self,
+        goal: Goal,
+        seed: ArrayLike | None = None,
+        held: Sequence[str] = (),
+        time_budget: float | None = None,
+    ) -> Solutions:
         """Find every solution within the limits, whole turns included; an empty list if there is none.
 
         Best first: least largest single joint move from seed (n,) (default: mid-range), then most
@@ -224,19 +234,19 @@ class IkSolver:
         joint the families are followed instead of searched (see families.py).
         held: names of joints that stay at their values in seed; the others are solved as an arm of their
         own, so arms with six or seven joints are solved completely for any values of the spare ones.
+        time_budget [s]: of this call, None: as given to the constructor; with held always that.
         Raises InputError for a seed of the wrong length or with NaN, for unknown held joints and those
         outside their limits.
         """
-        near = self._start(seed)
-        try:
-            self_motion = is_redundant(self.arm, goal)
-        except AttributeError:
-            raise no_goal(goal) from None
+        if not isinstance(goal, Goal):
+            raise no_goal(goal)
+        near, budget = self._start(seed), self._budget(time_budget)
+        self_motion = is_redundant(self.arm, goal)
         if are_named(held):
-            return self._held.solve_all(goal, near, held)
+            return self._held.solve_all(goal, near, held, self.judged)
         if self._infeasibility.by_reach(goal) is not None:
             return Solutions((), complete=True)
-        deadline = time.perf_counter() + self._search.time_budget
+        deadline = time.perf_counter() + budget
         rows, errors, complete = self._all_solutions.find(goal, near, deadline)
         solutions = [
             Solution(SOLVED, q, position_error, direction_error, None, 0, self_motion)
@@ -296,14 +306,13 @@ class IkSolver:
         another branch that meets the goal: the caller decides whether to jump. For a goal that cannot be
         met the result is that of solve.
         """
+        if not isinstance(goal, Goal):
+            raise no_goal(goal)
         arm = self.arm
         now = arm.checked(q, 'q')
         last = now.copy() if before is None else arm.checked(before, 'before')
-        try:
-            lateral = goal.lateral
-        except AttributeError:
-            raise no_goal(goal) from None
-        solution = self._tracker.advance(goal, now, last)
+        lateral = goal.lateral
+        solution = self._tracker.advance(goal, now, last, self.solve)
         return (
             solution if lateral is None or not solution.solved else self._with_lateral(goal, last, solution)
         )

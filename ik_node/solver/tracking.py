@@ -19,24 +19,23 @@ AT_LIMIT = 1e-4  # rad or m: a branch that ends this close to a limit ends at th
 class Tracker:
     """Moves from one configuration to the next goal without changing branch."""
 
-    def __init__(
-        self,
-        arm: Arm,
-        form: ClosedForm | None,
-        options: Array,
-        solve: Callable[[Goal, Array], Solution],
-    ) -> None:
-        """options: of the search. solve: (goal, seed) -> Solution, called if the branch ends."""
-        self._arm, self._options, self._solve = arm, options, solve
+    def __init__(self, arm: Arm, form: ClosedForm | None, options: Array) -> None:
+        """options: of the search."""
+        self._arm, self._options = arm, options
         self._form = NO_FORM if form is None else form.constants
         self._work = (3 * arm.n + 8, max(arm.n, 9))  # scratch of kernels.advance
 
-    def advance(self, goal: Goal, q: Array, before: Array) -> Solution:
-        """Move q (n,) on to goal, in place; before (n,): the configuration before q. See IkSolver.track."""
+    def advance(
+        self, goal: Goal, q: Array, before: Array, solve: Callable[[Goal, Array], Solution]
+    ) -> Solution:
+        """Move q (n,) on to goal, in place; before (n,): the configuration before q. See IkSolver.track.
+
+        solve: (goal, seed) -> Solution, called if the branch ends.
+        """
         solved, position_error, direction_error = self.step(goal.packed, q, before)
         if solved:
             return Solution(Status.SOLVED, q, position_error, direction_error)
-        other = self._solve(goal, q)
+        other = solve(goal, q)
         if not other.solved:
             return other
         moves = np.abs(other.q - q)

@@ -26,6 +26,7 @@ from ik_node.ros.conversions import matrix_pose, pose_matrix
 from ik_node.ros.frames import Frames
 from ik_node.ros.moveit_answers import Code, Question, RefusedError, forward, inverse
 from ik_node.ros.share import share_path
+from ik_node.solver.solver import IkSolver
 
 Q = dict(zip(ARM_JOINTS, (0.4, 0.5, 0.9, 0.4, 0.6), strict=True))
 NO_NODE: Node = None  # only frames that are no links of the robot need one
@@ -269,10 +270,16 @@ def test_collisions_that_are_not_checked_are_left_to_the_caller_or_refused(littl
 
 
 def test_a_search_ends_at_its_timeout(little):
-    hard = little.solver.within(1e-9)
-    assert hard.arm is little.arm
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=state(**Q))
     assert inverse(asked(little, timeout=5.0), request)[1] == 'solved'
+
+
+def test_no_timeout_makes_another_solver(little, monkeypatch):
+    """Making one takes longer than many a timeout allows."""
+    monkeypatch.setattr(IkSolver, '__init__', lambda *_, **__: pytest.fail('a solver is made'))
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=state(**Q))
+    for timeout in (0.5, 0.25, 0.125):
+        assert inverse(asked(little, timeout=timeout), request)[1] == 'solved'
 
 
 def test_poses_of_any_links_are_those_at_the_given_joints(little):
