@@ -56,7 +56,7 @@ class Rig:
         self.reports: list[Report] = []
         self.output = Kept()
         self.controller = ArmController(self.reports.append, [self.output])
-        self.model = model
+        self.model, self._measured = model, measured
         self.time = 100.0
         self.settings = SETTINGS
         self.controller.expect_measured(measured)
@@ -77,9 +77,13 @@ class Rig:
         return sample
 
     def settle(self) -> None:
-        """Let time pass until the arm is at rest."""
+        """Let time pass until the arm is at rest; if it is measured, it follows its commands."""
         for _ in range(5000):
-            self.tick()
+            sample = self.tick()
+            if sample is not None and self._measured:
+                self.measure(
+                    **{name: place for name, place in positions(sample).items() if name in ARM_JOINTS}
+                )
             if self.state not in (State.MOVING, State.STOPPING):
                 return
         raise AssertionError('the arm never comes to rest')

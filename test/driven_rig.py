@@ -16,7 +16,7 @@ from ik_node.control.settings import ArmSettings
 class Controller(Output):
     """Keeps the trajectories that a controller is sent, with their times."""
 
-    runs_plans = True
+    runs_plans = only_listed = True
 
     def __init__(self) -> None:
         self.sent: list[tuple[float, JointTrajectory]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -398,6 +398,22 @@ class ArmJoints:
             pairs = zip(self._model.joints.names, rows, strict=True)
             self._rows = key, (rows, tuple(name for name, row in pairs if row))
         return self._rows[1]
+
+    def check_listed(self, targets: Iterable[str]) -> None:
+        """Raise InputError unless the controller moves all joints of targets."""
+        missing = [name for name in targets if name not in self._listed]
+        if missing:
+            raise InputError(
+                f'the controller does not move {listed(missing)}; it moves {listed(self._listed)}, as '
+                'parameter controller_joints says'
+            )
+
+    def lacking(self, feedback: Feedback) -> str | None:
+        """Return which joint of the arm is not yet where it was commanded to, None if all are."""
+        measured = np.array([feedback.position(name) for name in self.arm.names], dtype=np.float64)
+        tolerance = self._model.arrival_tolerance(self._settings)
+        error = self._following.elsewhere(measured, self.arm.motion.position, tolerance)
+        return None if error is None else f'{error} its target'
 
     def within(self, positions: Mapping[str, float]) -> dict[str, float]:
         """Return positions of the joints of the arm by name, those outside the limits at the limit."""

@@ -75,11 +75,15 @@ class Calibrated(Output):
 
     def __init__(self, output: Output, calibration: Calibration) -> None:
         self._output, self._calibration = output, calibration
-        self.runs_plans = output.runs_plans
+        self.runs_plans, self.only_listed = output.runs_plans, output.only_listed
 
     def late(self, time: float) -> float:
         """Ask the output."""
         return self._output.late(time)
+
+    def done(self) -> bool:
+        """Ask the output."""
+        return self._output.done()
 
     def sampled(self, sample: Sample) -> None:
         """Pass a sample on."""

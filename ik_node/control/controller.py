@@ -215,6 +215,8 @@ class ArmController:
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
             if answer.joints is not None:
+                if self._outputs.only_listed:
+                    self._joints.check_listed(answer.joints)
                 fresh = self._fresh if self._feedback.expected else None
                 self._joints.go_to(answer.joints, self._feedback, fresh, answer.path)
                 self._on(Event.GOAL)
@@ -367,10 +369,22 @@ class ArmController:
 
     def _rest(self) -> None:
         if self._state in ON_ITS_WAY:
+            lacking = self._lacking() if self._progress.pursues else None
+            if lacking is not None and not self._progress.waited(self._ticked):
+                return
             self._on(Event.ARRIVED)
-            self._progress.arrive()
+            if lacking is None:
+                self._progress.arrive()
+            else:
+                self._progress.end(self._state, lacking)
             return
         self._on(Event.RESTED if self._active else Event.DEACTIVATE)
+
+    def _lacking(self) -> str | None:
+        """Return why an arm whose commands rest has not arrived yet, None if it has."""
+        if not self._outputs.done():
+            return 'the controller has not ended its trajectory'
+        return self._joints.lacking(self._feedback) if self._feedback.expected else None
 
     def _guard(self, time: float) -> None:
         """Check hand guiding, the way of another arm, and whether measurements are late or end."""

@@ -102,6 +102,10 @@ class JointModel(ABC):
         """Return the largest following error of each joint (k,)."""
         return np.where(self.prismatic, settings.max_linear_following_error, settings.max_following_error)
 
+    def arrival_tolerance(self, settings: ArmSettings) -> Array:
+        """Return how near its target each joint (k,) has arrived."""
+        return np.where(self.prismatic, settings.linear_arrival_tolerance, settings.arrival_tolerance)
+
     def driven_by(self, variables: Sequence[str]) -> NDArray[np.bool_]:
         """Return which joints (m,) move with these variables: the variables and their mimic joints."""
         alone = np.isin(self.joints.variables, variables).astype(np.float64)

@@ -45,10 +45,10 @@ class Output:
     """Receives samples; may ignore any of them.
 
     runs_plans: what is connected is sent the trajectories of the samples, and carries on with the last one
-    when no samples follow.
+    when no samples follow. only_listed: it moves only the joints of the controller.
     """
 
-    runs_plans = False
+    runs_plans = only_listed = False
 
     def late(self, time: float) -> float:  # noqa: ARG002
         """Return how late [s] what is sent now would come for a sample of a time [s]."""
@@ -56,6 +56,10 @@ class Output:
 
     def sampled(self, sample: Sample) -> None:
         """Receive the next sample of the motion."""
+
+    def done(self) -> bool:
+        """Whether what was sent is carried out, as far as the controller tells."""
+        return True
 
     def halted(self, stand: JointTrajectory | None) -> None:
         """End whatever still moves: no sample follows, and the last trajectory is void.
@@ -71,7 +75,12 @@ class Outputs:
         self._outputs = tuple(outputs)
         self._halted = True
         self.runs_plans = any(output.runs_plans for output in self._outputs)
+        self.only_listed = any(output.only_listed for output in self._outputs)
         self.trajectories = Trajectories() if self.runs_plans else None
+
+    def done(self) -> bool:
+        """Whether what was sent is carried out, as far as controllers tell."""
+        return all(output.done() for output in self._outputs)
 
     def carry_on(self, time: float) -> bool:
         """Whether a controller moves on at time [s] without samples."""

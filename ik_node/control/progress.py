@@ -16,6 +16,7 @@ from ik_node.control.requests import Request
 from ik_node.control.states import State
 from ik_node.control.targets import Answer, arrival_at
 
+ARRIVING = 1.0  # [s] within which measured joints come to rest after their commands
 SAME = 1e-6  # [rad or m]: such a change of a target is none
 
 
@@ -31,6 +32,7 @@ class Progress:
         self._at_the_end: dict[str, Report] = {}  # by tool, when the arm arrives
         self._targets: dict[str, Array] = {}  # by tool, of its joints
         self._began = self._share = math.nan
+        self._rested = math.inf  # since when the commands rest [s]
         self.arrival: float | None = None
 
     def begin(
@@ -49,7 +51,17 @@ class Progress:
             self._at_the_end[request.tool] = answer.arrived_report(report)
             self._targets[request.tool] = target[model.of(request.tool)[1]]
             self.arrival = request.arrival
-            self._began = time
+            self._began, self._rested = time, math.inf
+
+    @property
+    def pursues(self) -> bool:
+        """Whether the arm pursues requests."""
+        return bool(self._at_the_end)
+
+    def waited(self, time: float) -> bool:
+        """Whether measured joints, or a controller, had enough time to arrive at time [s]; asked at rest."""
+        self._rested = min(self._rested, time)
+        return time >= self._rested + ARRIVING
 
     def _judge(
         self, tool: str, arm: ArmModel, columns: Columns, target: Array, request: Request, state: State

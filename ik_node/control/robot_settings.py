@@ -11,7 +11,16 @@ from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 
 # Parameters that every tool has of its own, such as left.tip_link.
-OF_TOOL = ('base_link', 'tip_link', 'tool_axis', 'tool_point', 'home', 'controller_joints', 'workspace')
+OF_TOOL = (
+    'base_link',
+    'tip_link',
+    'tool_axis',
+    'tool_point',
+    'home',
+    'controller',
+    'controller_joints',
+    'workspace',
+)
 ONE = ('',)  # the names of tools without the parameter tools
 NAME = re.compile(r'[A-Za-z]\w*', re.ASCII)  # so that topics can begin with it
 

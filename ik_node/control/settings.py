@@ -145,6 +145,12 @@ class ArmSettings(HasTool):
         'follow_joint_trajectory; joint_states may be added to another one',
         read_only=True,
     )
+    controller: str = parameter(
+        '',
+        'name of the controller that the output commands, such as arm_controller; empty: none stands before '
+        'the name of its topic or action',
+        read_only=True,
+    )
     controller_joints: tuple[str, ...] = parameter(
         ('',),
         'joints of the controller in its order, with those that it moves besides the arm; '
@@ -236,6 +242,15 @@ class ArmSettings(HasTool):
         'delay of the measurements behind their commands that is not a following error [s]',
         low=0.0,
         high=2.0,
+    )
+    arrival_tolerance: float = parameter(
+        0.01,
+        'distance of every measured revolute joint from its target at which the arm has arrived [rad]',
+        low=1e-4,
+        high=10.0,
+    )
+    linear_arrival_tolerance: float = parameter(
+        0.001, 'the same of every prismatic joint [m]', low=1e-5, high=10.0
     )
     hand_guiding_timeout: float = parameter(
         60.0, 'time after which hand guiding ends by itself [s]', low=1.0, high=3600.0

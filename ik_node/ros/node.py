@@ -123,7 +123,12 @@ class IkNode(ManagedNode):
     def _outputs(self, tool: ToolInterface) -> list[Output]:
         """Return the outputs of the controller of a tool."""
         context = OutputContext(
-            self, tool.prefix, self._time, self._clocks, lambda reason: tool.own.fail(reason)
+            self,
+            tool.prefix,
+            self._settings.arms[tool.tool].controller,
+            self._time,
+            self._clocks,
+            lambda reason: tool.own.fail(reason),
         )
         outputs = make_outputs(self._output_names, context)
         if self._picture is not None:
@@ -207,8 +212,11 @@ class IkNode(ManagedNode):
             )
             return
         now = self._time.now()
-        self._clocks.heard(now, self._time.of(message.header.stamp))
-        measured = now - self._watch.age(self._time.of(message.header.stamp), now)
+        stamp = self._time.of(message.header.stamp)
+        self._clocks.heard(now, stamp)
+        if 'position_commands' in self._output_names and stamp is not None and self._clocks.agree:
+            self._loop.begun(self._time.nanoseconds(stamp))
+        measured = now - self._watch.age(stamp, now)
         for tool in self._leaders:
             tool.own.on_measured(self._calibration.measured(positions), now, measured)
 

@@ -34,6 +34,10 @@ class NodeTime:
         """Return the time since the start [s] of a time of the node's clock [ns]."""
         return (nanoseconds - self._start) / NS_PER_S
 
+    def nanoseconds(self, seconds: float) -> int:
+        """Return the time of the node's clock [ns] of a time since the start [s]."""
+        return self._start + round(seconds * NS_PER_S)
+
     def of(self, stamp: Stamp) -> float | None:
         """Return the time since the start [s] of the stamp of a message, None if that is zero."""
         nanoseconds = stamp.sec * NS_PER_S + stamp.nanosec
@@ -41,5 +45,5 @@ class NodeTime:
 
     def stamp(self, seconds: float) -> Stamp:
         """Return the stamp of a time since the start [s]."""
-        sec, nanosec = divmod(self._start + round(seconds * NS_PER_S), NS_PER_S)
+        sec, nanosec = divmod(self.nanoseconds(seconds), NS_PER_S)
         return Stamp(sec=sec, nanosec=nanosec)

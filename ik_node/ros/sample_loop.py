@@ -12,7 +12,22 @@ from rclpy.node import Node
 
 from ik_node.ros.conversions import NS_PER_S
 
+RATIO = 0.05  # of the periods of a controller and of samples, from a whole number: else there is no step
+GAIN = 8  # periods in which most of the difference in phase goes
 SIMULATED_WAIT = 0.001  # seconds between two checks of a simulated clock
+
+
+def in_step(due: int, period: int, begun: int, begun_before: int) -> int:
+    """Return when a sample is due that keeps step with a controller, near a time due [ns].
+
+    Half a period [ns] after one of the controller has begun: then neither its clock nor a late message
+    decides which of its periods a command belongs to. Its last two began at begun and begun_before [ns].
+    """
+    ratio = (begun - begun_before) / period
+    if ratio < 1.0 - RATIO or abs(ratio - round(ratio)) > RATIO:
+        return due
+    error = (begun + period - due) % period - period // 2
+    return due + error // GAIN
 
 
 class SampleLoop:
@@ -22,6 +37,7 @@ class SampleLoop:
         self._node, self._period, self._sample = node, period, sample
         self._closing = threading.Event()
         self._set_off = threading.Event()  # an arm at rest has a new target
+        self._begun: tuple[int, int] | None = None  # the last periods of the controller
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
@@ -31,6 +47,10 @@ class SampleLoop:
     def hurry(self) -> None:
         """Shorten the current period, for an arm that starts to move."""
         self._set_off.set()
+
+    def begun(self, time: int) -> None:
+        """Note when a period of the controller has begun [ns], so that samples keep step with it."""
+        self._begun = time, self._begun[0] if self._begun else 0
 
     def close(self) -> None:
         """End the thread."""
@@ -43,9 +63,13 @@ class SampleLoop:
         while not self._closing.is_set():
             period = int(NS_PER_S * self._period())
             due += period
+            if self._begun is not None:
+                due = in_step(due, period, *self._begun)
             now = self._wait_until(due, last, period)
+            # A sample for the time when it is due: the thread may wake up late.
+            at = due if due <= now < due + period // 2 else now
             try:
-                self._sample(now)
+                self._sample(at)
             except Exception:
                 if self._closing.is_set() or not self._node.context.ok():
                     return
@@ -53,7 +77,7 @@ class SampleLoop:
                     f'unexpected error, please report it: {traceback.format_exc()}',
                     throttle_duration_sec=10.0,
                 )
-            last = now
+            last = at
             if not due <= now < due + period:  # early start, or late after a stall: no burst to catch up
                 due = now
 

@@ -49,15 +49,19 @@ def test_an_arm_with_another_calibration_does_not_jump_and_arrives(model):
     assert dict(zip(first.names, first.positions.tolist(), strict=True)) == pytest.approx(start)
     assert rig.position('yaw') == pytest.approx(-0.6)
     rig.go(yaw=0.5)
-    rig.settle()
+    for _ in range(200):
+        at = rig.tick()
+        rig.measure(
+            **FLIPPED.measured(dict(zip(at.names, driver.samples[-1].positions.tolist(), strict=True)))
+        )
     last = driver.samples[-1]
     assert last.positions[last.names.index('yaw')] == pytest.approx(-0.4)
     (trajectory,) = (sample.trajectory for sample in driver.samples if sample.trajectory is not None)
-    assert trajectory.start[0] == pytest.approx([0.7, 0.2, 0.2, 0.2, 0.2])
+    assert trajectory.positions[0] == pytest.approx([0.7, 0.2, 0.2, 0.2, 0.2])
     assert trajectory.positions[-1] == pytest.approx([-0.4, 0.2, 0.2, 0.2, 0.2])
     middle = trajectory.motion.sampled(np.linspace(0.0, trajectory.duration, 30))[1, 1:-1, 0]
     assert (middle < 0.0).all()
-    assert trajectory.accelerations[0, 0] < 0.0 < trajectory.accelerations[-2, 0]
+    assert trajectory.accelerations[:8, 0].min() < 0.0 < trajectory.accelerations[-2, 0]
 
 
 @pytest.mark.parametrize(

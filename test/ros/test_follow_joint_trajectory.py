@@ -5,11 +5,16 @@ The futures are rclpy's; the server's answers are given by hand, in every order 
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from domains import new_domain
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
 from rclpy.task import Future
 
 from ik_node.control.joint_trajectory import JointTrajectory
@@ -63,7 +68,7 @@ class Server:
 class Arm:
     """The output with its clock and what it reports."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, node: Any = None) -> None:
         action = SimpleNamespace(Goal=lambda trajectory: trajectory)
         monkeypatch.setattr(module, 'ActionClient', Server)
         monkeypatch.setattr(module, 'action_type', lambda: action)
@@ -71,8 +76,12 @@ class Arm:
         self.time = 0.0
         clock = SimpleNamespace(now=lambda: self.time)
         logger = SimpleNamespace(warning=lambda *_, **__: None)
-        node = SimpleNamespace(get_logger=lambda: logger)
-        context = OutputContext(node, '', clock, Clocks(), self.said.append)
+        node = node or SimpleNamespace(
+            get_logger=lambda: logger,
+            resolve_topic_name=lambda name: f'/{name}',
+            create_guard_condition=lambda send: SimpleNamespace(trigger=send),
+        )
+        context = OutputContext(node, '', 'arm_controller', clock, Clocks(), self.said.append)
         self.output = module.FollowJointTrajectoryAction(context)
         self.server: Server = self.output._client
 
@@ -101,7 +110,9 @@ def test_a_motion_that_is_accepted_and_succeeds_says_nothing(arm: Arm) -> None:
 def test_without_a_server_the_arm_stops(arm: Arm) -> None:
     arm.server.ready = False
     arm.move()
-    assert arm.said == ['follow_joint_trajectory: no controller offers the action']
+    assert arm.said == [
+        'follow_joint_trajectory: no controller offers the action /arm_controller/follow_joint_trajectory'
+    ]
     assert not arm.server.goals
 
 
@@ -180,3 +191,44 @@ def test_answers_in_the_wrong_order_leave_the_newest_motion(arm: Arm) -> None:
     arm.output.halted(None)
     assert (newest.cancelled, older.cancelled) == (1, 0)
     assert arm.said == []
+
+
+def test_it_is_done_when_the_controller_has_ended_the_newest_motion(arm: Arm) -> None:
+    assert arm.output.done()
+    arm.move()
+    assert not arm.output.done()
+    running = arm.server.answer()
+    assert not arm.output.done()
+    running.end(SUCCEEDED)
+    assert arm.output.done()
+
+
+def test_goals_leave_in_the_thread_that_hears_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rclpy drops an answer that it hears before send_goal_async has noted the goal."""
+    context = Context()
+    context.init(domain_id=new_domain())
+    node = Node('sender', context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    threads: list[int] = []
+    sent = threading.Event()
+
+    class Recorder(Server):
+        def send_goal_async(self, goal: Any) -> Future:
+            threads.append(threading.get_ident())
+            sent.set()
+            return super().send_goal_async(goal)
+
+    monkeypatch.setattr(f'{__name__}.Server', Recorder)
+    arm = Arm(monkeypatch, node)
+    spinning = threading.Thread(target=executor.spin)
+    spinning.start()
+    try:
+        arm.move()
+        assert sent.wait(30.0)
+        assert threads == [spinning.ident]
+    finally:
+        executor.shutdown()
+        spinning.join()
+        node.destroy_node()
+        context.shutdown()

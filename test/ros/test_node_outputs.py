@@ -180,7 +180,7 @@ def test_droop_and_noise_do_not_change_the_command():
         heard = Heard(client)
         with arm(client, droop=0.05, noise=1e-3, controller_joints=list(ARM_JOINTS)):
             client.answer('goal_joints', client.joints(shoulder=1.2))
-            client.wait_said('arrived')
+            client.wait(lambda: 'arrived' in last(client), 'the end of the motion')
             count = len(heard.positions)
             client.wait(lambda: len(heard.positions) > count + 50, 'half a second')
             after = {tuple(message.data) for message in heard.positions[count:]}
@@ -190,11 +190,23 @@ def test_droop_and_noise_do_not_change_the_command():
 
 
 def test_a_controller_that_is_absent_is_named():
-    with waiting_node('joint_trajectory') as client:
+    with waiting_node('joint_trajectory', controller='arm_controller') as client:
         client.send('joint_states', client.joints(**dict.fromkeys(ALL_JOINTS, 0.0)))
         client.wait(lambda: 'effective DoF' in last(client), 'the arm')
         client.answer('goal_joints', client.joints(yaw=1.0))
-        client.wait(lambda: 'no controller subscribes to' in last(client), 'the fault')
+        said = 'no controller subscribes to /arm_controller/joint_trajectory'
+        client.wait(lambda: said in last(client), 'the fault')
+
+
+def test_the_list_of_positions_goes_to_the_controller_of_that_name():
+    with waiting_node('position_commands', controller='arms/position_controller') as client:
+        heard: list[Float64MultiArray] = []
+        client.node.create_subscription(
+            Float64MultiArray, 'arms/position_controller/commands', heard.append, 10
+        )
+        client.send('joint_states', client.joints(**dict.fromkeys(ALL_JOINTS, 0.1)))
+        client.wait(lambda: heard, 'commands')
+        assert heard[0].data.tolist() == [0.1] * 5
 
 
 def test_feedback_in_parts_in_any_order_with_unknown_velocities():

@@ -14,12 +14,17 @@ from ik_node.ros.outputs.clocks import Clocks
 class OutputContext:
     """What an output may use of its node.
 
-    prefix: of its topics. clocks: that of the measurements. fail(reason): stops the arm, since it cannot be
-    commanded.
+    prefix: of its topics. controller: its name, empty: not known. clocks: that of the measurements.
+    fail(reason): stops the arm, since it cannot be commanded.
     """
 
     node: Any
     prefix: str
+    controller: str
     time: NodeTime
     clocks: Clocks
     fail: Callable[[str], None]
+
+    def named(self, name: str, of_controller: str = '') -> str:
+        """Return the name of a topic or an action, as the controller calls it if that is known."""
+        return f'{self.controller}/{of_controller or name}' if self.controller else f'{self.prefix}{name}'

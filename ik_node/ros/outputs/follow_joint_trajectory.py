@@ -67,7 +67,12 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
     def __init__(self, context: OutputContext) -> None:
         super().__init__(context)
         self._action = action_type()
-        self._client = ActionClient(context.node, self._action, f'{context.prefix}{ACTION}')
+        self._name = context.node.resolve_topic_name(context.named(ACTION))
+        self._client = ActionClient(context.node, self._action, context.named(ACTION))
+        # Goals leave in the thread that hears the answers: rclpy drops an answer that comes before it has
+        # noted the goal (ros2/rclpy#1123).
+        self._sending = context.node.create_guard_condition(self._send_newest)
+        self._goal: tuple[int, JointTrajectory, bool] | None = None  # the newest, until it is sent
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._lock = OrderedLock(Rank.ACTION)  # goals are sent and answered in different threads
         self._number = 0  # of the newest goal
@@ -89,19 +94,32 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
     def send(self, message: JointTrajectory, braking: bool) -> None:
         """Send a trajectory as a goal."""
         if not self._client.server_is_ready():
-            self._fail('no controller offers the action')
+            self._fail(f'no controller offers the action {self._name}')
             return
         with self._lock:
             self._number += 1
-            number = self._number
+            self._goal = self._number, message, braking
             self._asked = self._now()
+        self._sending.trigger()
+
+    def _send_newest(self) -> None:
+        with self._lock:
+            goal, self._goal = self._goal, None
+        if goal is None:
+            return
+        number, message, braking = goal
         future = self._client.send_goal_async(self._action.Goal(trajectory=message))
         future.add_done_callback(lambda done: self._answered(done, number, braking))
+
+    def done(self) -> bool:
+        """Whether the controller has ended the newest trajectory."""
+        with self._lock:
+            return self._goal is None and self._asked is None and self._handle is None
 
     def halted(self, stand: Trajectory | None) -> None:  # noqa: ARG002
         """Cancel all goals: the controller holds the joints where they are."""
         with self._lock:
-            self._void, self._asked = self._number, None
+            self._void, self._asked, self._goal = self._number, None, None
             self._cancel()
 
     def _answered(self, future: Any, number: int, braking: bool) -> None:

@@ -14,9 +14,8 @@ class JointTrajectoryTopic(TrajectoryOutput):
 
     def __init__(self, context: OutputContext) -> None:
         super().__init__(context)
-        self._publisher = context.node.create_publisher(
-            JointTrajectory, f'{context.prefix}joint_trajectory', STREAM
-        )
+        topic = context.named('joint_trajectory')
+        self._publisher = context.node.create_publisher(JointTrajectory, topic, STREAM)
 
     def send(self, message: JointTrajectory, braking: bool) -> None:  # noqa: ARG002
         """Publish a trajectory."""

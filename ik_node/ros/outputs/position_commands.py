@@ -12,10 +12,11 @@ from ik_node.ros.qos import STREAM
 class PositionCommands(Output):
     """Publishes the positions of the joints of the controller, in its order, on position_commands."""
 
+    only_listed = True
+
     def __init__(self, context: OutputContext) -> None:
-        self._publisher = context.node.create_publisher(
-            Float64MultiArray, f'{context.prefix}position_commands', STREAM
-        )
+        topic = context.named('position_commands', of_controller='commands')
+        self._publisher = context.node.create_publisher(Float64MultiArray, topic, STREAM)
 
     def sampled(self, sample: Sample) -> None:
         """Publish a sample."""

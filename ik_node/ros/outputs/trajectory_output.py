@@ -46,7 +46,7 @@ def _duration(seconds: float) -> Duration:
 class TrajectoryOutput(Output):
     """Sends trajectories, as a subclass knows how to."""
 
-    runs_plans = True
+    runs_plans = only_listed = True
 
     def __init__(self, context: OutputContext) -> None:
         self._context = context

@@ -1,0 +1,47 @@
+"""Samples that keep step with a controller: each of its periods gets one, whatever their clocks do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ik_node.ros.sample_loop import in_step
+
+PERIOD = 10_000_000  # [ns]
+
+
+def samples_per_period(period: int, kept: bool) -> tuple[np.ndarray, list[int]]:
+    """How many samples each period of a controller gets whose clock is 0.03 % fast, and the samples."""
+    random = np.random.default_rng(5)
+    begins = (np.arange(4000) * PERIOD * 0.9997).astype(np.int64)
+    heard = [(int(begin), int(begin + random.uniform(3e5, 1.5e6))) for begin in begins]  # late messages
+    due, last, samples, count = 3_000_000, (0, 0), [], 0
+    while due < begins[-1]:
+        due += period
+        while count < len(heard) and heard[count][1] <= due:
+            last = heard[count][0], last[0]
+            count += 1
+        if kept:
+            due = in_step(due, period, *last)
+        samples.append(due)
+    arrivals = np.array(samples) + random.uniform(1e5, 2e6, len(samples))  # of commands that are late
+    return np.histogram(arrivals, begins)[0][200:], samples
+
+
+@pytest.mark.parametrize('times', [1, 2])
+def test_each_period_of_a_controller_gets_the_same_number_of_samples(times: int) -> None:
+    counts, samples = samples_per_period(PERIOD // times, kept=True)
+    assert (counts == times).all()
+    assert np.abs(np.diff(samples) - PERIOD // times).max() <= PERIOD // times // 8
+    free, _ = samples_per_period(PERIOD // times, kept=False)
+    assert (free != times).any()
+
+
+@pytest.mark.parametrize('period', [2_000_000, 7_000_000, 15_000_000])
+def test_a_controller_at_another_rate_changes_nothing(period: int) -> None:
+    assert in_step(123_456_789, PERIOD, 5 * period, 4 * period) == 123_456_789
+
+
+def test_messages_that_are_doubled_or_lost_change_little() -> None:
+    assert in_step(PERIOD, PERIOD, 700, 700) == PERIOD
+    assert abs(in_step(PERIOD, PERIOD, 5 * PERIOD, 2 * PERIOD) - PERIOD) <= PERIOD // 16
