@@ -75,5 +75,9 @@ def test_an_error_inside_a_goal_is_not_taken_for_an_argument_of_another_kind(arm
         def packed(self):
             raise AttributeError('made up')
 
+        @packed.setter
+        def packed(self, _):
+            pass
+
     with pytest.raises(AttributeError, match='made up'):
         IkSolver(arm).solve(Broken([0.2, 0.0, 0.2]))
