@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +24,7 @@ from ik_node.ros.conversions import array_point, matrix_pose
 from ik_node.tracks.curves import tip_pose
 
 PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
-REPORTS = QoSProfile(depth=100)
+HEARD = QoSProfile(depth=100)
 ENDS = ('arrived', 'held', 'stopped')
 ARM = 'ik_node'
 
@@ -37,7 +38,7 @@ class Goto:
         self._node = rclpy.create_node('ik_goto')
         self._reports: list[dict[str, str]] = []
         self._hearing = self._node.create_subscription(
-            DiagnosticStatus, f'{ARM}/{self._prefix}status', self._hear, REPORTS
+            DiagnosticStatus, f'{ARM}/{self._prefix}status', self._hear, HEARD
         )
 
     def close(self) -> None:
@@ -147,7 +148,8 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument('--line', action='store_true', help='move there in a straight line')
     parser.add_argument('--tool', default='', help='name of the tool, where there are several')
     parser.add_argument('--frame', default='', help='frame of the goal (default: the base link)')
-    return run(_goto, parser.parse_args(rclpy.utilities.remove_ros_args(given)[given is None :]))
+    arguments = rclpy.utilities.remove_ros_args(sys.argv if given is None else ['', *given])[1:]
+    return run(_goto, parser.parse_args(arguments))
 
 
 def _goto(arguments: argparse.Namespace) -> int:

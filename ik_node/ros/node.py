@@ -1,7 +1,8 @@
 """ik_node: robot description and goals in, moving joints out.
 
-Callbacks only store. One thread solves goals, since a search may take long; another moves the joints and
-publishes them at the publish rate. The ArmController decides what may be commanded.
+Callbacks only store. One thread solves goals, since a search may take long, one answers questions that move
+nothing, and another moves the joints and publishes them at the publish rate. The ArmController
+decides what may be commanded.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class IkNode(ManagedNode):
         self._settings = declare_robot(self)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._started = time.monotonic()
-        self._inbox = Inbox()
+        self._inbox, self._questions = Inbox(), Inbox()
         self._statistics = Statistics()
         self._closing = threading.Event()
         self._time, self._clocks, self._seldom = NodeTime(self), Clocks(), Seldom(self)
@@ -94,7 +95,14 @@ class IkNode(ManagedNode):
         self._loop = SampleLoop(self, lambda: 1.0 / self._settings.general.publish_rate, self._sample)
         self._robot = SharedRobot()
         shared = Shared(
-            self, self._time, Frames(self), self._inbox, self._statistics, self._robot, self._loop.hurry
+            self,
+            self._time,
+            Frames(self),
+            self._inbox,
+            self._questions,
+            self._statistics,
+            self._robot,
+            self._loop.hurry,
         )
         self._tools = [
             ToolInterface(shared, tool, partial(self._settings_of, tool), self._outputs)
@@ -112,6 +120,7 @@ class IkNode(ManagedNode):
         on_change(self, lambda: self._settings, self._check, self._apply)
         self._server = threading.Thread(target=self._serve_loop, daemon=True)
         self._server.start()
+        threading.Thread(target=self._answer_loop, daemon=True).start()
         self._loop.start()
         if general.autostart:
             try:
@@ -178,6 +187,7 @@ class IkNode(ManagedNode):
         """Bring the arm to rest before the program ends; goals count no more."""
         self._closing.set()
         self._inbox.close()
+        self._questions.close()
         if not self.deactivate(BRAKING):
             states = ', '.join(sorted({tool.leader.own.state.value for tool in self._leaders}))
             self.get_logger().error(f'ended while the arm was {states}')
@@ -191,6 +201,7 @@ class IkNode(ManagedNode):
         """End the threads and the node."""
         self._closing.set()
         self._inbox.close()
+        self._questions.close()
         self._moveit.close()
         for tool in self._tools:
             tool.close()
@@ -313,6 +324,12 @@ class IkNode(ManagedNode):
         tool.leader.own.submit(*waiting)
         if tool.markers.wait == 0.0:
             tool.markers.draw(tool.snapshot())
+
+    def _answer_loop(self) -> None:
+        """Answer questions, which no goal waits for, in a thread of their own."""
+        while (taken := self._questions.take(None)) is not None:
+            for tool in self._tools:
+                self._try(tool.leader.own.submit, *taken[2].get(tool.tool, []))
 
     def _try(self, act: Callable[..., None], *arguments: Any) -> None:
         """Call act; an unexpected error is logged, and keeps nothing else from being done."""

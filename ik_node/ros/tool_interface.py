@@ -41,12 +41,16 @@ STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What the tools of one node share. hurry: called when an arm begins to move."""
+    """What the tools of one node share.
+
+    inbox: of goals. questions: the same of what moves no arm. hurry: called when an arm begins to move.
+    """
 
     node: Any
     time: NodeTime
     frames: Frames
     inbox: Inbox
+    questions: Inbox
     statistics: Statistics
     robot: SharedRobot
     hurry: Callable[[], None]
@@ -88,7 +92,7 @@ class ToolInterface:
         for topic, (message, kind) in GOALS.items():
             name = prefix + topic
             node.create_subscription(message, name, self._store(name, kind), GOAL_QOS)
-        Projection(node, prefix, self.goals, shared.inbox)
+        Projection(node, prefix, self.goals, shared.questions)
         self._teleop = Teleop(node, prefix, self.own, frames, shared.time, settings)
         node.create_service(Trigger, f'~/{prefix}home', answered(self.home))
         node.create_service(Trigger, f'~/{prefix}stop', answered(self.stop))
