@@ -352,11 +352,12 @@ class Arena:
         self.driver.drive(names, message.data)
 
     def _trajectory(self, topic: str, message: JointTrajectory, sent: float) -> None:
-        points = message.points
+        points, stamp = message.points, message.header.stamp
         seen = SeenTrajectory(
             sent,
             topic,
             self.driver.travelled() - (now() - sent),
+            stamp.sec + 1e-9 * stamp.nanosec or None,
             message.joint_names,
             [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points],
             [list(p.positions) for p in points],

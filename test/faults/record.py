@@ -23,11 +23,15 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class SeenTrajectory:
-    """A trajectory. when: sent, on the steady clock [s]; clock: that of its controller, never set back."""
+    """A trajectory. when: sent, on the steady clock [s]; clock: that of its controller, never set back.
+
+    begins: when the times are 0, on the clock of the controller [s]; None: when it gets there.
+    """
 
     when: float
     topic: str
     clock: float
+    begins: float | None
     names: Sequence[str]
     times: Sequence[float]
     positions: Sequence[Sequence[float]]

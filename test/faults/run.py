@@ -15,7 +15,7 @@ from std_srvs.srv import SetBool
 from faults.actions import Action, Draw, Plan
 from faults.activities import ACTIVITIES
 from faults.arena import OUTPUTS, Arena, Setup
-from faults.judge import Rates, SampleJudge, Violation
+from faults.judge import Rates, SampleJudge, Violation, largest
 from faults.judge_trajectories import TrajectoryJudge
 from faults.kinds import KINDS
 from faults.kinds.requests import change_state
@@ -38,6 +38,7 @@ ENDS = {'killed': -9, 'interrupted': 0, 'terminated': 0}  # exit codes
 # False feedback has taken the joints to where they collide, or nearly.
 EXPLAINED = ' would overlap by ', ' would come as near as '
 EXCERPT = 40  # lines of the log
+REST = 5e-4  # [rad, m] between the last two positions of an arm that comes to rest
 MOVES_ON = 0.2  # [s] by which a trajectory may end after the node: messages take their time
 
 
@@ -186,7 +187,7 @@ class Session:
             elif last.velocities is not None:
                 rates = zip(last.names, last.velocities, strict=False)
                 found += [f'{topic}: "{name}" ends at {rate:.6g} per second' for name, rate in rates if rate]
-            elif before is not None and list(before.positions) != list(last.positions):
+            elif before is not None and largest(np.subtract(before.positions, last.positions)) > REST:
                 found.append(f'{topic} ends with {last.positions} after {before.positions}')
         return found
 

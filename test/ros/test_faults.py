@@ -86,9 +86,8 @@ def trajectories(*seen: SeenTrajectory) -> set[str]:
 
 def trajectory(at: float, times, positions, velocities, accelerations=None) -> SeenTrajectory:
     rows = positions, velocities, [0.0] * len(times) if accelerations is None else accelerations
-    return SeenTrajectory(
-        at, 'joint_trajectory', at, ('yaw',), times, *([[value] for value in row] for row in rows)
-    )
+    columns = [[[value] for value in row] for row in rows]
+    return SeenTrajectory(at, 'joint_trajectory', at, None, ('yaw',), times, *columns)
 
 
 def test_the_judge_of_trajectories_finds_what_is_wrong():
