@@ -67,6 +67,7 @@ class Trajectories:
         self._running: JointTrajectory | None = None
         self._undone: tuple[JointTrajectory | None, bool] = None, False  # before the last one was sent
         self._astray = False  # the controller was not sent the plan of the samples
+        self._late = 0.0  # how late the next trajectory will be [s]
         self._limits: dict[str, tuple[float, float]] = {}  # of velocity and acceleration
 
     @property
@@ -156,13 +157,14 @@ class Trajectories:
     def resume(self) -> Mapping[str, tuple[float, float, float]]:
         """Return where the motion must go on, by joint name: position, velocity and acceleration.
 
-        The controller will be there a DELAY after the last sample, on the last trajectory.
+        The controller will be there a DELAY after the last sample, on the last trajectory. Longer, if the
+        next one will be late.
         """
-        self._delay, self._astray = DELAY, False
+        self._delay, self._astray = DELAY + self._late, False
         running = self._running
         if running is None:
             return {}
-        times = np.linspace(self._time, self._time + DELAY, 5)
+        times = np.linspace(self._time, self._time + self._delay, 1 + 4 * math.ceil(self._delay / DELAY))
         states = running.states(times)
         self._samples = deque(zip(times.tolist(), states, strict=True))
         return dict(zip(running.names, map(tuple, states[-1].T.tolist()), strict=True))
@@ -173,9 +175,10 @@ class Trajectories:
         self._due = self._urgent = False
         self._running = trajectory
 
-    def withdraw(self) -> None:
-        """Forget the last trajectory, which was not sent."""
+    def withdraw(self, late: float = 0.0) -> None:
+        """Forget the last trajectory, which was not sent; the next one will be late [s]."""
         self._running, self._urgent = self._undone
+        self._late = late
         self.withhold()
 
     def withhold(self) -> None:

@@ -106,7 +106,7 @@ class Feedback:
                 continue
             if self._now - joint.received > timeout:
                 return f'joint "{name}" has not been measured for {timeout:g} s'
-            return late(joint.received - joint.time)
+            return late(self._now - joint.time)
         return None
 
 

@@ -20,7 +20,7 @@ TURN = 2.0 * np.pi
 KEPT = 5.0  # [s] for which commands are kept
 UNKNOWN = 0.1  # [s] after the newest command: where a controller has moved on to by then is not known
 GAP = 0.05  # [s] between two measurements, beyond the delay, after which a driver has to catch up
-RECENT = 1.0  # [s] for which late measurements may explain an error
+RECENT = 1.0  # [s] for which late measurements may explain an error, and a driver may catch up at most
 
 
 class Following:
@@ -43,6 +43,7 @@ class Following:
         self._measured = np.full(n, np.nan)  # time of the last measurement
         self._missed = np.full(n, np.inf)  # since when the driver may have missed commands
         self._catches_up = np.full(n, -np.inf)  # until when it may catch up with them
+        self._behind = np.zeros(n, dtype=np.bool_)  # joints that have still to catch up
         self._slow = 0.0, -np.inf  # how late measurements were [s], and when
 
     def commanded(self, time: float, position: Array) -> None:
@@ -64,8 +65,9 @@ class Following:
         """Take where joints (n,) were measured at a time [s], NaN for others; say which one does not follow.
 
         Its distance from all commands since delay [s] before the measurement is greater than tolerance (n,).
-        After a gap in the measurements a driver may have missed what was commanded meanwhile: for as long as
-        the delay, commands count since before the gap. None if all follow, or if that is not known.
+        After a gap in the measurements a driver may have missed what was commanded meanwhile: for as long
+        again, and for the delay, commands count since before the gap, and the arm waits (see late). None if
+        all follow, or if that is not known.
         """
         known = ~np.isnan(measured)
         if not known.any():
@@ -73,17 +75,21 @@ class Following:
         last, self._measured = self._measured, np.where(known, time, self._measured)
         missed = known & (time - last > delay + GAP)
         self._missed = np.where(missed, last, self._missed)
-        self._catches_up = np.where(missed, time + delay, self._catches_up)
+        patience = np.clip(time - last, delay, max(RECENT, delay))
+        self._catches_up = np.where(missed, time + patience, self._catches_up)
         slow = max(received - time, *(time - last[missed]).tolist(), 0.0)
         if slow > delay and slow >= self._just_slow():
             self._slow = slow, received
         if not self._commands or time > self._newest + UNKNOWN:
             return None
-        since = np.where(time <= self._catches_up, np.minimum(self._missed, time - delay), time - delay)
-        commands = self._between(float(since[known].min()), np.inf)
-        near = measured + self._turns(commands[-1] - measured)
-        errors = np.maximum(commands.min(axis=0) - near, near - commands.max(axis=0))
-        found = self._beyond(errors, tolerance, np.abs(near - commands[-1]))
+        near, newest = measured + self._turns(self._commands[-1] - measured), self._commands[-1]
+        errors = _distance(near, self._between(time - delay, np.inf))
+        catching_up = known & (errors > tolerance) & (time <= self._catches_up)
+        if catching_up.any():
+            since = float(np.minimum(self._missed, time - delay)[catching_up].min())
+            errors = np.where(catching_up, _distance(near, self._between(since, np.inf)), errors)
+        self._behind = np.where(known, catching_up, self._behind)
+        found = self._beyond(errors, tolerance, np.abs(near - newest))
         if found is None:
             return None
         slow = self._just_slow()
@@ -92,13 +98,15 @@ class Following:
     def late(self, tolerance: Array, delay: float) -> str | None:
         """Say how late measurements are if the newest command is farther than tolerance (n,) ahead of them.
 
-        Ahead of all commands until delay [s] after the measurement of a joint. None if no joint's is.
+        Ahead of all commands until delay [s] after the measurement of a joint. Or how late they were, while a
+        joint has still to catch up. Else None.
         """
+        if self._behind.any():
+            return late(self._just_slow())
         age = self._newest - self._measured
         for time in {float(at) for at in self._measured[age > delay]}:
             commands, newest = self._between(time, time + delay), self._commands[-1]
-            ahead = np.maximum(commands.min(axis=0) - newest, newest - commands.max(axis=0))
-            if (ahead > tolerance)[self._measured == time].any():
+            if (_distance(newest, commands) > tolerance)[self._measured == time].any():
                 return late(self._newest - time)
         return None
 
@@ -128,3 +136,8 @@ class Following:
 
     def _turns(self, gap: Array) -> Array:
         return np.where(self._continuous, TURN * np.round(gap / TURN), 0.0)
+
+
+def _distance(values: Array, commands: Array) -> Array:
+    """Return the distances (n,) of values (n,) from commands (k, n), 0 between them."""
+    return np.maximum(np.maximum(commands.min(axis=0) - values, values - commands.max(axis=0)), 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ from ik_node.checks import Array
 from ik_node.control.controller_trajectories import Trajectories
 from ik_node.control.joint_trajectory import JointTrajectory
 
-LOST = 0.15  # [s] after its sample: a controller that moves on may be anywhere then
+LOST = 0.5  # [s] for which trajectories may come too late: the controller moves on along the last one
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,7 @@ class Outputs:
     def __init__(self, outputs: Sequence[Output]) -> None:
         self._outputs = tuple(outputs)
         self._halted = True
+        self._late_since = math.inf  # since when trajectories come too late [s]
         self.runs_plans = any(output.runs_plans for output in self._outputs)
         self.only_listed = any(output.only_listed for output in self._outputs)
         self.trajectories = Trajectories() if self.runs_plans else None
@@ -92,8 +94,8 @@ class Outputs:
     def in_time(self, sample: Sample | None) -> tuple[Sample | None, str]:
         """Return the sample without a trajectory that would come too late: the next sample may do.
 
-        No sample and why, if the arm has to be halted where it is measured: a controller is under way, and
-        may be anywhere on a plan that does not hold any more. One at rest begins when it is sent something.
+        The controller moves on along the last one. No sample and why, if that lasts: then the arm is halted
+        where it is measured. A controller at rest begins when it is sent something.
         """
         trajectories = self.trajectories
         if sample is None or sample.trajectory is None or trajectories is None:
@@ -102,9 +104,14 @@ class Outputs:
         if not trajectories.replaces:
             return replace(sample, trajectory=trajectories.postponed(late)), ''
         if late <= trajectories.slack:
+            self._late_since = math.inf
             return sample, ''
-        trajectories.withdraw()
-        if late > LOST:
+        # Once may be chance; the next time the controller gets it as late again.
+        trajectories.withdraw(late if self._late_since <= sample.time else 0.0)
+        if not self._late_since <= sample.time:  # or the clock was set back
+            self._late_since = sample.time
+        if sample.time - self._late_since > LOST:
+            self._late_since = math.inf
             return None, f'a trajectory was not sent: {late:.3f} s late, this computer is too busy'
         return replace(sample, trajectory=None), ''
 

@@ -107,7 +107,12 @@ def test_an_arm_that_stays_where_it_was_after_a_gap_faults(arm):
     moved(arm, 0.8, late=0.0)
     stood = {name: arm.position(name) for name in ARM_JOINTS}
     arm.tick(60)
-    for _ in range(14):
+    for _ in range(50):
+        arm.measure(**stood)
+        arm.tick()
+    assert arm.state is State.MOVING
+    assert arm.reports[-1].phase == 'late'  # it waits meanwhile
+    for _ in range(20):
         arm.measure(**stood)
         arm.tick()
     assert arm.state is State.FAULTED
