@@ -350,13 +350,13 @@ class IkNode(ManagedNode):
 
     # Samples, in a separate thread
 
-    def _sample(self, now: int) -> None:
-        """Publish the joint positions at time now [ns]."""
+    def _sample(self, due: int, now: int) -> None:
+        """Publish the joint positions for the time due [ns], at time now [ns]."""
         self._look_for_measurements()
         if self._watch.quiet:
             return
         dead = not (self._server.is_alive() or self._closing.is_set())
-        seconds, arrived = self._time.seconds(now), []
+        seconds, arrived = self._time.seconds(due), []
         with self._robot.sampling():
             for tool in self._leaders:
                 if dead:

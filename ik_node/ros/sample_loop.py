@@ -31,9 +31,9 @@ def in_step(due: int, period: int, begun: int, begun_before: int) -> int:
 
 
 class SampleLoop:
-    """Calls sample(now [ns]) once per period [s] until closed, and half a period early after hurry()."""
+    """Calls sample(due, now [ns]) once per period [s] until closed, and half a period early after hurry()."""
 
-    def __init__(self, node: Node, period: Callable[[], float], sample: Callable[[int], None]) -> None:
+    def __init__(self, node: Node, period: Callable[[], float], sample: Callable[[int, int], None]) -> None:
         self._node, self._period, self._sample = node, period, sample
         self._closing = threading.Event()
         self._set_off = threading.Event()  # an arm at rest has a new target
@@ -69,7 +69,7 @@ class SampleLoop:
             # A sample for the time when it is due: the thread may wake up late.
             at = due if due <= now < due + period // 2 else now
             try:
-                self._sample(at)
+                self._sample(at, now)
             except Exception:
                 if self._closing.is_set() or not self._node.context.ok():
                     return
