@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
 from ik_node.errors import IkError
+from ik_node.ros.compat import RCLError, wrap_change_state
 from ik_node.ros.run import ClosableNode
 
-RCLError = rclpy_implementation.RCLError
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
@@ -24,7 +23,7 @@ class ManagedNode(LifecycleNode, ClosableNode):
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
         self._configured = False
-        self._service_change_state.callback = self._answered(self._service_change_state.callback)
+        wrap_change_state(self, self._answered)
 
     def configure(self) -> None:
         """Load and check what the node works with. Raises IkError."""

@@ -19,6 +19,7 @@ from rclpy.parameter import Parameter
 from ik_node.control.robot_settings import OF_TOOL, RobotSettings, tool_names
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import IkError, InputError, listed
+from ik_node.ros.compat import given_parameters
 from ik_node.settings import Settings
 
 QOS = 'qos_overrides.'  # parameters of rclpy
@@ -88,7 +89,7 @@ def warn_of_unknown(node: Node) -> None:
     """
     names = [name for name in node.get_parameters_by_prefix('') if '.' not in name]
     of_ik_node = {field.name for field in dataclasses.fields(ArmSettings)}
-    for name in getattr(node, '_parameter_overrides', {}):
+    for name in given_parameters(node):
         tool_parameter = name.rpartition('.')[2] in OF_TOOL and node.get_name() != 'ik_node'
         if not (node.has_parameter(name) or name in of_ik_node or tool_parameter or name.startswith(QOS)):
             node.get_logger().warning(f'there is no parameter "{name}"; parameters: {listed(names, name)}')

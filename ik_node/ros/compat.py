@@ -1,0 +1,24 @@
+"""What this package uses of rclpy's inside, in one place; test_compat.py tells when a release changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.lifecycle import LifecycleNode
+from rclpy.node import Node
+
+RCLError: type[Exception] = rclpy_implementation.RCLError  # rclpy exports it nowhere
+
+
+def wrap_change_state(node: LifecycleNode, wrapped: Callable[[Any], Any]) -> None:
+    """Replace the callback of the service change_state by what wrapped makes of it."""
+    service = node._service_change_state
+    service.callback = wrapped(service.callback)
+
+
+def given_parameters(node: Node) -> Mapping[str, Any]:
+    """Return the parameters that a node was started with, declared or not."""
+    given: Mapping[str, Any] = getattr(node, '_parameter_overrides', {})
+    return given
