@@ -37,6 +37,7 @@ GOAL_RATE = 50.0  # [Hz], that of ik_goals
 CIRCLE = ((0.4, 0.0, 0.2), 0.08, 0.1)  # centre [m], radius [m] and speed [m/s] of ik_goals
 WINDOW = 2.0  # [s]
 WARM_UP = 2.0  # [s]
+SETTLE = 2.0  # [s] after all nodes are there
 
 
 def processor_time(pid: int) -> float:
@@ -73,11 +74,14 @@ class Case:
         self._listening.start()
         wait(self._ready, 'joint_states')
         wait(lambda: self._bare_goals.get_subscription_count() == 1, 'the bare node')
+        time.sleep(SETTLE)
 
     def _ready(self) -> bool:
         if any(process.poll() is not None for process in self._processes.values()):
             raise RuntimeError('a process has ended')
-        return at_rest(self.watch) and self.watch.goals.get_subscription_count() > 0
+        names = {f'ik_{name}' for name in ('node', 'viewer') if f'ik_{name}' in self._processes}
+        there = names <= set(self.watch.get_node_names())
+        return there and at_rest(self.watch) and self.watch.goals.get_subscription_count() > 0
 
     def _start(self, name: str, folder: Path, *arguments: str) -> None:
         self._processes[name] = subprocess.Popen(

@@ -19,6 +19,7 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PointStamped, PoseStamped
+from page import Page
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -154,20 +155,16 @@ class RobotSide:
         """Return what condition returns once that is true; fail if it never is."""
         return wait_for(condition, what, TIMEOUT)
 
+    def listeners(self) -> dict[str, int]:
+        """How many others hear what this side publishes, by topic."""
+        own = (self._description, self._joints, self._goal, self._point, self._status, self._diagnostics)
+        heard = {publisher.topic_name: publisher.get_subscription_count() for publisher in own}
+        return {
+            topic: count - topic.endswith(('goal_pose', 'joint_states')) for topic, count in heard.items()
+        }
+
     def wait_connected(self) -> None:
-        for publisher in (
-            self._description,
-            self._joints,
-            self._goal,
-            self._point,
-            self._status,
-            self._diagnostics,
-        ):
-            needed = 2 if publisher is self._goal else 1  # this node itself listens to goal_pose
-            self.wait(
-                lambda p=publisher, n=needed: p.get_subscription_count() >= n,
-                f'a reader of {publisher.topic}',
-            )
+        self.wait(lambda: all(count > 0 for count in self.listeners().values()), 'the viewer to hear all')
 
     def describe(self, text: str) -> None:
         self._description.publish(String(data=text))
@@ -215,17 +212,18 @@ class RobotSide:
 
 @contextmanager
 def viewer(domain: int, *parameters: str) -> Iterator[tuple[Process, RobotSide]]:
-    """The viewer on a free port, and the robot's side, which hears it and is heard."""
+    """The viewer on a free port, and the robot's side, which hears it and is heard: a page is open."""
     given = [word for parameter in ('port:=0', *parameters) for word in ('-p', parameter)]
     process = Process('ik_viewer', domain, '--ros-args', *given)
     try:
-        process.url()
+        page = Page(process.url())
         robot = RobotSide(domain)
         try:
             robot.wait_connected()
             yield process, robot
         finally:
             robot.close()
+            page.close()
     finally:
         code = process.end()
     assert code == 0, process.said

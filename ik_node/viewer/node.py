@@ -8,8 +8,10 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from viser import ClientHandle
 
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
@@ -80,28 +82,68 @@ class ViewerNode(ClosableNode):
         self._frame = 0
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
 
-        self._store(String, 'robot_description', LATCHED)
-        self._store(JointState, 'joint_states', NEWEST)
         self._all_services = ArmServices(self, '')  # of all tools
-        self.create_subscription(DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM)
         clock = Clock(clock_type=ClockType.STEADY_TIME)  # the page stays alive while the simulation is paused
-        self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
+        self._frames = self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
         self.create_timer(1.0, self._refresh, clock=clock)
+        self._closed = False
+        self._heard: list[Subscription] = []  # while a page is open
+        self._sleep()
+        self.create_subscription(String, 'robot_description', self._described, LATCHED)
+        self._bell = self.create_guard_condition(self._mind_clients)
+        self._server.on_client_connect(self._notice)
+        self._server.on_client_disconnect(self._notice)
         url = page_url(self._settings.host, self._server.get_port(), guard.token)
         # Not logged: everybody in the ROS domain reads /rosout, and whoever has the URL has the page.
         print(f'ik_viewer: open {url} in a browser', flush=True)
 
     def close(self) -> None:
         """Close the web server and the node."""
+        self._closed = True
         self._slow.close()
         stop_server(self._server)
         self.destroy_node()
 
-    def _store(self, kind: type, topic: str, qos: Any) -> None:
-        def store(message: Any) -> None:
-            self._new[topic] = message
+    # While no page is open, only the description is heard, and nothing is drawn
 
-        self.create_subscription(kind, topic, store, qos)
+    async def _notice(self, _: ClientHandle) -> None:
+        """Wake the executor: a page was opened or closed."""
+        if self.context.ok() and not self._closed:
+            self._bell.trigger()
+
+    def _mind_clients(self) -> None:
+        opened = bool(self._server.get_clients())
+        if opened and not self._heard:
+            self._wake()
+        elif self._heard and not opened:
+            self._show_frame()  # what was pressed last counts
+            self._sleep()
+
+    def _wake(self) -> None:
+        """Hear what the page shows. The last status comes by itself, joints with the next message."""
+        self._heard = [
+            self.create_subscription(JointState, 'joint_states', self._store_joints, NEWEST),
+            self.create_subscription(DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM),
+            *(subscription for tool in self._tools for subscription in tool.hear()),
+        ]
+        self._frames.reset()
+        self._refresh()
+
+    def _sleep(self) -> None:
+        self._frames.cancel()
+        for subscription in self._heard:
+            self.destroy_subscription(subscription)
+        self._heard = []
+        for tool in self._tools:
+            tool.let_gizmo_go()  # later goals are not heard
+
+    def _described(self, message: String) -> None:
+        self._new['robot_description'] = message
+        if not self._heard:
+            self._show_frame()
+
+    def _store_joints(self, message: JointState) -> None:
+        self._new['joint_states'] = message
 
     def _store_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
@@ -110,6 +152,10 @@ class ViewerNode(ClosableNode):
                     tool.diagnosed = status.message
 
     def _refresh(self) -> None:
+        self._mind_clients()
+        if not self._heard:
+            self._obey()  # a stop may still wait for its service
+            return
         self._solver.refresh()
         if self._links is not None:
             self._links.refresh()

@@ -12,6 +12,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped
 from rclpy.node import Node
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
@@ -84,18 +85,25 @@ class ViewedTool:
         before = f'{name}/' if name else ''
         self._goal_publisher = node.create_publisher(PoseStamped, f'{before}goal_pose', NEWEST)
         self._joints_publisher = node.create_publisher(JointState, f'{before}goal_joints', NEWEST)
-        for kind, topic, source, qos in (
-            (PoseStamped, 'goal_pose', f'{before}goal_pose', NEWEST),
-            (PointStamped, 'goal_point', f'{before}goal_point', NEWEST),
-            (JointState, 'goal_joints', f'{before}goal_joints', NEWEST),
-            (DiagnosticStatus, 'status', f'ik_node/{before}status', LATCHED),
-        ):
-            node.create_subscription(kind, source, self._store(topic), qos)
+        self._before = before
         self._services = ArmServices(node, before)
         self.solver_name = f'{node.get_namespace().rstrip("/")}/ik_node{f"/{name}" if name else ""}'
         self.diagnosed = ''  # what /diagnostics says of it
         self._goals = RemoteParameters(node, f'{before}ik_goals', [TRACK], self._track_answered)
         self.refresh = self._goals.refresh
+
+    def hear(self) -> list[Subscription]:
+        """Subscribe to goals and reports; the caller ends that."""
+        before = self._before
+        return [
+            self._node.create_subscription(kind, source, self._store(topic), qos)
+            for kind, topic, source, qos in (
+                (PoseStamped, 'goal_pose', f'{before}goal_pose', NEWEST),
+                (PointStamped, 'goal_point', f'{before}goal_point', NEWEST),
+                (JointState, 'goal_joints', f'{before}goal_joints', NEWEST),
+                (DiagnosticStatus, 'status', f'ik_node/{before}status', LATCHED),
+            )
+        ]
 
     def _store(self, topic: str) -> Any:
         def store(message: Any) -> None:

@@ -348,6 +348,22 @@ def test_a_stop_counts_without_a_robot_and_before_its_service(robot: RobotSide, 
         assert sorted(names[1:]) == ['home', 'stop']
 
 
+def test_a_stop_counts_that_is_pressed_as_the_last_page_closes() -> None:
+    domain = new_domain()
+    process, robot = Process('ik_viewer', domain, '--ros-args', '-p', 'port:=0'), RobotSide(domain)
+    try:
+        page = Page(process.url())
+        robot.wait_connected()
+        page.choose('Arm', 'Stop')
+        page.close()
+        robot.wait(lambda: robot.listeners()['/joint_states'] == 0, 'the viewer to notice')
+        with called(robot) as names:
+            robot.wait(lambda: names == ['stop'], 'the stop')
+    finally:
+        robot.close()
+        process.end()
+
+
 @pytest.mark.usefixtures('seed')
 def test_buttons_call_the_services(robot: RobotSide, page: Page) -> None:
     with called(robot) as names:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import socket
+import time
 
 import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped
 from node_harness import new_domain
 from page import Page
-from viewer_harness import SEED_ARM, Process, viewer
+from viewer_harness import SEED_ARM, Process, RobotSide, viewer
 
 
 @pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGTERM])
@@ -62,3 +64,33 @@ def test_goals_of_others_count_without_a_clock() -> None:
 
         page.wait(shown, 'the goal of another')
         page.close()
+
+
+def test_it_hears_and_draws_only_while_a_page_is_open() -> None:
+    domain = new_domain()
+    process, robot = Process('ik_viewer', domain, '--ros-args', '-p', 'port:=0'), RobotSide(domain)
+    try:
+        url = process.url()
+        quiet = dict.fromkeys(robot.listeners(), 0) | {'/robot_description': 1}
+        robot.wait(lambda: robot.listeners() == quiet, 'the description to be heard')
+        robot.describe(SEED_ARM)
+        robot.report('solved: moving to the goal', status='solved', state='moving')
+        time.sleep(1.5)  # a second passes: a timer opens nothing
+        assert robot.listeners() == quiet
+        for angle in (0.1, 0.4):
+            page = Page(url)
+            robot.wait_connected()
+            page.wait(lambda p=page: len(p.labels()) == 5, 'the arm from before the page')
+            page.wait(lambda p=page: 'oving to the goal' in p.text(), 'the status from before the page')
+
+            def follows(page: Page = page, angle: float = angle) -> bool:
+                robot.move(joint1=angle)  # as an arm does, again and again
+                return bool(page.control('joint1 [°]')['value'] == round(math.degrees(angle), 1))
+
+            page.wait(follows, 'the joints')
+            page.close()
+            robot.wait(lambda: robot.listeners() == quiet, 'the end of all but the description')
+    finally:
+        robot.close()
+        assert process.end() == 0
+    assert 'Traceback' not in process.said
