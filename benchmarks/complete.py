@@ -84,11 +84,13 @@ def compared(
         with_turns(task, distinct(task, q, kept), kept) for q in in_threads(brute, positions, directions)
     ]
     found, shown, wrong, times = [], [], 0, []
-    solver.solve_all(task.goal(positions[0], directions[0]))  # the constants of the arm are no part of a goal
+    solver.solve_all(
+        task.goal(positions[0], directions[0]), time_budget=np.inf
+    )  # the constants of the arm are no part of a goal
     for position, direction in zip(positions, directions, strict=True):
         goal = task.goal(position, direction)
         start = thread_time()
-        solutions = solver.solve_all(goal)
+        solutions = solver.solve_all(goal, time_budget=np.inf)
         times.append(thread_time() - start)
         shown.append(getattr(solutions, 'complete', False))
         q = np.array([solution.q for solution in solutions]).reshape(-1, task.arm.n)

@@ -55,7 +55,9 @@ def judge(task: Task, count: int) -> tuple[Array, Array, int, int, Array]:
     positions, directions, q = task.goals(count, seed=14)
     solver = solver_for(task.arm, restarts=0)
     found: list[Solution] = []
-    solver.solve_all(task.goal(positions[0], directions[0]))  # derives the constants of the arm
+    solver.solve_all(
+        task.goal(positions[0], directions[0]), time_budget=np.inf
+    )  # derives the constants of the arm
     spent = times(solver.solve, task, positions, directions, found)
     solved = task.good(np.array([solution.q for solution in found]), positions, directions)
     for k in np.flatnonzero(~solved):
@@ -63,7 +65,7 @@ def judge(task: Task, count: int) -> tuple[Array, Array, int, int, Array]:
     kept, without, residuals = ~idle_joints(task), 0, []
     asked = range(0, count, EVERY)
     for k in asked:
-        every = solver.solve_all(task.goal(positions[k], directions[k]))
+        every = solver.solve_all(task.goal(positions[k], directions[k]), time_budget=np.inf)
         rows = np.array([solution.q for solution in every]).reshape(-1, task.arm.n)
         position, direction, _ = task.errors(rows, positions[k], directions[k])
         residuals += np.maximum(position, 0.0 if task.position_only else direction).tolist()

@@ -66,12 +66,12 @@ def judge_held(one: Task, solver: IkSolver, held: Array, count: int) -> tuple[Ar
     names, kept = [one.arm.joint_names[i] for i in held], ~idle_joints(one)
     moving = kept & ~np.isin(np.arange(one.arm.n), held)
     positions, directions, q = one.goals(count, seed=2)
-    solver.solve_all(Goal(positions[0], directions[0]), q[0], names)
+    solver.solve_all(Goal(positions[0], directions[0]), q[0], names, time_budget=np.inf)
     brute = functools.partial(with_held, one, held)
     counts, shown, times = np.zeros(5, dtype=int), [], []
     for k, expected in enumerate(in_threads(brute, positions, directions, q)):
         goal, start = Goal(positions[k], directions[k]), thread_time()
-        found = solver.solve_all(goal, q[k], names)
+        found = solver.solve_all(goal, q[k], names, time_budget=np.inf)
         times.append(thread_time() - start)
         shown.append(found.complete)
         rows = np.array([solution.q for solution in found]).reshape(-1, one.arm.n)
@@ -130,7 +130,9 @@ def judge_families(one: Task, count: int) -> tuple[Array, Array]:
     arm, counts, times = one.arm, np.zeros(7, dtype=int), []
     solver, search = solver_for(arm), solver_for(arm, closed_form=False)
     positions, directions, q = one.goals(count, seed=2)
-    solver.solve_all(Goal(*arm.fk(q[0])))  # the constants of the arm are no part of a goal
+    solver.solve_all(
+        Goal(*arm.fk(q[0])), time_budget=np.inf
+    )  # the constants of the arm are no part of a goal
     brute = functools.partial(Reference(one).solutions, restarts=POINTS)
     for position, direction, points in zip(
         positions, directions, in_threads(brute, positions, directions), strict=True
@@ -162,7 +164,7 @@ def farther(arm: Arm, family: Array, found: Array) -> bool:
 def timed(solver: IkSolver, goal: Goal, times: list[float]) -> Array:
     """Return the configurations (k, n) of solve_all, whole turns left out; adds its time [s]."""
     start = thread_time()
-    found = solver.solve_all(goal)
+    found = solver.solve_all(goal, time_budget=np.inf)
     times.append(thread_time() - start)
     return without_turns(solver.arm, np.array([solution.q for solution in found]))
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import DIRECTION
+from ik_node.kernels.layout import CHORD_TOLERANCE, DIRECTION, ITERATIONS, POSITION_TOLERANCE
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.elimination import MOST_SOLUTIONS, Elimination
@@ -18,7 +18,13 @@ from ik_node.solver.families import Families
 from ik_node.solver.goal import Goal
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
-DESCENTS_PER_CHECK = 256
+DESCENTS_PER_ESTIMATE = 256
+DESCENTS_PER_CHECK = 16  # of the clock: a fifth of a millisecond
+REDUNDANT_PER_CHECK = 1  # likewise where solutions are led along their self-motions: one takes milliseconds
+FAMILIES_SHARE = 0.5  # of the time; the rest is for restarts if that was not enough
+MOVED, MOVED_EXACTLY = 0.05, 1e-9  # along a self-motion [rad or m], and its errors [m and rad]
+NO_MOTION = 1e-6  # share of the largest singular value: below this the joints may move
+MOST_LISTED = 20_000  # configurations, whole turns included
 DESCENTS_OF_CHECK = 32  # of an elimination that finds nothing or is rough
 MOST_DESCENTS = 300_000  # even for the hardest goal
 
@@ -45,13 +51,17 @@ class AllSolutions:
         self._arm, self._form, self._elimination, self._options = arm, form, elimination, options
         self._families, self._random_seed, self._hopeless = families, random_seed, hopeless
         self._idle = int(arm.idle.sum())
+        turning = (arm.turning_period > 0.0) & np.isfinite(arm.upper - arm.lower)
+        spans = np.where(turning, arm.upper - arm.lower, 0.0) / np.where(turning, arm.period, 1.0)
+        self._turns = np.floor(spans) + 1.0  # of each joint, at most
 
-    def find(self, goal: Goal, seed: Array, deadline: float) -> tuple[Array, Array, bool]:
+    def find(self, goal: Goal, seed: Array, time_budget: float) -> tuple[Array, Array, bool]:
         """Return configurations (k, n), best first as IkSolver.solve_all, and their errors (k, 2) [m, rad].
 
-        Then whether they are shown to be all. deadline: time.perf_counter() at which restarts stop. Of a
+        Then whether they are shown to be all. time_budget: seconds after which restarts stop. Of a
         self-motion family the member nearest to seed (n,) is returned.
         """
+        began = time.perf_counter()
         arm, form, elimination, packed = self._arm, self._form, self._elimination, goal.packed
         found, start = np.empty((MOST_SOLUTIONS, arm.n)), np.empty(arm.n)
         kernels.start_within(arm.limits, seed, start)
@@ -61,7 +71,7 @@ class AllSolutions:
                 arm.joints, arm.tool, limits, arm.period, form.constants, packed, self._options, start, found
             )
             if form.exact and regular:
-                return *self._listed(packed, start, seed, found, count), True
+                return self._listed(packed, start, seed, found, count, True)
         state = np.array([self._random_seed], dtype=np.uint64)
         if elimination is not None and elimination.forms(packed):
             count, proof = elimination.solutions(packed, start, found, limits)
@@ -73,15 +83,38 @@ class AllSolutions:
                 )
                 regular = count == before
             if regular:
-                return *self._listed(packed, start, seed, found, count), True
+                return self._listed(packed, start, seed, found, count, True)
         if self._families is not None:
+            deadline = began + FAMILIES_SHARE * time_budget
             count = self._families.find(packed, limits, start, state, found, deadline)
             if count:
-                return *self._listed(packed, start, seed, found, count), False
+                return self._listed(packed, start, seed, found, count, False)
         # A goal that is singular for the formula or the elimination may leave a joint free.
         redundant = is_redundant(arm, goal, self._idle) or not regular
+        deadline = began + time_budget
         count = self._searched(packed, limits, start, state, redundant, found, count, deadline)
-        return *self._listed(packed, start, seed, found, count), False
+        return self._listed(packed, start, seed, found, count, False)
+
+    def is_movable(self, goal: Goal, q: Array) -> bool:
+        """Whether the joints of a solution q (n,) can move while goal stays met: a family of its own."""
+        arm, options = self._arm, self._options.copy()
+        options[[POSITION_TOLERANCE, CHORD_TOLERANCE]], options[ITERATIONS] = MOVED_EXACTLY, 30.0
+        rows = 3 if math.isnan(goal.packed[DIRECTION]) else 6
+        scale = np.repeat([1.0 / max(arm.reach, 1e-9), 1.0], 3)[:rows, None]
+        free = ~arm.idle & (arm.lower < arm.upper)
+        _, values, turns = np.linalg.svd(scale * arm.jacobian(q)[:rows, free])
+        if len(values) == turns.shape[0] and values[-1] > NO_MOTION * values[0]:
+            return False
+        table, state = np.empty((arm.n + 6, 0)), np.zeros(1, dtype=np.uint64)
+        for step in (MOVED, -MOVED):
+            moved = q.copy()
+            moved[free] += step * turns[-1]
+            start, scratch = moved.copy(), np.empty(arm.n)
+            model = arm.joints, arm.tool, arm.limits
+            met = kernels.search_lm(*model, goal.packed, options, table, 0, 1, state, scratch, start)[3]
+            if met and np.abs(start - q).max() > 0.5 * MOVED * np.abs(turns[-1]).max():
+                return True
+        return False
 
     def _limits(self, start: Array) -> Array:
         """Return limits (2 or more, n) that hold idle joints at start (n,).
@@ -107,12 +140,13 @@ class AllSolutions:
     ) -> int:
         """Append what restarts find until a missing solution is unlikely; return the new count."""
         descents = successes = 0
+        per_check = REDUNDANT_PER_CHECK if redundant else DESCENTS_PER_CHECK
         while descents < MOST_DESCENTS and time.perf_counter() < deadline:
-            count, hits = self._explored(
-                goal, limits, start, DESCENTS_PER_CHECK, state, redundant, found, count
-            )
-            descents += DESCENTS_PER_CHECK
+            count, hits = self._explored(goal, limits, start, per_check, state, redundant, found, count)
+            descents += per_check
             successes += hits
+            if descents % DESCENTS_PER_ESTIMATE:
+                continue
             hopeless = count == 0 and descents >= self._hopeless
             if hopeless or missed_share(count, successes) < MISSED_SHARE:
                 break
@@ -148,14 +182,26 @@ class AllSolutions:
         return explored
 
     def _listed(
-        self, goal: Array, start: Array, seed: Array, found: Array, count: int
-    ) -> tuple[Array, Array]:
-        """Return all solutions with their whole turns (k, n), best first, and their errors (k, 2)."""
-        arm = self._arm
-        listed: tuple[Array, Array] = kernels.list_solutions(
+        self, goal: Array, start: Array, seed: Array, found: Array, count: int, complete: bool
+    ) -> tuple[Array, Array, bool]:
+        """Return all solutions with their whole turns (k, n), best first, and their errors (k, 2).
+
+        Then complete, but False where these are so many that only turns around start (n,) are listed.
+        """
+        arm, limits = self._arm, self._arm.limits
+        if count * self._turns.prod() > MOST_LISTED:
+            complete, most = False, int(self._turns.max())
+            while most > 1 and count * np.minimum(self._turns, most).prod() > MOST_LISTED:
+                most -= 1
+            many = self._turns > most
+            near = 0.5 * most * arm.period
+            limits = limits.copy()
+            limits[0, many] = np.maximum(limits[0], start - near)[many]
+            limits[1, many] = np.minimum(limits[1], start + near)[many]
+        rows, errors = kernels.list_solutions(
             arm.joints,
             arm.tool,
-            arm.limits,
+            frozen(limits),
             arm.turning_period,
             goal,
             self._options,
@@ -164,7 +210,7 @@ class AllSolutions:
             found,
             count,
         )
-        return listed
+        return rows, errors, complete
 
 
 def missed_share(distinct: int, successes: int) -> float:

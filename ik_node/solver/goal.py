@@ -86,7 +86,9 @@ class Solutions(list[Solution]):
     """The solutions of one goal, best first.
 
     complete: whether it is shown that there are no others, up to rounding; also of an empty list. False where
-    restarts found them, which can only estimate how many are missing, and for families of solutions.
+    restarts found them, which can only estimate how many are missing, where time ran out, and for families of
+    solutions. A joint that never moves tool point or tool axis, such as the roll about the tool, makes no
+    others: each solution then stands for all its positions, and says so as self_motion.
     """
 
     __slots__ = ('complete',)

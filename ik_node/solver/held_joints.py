@@ -52,7 +52,12 @@ class HeldJoints:
         self._kept = lru_cache(maxsize=KEPT)(partial(_rest, arm, solver_of))
 
     def solve_all(
-        self, goal: Goal, seed: Array, held: Sequence[str], judged: Callable[[Goal, Array], Solution]
+        self,
+        goal: Goal,
+        seed: Array,
+        held: Sequence[str],
+        judged: Callable[[Goal, Array], Solution],
+        time_budget: float,
     ) -> Solutions:
         """Return every solution with the joints named in held at their values in seed (n,), best first.
 
@@ -67,7 +72,7 @@ class HeldJoints:
             return Solutions([only] if only.solved else [], complete=True)
         rest = self.rest(places, seed)
         ahead = seed[: len([joint for joint in rest.before if joint.movable])]
-        found = rest.solver.solve_all(seen_from(rest.pose(ahead), goal), seed[free])
+        found = rest.solver.solve_all(seen_from(rest.pose(ahead), goal), seed[free], time_budget=time_budget)
         solutions = []
         for one in found:
             q = seed.copy()

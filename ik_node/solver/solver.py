@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ik_node.solver.proof import Proof
 
 COMPILE = ('background', 'wait')
+LISTING_BUDGET = 0.1  # s, of solve_all
 
 
 class IkSolver:
@@ -234,24 +235,30 @@ class IkSolver:
         joint the families are followed instead of searched (see families.py).
         held: names of joints that stay at their values in seed; the others are solved as an arm of their
         own, so arms with six or seven joints are solved completely for any values of the spare ones.
-        time_budget [s]: of this call, None: as given to the constructor; with held always that.
+        time_budget [s]: None is 0.1, or what the constructor was given if that is less. What is found by then
+        is returned, and complete is False where that may not be all. The constants of an arm, for the first
+        goal, take up to 0.3 s more.
         Raises InputError for a seed of the wrong length or with NaN, for unknown held joints and those
         outside their limits.
         """
         if not isinstance(goal, Goal):
             raise no_goal(goal)
         near, budget = self._start(seed), self._budget(time_budget)
+        if time_budget is None:
+            budget = min(budget, LISTING_BUDGET)
         self_motion = is_redundant(self.arm, goal)
         if are_named(held):
-            return self._held.solve_all(goal, near, held, self.judged)
+            return self._held.solve_all(goal, near, held, self.judged, budget)
         if self._infeasibility.by_reach(goal) is not None:
             return Solutions((), complete=True)
-        deadline = time.perf_counter() + budget
-        rows, errors, complete = self._all_solutions.find(goal, near, deadline)
+        rows, errors, complete = self._all_solutions.find(goal, near, budget)
         solutions = [
             Solution(SOLVED, q, position_error, direction_error, None, 0, self_motion)
             for q, (position_error, direction_error) in zip(rows, errors.tolist(), strict=True)
         ]
+        if not complete and not self_motion:
+            for solution in solutions:
+                solution.self_motion = self._all_solutions.is_movable(goal, solution.q)
         return Solutions(solutions, complete)
 
     def prove(self, goal: Goal, seed: ArrayLike | None = None) -> Proof:
@@ -363,19 +370,26 @@ class IkSolver:
         return self._search.steps(goal, self._start(seed))
 
     def solve_path(
-        self, positions: ArrayLike, directions: ArrayLike | None = None, seed: ArrayLike | None = None
+        self,
+        positions: ArrayLike,
+        directions: ArrayLike | None = None,
+        seed: ArrayLike | None = None,
+        time_budget: float = 60.0,
     ) -> PathSolution:
         """Find the joint path for goals (N, 3) [m], (N, 3) unit or None, whose largest joint move is least.
 
         Dynamic programming over all solutions of every point, so that a branch is not chosen at the start
         if it ends later. seed (n,): decides what the goals leave free. Points without a solution are not
-        solved and hold the seed. Raises InputError for wrong shapes or values.
+        solved and hold the seed. time_budget [s]: after it no more branches are looked for; following one
+        costs 10 us a point. Raises InputError for wrong shapes or values.
         """
         goals = pack_goals(positions, directions)
         start = self._start(seed)
+        deadline = time.perf_counter() + positive('time_budget', time_budget, finite=False)
 
         def every(k: int, near: Array) -> Array:
-            found = self.solve_all(Goal.unpacked(goals[k]), near)
+            left = max(deadline - time.perf_counter(), 1e-9)
+            found = self.solve_all(Goal.unpacked(goals[k]), near, time_budget=left)
             return np.array([solution.q for solution in found]).reshape(-1, self.arm.n)
 
         return best_path(self.arm, self.closed_form, goals, self._search.options, start, every)

@@ -38,13 +38,13 @@ def test_solutions_are_true_distinct_in_order_and_contain_the_one_that_made_the_
     for q in arm.sample(rng, 40 if solver.closed_form and solver.closed_form.exact else 4):
         goal = Goal(*arm.fk(q))
         for seed in (q, arm.sample(rng, 1)[0]):
-            solutions = solver.solve_all(goal, seed)
+            solutions = solver.solve_all(goal, seed, time_budget=np.inf)
             assert_good(solver, goal, solutions, seed)
             used = ~arm.idle
             rows = np.array([solution.q for solution in solutions])
             rows[:, arm.idle] = q[arm.idle]
             assert gaps(arm, rows, q).min() < 1e-4, f'{q} is not among {rows[:, used]}'
-        assert np.abs(solver.solve_all(goal, q)[0].q - q).max() < 1e-4  # none is nearer
+        assert np.abs(solver.solve_all(goal, q, time_budget=np.inf)[0].q - q).max() < 1e-4  # none is nearer
 
 
 @pytest.mark.parametrize('name', WITH_FORM)
@@ -54,8 +54,8 @@ def test_formula_equals_the_search(name):
     solver, search = new_solver(arm), new_solver(arm, closed_form=False)
     for q in arm.sample(np.random.default_rng(2), 6):
         goal = Goal(*arm.fk(q))
-        by_formula = np.array([solution.q for solution in solver.solve_all(goal, q)])
-        by_search = np.array([solution.q for solution in search.solve_all(goal, q)])
+        by_formula = np.array([solution.q for solution in solver.solve_all(goal, q, time_budget=np.inf)])
+        by_search = np.array([solution.q for solution in search.solve_all(goal, q, time_budget=np.inf)])
         assert len(by_formula) == len(by_search)
         for row in by_search:
             assert np.abs(by_formula - row).max(axis=1).min() < 1e-4
@@ -81,7 +81,7 @@ def test_solutions_equal_those_of_a_plain_least_squares_search(name):
         )
         if np.linalg.norm(found.fun) < 1e-9 and gaps(arm, expected, found.x).min(initial=1) > 1e-3:
             expected.append(found.x)
-    rows = [solution.q for solution in new_solver(arm).solve_all(goal)]
+    rows = [solution.q for solution in new_solver(arm).solve_all(goal, time_budget=np.inf)]
     for q in expected:
         assert gaps(arm, rows, q).min() < 1e-5
     for q in rows:
@@ -99,7 +99,7 @@ def test_a_joint_that_moves_nothing_stays_at_the_seed(name):
     rng = np.random.default_rng(6)
     for q in arm.sample(rng, 3):
         seed = arm.sample(rng, 1)[0]
-        solutions = solver.solve_all(Goal(*arm.fk(q)), seed)
+        solutions = solver.solve_all(Goal(*arm.fk(q)), seed, time_budget=np.inf)
         assert solutions
         for solution in solutions:
             assert solution.self_motion
@@ -115,7 +115,9 @@ def test_a_tool_axis_that_is_axis_5_but_for_the_digits_of_its_file_gives_no_copi
     arms = [roll_arm(slant) for slant in (0.0, tilt)]
     rng = np.random.default_rng(11)
     for q, seed in zip(arms[0].sample(rng, 4), arms[0].sample(rng, 4), strict=True):
-        exact, tilted = (new_solver(arm).solve_all(Goal(*arms[0].fk(q)), seed) for arm in arms)
+        exact, tilted = (
+            new_solver(arm).solve_all(Goal(*arms[0].fk(q)), seed, time_budget=np.inf) for arm in arms
+        )
         assert len(exact) == len(tilted) > 0
         for one, other in zip(exact, tilted, strict=True):
             assert other.q[4] == seed[4]
@@ -135,15 +137,19 @@ def test_a_seed_that_has_turned_very_far_hides_no_solution(name):
     arm = arm_of(name)
     solver = new_solver(arm)
     for q in arm.sample(np.random.default_rng(12), 3):
-        expected = solver.solve_all(Goal(*arm.fk(q)), arm.middle)
+        expected = solver.solve_all(Goal(*arm.fk(q)), arm.middle, time_budget=np.inf)
         for far in (1e15, -1e15):
-            assert len(solver.solve_all(Goal(*arm.fk(q)), np.full(arm.n, far))) == len(expected) > 0
+            assert (
+                len(solver.solve_all(Goal(*arm.fk(q)), np.full(arm.n, far), time_budget=np.inf))
+                == len(expected)
+                > 0
+            )
 
 
 def test_a_seed_outside_the_limits_leaves_idle_joints_at_the_limit():
     arm = arm_of('so101_like')
     seed = arm.upper + 0.5
-    solutions = new_solver(arm).solve_all(Goal(*arm.fk(arm.middle)), seed)
+    solutions = new_solver(arm).solve_all(Goal(*arm.fk(arm.middle)), seed, time_budget=np.inf)
     assert solutions
     assert all(solution.q[arm.idle] == arm.upper[arm.idle] for solution in solutions)
 
@@ -158,7 +164,7 @@ def test_members_of_a_self_motion_are_the_nearest_to_the_seed(name, rows):
     for q in arm.sample(np.random.default_rng(7), 5):
         position, direction = arm.fk(q)
         goal = Goal(position, direction if rows == 6 else None)
-        solutions = solver.solve_all(goal, arm.middle)
+        solutions = solver.solve_all(goal, arm.middle, time_budget=np.inf)
         assert 1 <= len(solutions) < MOST_SOLUTIONS or name == 'ur5e'  # whole turns there
         assert_good(solver, goal, solutions, arm.middle)
         for solution in solutions:
@@ -178,7 +184,7 @@ def test_a_position_alone_leaves_families_on_five_joints_and_none_on_three():
     for arm, expected in ((seed_arm, True), (scara, False)):
         goal = Goal(arm.fk(arm.sample(np.random.default_rng(8), 1)[0])[0])
         assert is_redundant(arm, goal) is expected
-        solutions = new_solver(arm).solve_all(goal)
+        solutions = new_solver(arm).solve_all(goal, time_budget=np.inf)
         assert solutions
         assert all(solution.self_motion is expected for solution in solutions)
         assert all(solution.direction_error == 0.0 for solution in solutions)
@@ -190,7 +196,7 @@ def test_a_goal_that_leaves_a_joint_free_for_once_has_its_solution_nearest_to_th
     arm = arm_of(name)
     seed = arm.middle + 0.1
     goal = Goal((*arm.joints[0, 3:5], 0.4), (0, 0, 1))
-    solutions = new_solver(arm).solve_all(goal, seed)
+    solutions = new_solver(arm).solve_all(goal, seed, time_budget=np.inf)
     assert_good(new_solver(arm), goal, solutions, seed)
     assert 1 <= len(solutions) <= 4
     assert abs(solutions[0].q[0] - seed[0]) < 1e-6
@@ -207,7 +213,7 @@ def test_joints_that_are_free_because_of_the_goal_hide_no_solution():
             position, direction = arm.fk(q)
             axis = arm.frames(q)[1]
             goal = Goal(position, direction)
-            solutions = solver.solve_all(goal)
+            solutions = solver.solve_all(goal, time_budget=np.inf)
             assert solutions or not solutions.complete
             free += bool(abs(direction @ axis) > 1.0 - 1e-12)
     assert free
@@ -222,15 +228,18 @@ def test_goals_out_of_reach_have_no_solution(name):
     away = arm.joints[0, 3:6] + np.array([0.0, 0.6, 0.8]) * (arm.reach + 0.01)
     solver = new_solver(arm)
     for goal in (Goal(away, (0, 0, 1)), Goal(away)):
-        assert solver.solve_all(goal) == []
-        assert solver.solve_all(goal).complete  # by link lengths
+        assert solver.solve_all(goal, time_budget=np.inf) == []
+        assert solver.solve_all(goal, time_budget=np.inf).complete  # by link lengths
 
 
 def test_a_direction_that_four_dof_cannot_have_has_no_solution():
     arm = arm_of('so101_like')
     position, direction = arm.fk(arm.middle)
     sideways = 0.8 * direction + 0.6 * arm.joints[1, :3]
-    assert new_solver(arm).solve_all(Goal(position, sideways / np.linalg.norm(sideways))) == []
+    assert (
+        new_solver(arm).solve_all(Goal(position, sideways / np.linalg.norm(sideways)), time_budget=np.inf)
+        == []
+    )
 
 
 def test_solutions_that_the_limits_cut_off_are_left_out():
@@ -244,8 +253,8 @@ def test_solutions_that_the_limits_cut_off_are_left_out():
     half = make_arm(axes, offsets, limits, **tool)
     for q in whole.sample(np.random.default_rng(9), 20):
         goal = Goal(*whole.fk(q))
-        expected = [s.q for s in new_solver(whole).solve_all(goal, q) if s.q[0] >= 0.0]
-        found = [s.q for s in new_solver(half).solve_all(goal, q)]
+        expected = [s.q for s in new_solver(whole).solve_all(goal, q, time_budget=np.inf) if s.q[0] >= 0.0]
+        found = [s.q for s in new_solver(half).solve_all(goal, q, time_budget=np.inf)]
         np.testing.assert_allclose(np.reshape(found, (-1, 5)), np.reshape(expected, (-1, 5)), atol=1e-6)
 
 
@@ -267,13 +276,13 @@ def test_an_exact_formula_shows_that_there_are_no_other_solutions(name):
     by_formula, by_search = new_solver(arm), new_solver(arm, closed_form=False, restarts=10)
     rng = np.random.default_rng(13)
     turned = (Goal(goal.position, random_unit(rng)) for _ in range(100))
-    impossible = next(one for one in turned if not by_formula.solve_all(one))
-    assert by_search.solve_all(impossible) == []
+    impossible = next(one for one in turned if not by_formula.solve_all(one, time_budget=np.inf))
+    assert by_search.solve_all(impossible, time_budget=np.inf) == []
     for one in (goal, impossible):
-        assert by_formula.solve_all(one).complete
-        assert not by_search.solve_all(one).complete
-    assert not by_formula.solve_all(Goal(goal.position)).complete
-    assert pickle.loads(pickle.dumps(by_formula.solve_all(impossible))).complete
+        assert by_formula.solve_all(one, time_budget=np.inf).complete
+        assert not by_search.solve_all(one, time_budget=np.inf).complete
+    assert not by_formula.solve_all(Goal(goal.position), time_budget=np.inf).complete
+    assert pickle.loads(pickle.dumps(by_formula.solve_all(impossible, time_budget=np.inf))).complete
 
 
 def test_missed_share_of_nothing_is_unknown():
@@ -286,7 +295,7 @@ def test_missed_share_of_nothing_is_unknown():
 def test_no_time_gives_what_was_found_until_then():
     arm = arm_of('panda')
     goal = Goal(*arm.fk(arm.middle))
-    assert new_solver(arm, time_budget=1e-9).solve_all(goal) == []
+    assert new_solver(arm, time_budget=1e-9).solve_all(goal, time_budget=np.inf) == []
 
 
 def test_same_input_gives_the_same_bits():
@@ -294,7 +303,10 @@ def test_same_input_gives_the_same_bits():
         arm = arm_of(name)
         goal = Goal(*arm.fk(arm.sample(np.random.default_rng(10), 1)[0]))
         first, other = new_solver(arm), new_solver(arm)
-        answers = [[s.q.tobytes() for s in solver.solve_all(goal)] for solver in (first, other, first)]
+        answers = [
+            [s.q.tobytes() for s in solver.solve_all(goal, time_budget=np.inf)]
+            for solver in (first, other, first)
+        ]
         assert answers[0] == answers[1] == answers[2] != []
 
 
@@ -302,4 +314,4 @@ def test_same_input_gives_the_same_bits():
 def test_bad_seeds_are_refused(seed):
     arm = arm_of('seed_arm')
     with pytest.raises(InputError, match='seed must be 5 finite numbers'):
-        new_solver(arm).solve_all(Goal(*arm.fk(arm.middle)), seed)
+        new_solver(arm).solve_all(Goal(*arm.fk(arm.middle)), seed, time_budget=np.inf)

@@ -70,7 +70,7 @@ def test_general_arms(seed):
     arm = general_arm(seed)
     solver = IkSolver(arm)
     for q in arm.sample(np.random.default_rng(seed), 30):
-        assert_holds(arm, q, solver.solve_all(Goal(*arm.fk(q))))
+        assert_holds(arm, q, solver.solve_all(Goal(*arm.fk(q)), time_budget=np.inf))
 
 
 @pytest.mark.parametrize('place', range(5))
@@ -78,7 +78,7 @@ def test_a_slide_at_any_place(place):
     arm = general_arm(place, (place,))
     solver = IkSolver(arm)
     for q in arm.sample(np.random.default_rng(place), 30):
-        assert_holds(arm, q, solver.solve_all(Goal(*arm.fk(q))))
+        assert_holds(arm, q, solver.solve_all(Goal(*arm.fk(q)), time_budget=np.inf))
 
 
 def test_sixteen_solutions():
@@ -86,7 +86,7 @@ def test_sixteen_solutions():
     solver = IkSolver(arm)
     counts = []
     for q in arm.sample(np.random.default_rng(0), 60):
-        solutions = solver.solve_all(Goal(*arm.fk(q)))
+        solutions = solver.solve_all(Goal(*arm.fk(q)), time_budget=np.inf)
         assert_holds(arm, q, solutions)
         counts.append(len(solutions))
     assert max(counts) == 16
@@ -99,7 +99,10 @@ def test_restarts_find_no_others(seed):
     solver, search = IkSolver(arm), IkSolver(arm, closed_form=False)
     for q in arm.sample(np.random.default_rng(seed), 3):
         goal = Goal(*arm.fk(q))
-        solutions, others = solver.solve_all(goal), search.solve_all(goal)
+        solutions, others = (
+            solver.solve_all(goal, time_budget=np.inf),
+            search.solve_all(goal, time_budget=np.inf),
+        )
         assert not others.complete
         assert all(gap(other.q, solutions) < 1e-3 for other in others)
 
@@ -120,10 +123,10 @@ def test_tool_axes_along_and_opposite_to_that_of_the_zero_pose(seed):
     arm = general_arm(seed)
     solver = IkSolver(arm)
     zero = arm.fk(np.zeros(5))
-    assert_holds(arm, np.zeros(5), solver.solve_all(Goal(*zero)))
+    assert_holds(arm, np.zeros(5), solver.solve_all(Goal(*zero), time_budget=np.inf))
     found = solver.solve(Goal(zero[0], -zero[1]))
     if found.solved:
-        assert_holds(arm, found.q, solver.solve_all(Goal(*arm.fk(found.q))))
+        assert_holds(arm, found.q, solver.solve_all(Goal(*arm.fk(found.q)), time_budget=np.inf))
 
 
 def test_goals_that_leave_a_joint_free_are_not_called_complete():
@@ -133,7 +136,7 @@ def test_goals_that_leave_a_joint_free_are_not_called_complete():
     up = make_arm([[0, 0, 1], [0, 1, 0], [0, 1, 0]], [[0, 0, 0.1], [0, 0, 0.1], [0, 0, 0.2]], [[-3, 3]] * 3,
                   tool_point=[0, 0, 0.15])  # fmt: skip
     for arm, goal in ((rail, Goal(*rail.fk(q))), (up, Goal((0, 0, 0.5)))):
-        found = IkSolver(arm).solve_all(goal)
+        found = IkSolver(arm).solve_all(goal, time_budget=np.inf)
         assert found
         assert not found.complete
 
@@ -151,7 +154,7 @@ def test_right_angles_lose_no_solution():
         solver = IkSolver(arm)
         for _ in range(6):
             q = rng.integers(-1, 2, 5) * math.pi / 2
-            found = solver.solve_all(Goal(*arm.fk(q)))
+            found = solver.solve_all(Goal(*arm.fk(q)), time_budget=np.inf)
             complete += found.complete
             lost += found.complete and gap(q, found) > 1e-3
     assert complete > 0
@@ -176,7 +179,7 @@ def test_unreachable_is_shown_and_restarts_cannot_refute_it():
             goal = Goal(arm.fk(q)[0], random_unit(rng))
             answer = solver.solve(goal)
             assert answer.status is not Status.NOT_FOUND
-            complete = solver.solve_all(goal)
+            complete = solver.solve_all(goal, time_budget=np.inf)
             assert complete.complete
             assert bool(complete) == answer.solved
             if answer.status is Status.UNREACHABLE:
@@ -191,7 +194,7 @@ def test_a_joint_limit_that_is_in_the_way_is_named():
     wide = general_arm(3)
     q = wide.sample(np.random.default_rng(5), 1)[0]
     goal = Goal(*wide.fk(q))
-    beyond = IkSolver(wide).solve_all(goal)
+    beyond = IkSolver(wide).solve_all(goal, time_budget=np.inf)
     limits = [[-math.pi, math.pi]] * 5
     limits[2] = [-math.pi, min(solution.q[2] for solution in beyond) - 0.05]
     answer = IkSolver(general_arm(3, limits=limits)).solve(goal)

@@ -189,7 +189,7 @@ def test_none_missed_that_random_restarts_find(geometry):
     for q in arm.sample(np.random.default_rng(2), 3):
         goal = goal_of(arm, q, direction=True)
         own = [one for one in candidates(arm, form, goal)[0] if missed(arm, one, goal) < MET]
-        for other in solver.solve_all(goal):
+        for other in solver.solve_all(goal, time_budget=np.inf):
             assert min(apart(arm, other.q, one) for one in own) < 1e-4
 
 

@@ -18,7 +18,9 @@ ONE_SPARE = ['six', 'rail', 'koch_v1_1', 'omx_l', 'vx300s', 'panda', 'ur5e x']
 
 
 def rows_of(solver: IkSolver, goal: Goal, seed) -> np.ndarray:
-    return without_turns(solver.arm, np.array([one.q for one in solver.solve_all(goal, seed)]))
+    return without_turns(
+        solver.arm, np.array([one.q for one in solver.solve_all(goal, seed, time_budget=np.inf)])
+    )
 
 
 @pytest.mark.parametrize('name', ONE_SPARE)
@@ -42,7 +44,7 @@ def test_every_family_is_found_once_by_its_member_nearest_to_the_seed(name):
 
 def test_families_are_not_called_complete():
     arm = spare_arm(6)
-    solutions = IkSolver(arm).solve_all(Goal(*arm.fk(arm.middle)))
+    solutions = IkSolver(arm).solve_all(Goal(*arm.fk(arm.middle)), time_budget=np.inf)
     assert not solutions.complete
     assert all(solution.self_motion for solution in solutions)
 
@@ -96,7 +98,7 @@ from test_held_joints import spare_arm
 arm = spare_arm(6)
 solver = IkSolver(arm, compile=sys.argv[1])
 for q in arm.sample(np.random.default_rng(0), 2):
-    print([one.q.tobytes().hex() for one in solver.solve_all(Goal(*arm.fk(q)))])
+    print([one.q.tobytes().hex() for one in solver.solve_all(Goal(*arm.fk(q)), time_budget=np.inf)])
 """
 
 

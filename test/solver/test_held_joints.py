@@ -62,7 +62,7 @@ def test_all_solutions_of_the_other_joints_are_found(name):
     for held, q in zip(places(arm), arm.sample(rng, 3), strict=True):
         names = [arm.joint_names[i] for i in held]
         goal = Goal(*arm.fk(q))
-        solutions = solver.solve_all(goal, q, names)
+        solutions = solver.solve_all(goal, q, names, time_budget=np.inf)
         assert solutions.complete
         assert least_gap(arm, q, solutions) < 1e-6
         for solution in solutions:
@@ -75,7 +75,7 @@ def test_all_solutions_of_the_other_joints_are_found(name):
             assert np.abs(one.q - other.q).max() > 1e-4
         moves = [np.abs(solution.q - q).max() for solution in solutions]
         assert moves == sorted(moves) or np.diff(moves).min() > -1e-8
-        for restarted in search.solve_all(goal, q, names):
+        for restarted in search.solve_all(goal, q, names, time_budget=np.inf):
             assert least_gap(arm, restarted.q, solutions) < 1e-5
 
 
@@ -85,7 +85,7 @@ def test_one_of_five_joints_can_be_held():
     arm = make_arm(axes, offsets, [(-3, 3)] * 5, tool_axis=(0, 0, 1), tool_point=(0.1, 0, 0.02))
     solver = IkSolver(arm)
     for name, q in zip(arm.joint_names, arm.sample(np.random.default_rng(2), 5), strict=True):
-        solutions = solver.solve_all(Goal(*arm.fk(q)), q, [name])
+        solutions = solver.solve_all(Goal(*arm.fk(q)), q, [name], time_budget=np.inf)
         assert least_gap(arm, q, solutions) < 1e-6
         assert not any(solution.self_motion for solution in solutions)
 
@@ -93,7 +93,7 @@ def test_one_of_five_joints_can_be_held():
 def test_held_joints_leave_families_while_others_are_to_spare():
     arm = spare_arm(7)
     q = arm.sample(np.random.default_rng(3), 1)[0]
-    solutions = IkSolver(arm).solve_all(Goal(*arm.fk(q)), q, [arm.joint_names[0]])
+    solutions = IkSolver(arm).solve_all(Goal(*arm.fk(q)), q, [arm.joint_names[0]], time_budget=np.inf)
     assert not solutions.complete
     assert all(solution.self_motion for solution in solutions)
     assert least_gap(arm, q, solutions) < 1e-4
@@ -106,7 +106,7 @@ def test_joints_behind_a_held_one_follow_it_in_every_frame():
     q = arm.sample(np.random.default_rng(8), 1)[0]
     point, axis = chain.fk(q[None])
     for held in (['joint1'], ['joint1', 'joint3'], ['joint6']):
-        for solution in IkSolver(arm).solve_all(Goal(point[0], axis[0]), q, held):
+        for solution in IkSolver(arm).solve_all(Goal(point[0], axis[0]), q, held, time_budget=np.inf):
             np.testing.assert_allclose(chain.fk(solution.q[None])[0][0], point[0], rtol=0, atol=1e-8)
 
 
@@ -127,8 +127,8 @@ def test_all_joints_can_be_held():
     arm = spare_arm(6)
     q = arm.sample(np.random.default_rng(4), 1)[0]
     solver = IkSolver(arm)
-    here = solver.solve_all(Goal(*arm.fk(q)), q, arm.joint_names)
-    elsewhere = solver.solve_all(Goal(*arm.fk(q + 0.1)), q, arm.joint_names)
+    here = solver.solve_all(Goal(*arm.fk(q)), q, arm.joint_names, time_budget=np.inf)
+    elsewhere = solver.solve_all(Goal(*arm.fk(q + 0.1)), q, arm.joint_names, time_budget=np.inf)
     assert [solution.q.tolist() for solution in here] == [q.tolist()]
     assert elsewhere == []
     assert here.complete
@@ -141,7 +141,7 @@ def test_joints_that_mimic_a_held_one_are_held_too():
     arm = make_arm(axes, offsets, [(-2, 2)] * 6, None, (0, 0, 1), (0.1, 0, 0), mimics=[(5, 0, -0.5)])
     assert arm.n == 5
     q = arm.sample(np.random.default_rng(6), 1)[0]
-    solutions = IkSolver(arm).solve_all(Goal(*arm.fk(q)), q, ['joint1'])
+    solutions = IkSolver(arm).solve_all(Goal(*arm.fk(q)), q, ['joint1'], time_budget=np.inf)
     assert least_gap(arm, q, solutions) < 1e-6
     assert solutions.complete
 
@@ -158,9 +158,9 @@ def test_bad_names_and_values_are_refused():
         (['joint9'], 'not one of'),
     ):
         with pytest.raises(InputError, match=words):
-            solver.solve_all(goal, arm.middle, held)
+            solver.solve_all(goal, arm.middle, held, time_budget=np.inf)
     with pytest.raises(InputError, match='"joint2" cannot be held'):
-        solver.solve_all(goal, arm.upper + 0.1, ['joint2'])
+        solver.solve_all(goal, arm.upper + 0.1, ['joint2'], time_budget=np.inf)
 
 
 def test_a_ball_with_limits_is_held_whole_or_not_at_all():
@@ -171,5 +171,5 @@ def test_a_ball_with_limits_is_held_whole_or_not_at_all():
     solver, q = IkSolver(arm), arm.middle
     goal = Goal(*arm.fk(q))
     with pytest.raises(InputError, match='ball joint with limits'):
-        solver.solve_all(goal, q, ball.joints[:1])
-    assert solver.solve_all(goal, q, ball.joints)
+        solver.solve_all(goal, q, ball.joints[:1], time_budget=np.inf)
+    assert solver.solve_all(goal, q, ball.joints, time_budget=np.inf)

@@ -35,10 +35,10 @@ def test_every_solution_of_an_arm_with_mimic_joints(name):
     solver, search = IkSolver(arm), IkSolver(arm, closed_form=False)
     for q in arm.sample(np.random.default_rng(1), 8):
         goal = Goal(*arm.fk(q))
-        solutions = solver.solve_all(goal)
+        solutions = solver.solve_all(goal, time_budget=np.inf)
         assert solutions.complete
         assert least_gap(arm, q, solutions) < 1e-5
-        others = search.solve_all(goal)
+        others = search.solve_all(goal, time_budget=np.inf)
         assert len(solutions) == len(others)
         assert max(least_gap(arm, other.q, solutions) for other in others) < 1e-3
 
@@ -52,7 +52,7 @@ def test_goals_that_only_free_joints_would_meet_are_unreachable(name):
         sideways = np.cross(axis, random_unit(rng))
         answer = solver.solve(Goal(position, sideways / np.linalg.norm(sideways)))
         assert answer.status is Status.UNREACHABLE
-        assert not solver.solve_all(Goal(position, sideways / np.linalg.norm(sideways)))
+        assert not solver.solve_all(Goal(position, sideways / np.linalg.norm(sideways)), time_budget=np.inf)
 
 
 def test_positions_decide_if_mimic_joints_keep_the_tool_level():
@@ -60,10 +60,10 @@ def test_positions_decide_if_mimic_joints_keep_the_tool_level():
     solver, search = IkSolver(arm), IkSolver(arm, closed_form=False)
     for q in arm.sample(np.random.default_rng(5), 8):
         goal = Goal(arm.fk(q)[0])
-        solutions = solver.solve_all(goal)
+        solutions = solver.solve_all(goal, time_budget=np.inf)
         assert solutions.complete
         assert least_gap(arm, q, solutions) < 1e-5
-        assert len(solutions) == len(search.solve_all(goal))
+        assert len(solutions) == len(search.solve_all(goal, time_budget=np.inf))
     inside = Goal([0.13, 0.0, 0.18])  # nearer to the shoulder than the two links fold
     assert solver.solve(inside).status is Status.UNREACHABLE
 
@@ -73,7 +73,7 @@ def test_an_arm_without_a_free_joint_of_each_variable_is_searched():
     arm = make_arm(axes, [(0.1, 0.0, 0.2)] * 4, [[-2.5, 2.5]] * 4, None, (1, 0, 0), (0.1, 0, 0), mimics)
     solver = IkSolver(arm)
     q = arm.sample(np.random.default_rng(3), 1)[0]
-    solutions = solver.solve_all(Goal(*arm.fk(q)))
+    solutions = solver.solve_all(Goal(*arm.fk(q)), time_budget=np.inf)
     assert least_gap(arm, q, solutions) < 1e-3
 
 
@@ -83,7 +83,7 @@ def test_the_magician_is_solved_completely():
     solver = IkSolver(arm)
     for q in itertools.islice(arm.sample(np.random.default_rng(4), 20), 20):
         position, axis = arm.fk(q)
-        solutions = solver.solve_all(Goal(position, axis), q)
+        solutions = solver.solve_all(Goal(position, axis), q, time_budget=np.inf)
         assert solutions.complete
         assert least_gap(arm, q, solutions) < 1e-5
         tilted = axis + 0.1 * np.array([1.0, 0.5, 0.0])

@@ -55,7 +55,7 @@ path = solver.solve_path(*map(np.array, zip(*map(arm.fk, np.linspace(joints[0], 
 add('path', path.q, path.largest_move, path.breaks)
 if solver.closed_form is not None:  # elsewhere plain Python takes minutes
     for k in range(3):
-        add(f'all {k}', *[one.q for one in solver.solve_all(Goal(places[k], axes[k]))])
+        add(f'all {k}', *[one.q for one in solver.solve_all(Goal(places[k], axes[k]), time_budget=np.inf)])
 print(json.dumps([kernels.state().stage.value, answers]))
 """
 

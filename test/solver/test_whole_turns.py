@@ -42,7 +42,7 @@ def test_whole_turns_are_all_there(seed):
     solver = new_solver(arm)
     for q in arm.sample(np.random.default_rng(seed), 3):
         goal = Goal(*arm.fk(q))
-        solutions = solver.solve_all(goal, arm.middle)
+        solutions = solver.solve_all(goal, arm.middle, time_budget=np.inf)
         assert_good(solver, goal, solutions, arm.middle)
         assert_every_turn_is_there(arm, solutions, arm.middle)
         # Two solutions that are nearly one are found to the square root of the tolerance.
@@ -60,7 +60,9 @@ def test_whole_turns_multiply():
     twice = make_arm(axes, offsets, limits, **tool)
     for q in once.sample(np.random.default_rng(3), 10):
         goal = Goal(*once.fk(q))
-        assert len(new_solver(twice).solve_all(goal)) == 4 * len(new_solver(once).solve_all(goal))
+        assert len(new_solver(twice).solve_all(goal, time_budget=np.inf)) == 4 * len(
+            new_solver(once).solve_all(goal, time_budget=np.inf)
+        )
 
 
 def variants(arm: Arm, found, start) -> np.ndarray:
@@ -110,7 +112,9 @@ def test_slides_have_no_turns():
     arm = arm_of('prismatic_arm')
     solver = new_solver(arm)
     for q in arm.sample(np.random.default_rng(4), 3):
-        rows = np.array([solution.q for solution in solver.solve_all(Goal(*arm.fk(q)), q)])
+        rows = np.array(
+            [solution.q for solution in solver.solve_all(Goal(*arm.fk(q)), q, time_budget=np.inf)]
+        )
         assert (arm.period == 0.0).tolist() == arm.prismatic.tolist()
         assert len(rows)
 
@@ -123,7 +127,7 @@ def test_whole_turns_end_within_the_limits_to_the_last_bit():
         limits[0] = (low, low + 2 * np.pi + 1e-9)
         arm = plain_arm(limits)
         q = np.array([low + 2 * np.pi, 0.4, 0.8, 0.3, 0.2])
-        for solution in IkSolver(arm).solve_all(Goal(*arm.fk(q)), q):
+        for solution in IkSolver(arm).solve_all(Goal(*arm.fk(q)), q, time_budget=np.inf):
             assert ((solution.q >= arm.lower) & (solution.q <= arm.upper)).all()
 
 
@@ -133,6 +137,6 @@ def test_a_turn_that_a_limit_clips_is_left_out_if_it_misses_the_goal():
         limits = [[0.0, 1.0 + 2 * np.pi - 5e-7], [-1.0, 1.0]]
         arm = make_arm([(0, 0, 1), (0, 1, 0)], [(0, 0, 0), (length, 0, 0)], limits, None, (1, 0, 0))
         goal = Goal(*arm.fk([1.0, 0.5]))
-        solutions = IkSolver(arm).solve_all(goal)
+        solutions = IkSolver(arm).solve_all(goal, time_budget=np.inf)
         assert len(solutions) == number
         assert max(solution.position_error for solution in solutions) < TOLERANCE

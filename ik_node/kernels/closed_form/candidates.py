@@ -1,14 +1,23 @@
 """Closed-form candidates, checked and polished by forward kinematics."""
 
-from math import inf, isnan
+from math import inf, isnan, sqrt
 
 import numpy as np
 
 from ..arrays import copy
-from ..chain import forward, goal_errors, met, squared_errors
+from ..chain import forward, goal_errors, jacobian, met, squared_errors
 from ..compiled import compiled
 from ..distance import add_distinct
-from ..layout import CHORD_TOLERANCE, FAMILY, ITERATIONS, KIND, POSITION_TOLERANCE, WEIGHT
+from ..layout import (
+    CHORD_TOLERANCE,
+    FAMILY,
+    FREE_ROLL,
+    ITERATIONS,
+    KIND,
+    POSITION_TOLERANCE,
+    SIZE,
+    WEIGHT,
+)
 from ..methods.lm import descend_lm
 from ..rotation import wrap_into_limits
 from .parallel import parallel_pairs, planar_candidates
@@ -18,6 +27,7 @@ PARALLEL = 1.0  # axes 2, 3, 4 parallel
 WRIST = 2.0  # axes 2, 3 parallel; axes 4, 5 and the tool axis meet in one point W
 MOST_CANDIDATES = 16
 EXACT = 1e-9  # m and rad: what the formula misses by more is polished on the true model
+FREE = 1e-7  # share of the length, and rad: a joint that moves the tool by less per rad is free
 HOPELESS = 1e-2  # rad and share of the reach: what it misses by more is no solution
 
 
@@ -143,13 +153,26 @@ def nearest_by_formula(model, goal, q):
 
 
 @compiled
+def has_free_joint(joints, form, frames, work):
+    """Whether a joint, but a roll about the tool, moves neither tool point nor tool axis at frames."""
+    jac = work[:5, :6]
+    jacobian(joints, frames, jac)
+    for i in range(4 if form[KIND, FREE_ROLL] != 0.0 else 5):
+        point = jac[i, 0] * jac[i, 0] + jac[i, 1] * jac[i, 1] + jac[i, 2] * jac[i, 2]
+        axis = jac[i, 3] * jac[i, 3] + jac[i, 4] * jac[i, 4] + jac[i, 5] * jac[i, 5]
+        if sqrt(point) < FREE * form[KIND, SIZE] and sqrt(axis) < FREE:
+            return True
+    return False
+
+
+@compiled
 def formula_solutions(joints, tool, limits, period, form, goal, options, seed, found):
     """Every closed-form solution within the limits, turned nearest to seed (5,); limits may be infinite.
 
     Each is polished and checked by FK on the true model. Returns (the number of rows of found (16, 5),
-    whether the goal is regular for the formula).
+    whether the goal is regular for the formula, and no joint free at a solution).
     """
-    work = np.empty((12, 7))
+    work, scratch = np.empty((12, 7)), np.empty((5, 6))
     raw = np.empty((MOST_CANDIDATES, 5))
     frames = np.empty((2 * joints.shape[0] + 3, 3))
     candidate_count, regular = candidates(form, limits, goal, seed, True, work, raw)
@@ -157,4 +180,5 @@ def formula_solutions(joints, tool, limits, period, form, goal, options, seed, f
     for k in range(candidate_count):
         if polish_and_check(joints, tool, limits, goal, options, raw[k], frames)[0]:
             count = add_distinct(period, found, count, raw[k])
+            regular = regular and not has_free_joint(joints, form, frames, scratch)
     return count, regular

@@ -1,0 +1,78 @@
+"""Lists of solutions that are not complete: a joint is free, time runs out, or there is no end of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from made_arms import make_arm
+
+from ik_node import Arm, Goal, IkSolver, kernels
+
+URDF = Path(__file__).resolve().parents[2] / 'urdf'
+
+
+def wrist_arm_that_locks() -> Arm:
+    """Axes 2, 3 parallel, 4, 5 and the tool axis in one point: at q5 = 0 axis 4 is the tool axis."""
+    axes = [(0, 0, 1), (0, 1, 0), (0, 1, 0), (1, 0, 0), (0, 1, 0)]
+    offsets = [(0, 0, 0.1), (0, 0, 0.1), (0, 0, 0.3), (0.1, 0, 0), (0.2, 0, 0)]
+    return make_arm(axes, offsets, [(-3, 3)] * 5, tool_axis=(1, 0, 0), tool_point=(0.1, 0, 0))
+
+
+def test_a_list_is_not_complete_where_a_joint_is_free_at_a_solution():
+    arm = wrist_arm_that_locks()
+    solver, q = IkSolver(arm), np.array([0.4, 0.3, -1.2, 1.0, 0.0])
+    found = solver.solve_all(Goal(*arm.fk(q)))
+    assert not found.complete
+    free = [solution.q for solution in found if solution.self_motion]
+    assert free
+    for row in free:
+        assert np.abs(arm.jacobian(row)[:, 3]).max() < 1e-6
+    q[4] = 0.7
+    found = solver.solve_all(Goal(*arm.fk(q)))
+    assert found.complete
+    assert not any(solution.self_motion for solution in found)
+
+
+def test_a_roll_that_moves_nothing_is_named_and_the_list_is_complete():
+    arm = Arm.from_file(URDF / 'so101_like.urdf.xacro')
+    found = IkSolver(arm).solve_all(Goal(*arm.fk(arm.middle + 0.1)))
+    assert found.complete
+    assert found
+    assert all(solution.self_motion for solution in found)
+
+
+class Clock:
+    """A clock of which every look takes 10 ms."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def perf_counter(self) -> float:
+        """Return the time [s]."""
+        self.looks += 1
+        return 0.01 * self.looks
+
+
+def test_no_part_of_the_search_is_long_between_two_looks_at_the_clock(monkeypatch):
+    """Solutions led along their self-motions take milliseconds each: one at a time."""
+    clock, descents = Clock(), []
+    explore = kernels.explore
+    monkeypatch.setattr('ik_node.solver.all_solutions.time', clock)
+    monkeypatch.setattr(kernels, 'explore', lambda *given: descents.append(given[6]) or explore(*given))
+    arm = wrist_arm_that_locks()
+    found = IkSolver(arm).solve_all(Goal(*arm.fk([0.4, 0.3, -1.2, 1.0, 0.0])))
+    assert not found.complete
+    assert set(descents) == {1}
+    assert len(descents) <= 11
+
+
+def test_whole_turns_without_number_are_listed_around_the_seed_only():
+    axes = [(0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 1, 0), (1, 0, 0)]
+    offsets = [(0, 0, 0.1), (0, 0, 0.1), (0, 0, 0.3), (0, 0, 0.3), (0.1, 0, 0)]
+    arm = make_arm(axes, offsets, [(-900, 900)] * 5, tool_axis=(0.6, 0.8, 0), tool_point=(0.1, 0.02, 0))
+    q = np.array([0.4, 0.3, -1.2, 1.0, 0.5])
+    found = IkSolver(arm).solve_all(Goal(*arm.fk(q)), q)
+    assert not found.complete
+    assert 100 < len(found) <= 20_000
+    assert np.abs(found[0].q - q).max() < 1e-6
