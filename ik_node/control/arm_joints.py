@@ -377,9 +377,9 @@ class ArmJoints:
         return self._following.elsewhere(measured, begin, self._tolerance) is not None
 
     def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
-        """Go on from where a controller is, by joint name; return whether any joint does."""
-        gone_on = [group.go_on_from(states) for group in self.groups if group.motion.moving]
-        if not any(gone_on):
+        """Go on from where a controller is, by joint name; return whether all of its joints do."""
+        sent = [group for group in self.groups if states.keys() >= set(group.names)]
+        if not sent or not all(group.go_on_from(states) for group in sent):
             return False
         self._gates.go_on_from(self.arm.motion.position)
         self._plans = [group.motion.plan for group in self.groups]

@@ -12,6 +12,8 @@ from ik_node.control.goal_stream import JointState
 from ik_node.control.joint_model import Limits
 from ik_node.control.motion import JointMotion
 
+THERE = 1e-6  # [rad or m, per second]: a motion at rest is where its controller is
+
 
 class JointGroup:
     """Variables that move together: the arm, or a single other joint such as a finger."""
@@ -86,10 +88,11 @@ class JointGroup:
         return self._gate.refuse(position, velocity, dt + caught_up)
 
     def go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
-        """Go on from position, velocity and acceleration by joint name; return whether the motion does."""
-        if not all(name in states for name in self.names):
-            return False
+        """Go on from position, velocity and acceleration by joint name; return whether the motion can."""
         state = JointState(*np.transpose([states[name] for name in self.names]))
+        rest = JointState(self.motion.position, self.motion.velocity, self.motion.acceleration)
+        if not self.motion.moving and np.abs(np.subtract(state, rest)).max() < THERE:
+            return True
         if not self.motion.go_on_from(state):
             return False
         self._gate.go_on_from(self.motion.position, self.motion.velocity, self.motion.acceleration)

@@ -247,16 +247,16 @@ class JointMotion:
         return True
 
     def go_on_from(self, state: JointState) -> bool:
-        """Go on from another state in motion; False, and nothing changes, if no plan leads to rest."""
+        """Go on from another state; False, and nothing changes, if no plan leads to rest."""
         before, plan, target = self._state, self._plan, self._moving_target
-        if self._resting or isinstance(plan, TimedPath):
+        if self.on_path:
             return False
         self._state, self._plan, self._moving_target = admissible(state, self._limits), None, None
         self._replan()
         if self._plan is None:
             self._state, self._plan, self._moving_target = before, plan, target
             return False
-        self._follows = False
+        self._follows = self._resting = False
         return True
 
     def coasting(self, duration: float) -> tuple[JointState, Array, Trajectory] | None:

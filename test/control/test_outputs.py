@@ -306,6 +306,25 @@ def test_one_late_trajectory_is_sent_anew_from_where_the_controller_is(rig: Driv
     assert brake.positions[-1, 0] == pytest.approx(rig.position('yaw'))
 
 
+def test_a_motion_that_ended_during_a_stall_goes_on_from_where_the_controller_is(rig: Driven) -> None:
+    """The controller was not sent the stop, and has moved on while the node was suspended."""
+    rig.go(yaw=2.0)
+    rig.tick(60)
+    rig.controller.stop()
+    rig.output.delay = 0.3
+    rig.tick()
+    rig.output.delay = 0.0
+    (_, first), at = rig.output.sent[0], rig.position('yaw')
+    Rig.tick(rig, 1, dt=0.9)
+    _, (_, brake) = rig.output.sent
+    begin = brake.states([brake.begins])[0]
+    assert first.states([brake.begins])[0][:2] == pytest.approx(begin[:2], abs=2e-3)
+    assert begin[0, brake.names.index('yaw')] > at + 0.5
+    rig.tick(100)
+    assert rig.state is State.STOPPED
+    assert brake.positions[-1, 0] == pytest.approx(rig.position('yaw'))
+
+
 def test_a_stop_of_a_computer_that_is_always_late_is_delayed_but_not_lost(rig: Driven) -> None:
     rig.go(yaw=1.5)
     rig.tick(60)

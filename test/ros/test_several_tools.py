@@ -241,7 +241,8 @@ def simulated(name: str) -> Iterator[Robot]:
     In a process of its own: a thread of this one would wait for the node's, and its joints lag behind.
     """
     pytest.importorskip('mujoco')
-    with robot(name, output='joint_trajectory') as served:
+    # A computer so slow that nothing is measured for a second may stop an arm, but not this test.
+    with robot(name, output='joint_trajectory', measured_timeout=10.0) as served:
         file = share_path('urdf', f'{name}.urdf.xacro')
         given = (f'urdf_file:={file}', f'tools:=[{", ".join(TOOLS)}]', 'noise:=1e-4')
         arguments = [word for value in given for word in ('-p', value)]
