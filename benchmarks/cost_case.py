@@ -72,8 +72,12 @@ class Case:
         self._executor.add_node(self.watch)
         self._listening = threading.Thread(target=self._executor.spin, daemon=True)
         self._listening.start()
-        wait(self._ready, 'joint_states')
-        wait(lambda: self._bare_goals.get_subscription_count() == 1, 'the bare node')
+        try:
+            wait(self._ready, 'joint_states')
+            wait(lambda: self._bare_goals.get_subscription_count() == 1, 'the bare node')
+        except RuntimeError:
+            self.close()
+            raise
         time.sleep(SETTLE)
 
     def _ready(self) -> bool:
