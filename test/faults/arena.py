@@ -357,7 +357,7 @@ class Arena:
             sent,
             topic,
             self.driver.travelled() - (now() - sent),
-            stamp.sec + 1e-9 * stamp.nanosec or None,
+            self.driver.begins(stamp) or self.driver.time() - (now() - sent),
             message.joint_names,
             [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points],
             [list(p.positions) for p in points],

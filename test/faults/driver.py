@@ -118,18 +118,23 @@ class Driver:
 
     def follow(self, message: JointTrajectory) -> None:
         """Take a trajectory."""
-        points, stamp = message.points, message.header.stamp
+        points = message.points
         times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
         rows = [[list(getattr(p, name)) for p in points] for name in ROWS]
-        begins: float | None = stamp.sec + 1e-9 * stamp.nanosec
-        if self.clock is None and begins:
-            begins += now() - time.time()
+        begins = self.begins(message.header.stamp)
         with self._lock:
-            self._controllers.follow(self.time(), begins or None, message.joint_names, times, rows)
+            self._controllers.follow(self.time(), begins, message.joint_names, times, rows)
 
     def go_home(self) -> None:
         """Put all joints at 0."""
         self.drive(self._names, [0.0] * len(self._names))
+
+    def begins(self, stamp: Any) -> float | None:
+        """Return the time of the controllers [s] of the stamp of a trajectory; None: as soon as it is taken."""
+        seconds = stamp.sec + 1e-9 * stamp.nanosec
+        if not seconds:
+            return None
+        return float(seconds if self.clock is not None else seconds + now() - time.time())
 
     # Feedback
 

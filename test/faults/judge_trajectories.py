@@ -117,8 +117,8 @@ class TrajectoryJudge:
         ):
             passed = seen.when - last.seen.when, seen.clock - last.seen.clock
             times = np.arange(max(min(passed) - LATE, 0.0), max(*passed, 0.0) + LATE + STEP, STEP) + first
-            if seen.begins is not None and last.seen.begins is not None:
-                times = np.append(times, seen.begins - last.seen.begins + first)
+            between = seen.begins - last.seen.begins + first
+            times = np.append(times, np.arange(between - LATE, between + LATE, STEP))
             before = last.motion(np.clip(times, last.seen.times[0], last.seen.times[-1]))
             off = np.abs(before - place).min(axis=0)
             # Before the first point of the last one only that is known: where it joined, and how, is not.

@@ -25,13 +25,13 @@ class Seen:
 class SeenTrajectory:
     """A trajectory. when: sent, on the steady clock [s]; clock: that of its controller, never set back.
 
-    begins: when the times are 0, on the clock of the controller [s]; None: when it gets there.
+    begins: when its times are 0, on the clock of its controller [s].
     """
 
     when: float
     topic: str
     clock: float
-    begins: float | None
+    begins: float
     names: Sequence[str]
     times: Sequence[float]
     positions: Sequence[Sequence[float]]

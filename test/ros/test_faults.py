@@ -87,7 +87,7 @@ def trajectories(*seen: SeenTrajectory) -> set[str]:
 def trajectory(at: float, times, positions, velocities, accelerations=None) -> SeenTrajectory:
     rows = positions, velocities, [0.0] * len(times) if accelerations is None else accelerations
     columns = [[[value] for value in row] for row in rows]
-    return SeenTrajectory(at, 'joint_trajectory', at, None, ('yaw',), times, *columns)
+    return SeenTrajectory(at, 'joint_trajectory', at, at, ('yaw',), times, *columns)
 
 
 def test_the_judge_of_trajectories_finds_what_is_wrong():
@@ -124,7 +124,7 @@ def test_neither_judges_nor_drivers_nor_goals_use_ik_node():
 
 def test_garbage_reaches_every_topic_and_service_of_a_node():
     with running(arm_urdf()) as client:
-        arena = SimpleNamespace(node=client.node)
+        arena = SimpleNamespace(node=client.node, driver=SimpleNamespace(measures=True))
         found = dict(topics(arena))
         node = client.served
         own = {node.resolve_topic_name(s.topic_name) for s in node.subscriptions} - KNOWN
