@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.gate import PLANNED
+from ik_node.control.goal_stream import JointState
+from ik_node.control.halt import halt
 from ik_node.control.joint_trajectory import JointTrajectory
-from ik_node.control.motion_ahead import Plan
+from ik_node.control.motion_ahead import Part, Plan
 from ik_node.control.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -30,14 +31,12 @@ if TYPE_CHECKING:
 
 DELAY = 0.04  # [s] of a controller behind the samples
 MARGIN = 0.015  # [s] of that for the way to the controller and one of its periods
+UNLIMITED = np.array([1e3, 1e4, 1e6])  # of joints whose limits are not known
 SPACING = 1e-4  # [s] at least between two points
 WINDOW = 0.02  # [s] at least between two trajectories, unless the arm brakes
-# [s] to end a motion that is void: the first that keeps the limits
-HALTS = (0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0)
-LOOKS = np.linspace(0.0, 1.0, 17)[1:]  # shares of a halt at which its velocity and acceleration are compared
 
 
-def point_times(plan: Plan) -> list[float]:
+def point_times(plan: Plan | Part) -> list[float]:
     """Return the times [s] of the points of a plan, from 0 to its end.
 
     Of knots that are nearer than SPACING, that next to the longer piece stays: an acceleration that ends at
@@ -68,7 +67,7 @@ class Trajectories:
         self._undone: tuple[JointTrajectory | None, bool] = None, False  # before the last one was sent
         self._astray = False  # the controller was not sent the plan of the samples
         self._late = 0.0  # how late the next trajectory will be [s]
-        self._limits: dict[str, tuple[float, float]] = {}  # of velocity and acceleration
+        self._limits: dict[str, Array] = {}  # of velocity, acceleration and jerk (3,)
 
     @property
     def ends(self) -> float:
@@ -132,8 +131,7 @@ class Trajectories:
 
     def next(self, sample: Sample, plan: Plan) -> JointTrajectory:
         """Return the trajectory from where the controller is to the end of a plan."""
-        limits = zip(plan.velocity, plan.acceleration / PLANNED, strict=True)
-        self._limits.update(zip(plan.names, limits, strict=True))
+        self._limits.update(zip(plan.names, plan.limits.T, strict=True))
         times, states = self._past()
         ahead = point_times(plan)
         rows = np.concatenate([states, _states(sample, plan, ahead)])
@@ -207,14 +205,16 @@ class Trajectories:
         if running is None or now >= ends:
             return None
         leave = now + DELAY / 2.0
-        states = running.states(np.array([now, (now + leave) / 2.0, leave, leave + HALTS[0] / 2.0]))
-        stops = {**dict(zip(running.names, states[-1, 0].tolist(), strict=True)), **measured}
-        rest = np.zeros_like(states[0])
-        rest[0] = [stops[name] for name in running.names]
-        bounds = np.transpose([most.get(name, (np.inf, np.inf)) for name in running.names])
-        taken = next((time for time in HALTS if _share(states[2], rest, time, bounds) <= 1.0), HALTS[-1])
-        rows = np.concatenate([states[:3], rest[None]])
-        times = np.array([0.0, DELAY / 4.0, DELAY / 2.0, DELAY / 2.0 + taken])
+        states = running.states(np.array([now, (now + leave) / 2.0, leave]))
+        stops = np.array([measured.get(name, math.nan) for name in running.names])
+        bounds = np.transpose([most.get(name, UNLIMITED) for name in running.names])
+        end = halt(JointState(*states[2]), stops, bounds)
+        if end is None:
+            return None
+        ahead = point_times(end)[1:]
+        rows = np.concatenate([states, [np.array(end.at(time)) for time in ahead]])
+        rows[-1, 1:] = 0.0
+        times = np.append([0.0, DELAY / 4.0, DELAY / 2.0], DELAY / 2.0 + np.array(ahead))
         columns = rows[:, 0], rows[:, 1], rows[:, 2]
         return JointTrajectory(running.names, times, *columns, now, DELAY / 2.0, braking=True)
 
@@ -227,13 +227,3 @@ def _states(sample: Sample, plan: Plan, times: list[float]) -> Array:
     states[:, 0] = sample.listed()
     states[:, :, columns] = np.array([plan.at(time) for time in times])[:, :, mine]
     return states
-
-
-def _share(start: Array, end: Array, duration: float, most: Array) -> float:
-    """Return the largest share of most (2, n) that a quintic from start to end (3, n) takes.
-
-    most: limits of velocity and acceleration.
-    """
-    rows = np.stack([start, end], axis=1)
-    found = Trajectory(np.array([0.0, duration]), *rows).sampled(LOOKS * duration)[1:3]
-    return float((np.abs(found) / most[:, None]).max())

@@ -27,16 +27,15 @@ class Plan:
     """The rest of a motion, from the last sample to rest.
 
     at(t) gives positions, velocities and accelerations (n,) of the named joints t [s] after that sample; from
-    duration on they are at rest. knots: times between which every joint moves by a quintic. velocity,
-    acceleration (n,): limits. braking: the motion goes nowhere, it only ends an earlier one.
+    duration on they are at rest. knots: times between which every joint moves by a quintic. limits (3, n): of
+    velocity, acceleration and jerk. braking: the motion goes nowhere, it only ends an earlier one.
     """
 
     names: tuple[str, ...]
     duration: float
     at: Callable[[float], States]
     knots: Callable[[], Sequence[float]]
-    velocity: Array
-    acceleration: Array
+    limits: Array
     braking: bool = False
 
 
@@ -61,8 +60,8 @@ def motion_ahead(groups: Sequence[tuple[tuple[str, ...], JointMotion]]) -> Plan:
         return sorted({knot for part in parts for knot in part.knots() if knot > 0.0})
 
     braking = all(motion.braking or not motion.moving for _, motion in groups)
-    fastest, hardest = (np.concatenate([motion.limits[i] for _, motion in groups]) for i in range(2))
-    return Plan(names, max(part.duration for part in parts), at, knots, fastest, hardest, braking)
+    limits = np.concatenate([motion.limits for _, motion in groups], axis=1)
+    return Plan(names, max(part.duration for part in parts), at, knots, limits, braking)
 
 
 def _part(motion: JointMotion) -> Part:
@@ -72,9 +71,9 @@ def _part(motion: JointMotion) -> Part:
         return Part(0.0, lambda _: (position, rest, rest), list)
     coasting = motion.coasting(COAST)
     if coasting is None:
-        return _following(plan, -elapsed)
+        return part_of(plan, -elapsed)
     now, jerk, stop = coasting
-    after = _following(stop, COAST)
+    after = part_of(stop, COAST)
 
     def at(t: float) -> States:
         if t >= COAST:
@@ -84,14 +83,17 @@ def _part(motion: JointMotion) -> Part:
     return Part(after.duration, at, lambda: [COAST, *after.knots()])
 
 
-def _following(plan: Trajectory | TimedPath, begin: float) -> Part:
+def part_of(plan: Trajectory | TimedPath, begin: float) -> Part:
     """Return the part that follows a plan whose beginning is at time begin [s]."""
 
     def at(t: float) -> States:
         position, velocity, acceleration = plan.at_time(min(t - begin, plan.duration))[:3]
         return np.array(position), np.array(velocity), np.array(acceleration)
 
-    return Part(max(plan.duration + begin, 0.0), at, lambda: [knot + begin for knot in plan_knots(plan)])
+    def knots() -> list[float]:
+        return [knot + begin for knot in sorted(plan_knots(plan))]
+
+    return Part(max(plan.duration + begin, 0.0), at, knots)
 
 
 def plan_knots(plan: Trajectory | TimedPath) -> list[float]:

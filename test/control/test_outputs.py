@@ -126,16 +126,19 @@ def test_a_following_error_halts_the_controller_where_the_arm_is(rig: Driven) ->
     assert count == (len(rig.output.sent), len(rig.output.samples))
 
 
-def test_one_bad_measurement_halts_the_controller_within_all_limits(rig: Driven) -> None:
-    rig.go(yaw=1.5)
-    rig.tick(60)
-    rig.measure_all(yaw=50.0)
+@pytest.mark.parametrize('ticks', [8, 16, 20, 60, 220])
+@pytest.mark.parametrize('off', [0.4, 2.0, -2.0, 50.0])
+def test_one_bad_measurement_halts_the_controller_within_all_limits(rig: Driven, ticks: int, off: float):
+    rig.go(yaw=2.45, elbow=-1.0, wrist=-2.4)
+    rig.tick(ticks)
+    rig.measure_all(**{name: rig.position(name) for name in ARM_JOINTS} | {'yaw': rig.position('yaw') + off})
     rig.tick(1)
     _, halt = rig.output.sent[-1]
-    position, speed, acceleration = halt.motion.sampled(np.linspace(0.0, halt.duration, 99))[:3, :, 0]
-    assert np.abs(speed).max() <= 1.0
+    assert halt.braking
+    position, speed, acceleration = halt.motion.sampled(np.linspace(0.0, halt.duration, 499))[:3]
+    assert np.abs(speed).max() <= 1.0 + 1e-6
     assert np.abs(acceleration).max() <= 5.0
-    assert position.max() <= 2.5 + 1e-9
+    assert np.abs(position).max() <= 2.5 + 1e-9
 
 
 def fall_behind(rig: Driven) -> None:
@@ -381,7 +384,7 @@ def test_points_that_are_too_near_leave_long_pieces_as_they_are(
     knots: tuple[float, ...], times: tuple[float, ...]
 ) -> None:
     rest = np.zeros(1)
-    plan = Plan(('yaw',), knots[-1], lambda _: (rest, rest, rest), lambda: knots, rest, rest)
+    plan = Plan(('yaw',), knots[-1], lambda _: (rest, rest, rest), lambda: knots, np.zeros((3, 1)))
     assert point_times(plan) == pytest.approx(times)
 
 

@@ -45,3 +45,18 @@ def test_without_a_stamp_the_past_is_not_repeated():
     message = trajectory_message(trajectory, None)
     assert message.header.stamp == Time()
     assert [list(point.positions) for point in message.points] == [[4.0, 5.0], [6.0, 7.0]]
+
+
+def test_without_a_stamp_a_late_motion_begins_where_it_would_be_by_then():
+    rows = np.arange(8.0).reshape(4, 2)
+    trajectory = JointTrajectory(
+        ('a', 'b'), np.array([0.0, 0.04, 0.3, 1.0]), rows, 0 * rows, 0 * rows, 5.0, 0.04
+    )
+    message = trajectory_message(trajectory, None, late=0.1)
+    assert [list(point.positions) for point in message.points] == [[4.0, 5.0], [6.0, 7.0]]
+    times = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points]
+    assert times == pytest.approx([0.2, 0.9])
+    message = trajectory_message(trajectory, None, late=3.0)
+    assert [list(point.positions) for point in message.points] == [[6.0, 7.0]]
+    assert message.points[0].time_from_start.nanosec > 0
+    assert len(trajectory_message(trajectory, Time(sec=7), late=3.0).points) == 4

@@ -12,17 +12,24 @@ from ik_node.control.outputs import Output, Sample
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.outputs.context import OutputContext
 
+SOON = 0.01  # [s] at least to the first point of a motion that begins when it is received
 
-def trajectory_message(trajectory: JointTrajectory, stamp: Time | None) -> JointTrajectoryMessage:
+
+def trajectory_message(
+    trajectory: JointTrajectory, stamp: Time | None, late: float = 0.0
+) -> JointTrajectoryMessage:
     """Return the message. stamp: of time 0, None if the clock of the controller is not known.
 
-    Without a stamp the motion begins when the controller receives it, so that it must not repeat the past.
+    Without a stamp the motion begins when the controller receives it, late [s] after time 0, and must not
+    repeat the past.
     """
-    first = 0 if stamp is not None else int(np.searchsorted(trajectory.times, trajectory.joined))
-    first = min(first, len(trajectory.times) - 1)
-    rows = zip(
-        trajectory.times[first:].tolist(), *(row[first:].tolist() for row in trajectory.rows), strict=True
-    )
+    first = 0
+    if stamp is None:
+        first = int(np.searchsorted(trajectory.times, max(trajectory.joined, late + SOON)))
+        first = min(first, len(trajectory.times) - 1)
+    times = trajectory.times[first:] - (0.0 if stamp is not None else late)
+    times += max(SOON - times[0], 0.0) if stamp is None else 0.0
+    rows = zip(times.tolist(), *(row[first:].tolist() for row in trajectory.rows), strict=True)
     points = [
         JointTrajectoryPoint(
             positions=positions,
@@ -78,4 +85,5 @@ class TrajectoryOutput(Output):
                 f'trajectories begin when they arrive, and may be joined with a jerk: {clocks.gap}',
                 throttle_duration_sec=10.0,
             )
-        self.send(trajectory_message(trajectory, stamp), trajectory.braking)
+        late = max(self.late(trajectory.begins), 0.0)
+        self.send(trajectory_message(trajectory, stamp, late), trajectory.braking)
