@@ -130,7 +130,7 @@ class Driver:
         self.drive(self._names, [0.0] * len(self._names))
 
     def begins(self, stamp: Any) -> float | None:
-        """Return the time of the controllers [s] of the stamp of a trajectory; None: as soon as it is taken."""
+        """Return the time of the controllers [s] of a stamp of a trajectory; None: when it is taken."""
         seconds = stamp.sec + 1e-9 * stamp.nanosec
         if not seconds:
             return None
