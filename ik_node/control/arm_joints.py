@@ -57,7 +57,10 @@ class ArmJoints:
         known = {**model.joints.named(model.joints.rest), **home}
         known.update({name: place for name, place in places.items() if name in known})
         self.arm = JointGroup(
-            names, model.limits_of_motion(model.index, settings), np.array([known[n] for n in names])
+            names,
+            model.limits_of_motion(model.index, settings),
+            np.array([known[n] for n in names]),
+            model.blocks,
         )
         # Joints that the controller moves besides the arm, a gripper for instance; foreign: not of the robot.
         self._listed = settings.listed_joints(names)
@@ -69,7 +72,7 @@ class ArmJoints:
         self._following = Following(names, model.continuous, model.prismatic)
         self.waiting = ''
         self._goal: Mapping[str, float] = {}  # the last targets
-        self._chasing = False  # the arm follows a moving target
+        self.chased: Array | None = None  # where the moving target is that the arm follows
         self._plans: list[object] = []  # of all groups, at the last sample
         self._rows: tuple[object, tuple[NDArray[np.bool_], tuple[str, ...]]] | None = None  # see _published
         self._values = model.joints.filled(known)  # of all variables, in the last sample
@@ -81,6 +84,7 @@ class ArmJoints:
         self._model, self._settings = model, settings
         for group in self.groups:
             group.limit(self._model.limits_of_motion(model.joints.indices(group.names), settings))
+        self.arm.motion.set_blocks(model.blocks)
         self._gates.take(model)
         self._limit_tool()
 
@@ -147,7 +151,7 @@ class ArmJoints:
 
     def place(self, positions: Mapping[str, float]) -> None:
         """Set the arm at rest at measured positions; joints that are not named become unplaced."""
-        self._chasing, self.waiting = False, ''
+        self.chased, self.waiting = None, ''
         known = {name: positions[name] for name in self.arm.names if name in positions}
         if known:
             self.arm.place(known)
@@ -178,7 +182,7 @@ class ArmJoints:
 
     def unplace(self) -> None:
         """Forget the positions of the joints."""
-        self._chasing, self.waiting = False, ''
+        self.chased, self.waiting = None, ''
         self.unplaced = (*self.arm.names, *self._held)
         self.arm.place({})
         self._others.clear()
@@ -202,7 +206,7 @@ class ArmJoints:
         rests.
         """
         if path is not None:
-            self._chasing = False
+            self.chased = None
             self.arm.motion.follow_path(path)
             return
         new = [name for name in targets if name in self._resting and name not in self._others]
@@ -238,21 +242,27 @@ class ArmJoints:
             return
         if target is not None:
             self.arm.motion.follow(target, smoothing)
-        elif self._chasing:
+        elif self.chased is not None:
             self.arm.go_to(self._goal)
-        self._chasing = target is not None
+        self.chased = None if target is None else target.position
 
     def blocked(self) -> str | None:
         """Return why the arm must not go on, since another arm has changed its motion; None if it may."""
         motion = self.arm.motion
         told = self._robot.told(self)
-        if not told or self._model.collision is None or self._chasing or motion.braking or not motion.moving:
+        if (
+            not told
+            or self._model.collision is None
+            or self.chased is not None
+            or motion.braking
+            or not motion.moving
+        ):
             return None  # chases are checked at every step
         return self.way.refusal(places_of(motion.twin()), self._values, REMAINING)
 
     def brake(self) -> None:
         """Stop as soon as the limits allow, and forget the goal."""
-        self._chasing, self.waiting = False, ''
+        self.chased, self.waiting = None, ''
         for group in self.groups:
             group.stop()
 

@@ -27,6 +27,7 @@ from ik_node.model.joints import JointSet
 from ik_node.model.urdf import Robot, read_urdf
 from ik_node.solver.goal import Goal, Solution
 from ik_node.solver.solver import IkSolver
+from ik_node.solver.spare_roll import spare_roll
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,12 @@ class ArmModel(JointModel):
     def tools(self) -> Sequence[tuple[ArmModel, Columns]]:
         """Return the same, as the only one."""
         return (self.of(''),)
+
+    @property
+    def blocks(self) -> tuple[Columns, ...]:
+        """The joints that place the tool, and alone the last one, if it does nothing but roll the tool."""
+        roll, every = spare_roll(self.arm), np.arange(self.arm.n)
+        return (every,) if roll < 0 or self.arm.n < 2 else (np.delete(every, roll), every[[roll]])
 
     def alternatives(self, tool: str, goal: Goal, q: Array) -> Iterator[tuple[Array, Solution]]:  # noqa: ARG002
         """Yield all solutions, nearest to q (k,) first."""

@@ -12,7 +12,8 @@ import numpy as np
 from ik_node.checks import Array
 
 STREAM_GAP = 0.5  # [s] between goals: a shorter gap makes them one moving goal
-FOLLOWED_GAP = 0.1  # [s] between goals that are close enough to tell a velocity, and to rely on it
+FOLLOWED_GAP = 0.13  # [s] between goals that are close enough to tell a velocity: 10 Hz with some jitter
+AHEAD = 0.25  # [s] after the newest goal for which the velocity is relied on at most
 BRIDGED = 2.5  # intervals after which the next goal is not awaited any more: one may be lost
 STAMPED, RECEIVED = 4, 8  # goals that an estimate uses; times of arrival jitter more than stamps
 PROMPT = 0.03  # [s] between stamp and arrival that is made up for; a later goal is taken for newer than it is
@@ -51,8 +52,13 @@ class GoalStream:
         self._targets.clear()
 
     def add(self, position: Array, received: float, stamp: float | None) -> None:
-        """Add a target (n,), received at a time; stamp: the time of the goal if it has one."""
+        """Add a target (n,), received at a time; stamp: the time of the goal if it has one.
+
+        A goal that comes twice, or after a newer one, tells nothing new.
+        """
         last = self._targets[-1] if self._targets else None
+        if last is not None and _older(stamp, last.stamp) and 0.0 <= received - last.received < STREAM_GAP:
+            return
         if last is not None and not self._continues(last, position, received, stamp):
             self._targets.clear()
         self._targets.append(_Target(position, received, stamp))
@@ -61,7 +67,7 @@ class GoalStream:
     def _continues(self, last: _Target, position: Array, received: float, stamp: float | None) -> bool:
         if (last.stamp is None) != (stamp is None) or not 0.0 <= received - last.received < STREAM_GAP:
             return False
-        if stamp is not None and last.stamp is not None and stamp <= last.stamp:
+        if _older(stamp, last.stamp):
             return False
         expected = self.at(received)
         before = last.position if expected is None else expected.position
@@ -92,9 +98,7 @@ class GoalStream:
         times = self._times[-count:]
         interval = statistics.median(np.diff(times).tolist())  # much faster than numpy's for a few
         ahead = time - times[-1]
-        if not 0.0 < interval <= FOLLOWED_GAP or not -STREAM_GAP < ahead <= min(
-            BRIDGED * interval, FOLLOWED_GAP
-        ):
+        if not 0.0 < interval <= FOLLOWED_GAP or not -STREAM_GAP < ahead <= min(BRIDGED * interval, AHEAD):
             return None
         positions = np.array([target.position for target in self._targets])[-count:]
         if not np.ptp(positions, axis=0).any():
@@ -102,6 +106,10 @@ class GoalStream:
         powers = np.vander(times - times[-1], 3, increasing=True)
         place, rate, bend = np.linalg.lstsq(powers, positions, rcond=None)[0]
         return JointState(place + (rate + bend * ahead) * ahead, rate + 2.0 * bend * ahead, 2.0 * bend)
+
+
+def _older(stamp: float | None, last: float | None) -> bool:
+    return stamp is not None and last is not None and stamp <= last
 
 
 def evened(times: Array) -> tuple[Array, bool]:

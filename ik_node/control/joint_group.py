@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.gate import PLANNED, Gate
 from ik_node.control.goal_stream import JointState
-from ik_node.control.joint_model import Limits
+from ik_node.control.joint_model import Columns, Limits
 from ik_node.control.motion import JointMotion
 
 THERE = 1e-6  # [rad or m, per second]: a motion at rest is where its controller is
@@ -18,9 +18,16 @@ THERE = 1e-6  # [rad or m, per second]: a motion at rest is where its controller
 class JointGroup:
     """Variables that move together: the arm, or a single other joint such as a finger."""
 
-    def __init__(self, names: tuple[str, ...], limits: Limits, positions: Array) -> None:
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        limits: Limits,
+        positions: Array,
+        blocks: Sequence[Columns] | None = None,
+    ) -> None:
+        """blocks: see JointMotion."""
         self.names = names
-        self.motion = JointMotion(limits.lower, limits.upper, positions)
+        self.motion = JointMotion(limits.lower, limits.upper, positions, blocks)
         self._gate = Gate(names, limits.lower, limits.upper)
         self._later: Array | None = None  # the target of joints that wait
         self.limit(limits)

@@ -58,6 +58,11 @@ class JointModel(ABC):
     def alone(self, tool: str) -> Columns:
         """Return which of joint_names move no other tool."""
 
+    @property
+    def blocks(self) -> tuple[Columns, ...]:
+        """Which of joint_names wait for each other in a motion: no block delays another."""
+        return (np.arange(len(self.joint_names)),)
+
     @abstractmethod
     def tools(self) -> Sequence[tuple[ArmModel, Columns]]:
         """Return the same of every tool."""

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from ruckig import ControlInterface, InputParameter, Ruckig, Synchronization, Trajectory
+from ruckig import Synchronization, Trajectory
 
 from ik_node.checks import Array, finite_array
 from ik_node.control.goal_stream import JointState
-from ik_node.control.pursuit import Pursuit, admissible, advanced, calculated
+from ik_node.control.plans import ROUNDING, JoinedPlan, Planner
+from ik_node.control.pursuit import Pursuit, admissible, advanced
 from ik_node.control.tool_pace import SHARE, SPACING, ToolPace, places
 from ik_node.control.trajectory import Trajectory as TimedPath
 from ik_node.errors import InputError
 
 TURN = 2.0 * np.pi
+RuckigPlan: TypeAlias = Trajectory | JoinedPlan
+Plan: TypeAlias = RuckigPlan | TimedPath
 RETURN_SPEED = 0.1  # share of the velocity limit at which a joint returns from outside its limits
 # At distances where a plan changes its shape, rounding can leave Ruckig without a plan. Round numbers
 # (0.1 rad at 5 rad/s^2 and 50 rad/s^3) hit such distances, uneven ones do not.
 UNEVEN = 1.0 - 1e-6 * np.pi
-ROUNDING = 1e-9  # a plan may exceed the limits by this much
 MOVING = 'the arm is moving: a path begins at rest'
 PATH_SLACK = 1e-6  # [rad or m] by which a path may exceed them: samples are clipped
 
@@ -40,10 +43,18 @@ class JointMotion:
     same check, and that plan is continued where none is.
 
     A joint that starts outside its limits first returns to the nearer one, alone, at RETURN_SPEED.
-    lower, upper: (n,) [rad or m], -inf and inf for joints without limits. position: (n,), at rest.
+    lower, upper: (n,) [rad or m], -inf and inf for joints without limits. position: (n,), at rest. blocks:
+    indices of joints that wait for each other, without any for those of other blocks; those of the first one
+    arrive together. None: all joints are one block.
     """
 
-    def __init__(self, lower: ArrayLike, upper: ArrayLike, position: ArrayLike) -> None:
+    def __init__(
+        self,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        position: ArrayLike,
+        blocks: Sequence[NDArray[np.int64]] | None = None,
+    ) -> None:
         self.lower = np.array(lower, dtype=np.float64)
         self.upper = np.array(upper, dtype=np.float64)
         self.n = self.lower.size
@@ -52,14 +63,18 @@ class JointMotion:
                 'lower and upper must be as long as each other, not empty, and lower <= upper, '
                 f'got {self.lower.tolist()} and {self.upper.tolist()}'
             )
-        self._ruckig = Ruckig(self.n)
-        self._pursuit = Pursuit(self.n)
+        self.set_blocks([np.arange(self.n)] if blocks is None else blocks)
         self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
         self._pace: ToolPace | None = None
         self.guard: Callable[[Array], bool] | None = None  # whether a pursuit may end along places (k, n)
         self.keeps: Callable[[Array], bool] | None = None  # whether any plan may lead along places (k, n)
         self._resting = self._settled = True  # there is no plan to follow
         self.reset(position)
+
+    def set_blocks(self, blocks: Sequence[NDArray[np.int64]]) -> None:
+        """Set which joints wait for each other, from the next plan on."""
+        self._planner = Planner(blocks)
+        self._pursuits = [Pursuit(len(columns)) for columns in blocks]
 
     def set_limits(self, velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike) -> None:
         """Set the limits, each (n,) > 0, in rad or m and seconds. A joint that is faster slows down."""
@@ -88,14 +103,13 @@ class JointMotion:
         self.acceleration: Array = np.zeros(self.n)
         self._target: Array | None = None
         self._moving_target: tuple[JointState, float] | None = None  # and the smoothing
-        self._plan: Trajectory | TimedPath | None = None
+        self._plan: Plan | None = None
         self._jerk = self._limits[2]  # of the plan
         self._settled = True  # the plan being followed is the one for the target
         self._resting = True
         self._returning = False
         self._follows = False  # the last sample was one after a moving target: the plan only ends that
         self._elapsed = 0.0
-        self._pursuit.restart()
 
     def go_to(self, target: ArrayLike) -> None:
         """Move to target (n,), clipped to the limits; joints without limits take the shorter way."""
@@ -133,7 +147,7 @@ class JointMotion:
     def twin(self) -> JointMotion:
         """Return a copy in the same state, to see where it leads; it shares the arrays: none is written."""
         other = copy.copy(self)
-        other._ruckig, other._pursuit = Ruckig(self.n), Pursuit(self.n)
+        other.set_blocks(self._planner.blocks)
         return other
 
     def stop(self) -> None:
@@ -163,7 +177,7 @@ class JointMotion:
         return self._limits
 
     @property
-    def plan(self) -> Trajectory | TimedPath | None:
+    def plan(self) -> Plan | None:
         """The plan being followed, from its beginning to rest; None before the first."""
         return self._plan
 
@@ -229,10 +243,8 @@ class JointMotion:
         assert self._moving_target is not None
         target, smoothing = self._moving_target
         self._moving_target = None
-        after = self._pursuit.step(self._state, target, self._limits, smoothing, dt)
-        if after is None:
-            return False
         low, high = self._allowed()
+        after = self._pursued(target, smoothing, dt, (low, high))
         before, self._state = self._state, after
         jerk = self._jerk_now()
         plan = self._planned(None, Synchronization.No, 1.0, jerk, (low, high))
@@ -245,6 +257,31 @@ class JointMotion:
         self.position = np.clip(self.position, low, high)  # against rounding only, as in step
         self._use(plan, jerk)
         return True
+
+    def _pursued(
+        self, target: JointState, smoothing: float, dt: float, allowed: tuple[Array, Array]
+    ) -> JointState:
+        """Return the state dt [s] after this one.
+
+        A later block that could not rest from there goes on as it was planned before.
+        """
+        after = JointState(*np.empty((3, self.n)))
+        for block, pursuit in enumerate(self._pursuits):
+            columns = self._planner.blocks[block]
+            if not self._follows:
+                pursuit.restart()
+            velocity, acceleration, jerk = (limit[columns] for limit in self._limits)
+            now, goal = (JointState(*(x[columns] for x in state)) for state in (self._state, target))
+            found = pursuit.step(now, goal, (velocity, acceleration, jerk), smoothing, dt)
+            for whole, part in zip(after, found, strict=True):
+                whole[columns] = part
+            if block and self._follows and self._plan is not None:
+                stop = None, Synchronization.No, self._limits, allowed
+                if self._planner.part(block, after, *stop) is None:
+                    pursuit.restart()
+                    for whole, part in zip(after, self._plan.at_time(self._elapsed + dt), strict=False):
+                        whole[columns] = np.array(part)[columns]
+        return after
 
     def go_on_from(self, state: JointState) -> bool:
         """Go on from another state; False, and nothing changes, if no plan leads to rest."""
@@ -259,7 +296,7 @@ class JointMotion:
         self._follows = self._resting = False
         return True
 
-    def coasting(self, duration: float) -> tuple[JointState, Array, Trajectory] | None:
+    def coasting(self, duration: float) -> tuple[JointState, Array, RuckigPlan] | None:
         """Return how the joints go on after a moving target for a while [s], and then rest.
 
         That is the state now, the jerk (n,) that ends the acceleration meanwhile, and the plan from then on.
@@ -291,7 +328,7 @@ class JointMotion:
     def _state(self, state: JointState) -> None:
         self.position, self.velocity, self.acceleration = state
 
-    def _use(self, plan: Trajectory | TimedPath, jerk: Array) -> None:
+    def _use(self, plan: Plan, jerk: Array) -> None:
         self._plan = plan
         self._jerk = jerk
         self._elapsed = 0.0
@@ -349,49 +386,15 @@ class JointMotion:
         share: float,
         jerk: Array,
         allowed: tuple[Array, Array],
-    ) -> Trajectory | None:
+    ) -> RuckigPlan | None:
         """Return the plan from the last sample to rest at target (None: soon); None if it leaves allowed."""
 
-        def within(velocity: Array) -> Trajectory | None:
-            return self._calculated(target, synchronization, velocity, jerk, allowed)
+        def within(velocity: Array) -> RuckigPlan | None:
+            limits = velocity, self._limits[1], jerk
+            plan = self._planner.planned(self._state, target, synchronization, limits, allowed)
+            return plan if plan is None or self.keeps is None or self.keeps(places(plan)[0]) else None
 
         plan = within(share * self._limits[0])
         if plan is None or target is None or self._pace is None:
             return plan
         return self._pace.slowed(plan, within)
-
-    def _calculated(
-        self,
-        target: Array | None,
-        synchronization: Synchronization,
-        velocity: Array,
-        jerk: Array,
-        allowed: tuple[Array, Array],
-    ) -> Trajectory | None:
-        request = InputParameter(self.n)
-        request.current_position = self.position.tolist()
-        request.current_velocity = self.velocity.tolist()
-        request.current_acceleration = self.acceleration.tolist()
-        request.max_velocity = velocity.tolist()
-        request.max_acceleration = self._limits[1].tolist()
-        request.max_jerk = jerk.tolist()
-        request.synchronization = synchronization
-        if target is None:
-            request.control_interface = ControlInterface.Velocity
-        else:
-            request.target_position = target.tolist()
-        plan = calculated(self._ruckig, request)
-        if plan is None:
-            return None
-        low, high = allowed
-        extrema, origin = plan.position_extrema, np.zeros(self.n)
-        if target is None:  # then Ruckig counts 0 among the extrema: let 0 be where the stop begins
-            request.current_position = [0.0] * self.n
-            relative = calculated(self._ruckig, request)
-            if relative is None:
-                return None
-            extrema, origin = relative.position_extrema, self.position
-        reached_low = origin + np.array([bound.min for bound in extrema])
-        reached_high = origin + np.array([bound.max for bound in extrema])
-        inside = (reached_low >= low - ROUNDING).all() and (reached_high <= high + ROUNDING).all()
-        return plan if inside and (self.keeps is None or self.keeps(places(plan)[0])) else None

@@ -1,11 +1,18 @@
 """Pursuit: one step after a moving target, within velocity, acceleration and jerk limits.
 
-Near the target a linear law with three poles at -1/smoothing sets the jerk: smooth, and without lag for a
-target of constant acceleration. A joint that this would take beyond a limit follows a time-optimal plan in
-the frame of the target, an inertial frame if the target's velocity is constant.
+Following the target exactly is right as long as it stays within the limits. Near and beyond them every
+time-optimal chase swings, further the harder the target is to follow. What does not swing is a blend: the
+joints follow r = m + k (p - m), where p is the target and m a calm point: it starts where the joints are and
+drifts after the target, by a linear filter with three equal poles. The share k grows from 0 to 1 as fast as
+the limits leave room. With k = 1 the joints are at the target, without lag; with less they are on a smaller
+copy of its curve, in phase with it. Where a limit is hit nevertheless, m is placed anew so that r is where
+the joints are, and k is lowered. Nothing can wind up that way, and r stays among the positions of the target
+and of the joints at the start. From far away, the joints come near by a time-optimal plan first.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from ruckig import InputParameter, Result, Ruckig, RuckigError, Synchronization, Trajectory
@@ -14,78 +21,155 @@ from ik_node.checks import Array
 from ik_node.control.goal_stream import JointState
 
 LARGEST_GAIN = 0.4  # of the poles per period: faster ones would not be stable with constant jerk in a period
-FASTEST = 0.95  # share of the velocity limits at which a target may move and still be caught
-MEMORY = 2.0  # [s] for which a target counts as too hard to follow
-TOO_HARD = 1.3  # times the acceleration limit: nothing can keep up with a target that needs more
-
+DRIFT = 7.0  # [1/s] poles of the calm point: the mean age of the targets in it is 0.4 s
+HIT = (
+    0.15  # share of the acceleration limit that must be lacking for a limit to count as hit: noise takes less
+)
+LACKING = 0.04  # [s] for which what was lacking counts
+KEPT = 0.7  # largest share after a hit
+FALL, RISE = 8.0, 0.7  # [1/s] at which hits lower the share that is aimed at, and at which it recovers
+MEMORY = 0.7  # [s] for which the largest velocity and acceleration of the target count
+NEAR = 0.3  # [s] for which the largest distance between the target and the calm point counts
+BLENDING = 0.4  # share of the free acceleration, and of the jerk limit, that a change of the share may use
+CROSSING = 0.6  # share of the free acceleration that the rate of the share may use
+LEAST_ROOM, MOST_ROOM = 0.1, 0.9  # shares of the limits that count as free for it
+FASTEST_BLEND = 4.0  # [1/s]
+NEAR_BY, LAG = 0.15, 0.25  # [rad or m, s]: that far from the target, plus its way in that time, is near
+FAR = 3.0  # times that: the target was moved to another place
+SMALLEST = 1e-3  # [rad or m] distance between target and calm point, for quotients
 
 Limits = tuple[Array, Array, Array]  # velocity, acceleration and jerk
 
 
 class Pursuit:
-    """Follows a moving target with n joints; keeps only a memory of how hard the target was to follow."""
+    """Follows a moving target with n joints that share the blend."""
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self._ruckig = Ruckig(n)
-        self._demand = 0.0  # largest recent acceleration of the target, as a share of the limit
+        self._approach, self._ruckig = Ruckig(n), Ruckig(1)
+        self.restart()
 
     def restart(self) -> None:
-        """Forget the previous target."""
-        self._demand = 0.0
+        """Begin anew with the next step, from where the joints are then."""
+        self._calm: JointState | None = None
+        self._share = 0.0, 0.0, 0.0  # k, with its rate and the rate of that
+        self._aim = 1.0  # of the share
+        self._demand = np.zeros((2, self.n))  # velocity and acceleration of the target, as shares of limits
+        self._gap = np.zeros(self.n)
+        self._lack = np.zeros(self.n)  # of acceleration, because of limits
 
     def step(
         self, now: JointState, target: JointState, limits: Limits, smoothing: float, dt: float
-    ) -> JointState | None:
-        """Return the state dt [s] after now; target: at that time. None if the limits forbid to keep up.
+    ) -> JointState:
+        """Return the state dt [s] after now; target: at that time.
 
         limits: velocity, acceleration and jerk, each (n,). smoothing: time constant [s].
         """
-        fastest, hardest, jerkiest = limits
-        demand = float((np.abs(target.acceleration) / hardest).max())
-        self._demand = max(demand, self._demand * float(np.exp(-dt / MEMORY)))
-        if self._demand > TOO_HARD:
-            return None
-        goal = advanced(target, np.zeros(self.n), -dt)
-        w = min(1.0 / smoothing, LARGEST_GAIN / dt)
-        jerk = (
-            w**3 * (goal.position - now.position)
-            + 3.0 * w**2 * (goal.velocity - now.velocity)
-            + 3.0 * w * (goal.acceleration - now.acceleration)
+        near = NEAR_BY + LAG * np.abs(target.velocity)
+        if (np.abs(target.position - now.position) > (near if self._calm is None else FAR * near)).any():
+            self.restart()
+            return self._approached(now, target.position, limits, dt)
+        calm = now if self._calm is None else self._calm
+        pull = DRIFT**3 * (target.position - calm.position)
+        pull -= 3.0 * DRIFT**2 * calm.velocity + 3.0 * DRIFT * calm.acceleration
+        self._calm = calm = advanced(calm, np.clip(pull, -limits[2], limits[2]), dt)
+        gap = JointState(*(p - m for p, m in zip(target, calm, strict=True)))
+        k, rate, bend = self._blend(target, gap, limits, dt)
+        wanted = JointState(
+            calm.position + k * gap.position,
+            calm.velocity + k * gap.velocity + rate * gap.position,
+            calm.acceleration + k * gap.acceleration + 2.0 * rate * gap.velocity + bend * gap.position,
         )
-        near = advanced(now, jerk, dt)
-        # where the velocity goes while the acceleration vanishes
-        crest = near.velocity + near.acceleration * np.abs(near.acceleration) / (2.0 * jerkiest)
-        turns = now.acceleration * near.acceleration < 0.0  # then the velocity is largest within the step
-        peak = now.velocity - now.acceleration**2 / (2.0 * np.where(turns, jerk, np.inf))
-        speed = np.max(np.abs([peak, near.velocity, crest]), axis=0)
-        beyond = (np.abs(jerk) > jerkiest) | (np.abs(near.acceleration) > hardest) | (speed > fastest)
-        if not beyond.any():
-            return near
-        caught = self._caught(now, goal, limits, dt)
-        if caught is None:
-            return None
-        return JointState(*(np.where(beyond, far, close) for far, close in zip(caught, near, strict=True)))
+        asked = _jerk_towards(wanted, now, min(1.0 / smoothing, LARGEST_GAIN / dt), dt)
+        jerk = _kept(now, asked, limits, dt)
+        after = advanced(now, jerk, dt)
+        self._lack = self._lack * math.exp(-dt / LACKING) + (asked - jerk) * dt
+        if (np.abs(self._lack) > HIT * limits[1]).any():
+            self._yield(after, target, dt)
+        return after
 
-    def _caught(self, now: JointState, goal: JointState, limits: Limits, dt: float) -> JointState | None:
-        """Return the state dt [s] after now of a time-optimal motion to rest beside the target."""
-        fastest, hardest, jerkiest = limits
-        frame = np.clip(goal.velocity, -FASTEST * fastest, FASTEST * fastest)
+    def _approached(self, now: JointState, position: Array, limits: Limits, dt: float) -> JointState:
+        """Return the state dt [s] after now of a time-optimal motion to rest at position (n,)."""
         request = InputParameter(self.n)
-        request.current_position = (now.position - goal.position).tolist()
-        request.current_velocity = (now.velocity - frame).tolist()
-        request.current_acceleration = now.acceleration.tolist()
-        request.target_position = [0.0] * self.n
-        request.max_velocity = (fastest - frame).tolist()
-        request.min_velocity = (-fastest - frame).tolist()
-        request.max_acceleration = hardest.tolist()
-        request.max_jerk = jerkiest.tolist()
+        request.current_position, request.current_velocity, request.current_acceleration = (
+            x.tolist() for x in now
+        )
+        request.target_position = position.tolist()
+        request.max_velocity, request.max_acceleration, request.max_jerk = (x.tolist() for x in limits)
         request.synchronization = Synchronization.No
+        plan = calculated(self._approach, request)
+        if plan is None:  # end the acceleration
+            return advanced(now, np.clip(-now.acceleration / dt, -limits[2], limits[2]), dt)
+        return JointState(*(np.array(x) for x in plan.at_time(dt)[:3]))
+
+    def _blend(
+        self, target: JointState, gap: JointState, limits: Limits, dt: float
+    ) -> tuple[float, float, float]:
+        """Move the share towards its aim, and return it with its first and second derivative."""
+        fastest, hardest, jerkiest = limits
+        demand = np.abs(np.array([target.velocity / fastest, target.acceleration / hardest]))
+        self._demand = np.maximum(demand, self._demand * math.exp(-dt / MEMORY))
+        size = np.maximum(np.abs(gap.position), SMALLEST)
+        self._gap = size = np.maximum(size, self._gap * math.exp(-dt / NEAR))
+        self._aim = min(1.0, self._aim + RISE * dt)
+        free = np.clip(1.0 - self._share[0] * self._demand, LEAST_ROOM, MOST_ROOM)
+        crossing = np.maximum(2.0 * np.abs(gap.velocity), SMALLEST)
+        speed = min(
+            FASTEST_BLEND,
+            float((free[0] * fastest / size).min()),
+            float((CROSSING * free[1] * hardest / crossing).min()),
+        )
+        request = InputParameter(1)
+        request.current_position, request.current_velocity, request.current_acceleration = (
+            [x] for x in self._share
+        )
+        request.target_position = [self._aim]
+        request.max_velocity = [max(speed, 0.05)]
+        brake = max(float((BLENDING * free[1] * hardest / size).min()), 0.2)
+        request.max_acceleration, request.min_acceleration = [0.5 * brake], [-brake]
+        request.max_jerk = [max(float((BLENDING * jerkiest / size).min()), 5.0)]
         plan = calculated(self._ruckig, request)
-        if plan is None:
-            return None
-        position, velocity, acceleration = (np.array(x) for x in plan.at_time(dt)[:3])
-        return JointState(position + goal.position + frame * dt, velocity + frame, acceleration)
+        if plan is not None:
+            k, rate, bend = (float(x[0]) for x in plan.at_time(dt)[:3])
+            self._share = k, rate, bend
+        return self._share
+
+    def _yield(self, after: JointState, target: JointState, dt: float) -> None:
+        """Go on from after with a lower share: a limit was hit."""
+        lower = max(self._share[0] - FALL * dt, 0.0)
+        self._aim, k = min(self._aim, lower), min(lower, KEPT)
+        self._share, self._lack = (k, 0.0, 0.0), np.zeros(self.n)
+        self._calm = JointState(*((q - k * p) / (1.0 - k) for q, p in zip(after, target, strict=True)))
+
+
+def _jerk_towards(wanted: JointState, now: JointState, w: float, dt: float) -> Array:
+    """Return the jerk (n,) of a linear law with three poles at -w [1/s]; wanted: the aim dt [s] from now.
+
+    It has no lag behind a motion of constant acceleration.
+    """
+    goal = advanced(wanted, np.zeros_like(wanted.position), -dt)
+    return np.asarray(
+        w**3 * (goal.position - now.position)
+        + 3.0 * w**2 * (goal.velocity - now.velocity)
+        + 3.0 * w * (goal.acceleration - now.acceleration)
+    )
+
+
+def _kept(now: JointState, jerk: Array, limits: Limits, dt: float) -> Array:
+    """Return jerk (n,), changed where a limit would be exceeded in the next dt [s], or while it ends."""
+    fastest, hardest, jerkiest = limits
+    jerk = np.clip(jerk, -jerkiest, jerkiest)
+    # The largest acceleration after dt that can end, at the jerk limit, before the speed exceeds its limit:
+    # v + (a + x) dt / 2 + x^2 / (2 j) = limit, solved for x.
+    half = 0.5 * dt * jerkiest
+    fastest = np.maximum(fastest - jerkiest * dt**2 / 8.0, 0.9 * fastest)  # within dt it may be faster
+    coming = now.velocity + 0.5 * dt * now.acceleration
+    high, low = (
+        np.sqrt(np.maximum(half**2 + 2.0 * jerkiest * (fastest - sign * coming), 0.0)) - half
+        for sign in (1.0, -1.0)
+    )
+    acceleration = np.clip(now.acceleration + jerk * dt, -np.minimum(hardest, low), np.minimum(hardest, high))
+    return np.clip((acceleration - now.acceleration) / dt, -jerkiest, jerkiest)
 
 
 def calculated(ruckig: Ruckig, request: InputParameter) -> Trajectory | None:

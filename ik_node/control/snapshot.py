@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,8 @@ class Snapshot:
 
     remaining: time left of the motion [s]. share: of the motion towards the goal that is done, 1 after the
     arrival, NaN without a goal. measured_age: of the oldest measurement of a joint of the arm [s], infinite
-    if there is none, NaN if none is expected.
+    if there is none, NaN if none is expected. moving_target: joints (arm.n,) for where
+    the goal that the arm follows is now, None if it follows none.
     """
 
     model: ArmModel
@@ -33,6 +35,7 @@ class Snapshot:
     remaining: float
     share: float
     measured_age: float
+    moving_target: Array | None = None
 
     @classmethod
     def of(
@@ -48,12 +51,21 @@ class Snapshot:
         arm, columns = model.of(tool)
         motion, values = joints.arm.motion, joints.values(feedback)[0]
         age = feedback.age(joints.arm.names)
-        return cls(arm, state, values, joints.arm.target[columns], motion.remaining, share, age)
+        chased = None if joints.chased is None else joints.chased[columns]
+        return cls(arm, state, values, joints.arm.target[columns], motion.remaining, share, age, chased)
 
     @property
     def position(self) -> Array:
         """Commanded positions (arm.n,) of the joints of the arm."""
         return self.values[self.model.index]
+
+    @property
+    def behind(self) -> float:
+        """How far the tool is from where the goal that it follows is now [m]; NaN if it follows none."""
+        if self.moving_target is None:
+            return math.nan
+        arm = self.model.arm
+        return float(np.linalg.norm(arm.fk(self.moving_target)[0] - arm.fk(self.position)[0]))
 
     @property
     def margin(self) -> tuple[float, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.goal_stream import STREAM_GAP, GoalStream, JointState
-from ik_node.control.joint_model import JointModel
+from ik_node.control.joint_model import Columns, JointModel
 from ik_node.control.lines import plan_path
 from ik_node.control.pursuit import advanced
 from ik_node.control.report import Level, Report
@@ -96,14 +97,21 @@ class Targets(ABC):
     def __init__(self, model: JointModel) -> None:
         self.model = model
         self._last: Followed | None = None
-        self._stream = GoalStream(model.joints.velocity[model.index])
+        self._newest = model.home  # joints (k,) of the newest goal
+        self._streams = self._new_streams()
         self._hand: tuple[JointState, float] | None = None
 
     def restart(self) -> None:
         """Begin anew: the next goal is not part of a stream."""
         self._last = None
-        self._stream.clear()
+        for _, stream in self._streams:
+            stream.clear()
         self._hand = None
+
+    def _new_streams(self) -> list[tuple[Columns, GoalStream]]:
+        """Return a stream for each block of joints: a jump of one does not end the motion of another."""
+        velocity = self.model.joints.velocity[self.model.index]
+        return [(columns, GoalStream(velocity[columns])) for columns in self.model.blocks]
 
     def find(
         self,
@@ -124,7 +132,10 @@ class Targets(ABC):
             said = 'solved: moving to the requested joint positions'
             return Answer(joints, Level.OK, said, 'arrived at the requested joint positions')
         begin = time.perf_counter()
+        last = self._last  # read once: a hand may drop it meanwhile
         solution, q, switched = self._solve(wanted, tool, arrival, position, settings)
+        before = last.q if last is not None and last.streams(arrival) else position
+        switched = switched or self._unwinding(before, q)
         solve_time = time.perf_counter() - begin
         joints = dict(zip(self.model.joint_names, q.tolist(), strict=True))
         if solution.solved:
@@ -137,6 +148,16 @@ class Targets(ABC):
             return Answer(None, Level.WARN, said, said, wanted, solution, solve_time)
         said = f'{reason}; moving to the closest configuration'
         return Answer(joints, Level.WARN, said, arrival_at(solution), wanted, solution, solve_time)
+
+    def _unwinding(self, before: Array, q: Array) -> str:
+        """Return which joint that only rolls the tool turns back on the way from before to q (k,), or ''."""
+        for columns in self.model.blocks[1:]:
+            for i in columns:
+                turn = float(q[i] - before[i])
+                if abs(turn) > math.pi:
+                    name = self.model.joint_names[i]
+                    return f'joint "{name}" turns by {turn:.3g} rad meanwhile, to stay within its limits'
+        return ''
 
     def _along(self, wanted: ToolPath, tool: str, position: Array, settings: ArmSettings) -> Answer:
         """Return the answer to a path of a tool that begins at position (k,)."""
@@ -168,36 +189,50 @@ class Targets(ABC):
         last = self._last
         q = np.array([answer.joints[name] for name in self.model.joint_names])
         before = last.q if last is not None and last.streams(request.arrival) else None
+        self._newest = q
         self._last = Followed(q, answer.solution.solved, before, request.arrival)
         self._hand = None
         self._followed(q, answer, request)
 
     def _followed(self, q: Array, answer: Answer, request: Request) -> None:  # noqa: ARG002
         """Note the joints (k,) of a goal that is pursued."""
-        self._stream.add(q, request.received, request.goal_time)
+        for columns, stream in self._streams:
+            stream.add(q[columns], request.received, request.goal_time)
 
     def steer(self, q: Array, time: float, rates: tuple[Array, Array] | None) -> dict[str, float]:
         """Return the targets of a hand that asks for q (arm.n,) at time [s]; follow it as a moving goal.
 
         rates: velocities and accelerations (arm.n,) there; None: from the positions before.
         """
-        self._last = None
-        if rates is None:
-            self._hand = None
-            self._stream.add(q, time, time)
-        else:
-            self._hand = JointState(q, *rates), time
-            self._stream.clear()
+        self._last, self._newest = None, q
+        self._hand = None if rates is None else (JointState(q, *rates), time)
+        for columns, stream in self._streams:
+            if rates is None:
+                stream.add(q[columns], time, time)
+            else:
+                stream.clear()
         return dict(zip(self.model.joint_names, q.tolist(), strict=True))
 
     def moving(self, time: float) -> JointState | None:
         """Return the state of the joints (arm.n,) at time [s] that a moving goal asks for; None at rest."""
         if self._hand is None:
-            return self._stream.at(time)
+            return self._streamed(time)
         state, then = self._hand
         if not 0.0 <= time - then <= HELD:
             return None
         return advanced(state, np.zeros(len(state.position)), time - then)
+
+    def _streamed(self, time: float) -> JointState | None:
+        """Return the same from the streams; joints whose stream rests are at the newest goal."""
+        found = JointState(self._newest.copy(), *np.zeros((2, len(self._newest))))
+        anything = False
+        for columns, stream in self._streams:
+            state = stream.at(time)
+            if state is not None:
+                anything = True
+                for whole, part in zip(found, state, strict=True):
+                    whole[columns] = part
+        return found if anything else None
 
     def smoothing(self, settings: ArmSettings) -> float:
         """Return the time constant [s] with which errors vanish."""

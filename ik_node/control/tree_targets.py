@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.goal_stream import GoalStream, JointState
-from ik_node.control.joint_model import JointModel
+from ik_node.control.goal_stream import GoalStream
+from ik_node.control.joint_model import Columns, JointModel
 from ik_node.control.requests import Request
 from ik_node.control.settings import ArmSettings
 from ik_node.control.targets import Answer, ArmTargets, Targets
@@ -29,37 +29,23 @@ class TreeTargets(Targets):
     def __init__(self, model: TreeModel) -> None:
         super().__init__(model)
         self._goals: dict[str, Goal] = {}
-        velocity = model.joints.velocity[model.index]
-        own = {tool: model.alone(tool) for tool in model.arms}
-        self._streams_of = {tool: (columns, GoalStream(velocity[columns])) for tool, columns in own.items()}
-        shared = np.setdiff1d(np.arange(model.tree.n), np.concatenate(list(own.values())))
-        self._shared = shared, GoalStream(velocity[shared])
+
+    def _new_streams(self) -> list[tuple[Columns, GoalStream]]:
+        """Return a stream for each tool, in their order, and the one of the shared joints."""
+        velocity = self.model.joints.velocity[self.model.index]
+        own = [self.model.alone(tool) for tool in self.model.arms]
+        shared = np.setdiff1d(np.arange(self.model.tree.n), np.concatenate(own))
+        return [(columns, GoalStream(velocity[columns])) for columns in (*own, shared)]
 
     def restart(self) -> None:
         """Begin anew: the tools are where they are."""
         super().restart()
         self._goals.clear()
-        for _, stream in (*self._streams_of.values(), self._shared):
-            stream.clear()
 
     def accept(self, answer: Answer, request: Request) -> None:
         """Note that an answer is pursued; a goal that is not pursued leaves the other tools at theirs."""
         if answer.joints is not None:
             super().accept(answer, request)
-
-    def moving(self, time: float) -> JointState | None:
-        """Return the state of the joints (k,) at time [s] that moving goals ask for; None if all rest."""
-        if self._last is None:
-            return None
-        found = JointState(self._last.q.copy(), *np.zeros((2, len(self._last.q))))
-        anything = False
-        for columns, stream in (*self._streams_of.values(), self._shared):
-            state = stream.at(time)
-            if state is not None:
-                anything = True
-                for whole, part in zip(found, state, strict=True):
-                    whole[columns] = part
-        return found if anything else None
 
     def _solve(
         self,
@@ -90,7 +76,8 @@ class TreeTargets(Targets):
         reason = answer.solution.reason
         wished = answer.solution.solved or (reason is not None and reason.cause is Cause.CONFLICT)
         self._goals[request.tool] = answer.goal if wished else Goal(*arm.arm.fk(q[columns]))
-        for joints, stream in (self._streams_of[request.tool], self._shared):
+        own = list(self.model.arms).index(request.tool)
+        for joints, stream in (self._streams[own], self._streams[-1]):
             stream.add(q[joints], request.received, request.goal_time)
 
 

@@ -33,6 +33,7 @@ NUMBERS = (
     'distance_left',
     'time_left',
     'share_done',
+    'behind',
 )
 
 
@@ -72,7 +73,7 @@ def goal_state(report: Report | None, arm: Snapshot) -> Float64MultiArray:
     """Return the progress towards the goal of report (None before the first) as the values of NUMBERS.
 
     distance_left: largest remaining joint move [rad or m]. time_left in s, NaN while unknown. share_done: of
-    the motion, from 0 to 1, NaN without a goal.
+    the motion, from 0 to 1, NaN without a goal. behind: of the tool behind a goal that moves [m], else NaN.
     """
     solution = None if report is None else report.solution
     status = report.status if report is not None and report.status in STATUSES else ''
@@ -85,6 +86,7 @@ def goal_state(report: Report | None, arm: Snapshot) -> Float64MultiArray:
         abs(arm.target - arm.position).max(initial=0.0),
         arm.remaining,
         arm.share,
+        arm.behind,
     )
     size = len(values)
     dimension = MultiArrayDimension(label=','.join(NUMBERS), size=size, stride=size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,8 +13,8 @@ from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
 from ik_node.solver.solver import IkSolver
-from ik_node.tracks.curves import TRACKS
-from ik_node.tracks.placement import place_track
+from ik_node.tracks.curves import TRACKS, plane_axes
+from ik_node.tracks.placement import place_roll, place_track
 from ik_node.tracks.settings import NO_TRACK
 
 CHOICES = (NO_TRACK, *TRACKS)
@@ -34,11 +35,13 @@ def placed(arm: Arm, track: str) -> dict[str, Any]:
     """Return the parameters of ik_goals for a track that the arm can follow; without one, no track."""
     if track == NO_TRACK:
         return {'track': NO_TRACK}
-    place = place_track(IkSolver(arm, restarts=RESTARTS), track)
+    solver = IkSolver(arm, restarts=RESTARTS)
+    place = place_track(solver, track)
     if place is None:
         return {'track': NO_TRACK}
     centre, direction = list(place.centre), list(place.direction)
-    return {'track': track, 'centre': centre, 'size': place.size, 'direction': direction}
+    roll = place_roll(solver, track, place)
+    return {'track': track, 'centre': centre, 'size': place.size, 'direction': direction, 'roll': roll}
 
 
 def placed_by_tool(
@@ -66,6 +69,9 @@ def placed_by_tool(
         if own['track'] != NO_TRACK:
             T = robot.link_pose(link, rest)
             own['centre'] = (T[:3, :3] @ own['centre'] + T[:3, 3]).tolist()
-            own['direction'] = (T[:3, :3] @ own['direction']).tolist()
+            turned = T[:3, :3] @ np.column_stack((plane_axes(own['direction'])[0], own['direction']))
+            own['direction'] = turned[:, 1].tolist()
+            x, y = plane_axes(own['direction'])
+            own['roll'] += math.atan2(turned[:, 0] @ y, turned[:, 0] @ x)
         found[name] = frame | own
     return found

@@ -78,7 +78,7 @@ class GoalsNode(ClosableNode):
         now = self.get_clock().now()
         place = self._track.position((now - self._start).nanoseconds / NS_PER_S)
         settings = self._settings
-        T = tip_pose(place, settings.direction, settings.tool_axis, settings.tool_point)
+        T = tip_pose(place, settings.direction, settings.tool_axis, settings.tool_point, settings.roll)
         goal = PoseStamped(pose=matrix_pose(T))
         goal.header.stamp = now.to_msg()
         goal.header.frame_id = settings.frame

@@ -51,14 +51,22 @@ def plane_axes(direction: ArrayLike) -> tuple[Array, Array]:
     return x, y
 
 
-def tip_pose(position: ArrayLike, direction: ArrayLike, tool_axis: ArrayLike, tool_point: ArrayLike) -> Array:
+def tip_pose(
+    position: ArrayLike,
+    direction: ArrayLike,
+    tool_axis: ArrayLike,
+    tool_point: ArrayLike,
+    roll: float = 0.0,
+) -> Array:
     """Return the pose T (4, 4) of the tip that puts tool_point at position and tool_axis along direction.
 
-    direction and tool_axis are unit, all (3,). The roll is the one that takes plane_axes to plane_axes.
+    direction and tool_axis are unit, all (3,). roll [rad]: about direction; 0 takes plane_axes to plane_axes.
     """
     wanted, own = unit_vector('direction', direction), unit_vector('tool_axis', tool_axis)
+    x, y = plane_axes(wanted)
+    turned = np.cos(roll) * x + np.sin(roll) * y, np.cos(roll) * y - np.sin(roll) * x
     T = np.eye(4)
-    T[:3, :3] = np.column_stack((*plane_axes(wanted), wanted)) @ np.vstack((*plane_axes(own), own))
+    T[:3, :3] = np.column_stack((*turned, wanted)) @ np.vstack((*plane_axes(own), own))
     T[:3, 3] = np.asarray(position) - T[:3, :3] @ np.asarray(tool_point)
     return T
 

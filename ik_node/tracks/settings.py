@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ik_node.checks import unit_vector
@@ -24,6 +25,9 @@ class TrackSettings:
     speed: float = parameter(0.1, 'speed of the goal along the track [m/s]', low=1e-4, high=100.0)
     direction: tuple[float, ...] = parameter(
         (0.0, 0.0, -1.0), 'unit direction of the tool, and normal of the plane of the track', size=3
+    )
+    roll: float = parameter(
+        0.0, 'roll of the tool about its axis along the track [rad]', low=-2.0 * math.pi, high=2.0 * math.pi
     )
     frame: str = parameter('base_link', 'frame of centre and direction')
     tool_axis: tuple[float, ...] = parameter(

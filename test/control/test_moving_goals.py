@@ -67,10 +67,33 @@ def test_a_jump_begins_a_new_stream():
     assert goals.at(0.13) is None
 
 
-def test_stamps_that_do_not_increase_begin_a_new_stream():
+@pytest.mark.parametrize('stamp', [0.1, 0.05])
+def test_a_goal_that_comes_twice_or_after_a_newer_one_does_not_disturb_the_stream(stamp):
     goals = stream(np.arange(6) * STEP)
-    goals.add(parabola(0.1), 0.101, 0.1)
-    assert goals.at(0.11) is None
+    before = goals.at(0.11)
+    goals.add(parabola(stamp), 0.106, stamp)
+    assert before is not None
+    np.testing.assert_array_equal(goals.at(0.11), before)
+
+
+def test_older_stamps_begin_a_new_stream_when_no_newer_ones_come():
+    """The clock of the sender was set back."""
+    goals = stream(np.arange(6) * STEP)
+    for time in 0.7 + np.arange(6) * STEP:
+        goals.add(parabola(time), time, time - 10.0)
+    found = goals.at(0.81)
+    assert found is not None
+    assert found.position == pytest.approx(parabola(0.81), abs=1e-6)
+
+
+def test_ten_goals_per_second_with_jitter_are_followed():
+    goals = GoalStream(FASTEST)
+    for k, time in enumerate(0.1 * np.arange(6) + 0.01 * np.sin(np.arange(6))):
+        goals.add(parabola(time), time + 0.002 + 0.004 * (k % 2), time)
+    newest = 0.5 + 0.01 * np.sin(5)
+    found = goals.at(newest + 0.2)  # one is lost
+    assert found is not None
+    assert found.position == pytest.approx(parabola(newest + 0.2), abs=1e-6)
 
 
 @pytest.mark.parametrize('late', [0.2, -0.3])
@@ -169,13 +192,57 @@ def test_a_moving_target_is_met_without_lag_and_its_end_without_a_jump():
         target = JointState(*(np.array([x]) for x in (np.sin(time), np.cos(time), -np.sin(time))))
         motion.follow(target, 0.04)
         position, _ = motion.step(0.01)
-        if time > 1.5:
+        if time > 1.6:
             assert position[0] == pytest.approx(np.sin(time), abs=1e-3)
     motion.go_to([0.2])
     for _ in range(300):
         motion.step(0.01)
     assert motion.position == pytest.approx([0.2])
     assert not motion.moving
+
+
+def chased_round(rates: list[float], seconds: float, start: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Follow a target round a circle of 0.3 rad, for some seconds at each rate [rad/s].
+
+    Returns the targets and the joints (k, 2), a sample every 10 ms.
+    """
+    motion = JointMotion([-3.0, -3.0], [3.0, 3.0], [0.3 + start, start])
+    motion.set_limits([1.5, 1.5], [5.0, 5.0], [50.0, 50.0])
+    targets, joints, turn = [], [], 0.0
+    for rate in rates:
+        for _ in range(round(100 * seconds)):
+            turn += 0.01 * rate
+            around = 0.3 * np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
+            target = JointState(around[0], rate * around[1], -(rate**2) * around[0])
+            motion.follow(target, 0.04)
+            joints.append(motion.step(0.01)[0])
+            targets.append(target.position)
+    return np.array(targets), np.array(joints)
+
+
+@pytest.mark.parametrize('start', [0.0, 0.3])
+@pytest.mark.parametrize('rate', [4.2, 4.4, 5.0, 7.0, 12.0, 30.0])
+def test_a_target_beyond_the_limits_does_not_make_the_joints_swing(rate, start):
+    """4.08 rad/s need the whole acceleration limit. The box of the targets, grown by a fifth of its size."""
+    targets, joints = chased_round([rate], 8.0, start)
+    assert np.abs(joints[200:]).max() < 0.3 + 0.2 * 0.6
+    assert np.linalg.norm(joints[300:] - targets[300:], axis=1).max() < 0.5
+
+
+def test_the_distance_from_the_target_grows_smoothly_with_its_rate():
+    rates = 3.6 * 1.02 ** np.arange(20)
+    off = []
+    for rate in rates:
+        targets, joints = chased_round([rate], 8.0)
+        off.append(np.median(np.linalg.norm(joints[400:] - targets[400:], axis=1)))
+    assert off[0] < 1e-3
+    assert max(np.diff(off)) < 0.08
+    assert off[-1] < 0.25  # the radius is 0.3
+
+
+def test_a_target_within_the_limits_again_is_followed_exactly_soon():
+    targets, joints = chased_round([6.0, 3.0], 4.0)
+    assert np.abs(joints[600:] - targets[600:]).max() < 1e-3
 
 
 def follow_circle(model, *, follow: bool, laps: float = 1.5) -> tuple[Rig, float]:
