@@ -85,7 +85,7 @@ class SampleJudge:
     """Looks at samples in their order, joint by joint.
 
     picture: a topic that nobody carries out, beside trajectories. Where a controller gets those too late, the
-    picture goes on from where the controller is, which is a step: only its size is judged.
+    picture goes on from where the controller is, which is a step: only positions and velocities are judged.
     """
 
     bounds: dict[str, JointBounds]
@@ -135,11 +135,13 @@ class SampleJudge:
         fastest = self.rates.speed * bounds.velocity
         if abs(velocity) > fastest + ROUNDING:
             yield RATE, f'velocity {velocity:.6g}, allowed {fastest:.6g}'
+        if this.seen.topic == self.picture:
+            return
         dt = self._between(last.seen, this.seen)
         if abs(position - last.position) > fastest * dt + ROUNDING:
             rates = f'velocities {last.velocity:.6g}, {velocity:.6g}'
             yield SNAP, f'{position:.6g} {dt:.4f} s after {last.position:.6g}, {rates}'
-        elif this.seen.velocities is not None and this.seen.topic != self.picture:
+        elif this.seen.velocities is not None:
             this.acceleration = (velocity - last.velocity) / dt if dt > 0.0 else last.acceleration
             this.dt = dt
             yield from self._hard(last, this, bounds)

@@ -32,6 +32,7 @@ from faults.robots import JointBounds
 BETWEEN = 1.02  # share of the velocity limit that a motion between the points may reach
 HARDER = 1.1  # the same of accelerations
 JOINED = 2.0  # times what the acceleration limit allows until the first point
+LAG = 1.0  # [s] by which the clock of a busy node may be behind /clock, which the controllers go by
 STEP = 2e-3  # [s] between two places at which a motion is compared
 
 
@@ -45,10 +46,15 @@ class _Last:
 
 @dataclass
 class TrajectoryJudge:
-    """Looks at trajectories in their order."""
+    """Looks at trajectories in their order.
+
+    On simulated time a node whose callbacks wait knows neither the time nor how late it is, so it may replace
+    a trajectory from where that was LAG before.
+    """
 
     bounds: dict[str, JointBounds]
     record: Record
+    simulated: bool = False
     rates: Rates = field(default_factory=Rates)
     _last: _Last | None = None
 
@@ -116,9 +122,10 @@ class TrajectoryJudge:
             and not self._reborn(last.seen, seen)
         ):
             passed = seen.when - last.seen.when, seen.clock - last.seen.clock
-            times = np.arange(max(min(passed) - LATE, 0.0), max(*passed, 0.0) + LATE + STEP, STEP) + first
+            late = LAG if self.simulated else LATE
+            times = np.arange(max(min(passed) - late, 0.0), max(*passed, 0.0) + late + STEP, STEP) + first
             between = seen.begins - last.seen.begins + first
-            times = np.append(times, np.arange(between - LATE, between + LATE, STEP))
+            times = np.append(times, np.arange(between - late, between + late, STEP))
             before = last.motion(np.clip(times, last.seen.times[0], last.seen.times[-1]))
             off = np.abs(before - place).min(axis=0)
             # Before the first point of the last one only that is known: where it joined, and how, is not.

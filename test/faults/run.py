@@ -83,7 +83,7 @@ class Session:
         picture = 'joint_states' if self.setup.output == 'joint_trajectory, picture' else ''
         self._samples = SampleJudge(every, record, self.setup.simulated, picture)
         self._trajectories: defaultdict[str, TrajectoryJudge] = defaultdict(
-            lambda: TrajectoryJudge(every, record)
+            lambda: TrajectoryJudge(every, record, self.setup.simulated)
         )
         self._judged = self._read = 0
         self.ready = self._recover(START)
