@@ -85,8 +85,8 @@ def test_missed_and_wrong_solutions_are_counted(monkeypatch: pytest.MonkeyPatch)
     assert whole.expected == sum(whole.found)
     solve_all = solver.solve_all
 
-    def careless(goal: Goal) -> list[object]:
-        found = solve_all(goal)
+    def careless(goal: Goal, time_budget: float) -> list[object]:
+        found = solve_all(goal, time_budget=time_budget)
         found[1].q = found[1].q + 1e-4
         return found[1:]
 
