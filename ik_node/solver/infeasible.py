@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import POSITION_TOLERANCE
+from ik_node.kernels.layout import DIRECTION, POSITION_TOLERANCE
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
@@ -51,21 +52,25 @@ class Infeasibility:
 
     def near_miss(self, goal: Goal, seed: Array) -> NearMiss | None:
         """Return the solution of the formula with the smallest limit violation; None if it has none."""
+        return least_miss(self.arm, self.by_formula(goal.packed, seed))
+
+    def by_formula(self, packed: Array, seed: Array) -> Array:
+        """Return the solutions (k, n) of goal packed (9,) by formula, whatever the limits; seed (n,)."""
         arm, rows = self.arm, np.empty((kernels.MOST_CANDIDATES, self.arm.n))
-        if self.form is None or goal.direction is None:
-            return None
+        if self.form is None or math.isnan(packed[DIRECTION]):
+            return rows[:0]
         count, _ = kernels.formula_solutions(
             arm.joints,
             arm.tool,
             self._closest_search.endless,
             arm.period,
             self.form.constants,
-            goal.packed,
+            packed,
             self._options,
             np.clip(seed, arm.lower, arm.upper),
             rows,
         )
-        return least_miss(arm, rows[:count])
+        return rows[:count]
 
     def reason(self, goal: Goal, seed: Array, closest: ClosestConfiguration, miss: NearMiss | None) -> Reason:
         """Return why a goal that is proven to be impossible cannot be met.

@@ -180,9 +180,14 @@ class WithinTolerances:
     """
 
     def __init__(
-        self, elimination: Elimination | None, closest: ClosestSearch, search: RandomRestarts
+        self,
+        infeasibility: Infeasibility,
+        elimination: Elimination | None,
+        closest: ClosestSearch,
+        search: RandomRestarts,
     ) -> None:
-        self._elimination, self._closest, self._search = elimination, closest, search
+        self._infeasibility, self._elimination = infeasibility, elimination
+        self._closest, self._search = closest, search
         rng = np.random.default_rng((search.random_seed, NEARBY))
         turns = rng.normal(size=(2, NEARBY, 3))
         self._shifts = AWAY * turns / np.linalg.norm(turns, axis=2)[:, :, None]
@@ -203,20 +208,26 @@ class WithinTolerances:
     def _nearby(self, task: Task, deadline: float) -> list[Array]:
         """Return the solutions of goals nearby that are outside the limits by little, clipped to them."""
         arm, packed, found = self._search.arm, task.goal.packed, []
-        if self._elimination is None or math.isnan(packed[DIRECTION]) or not self._elimination.forms(packed):
+        if math.isnan(packed[DIRECTION]):
             return []
         sizes = self._search.options[POSITION_TOLERANCE], self._search.direction_tolerance
         for shift, turn in zip(*self._shifts, strict=True):
-            goal, rows = packed.copy(), np.empty((MOST_SOLUTIONS, arm.n))
+            goal = packed.copy()
             goal[:DIRECTION] += sizes[0] * shift
             axis = goal[DIRECTION:LATERAL] + sizes[1] * turn
             goal[DIRECTION:LATERAL] = axis / np.linalg.norm(axis)
-            count, _ = self._elimination.solutions(goal, task.seed, rows)
-            misses = (least_miss(arm, row[None]) for row in rows[:count])
+            misses = (least_miss(arm, row[None]) for row in self._by_algebra(goal, task.seed))
             found += [miss.q for miss in misses if miss is not None and miss.excess < OUTSIDE]
             if time.perf_counter() > deadline:
                 break
         return found
+
+    def _by_algebra(self, packed: Array, seed: Array) -> Array:
+        """Return the solutions (k, n) of goal packed (9,) by elimination or formula, whatever the limits."""
+        if self._elimination is None or not self._elimination.forms(packed):
+            return self._infeasibility.by_formula(packed, seed)
+        rows = np.empty((MOST_SOLUTIONS, self._search.arm.n))
+        return rows[: self._elimination.solutions(packed, seed, rows)[0]]
 
 
 class Believed:
@@ -294,7 +305,7 @@ class Pipeline:
             Restarts(search, self.decides),
             self._elimination,
             Closest(closest, search),
-            WithinTolerances(elimination, closest, search),
+            WithinTolerances(infeasibility, elimination, closest, search),
             Believed(formula, infeasibility),
             RestartsAfterDoubt(search, self.decides),
             GivenUp(search),

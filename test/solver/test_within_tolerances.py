@@ -9,7 +9,7 @@ import pytest
 from cases import shared_cases, shipped_cases
 from made_arms import random_unit
 
-from benchmarks.random_arms import general_arm
+from benchmarks.random_arms import general_arm, random_task
 from ik_node import Arm, Goal, IkSolver
 
 CASES = [*shipped_cases(), *shared_cases()]
@@ -66,3 +66,18 @@ def test_where_two_solutions_have_just_vanished_those_of_goals_nearby_lead_there
     solver = IkSolver(arm)
     assert solver.judged(goal, np.array(q)).solved
     assert solver.solve(goal).solved
+
+
+def test_solutions_by_formula_of_goals_nearby_lead_there_too():
+    """Joints 2, 3 and 5 at their limits, of an arm with an exact formula: descents missed two of five."""
+    arm = random_task(8).arm
+    q = [0.9567102382014652, -0.75579757465096, -1.3948779256227521, -2.233463986621947, -0.508980520556285]
+    q = np.clip(q, arm.lower, arm.upper)
+    solver = IkSolver(arm)
+    assert solver.closed_form is not None
+    assert solver.closed_form.exact
+    rng = np.random.default_rng(0)
+    for _ in range(GOALS):
+        goal = displaced(arm, q, 1e-6, 1e-4, rng)
+        assert solver.judged(goal, q).solved
+        assert solver.solve(goal, arm.sample(rng, 1)[0]).solved
