@@ -57,6 +57,7 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 REPORTS = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 ANSWER = 2.0  # [s] within which a service answers
 LATE = 0.2  # [s] for the last messages of a node
+EPOCH = int(time.time())  # [s] subtracted from stamps: seconds since 1970 are floats of a quarter of a us
 END = 15.0  # [s] within which a node ends that was asked to
 
 
@@ -339,9 +340,8 @@ class Arena:
 
     def _sample(self, topic: str, message: JointState, sent: float) -> None:
         stamp = message.header.stamp
-        seen = Seen(
-            sent, topic, stamp.sec + 1e-9 * stamp.nanosec, message.name, message.position, message.velocity
-        )
+        time = stamp.sec - (0 if self.setup.simulated else EPOCH) + 1e-9 * stamp.nanosec
+        seen = Seen(sent, topic, time, message.name, message.position, message.velocity)
         self.record.samples.append(seen)
         if self._drives:
             self.driver.drive(message.name, message.position)

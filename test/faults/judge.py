@@ -160,7 +160,8 @@ class SampleJudge:
             yield RATE, f'velocities {last.velocity:.6g}, {this.velocity:.6g}, but moved at {found:.6g}'
         if 0.0 < last.dt < 1.5 / rates.fast:
             span = (dt + last.dt) / 2.0
-            if abs(this.acceleration - last.acceleration) > jerkiest * span * 1.001 + ROUNDING / dt:
+            rounding = ROUNDING / min(dt, last.dt)
+            if abs(this.acceleration - last.acceleration) > jerkiest * span * 1.001 + rounding:
                 yield HARD, f'acceleration {this.acceleration:.6g} {span:.4f} s after {last.acceleration:.6g}'
 
     def _beginning(
