@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.arms import ROOT
 
-BASE = os.environ.get('BASE', 'e81272e')  # by default the last commit before the kernels were split
+BASE = os.environ.get('BASE', '5fac4be')  # by default the last commit with the old following
 
 
 def check_out(commit: str, to: Path) -> bool:

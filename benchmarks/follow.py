@@ -1,4 +1,4 @@
-"""Goals that move along curves: how far behind and beside them the tool is."""
+"""Goals that move along curves at rising speeds: how far behind, beside and outside them the tool is."""
 
 from __future__ import annotations
 
@@ -7,175 +7,147 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.arms import Task
-from benchmarks.asked import Asked
+from benchmarks.arms import ROOT, Task
 from benchmarks.chain import Array
 from benchmarks.commits import BASE, check_out
 from benchmarks.contest import ENVIRONMENTS
 from benchmarks.tables import Table, heading
 from ik_node import Goal, IkSolver
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.controller import ArmController
 from ik_node.control.settings import ArmSettings
-from ik_node.control.states import State
-from ik_node.tracks.curves import CURVES, Track
+from ik_node.tracks.curves import TRACKS, Track
 from ik_node.tracks.placement import Place, place_track
 
-ARMS = ('seed_arm', 'so101_like', 'xarm5_like')
-SEED_CIRCLE = Place((0.4, 0.0, 0.2), 0.08, (0.0, 0.0, -1.0))
-SPEEDS = (0.1, 0.3)  # [m/s]
-GOAL_PERIOD, PERIOD = 0.02, 0.01  # [s] between goals, and between samples
+REAL = ('so101', 'wx250', 'px150', 'xarm5', 'moveo', 'omx_f', 'hebi_a2085_05', 'lrmate200ic5h')
+SEED_PLACE = Place((0.4, 0.0, 0.2), 0.08, (0.0, 0.0, -1.0))
+SPEEDS = (0.05, 0.1, 0.2, 0.3, 0.34, 0.4, 0.6, 1.0)  # [m/s]
+RATE, PERIOD = 50.0, 0.01  # of goals [Hz], of samples [s]
 LATENCY, JITTER = 0.002, 0.0015  # [s] of a goal on its way
-SECONDS, SETTLE = 8.0, 2.0  # of a run, and of its beginning, which does not count
-DELAYS = np.arange(-0.02, 0.2, 0.002)  # [s] that are tried
+SECONDS, SETTLE = 10.0, 4.0  # of a run, and of its beginning, which does not count
+WINDOW, GROWN = 1.0, 0.2  # [s] of goals whose box the tool may leave by that share of its size
+MODES = ('followed', 'places', BASE)
 
 
 def run(tasks: list[Task], scale: float) -> None:
-    """Print delay, distances, and the largest acceleration and jerk of any joint."""
-    seconds = SETTLE + max(1.0, (SECONDS - SETTLE) * scale)
+    """Print what the speeds need of the limits, and the distances of the tool, for every arm and curve."""
+    speeds = [s for i, s in enumerate(SPEEDS) if scale >= 1.0 or i in (1, 3, 5, 7)]
     heading(
         'Moving goals',
-        f"""Goals every {1e3 * GOAL_PERIOD:g} ms along a curve, stamped, {1e3 * LATENCY:g} ms late with
+        f"""{RATE:g} stamped goals per second along a curve, {1e3 * LATENCY:g} ms late with
         {1e3 * JITTER:g} ms of jitter; samples every {1e3 * PERIOD:g} ms of a simulated clock, ArmController
-        without DDS, default limits. Behind: distance of the tool from the goal at the time of the sample
-        [mm], median and worst. Off: its distance from the curve. Delay: the shift [ms] that makes it least.
-        "places": follow_goals false, each goal is a place to stop at. {BASE}: the code of that commit, in a
-        process of its own. a, j: the largest share of the limits of acceleration and jerk, and their values
-        [rad/s^2, rad/s^3].""",
+        without DDS, default limits. Needs: the largest share of the velocity, acceleration and jerk limits of
+        a joint. Behind: distance of the tool from the goal at the time of the sample [mm], median and worst.
+        Off: its distance from the curve. Box: how far outside the box of the goals of the last second, grown
+        by a fifth of its size. "places": follow_goals false, each goal is a place to stop at. {BASE}: that
+        commit, in a process of its own. The first {SETTLE:g} of {SECONDS:g} s do not count.""",
     )
-    columns = ('behind', 'worst', 'delay', 'off', 'worst', 'a', 'j', 'rad/s^2', 'rad/s^3')
     folder = ENVIRONMENTS / f'ik_node-{BASE}'
-    before = folder.exists() or check_out(BASE, folder)
-    if not before:
-        print(f'git has no commit {BASE}: no comparison.')
-    table = Table('arm'.ljust(12), 'curve'.ljust(13), 'm/s', 'goals'.ljust(8) + '  ', *columns)
+    modes = MODES if folder.exists() or check_out(BASE, folder) else MODES[:2]
+    columns = ('behind', 'worst', 'off', 'worst', 'box')
+    needs = ('v', 'a', 'j')
+    table = Table('arm'.ljust(16), 'curve'.ljust(13), 'm/s', *needs, 'goals'.ljust(8) + '  ', *columns)
     for task in tasks:
-        if task.name not in ARMS:
+        if not (task.shipped or task.name in REAL):
             continue
-        circle = (
-            SEED_CIRCLE if task.name == 'seed_arm' else place_track(IkSolver(task.arm, restarts=20), 'circle')
-        )
-        if circle is None:
-            table.row(task.name, 'no circle that the arm can follow')
-            continue
-        for curve in CURVES:
-            for speed in SPEEDS:
-                track = Track(curve, circle.centre, circle.size, speed, circle.direction)
-                if before:
-                    cells = Run(task, track, circle.direction, follow=False).cells_before(folder, seconds)
-                    table.row(task.name, curve, speed, BASE, *cells)
-                for follow in (False, True):
-                    cells = Run(task, track, circle.direction, follow).cells(seconds)
-                    table.row(task.name, curve, speed, 'followed' if follow else 'places', *cells)
+        for curve in TRACKS:
+            _rows(table, task, curve, speeds, modes, folder)
 
 
-def stream(seconds: float) -> tuple[Array, Array]:
-    """Return when goals are sent and when they arrive [s]."""
-    sent = np.arange(0.0, seconds, GOAL_PERIOD)
-    jitter = np.abs(np.random.default_rng(0).normal(0.0, JITTER, len(sent)))
-    return sent, sent + LATENCY + jitter
+def _rows(
+    table: Table, task: Task, curve: str, speeds: list[float], modes: tuple[str, ...], folder: Path
+) -> None:
+    solver = IkSolver(task.arm, restarts=20)
+    place = SEED_PLACE if task.name == 'seed_arm' else place_track(solver, curve)
+    if place is None:
+        table.row(task.name, curve, 'no place where the arm can follow it')
+        return
+    tracks = [Track(curve, place.centre, place.size, speed, place.direction) for speed in speeds]
+    found = {
+        mode: _joints(task, tracks, place, mode != 'places', folder if mode == BASE else ROOT)
+        for mode in modes
+    }
+    for i, track in enumerate(tracks):
+        needs = [f'{need:.2f}' for need in _needs(task, solver, track, place)]
+        for mode in modes:
+            cells = _judged(task, track, np.array(found[mode][i]))
+            table.row(task.name, curve, speeds[i], *needs, mode, *cells)
 
 
-class Run:
-    """One arm after one goal."""
-
-    def __init__(self, task: Task, track: Track, direction: tuple[float, ...], follow: bool) -> None:
-        self.task, self.track, self.direction = task, track, direction
-        self.settings = ArmSettings(
-            base_link=task.base,
-            tip_link=task.tip,
-            tool_axis=task.axis,
-            tool_point=task.point,
-            follow_goals=follow,
-            self_collision='false',
-        )
-        model = ArmModel.build(task.xml, self.settings)
-        self.limits = model.limits_of_motion(model.index, self.settings)
-        self.controller = ArmController(lambda _: None)
-        self.controller.activate()
-        self.controller.configure(model, self.settings)
-
-    def cells(self, seconds: float) -> list[str]:
-        """Return what a row shows."""
-        time = self._go_to_the_start()
-        begin, k = time, 0
-        sent, arrival = (begin + times for times in stream(seconds))
-        times, joints = [], []
-        while time < begin + seconds:
-            time += PERIOD
-            while k < len(sent) and arrival[k] <= time:
-                self._send(sent[k] - begin, arrival[k], sent[k])
-                k += 1
-            self.controller.tick(time)
-            snapshot = self.controller.snapshot()
-            assert snapshot is not None
-            times.append(time - begin)
-            joints.append(snapshot.position)
-        return self._judged(np.array(times), np.array(joints))
-
-    def cells_before(self, folder: Path, seconds: float) -> list[str]:
-        """Return what a row shows of the commit that is checked out in folder."""
-        sent, arrival = stream(seconds)
-        goals = [(at, self.track.position(time)) for at, time in zip(arrival, sent, strict=True)]
-        names = 'base_link', 'tip_link', 'tool_axis', 'tool_point'
-        count = round(seconds / PERIOD)
-        asked = {
-            'xml': self.task.xml,
-            'tool': {name: getattr(self.settings, name) for name in names},
-            'direction': self.direction,
-            'start': self.track.position(0.0),
-            'goals': goals,
-            'samples': count,
+def _joints(task: Task, tracks: list[Track], place: Place, follow: bool, package: Path) -> list[Any]:
+    """Return the joints (k, n) along each track, by the package in a folder."""
+    parameters = {
+        'base_link': task.base,
+        'tip_link': task.tip,
+        'tool_axis': task.axis,
+        'tool_point': task.point,
+        'follow_goals': follow,
+        'self_collision': 'false',
+    }
+    sent = np.arange(0.0, SECONDS, 1.0 / RATE)
+    arrival = sent + LATENCY + np.abs(np.random.default_rng(0).normal(0.0, JITTER, len(sent)))
+    cases = [
+        {
+            'xml': task.xml,
+            'parameters': parameters,
+            'direction': place.direction,
+            'start': track.position(0.0).tolist(),
+            'goals': [
+                (a, s, track.position(s).tolist())
+                for a, s in zip(arrival.tolist(), sent.tolist(), strict=True)
+            ],
+            'samples': round(SECONDS / PERIOD),
             'period': PERIOD,
         }
-        text = json.dumps(asked, default=lambda value: value.tolist())
-        program = Path(__file__).with_name('follow_before.py').read_text()
-        done = subprocess.run(
-            [sys.executable, '-c', program],
-            env={**os.environ, 'PYTHONPATH': str(folder)},
-            cwd=folder,
-            input=text,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return self._judged(PERIOD * np.arange(1, count + 1), np.array(json.loads(done.stdout)))
+        for track in tracks
+    ]
+    done = subprocess.run(
+        [sys.executable, str(ROOT / 'benchmarks' / 'follow_case.py')],
+        env={**os.environ, 'PYTHONPATH': str(package)},
+        input=json.dumps(cases),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    rows: list[Any] = json.loads(done.stdout)
+    return rows
 
-    def _go_to_the_start(self) -> float:
-        self._send(0.0, 0.0, None)
-        time = 0.0
-        for _ in range(3000):
-            time += PERIOD
-            self.controller.tick(time)
-            if time > 1.0 and self.controller.state is State.HOLDING:
-                break
-        return time
 
-    def _send(self, along: float, received: float, stamp: float | None) -> None:
-        goal = Goal(self.track.position(along), self.direction)
-        self.controller.submit(Asked(goal, received, stamp))
+def _needs(task: Task, solver: IkSolver, track: Track, place: Place) -> Array:
+    """Return the largest shares (3,) of the velocity, acceleration and jerk limits that a track needs."""
+    times = np.linspace(0.0, 2.0 * track.lap, 1201)
+    joints, q = [], None
+    for time in times:
+        q = solver.solve(Goal(track.position(time), place.direction), q).q
+        joints.append(q)
+    settings, arm = ArmSettings(), task.arm
+    limits = (
+        settings.speed_scaling * arm.velocity,
+        np.where(arm.prismatic, settings.max_linear_acceleration, settings.max_acceleration),
+        np.where(arm.prismatic, settings.max_linear_jerk, settings.max_jerk),
+    )
+    rows, step, shares = np.array(joints[600:]), times[1], []
+    for limit in limits:
+        rows = np.diff(rows, axis=0) / step
+        shares.append(float((np.abs(rows) / limit).max()))
+    return np.array(shares)
 
-    def _judged(self, times: Array, joints: Array) -> list[str]:
-        counts = times > SETTLE
-        tool, _ = self.task.chain.fk(joints)
-        tool, when = tool[counts], times[counts]
-        behind = np.linalg.norm(tool - self._goal(when), axis=1)
-        shifted = [np.median(np.linalg.norm(tool - self._goal(when - delay), axis=1)) for delay in DELAYS]
-        curve = self._goal(np.linspace(0.0, self.track.lap, 4000))
-        off = np.array([np.linalg.norm(curve - place, axis=1).min() for place in tool])
-        rates = [np.diff(joints, order, axis=0)[counts[order:]] / PERIOD**order for order in (2, 3)]
-        shares = [
-            float((np.abs(rate) / limit).max())
-            for rate, limit in zip(rates, (self.limits.acceleration, self.limits.jerk), strict=True)
-        ]
-        largest = [f'{np.abs(rate).max():.1f}' for rate in rates]
-        millimetres = (np.median(behind), behind.max(), np.median(off), off.max())
-        first, worst, beside, most = (f'{1e3 * value:.2f}' for value in millimetres)
-        delay = f'{1e3 * DELAYS[int(np.argmin(shifted))]:.0f}'
-        return [first, worst, delay, beside, most, *(f'{share:.2f}' for share in shares), *largest]
 
-    def _goal(self, times: Array) -> Array:
-        return np.array([self.track.position(time) for time in times])
+def _judged(task: Task, track: Track, joints: Array) -> list[str]:
+    times = PERIOD * np.arange(1, len(joints) + 1)
+    tool, _ = task.chain.fk(joints)
+    goal = np.array([track.position(time) for time in times])
+    curve = np.array([track.position(time) for time in np.linspace(0.0, track.lap, 2000)])
+    counts = np.flatnonzero(times > SETTLE)
+    behind = np.linalg.norm(tool - goal, axis=1)[counts]
+    off = np.array([np.linalg.norm(curve - place, axis=1).min() for place in tool[counts]])
+    outside = 0.0
+    for i in counts:
+        recent = goal[max(0, i - round(WINDOW / PERIOD)) : i + 1]
+        low, high = recent.min(axis=0), recent.max(axis=0)
+        room = GROWN * float((high - low).max())
+        outside = max(outside, float(np.maximum(low - room - tool[i], tool[i] - high - room).max()))
+    figures = (np.median(behind), behind.max(), np.median(off), off.max(), outside)
+    return [f'{1e3 * value:.1f}' for value in figures]
