@@ -413,8 +413,8 @@ class ArmController:
         self._place_known()
 
     def _place_known(self) -> None:
-        """Leave WAITING once all joint positions are known."""
-        if self._state is not State.WAITING:
+        """Leave WAITING once all joint positions are known, and a controller that was halted is at rest."""
+        if self._state is not State.WAITING or self._outputs.halting(self._ticked):
             return
         if not self._feedback.expected:
             self._joints.place_all(self._fresh)

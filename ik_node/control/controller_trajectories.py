@@ -55,6 +55,7 @@ class Trajectories:
     """Decides when the trajectory of a controller is replaced, and by which."""
 
     def __init__(self) -> None:
+        self._halt: JointTrajectory | None = None  # the last
         self._forget()
 
     def _forget(self) -> None:
@@ -216,7 +217,12 @@ class Trajectories:
         rows[-1, 1:] = 0.0
         times = np.append([0.0, DELAY / 4.0, DELAY / 2.0], DELAY / 2.0 + np.array(ahead))
         columns = rows[:, 0], rows[:, 1], rows[:, 2]
-        return JointTrajectory(running.names, times, *columns, now, DELAY / 2.0, braking=True)
+        self._halt = JointTrajectory(running.names, times, *columns, now, DELAY / 2.0, braking=True)
+        return self._halt
+
+    def halting(self, time: float) -> bool:
+        """Whether a controller is still on its way to where it was halted at a time [s]."""
+        return self._halt is not None and self._halt.begins <= time < self._halt.ends + MARGIN
 
 
 def _states(sample: Sample, plan: Plan, times: list[float]) -> Array:

@@ -88,6 +88,10 @@ class Outputs:
         """Whether a controller moves on at time [s] without samples."""
         return self.trajectories is not None and self.trajectories.under_way(time)
 
+    def halting(self, time: float) -> bool:
+        """Whether a controller is still on its way to where it was halted."""
+        return self.trajectories is not None and self.trajectories.halting(time)
+
     def _late(self, time: float) -> float:
         return max(output.late(time) for output in self._outputs)
 

@@ -141,6 +141,24 @@ def test_one_bad_measurement_halts_the_controller_within_all_limits(rig: Driven,
     assert np.abs(position).max() <= 2.5 + 1e-9
 
 
+def test_an_arm_goes_on_only_once_its_controller_has_come_to_rest(rig: Driven) -> None:
+    rig.go(yaw=1.5)
+    rig.tick(100)
+    rig.measure_all(yaw=rig.position('yaw') - 0.6)
+    rig.tick(1)
+    (time, halt) = rig.output.sent[-1]
+    assert halt.duration > 0.2
+    rig.controller.resume()
+    while rig.time < time + halt.duration:
+        rig.measure_all(yaw=float(halt.states([rig.time])[0, 0, 0]))
+        assert rig.tick(1) is None
+        assert rig.state is State.WAITING
+    rig.measure_all(yaw=float(halt.positions[-1, 0]))
+    rig.tick(3)
+    assert rig.state is State.HOLDING
+    assert rig.position('yaw') == pytest.approx(halt.positions[-1, 0])
+
+
 def fall_behind(rig: Driven) -> None:
     """Nothing is measured, and each trajectory would come later than the one before."""
     for _ in range(round(LOST / PERIOD) + 2):
