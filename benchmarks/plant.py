@@ -109,11 +109,12 @@ class TrajectoryLink(Output):
 
     def _send(self, trajectory: JointTrajectory) -> None:
         self._limits.look(trajectory.positions, trajectory.velocities)
-        sent = trajectory.times.tolist(), *(row.tolist() for row in trajectory.rows[1:])
+        sent = trajectory.times.tolist(), *(row.tolist() for row in trajectory.rows)
         motion = trajectory.motion
         times = np.arange(trajectory.times[0], trajectory.duration, TIMESTEP)
         self._limits.look_jerk(motion.sampled(times)[3])
-        self.plant.command(lambda c, now: c.follow(now, trajectory.names, *sent), self._time)
+        stamp = trajectory.begins
+        self.plant.command(lambda c, now: c.follow(now, trajectory.names, *sent, stamp=stamp), self._time)
 
 
 class PositionsLink(Output):

@@ -44,7 +44,7 @@ def test_goal_state_holds_the_progress_as_numbers(client):
     client.wait_still()
     answer = client.answer('goal_joints', client.joints(yaw=1.0))
     number = float({pair.key: pair.value for pair in answer.values}['goal_number'])
-    client.wait(lambda: states and states[-1].data[0] == number and states[-1].data[-1] == 1.0, 'the arrival')
+    client.wait(lambda: states and states[-1].data[0] == number and states[-1].data[7] == 1.0, 'the arrival')
     names = states[-1].layout.dim[0].label.split(',')
     rows = [dict(zip(names, state.data, strict=True)) for state in states if state.data[0] == number]
     moving = [row for row in rows if row['state'] == 4]
