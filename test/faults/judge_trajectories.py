@@ -115,7 +115,7 @@ class TrajectoryJudge:
         rates = self.rates
         hardest = np.array([rates.linear_acceleration if b.prismatic else rates.acceleration for b in bounds])
         fastest = rates.speed * np.array([b.velocity for b in bounds])
-        off, early = np.full(len(bounds), np.inf), 0.0
+        off, early, joining = np.full(len(bounds), np.inf), 0.0, False
         if (
             last is not None
             and list(last.seen.names) == list(seen.names)
@@ -130,6 +130,7 @@ class TrajectoryJudge:
             off = np.abs(before - place).min(axis=0)
             # Before the first point of the last one only that is known: where it joined, and how, is not.
             early = max(last.seen.times[0] - min(passed) - first, 0.0)
+            joining = early > 0.0
         room = np.minimum(JOINED * hardest * first**2, fastest * first) + fastest * early + NEAR
         rest = np.abs(speed) <= hardest * first + ROUNDING
         for i, name in enumerate(seen.names):
@@ -137,7 +138,7 @@ class TrajectoryJudge:
                 continue
             found = self.record.recent_measurements(name, seen.when + LATE, seen.when - MEMORY)
             near = [value for value in found if abs(value - place[i]) <= room[i]]
-            if not near or not rest[i]:
+            if not near or not (rest[i] or joining):
                 begin = f'joint "{name}": {place[i]:.6g} after {first:.3f} s, {off[i]:.3g} off'
                 ago = (
                     'at first'

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 
 from ik_node.control.joint_trajectory import JointTrajectory
 from ik_node.ros.outputs.clocks import Clocks
-from ik_node.ros.outputs.trajectory_output import trajectory_message
+from ik_node.ros.outputs.trajectory_output import TrajectoryOutput, trajectory_message
 
 
 @pytest.mark.parametrize(
@@ -60,3 +62,28 @@ def test_without_a_stamp_a_late_motion_begins_where_it_would_be_by_then():
     assert [list(point.positions) for point in message.points] == [[6.0, 7.0]]
     assert message.points[0].time_from_start.nanosec > 0
     assert len(trajectory_message(trajectory, Time(sec=7), late=3.0).points) == 4
+
+
+class Sent(TrajectoryOutput):
+    """Keeps what is sent, half a second late."""
+
+    def __init__(self) -> None:
+        log = SimpleNamespace(warning=lambda *_, **__: None)
+        super().__init__(SimpleNamespace(clocks=Clocks(), node=SimpleNamespace(get_logger=lambda: log)))
+        self.sent: list = []
+
+    def late(self, _: float) -> float:
+        return 0.5
+
+    def send(self, message, braking) -> None:  # noqa: ARG002
+        self.sent.append(message)
+
+
+@pytest.mark.parametrize(('speed', 'first'), [(0.0, 0.2), (0.4, 0.7)])
+def test_a_late_motion_from_rest_begins_at_its_beginning(speed: float, first: float):
+    output, times = Sent(), np.array([0.0, 0.2, 0.7, 1.0])
+    rest = np.zeros((4, 1))
+    speeds = rest.copy()
+    speeds[0] = speed
+    output._send(JointTrajectory(('a',), times, times[:, None], speeds, rest, 5.0, 0.2))
+    assert output.sent[0].points[0].positions[0] == first

@@ -85,5 +85,7 @@ class TrajectoryOutput(Output):
                 f'trajectories begin when they arrive, and may be joined with a jerk: {clocks.gap}',
                 throttle_duration_sec=10.0,
             )
-        late = max(self.late(trajectory.begins), 0.0)
+        # A controller at rest may begin later: it must not skip the beginning of a motion.
+        moves = trajectory.velocities[0].any() or trajectory.accelerations[0].any()
+        late = max(self.late(trajectory.begins), 0.0) if moves else 0.0
         self.send(trajectory_message(trajectory, stamp, late), trajectory.braking)
