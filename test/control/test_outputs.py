@@ -248,6 +248,16 @@ def test_the_joints_of_the_controller_are_checked() -> None:
         ArmModel.check(arm_urdf(), replace(SETTINGS, controller_joints=('yaw', 'roll', 'wrist')))
 
 
+def test_a_controller_that_has_not_moved_yet_is_halted_where_it_stands(rig: Driven) -> None:
+    at = rig.position('yaw')
+    rig.go(yaw=at + 0.5)
+    rig.tick(1)
+    rig.controller.halt()
+    _, (_, stand) = rig.output.sent
+    assert stand.positions[:, stand.names.index('yaw')] == pytest.approx(at, abs=1e-9)
+    assert not stand.velocities.any()
+
+
 def test_a_bad_sample_halts_the_controller(rig: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
     rig.go(yaw=1.5)
     rig.tick(40)

@@ -85,7 +85,7 @@ def test_a_suspended_process_is_not_a_stuck_joint(tmp_path, suspended, output):
         client.wait_connected()
         client.wait(lambda: client.statuses and client.said()['state'] == 'ready', 'the arm')
         client.send('goal_joints', client.joints(yaw=2.0))
-        client.wait(lambda: client.samples[-1].position[0] > 0.4, 'motion')
+        client.wait(lambda: client.samples and client.samples[-1].position[0] > 0.4, 'motion')
         process = {'ik_node': node, 'ik_plant': plant}[suspended].process
         process.send_signal(signal.SIGSTOP)
         time.sleep(0.6)
