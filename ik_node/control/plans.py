@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from ruckig import ControlInterface, InputParameter, Ruckig, Synchronization, Trajectory
 
 from ik_node.checks import Array
+from ik_node.control.demand import Limits
 from ik_node.control.goal_stream import JointState
-from ik_node.control.pursuit import Limits, calculated
+from ik_node.control.pursuit import calculated
 
 ROUNDING = 1e-9  # a plan may exceed the position limits by this much
 Columns = NDArray[np.int64]

@@ -3,11 +3,11 @@
 Following the target exactly is right as long as it stays within the limits. Near and beyond them every
 time-optimal chase swings, further the harder the target is to follow. What does not swing is a blend: the
 joints follow r = m + k (p - m), where p is the target and m a calm point: it starts where the joints are and
-drifts after the target, by a linear filter with three equal poles. The share k grows from 0 to 1 as fast as
-the limits leave room. With k = 1 the joints are at the target, without lag; with less they are on a smaller
-copy of its curve, in phase with it. Where a limit is hit nevertheless, m is placed anew so that r is where
-the joints are, and k is lowered. Nothing can wind up that way, and r stays among the positions of the target
-and of the joints at the start. From far away, the joints come near by a time-optimal plan first.
+drifts after the target, slowly. The share k grows from 0 as fast as the limits leave room, up to 1 or to what
+the demand of the target allows. With k = 1 the joints are at the target, without lag; with less they are on a
+smaller copy of its curve, in phase with it. Where a limit is hit nevertheless, m is placed anew so that r is
+where the joints are, and k is lowered. Nothing can wind up that way, and r stays among the positions of the
+target and of the joints at the start. From far away, the joints come near by a time-optimal plan first.
 """
 
 from __future__ import annotations
@@ -18,27 +18,26 @@ import numpy as np
 from ruckig import InputParameter, Result, Ruckig, RuckigError, Synchronization, Trajectory
 
 from ik_node.checks import Array
+from ik_node.control.demand import Demand, Limits
 from ik_node.control.goal_stream import JointState
 
 LARGEST_GAIN = 0.4  # of the poles per period: faster ones would not be stable with constant jerk in a period
-DRIFT = 7.0  # [1/s] poles of the calm point: the mean age of the targets in it is 0.4 s
-HIT = (
-    0.15  # share of the acceleration limit that must be lacking for a limit to count as hit: noise takes less
-)
+DRIFT, CALM = 2.0, 0.3  # [1/s] of the distance, and share of the velocity limits: speed of the calm point
+STEADYING = 8.0  # [1/s] two poles with which the calm point takes that speed
+HIT = 0.15  # share of the acceleration limit that must be lacking for a limit to be hit: noise takes less
 LACKING = 0.04  # [s] for which what was lacking counts
-KEPT = 0.7  # largest share after a hit
-FALL, RISE = 8.0, 0.7  # [1/s] at which hits lower the share that is aimed at, and at which it recovers
-MEMORY = 0.7  # [s] for which the largest velocity and acceleration of the target count
+USED = 0.93  # share of the limits that the target's part of the blend may need
+LEAST_SHARE = 0.3  # whatever the target needs: corners cannot be followed, what is between them can
+KEPT = 0.9  # largest share after a hit
+FALL, RISE = 8.0, 2.0  # [1/s] at which hits lower the share that is aimed at, and at which it recovers
 NEAR = 0.3  # [s] for which the largest distance between the target and the calm point counts
 BLENDING = 0.4  # share of the free acceleration, and of the jerk limit, that a change of the share may use
 CROSSING = 0.6  # share of the free acceleration that the rate of the share may use
 LEAST_ROOM, MOST_ROOM = 0.1, 0.9  # shares of the limits that count as free for it
 FASTEST_BLEND = 4.0  # [1/s]
 NEAR_BY, LAG = 0.15, 0.25  # [rad or m, s]: that far from the target, plus its way in that time, is near
-FAR = 3.0  # times that: the target was moved to another place
+FAR = 9.0  # times that: the target was moved to another place
 SMALLEST = 1e-3  # [rad or m] distance between target and calm point, for quotients
-
-Limits = tuple[Array, Array, Array]  # velocity, acceleration and jerk
 
 
 class Pursuit:
@@ -54,7 +53,7 @@ class Pursuit:
         self._calm: JointState | None = None
         self._share = 0.0, 0.0, 0.0  # k, with its rate and the rate of that
         self._aim = 1.0  # of the share
-        self._demand = np.zeros((2, self.n))  # velocity and acceleration of the target, as shares of limits
+        self._demand = Demand(self.n)
         self._gap = np.zeros(self.n)
         self._lack = np.zeros(self.n)  # of acceleration, because of limits
 
@@ -69,12 +68,10 @@ class Pursuit:
         if (np.abs(target.position - now.position) > (near if self._calm is None else FAR * near)).any():
             self.restart()
             return self._approached(now, target.position, limits, dt)
-        calm = now if self._calm is None else self._calm
-        pull = DRIFT**3 * (target.position - calm.position)
-        pull -= 3.0 * DRIFT**2 * calm.velocity + 3.0 * DRIFT * calm.acceleration
-        self._calm = calm = advanced(calm, np.clip(pull, -limits[2], limits[2]), dt)
+        self._demand.note(target, limits, dt)
+        self._calm = calm = self._drifted(now if self._calm is None else self._calm, target, limits, dt)
         gap = JointState(*(p - m for p, m in zip(target, calm, strict=True)))
-        k, rate, bend = self._blend(target, gap, limits, dt)
+        k, rate, bend = self._blend(calm, gap, limits, dt)
         wanted = JointState(
             calm.position + k * gap.position,
             calm.velocity + k * gap.velocity + rate * gap.position,
@@ -102,17 +99,27 @@ class Pursuit:
             return advanced(now, np.clip(-now.acceleration / dt, -limits[2], limits[2]), dt)
         return JointState(*(np.array(x) for x in plan.at_time(dt)[:3]))
 
+    def _drifted(self, calm: JointState, target: JointState, limits: Limits, dt: float) -> JointState:
+        """Return the calm point dt [s] after it was at calm. It goes straight to the target, slowly."""
+        fastest, _, jerkiest = limits
+        velocity = DRIFT * (target.position - calm.position)
+        velocity *= min(1.0, float((CALM * fastest / np.maximum(np.abs(velocity), SMALLEST * fastest)).min()))
+        jerk = STEADYING**2 * (velocity - calm.velocity) - 2.0 * STEADYING * calm.acceleration
+        most = jerkiest / (1.0 - min(self._share[0], KEPT))  # the joints do 1 - k of it
+        return advanced(calm, np.clip(jerk, -most, most), dt)
+
     def _blend(
-        self, target: JointState, gap: JointState, limits: Limits, dt: float
+        self, calm: JointState, gap: JointState, limits: Limits, dt: float
     ) -> tuple[float, float, float]:
         """Move the share towards its aim, and return it with its first and second derivative."""
         fastest, hardest, jerkiest = limits
-        demand = np.abs(np.array([target.velocity / fastest, target.acceleration / hardest]))
-        self._demand = np.maximum(demand, self._demand * math.exp(-dt / MEMORY))
+        own = np.abs(np.array([calm.velocity / fastest, calm.acceleration / hardest]))
         size = np.maximum(np.abs(gap.position), SMALLEST)
         self._gap = size = np.maximum(size, self._gap * math.exp(-dt / NEAR))
-        self._aim = min(1.0, self._aim + RISE * dt)
-        free = np.clip(1.0 - self._share[0] * self._demand, LEAST_ROOM, MOST_ROOM)
+        most = max(LEAST_SHARE, USED / max(self._demand.worst, USED))
+        self._aim = min(self._aim + RISE * dt, most)
+        used = self._share[0] * self._demand.peaks + (1.0 - self._share[0]) * own
+        free = np.clip(1.0 - used, LEAST_ROOM, MOST_ROOM)
         crossing = np.maximum(2.0 * np.abs(gap.velocity), SMALLEST)
         speed = min(
             FASTEST_BLEND,
