@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
@@ -13,9 +14,14 @@ RCLError: type[Exception] = rclpy_implementation.RCLError  # rclpy exports it no
 
 
 def wrap_change_state(node: LifecycleNode, wrapped: Callable[[Any], Any]) -> None:
-    """Replace the callback of the service change_state by what wrapped makes of it."""
+    """Replace the callback of the service change_state by what wrapped makes of it.
+
+    It gets a group of its own: other callbacks run while it awaits something, and it is not called again.
+    """
     service = node._service_change_state
     service.callback = wrapped(service.callback)
+    service.callback_group = MutuallyExclusiveCallbackGroup()
+    service.callback_group.add_entity(service)
 
 
 def given_parameters(node: Node) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
+from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from ik_node import kernels
@@ -50,6 +51,7 @@ from ik_node.ros.outputs.joint_states import JointStates
 from ik_node.ros.parameters import declare_robot, on_change
 from ik_node.ros.qos import MEASURED, STREAM
 from ik_node.ros.reports import diagnostic
+from ik_node.ros.rest import Rest
 from ik_node.ros.run import run
 from ik_node.ros.sample_loop import SampleLoop
 from ik_node.ros.seldom import Seldom
@@ -76,6 +78,7 @@ class IkNode(ManagedNode):
         self._inbox, self._questions = Inbox(), Inbox()
         self._statistics = Statistics()
         self._closing = threading.Event()
+        self._rest = Rest(lambda: self._resting)
         self._time, self._clocks, self._seldom = NodeTime(self), Clocks(), Seldom(self)
         self._text = ''  # of the current or next robot
         self._rejected = ''  # the text that was rejected while there was none
@@ -172,23 +175,36 @@ class IkNode(ManagedNode):
         for tool in self._tools:
             tool.own.activate()
 
-    def deactivate(self, patience: float | None = None) -> bool:
-        """Bring the arm to rest within its limits, then command nothing; wait for patience [s] at most."""
-        if patience is None:  # in a callback: /clock has to wait too, and simulated time stands
-            patience = 0.0 if self.get_parameter('use_sim_time').value else BRAKING
+    def deactivate(self) -> None:
+        """Bring the arm to rest within its limits, then command nothing."""
         for tool in self._tools:
             tool.own.deactivate()
-        end = time.monotonic() + patience
-        while not self._resting and not self._time.stands and time.monotonic() < end:
-            time.sleep(0.01)
-        return self._resting
+
+    async def rest(self) -> None:
+        """Return once the arm rests, or after BRAKING.
+
+        Callbacks run meanwhile: the arm needs measurements, /clock and what its controller says.
+        """
+        if self._time.stands:
+            return
+        done = Future(executor=self.executor)
+        done.add_done_callback(lambda _: None)  # this wakes the executor
+        end = self.create_timer(BRAKING, lambda: done.set_result(None), clock=self._steady)
+        try:
+            self._rest.then(lambda: done.set_result(None))
+            await done
+        finally:
+            self.destroy_timer(end)
 
     def come_to_rest(self) -> None:
         """Bring the arm to rest before the program ends; goals count no more."""
         self._closing.set()
         self._inbox.close()
         self._questions.close()
-        if not self.deactivate(BRAKING):
+        self.deactivate()
+        rested = threading.Event()
+        self._rest.then(rested.set)
+        if not rested.wait(0.0 if self._time.stands else BRAKING):
             states = ', '.join(sorted({tool.leader.own.state.value for tool in self._leaders}))
             self.get_logger().error(f'ended while the arm was {states}')
         self._loop.close()
@@ -366,6 +382,7 @@ class IkNode(ManagedNode):
                     arrived.append(sample.arrival)
             if self._picture is not None:
                 self._picture.publish()
+        self._rest.look()
         if not arrived:
             return
         self._statistics.tick(now)

@@ -1,11 +1,16 @@
 """The managed node over real DDS: each step by the standard services, in rest and in motion."""
 
+import threading
+
 import pytest
+from interleaved import at_step
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from node_harness import Client, running
 from small_arm import arm_urdf
 from std_msgs.msg import String
+
+from ik_node.ros.rest import Rest
 
 
 def change(client: Client, transition: int) -> bool:
@@ -67,3 +72,60 @@ def test_a_configuration_that_fails_leaves_it_unconfigured():
         client.wait_connected()
         assert not change(client, Transition.TRANSITION_CONFIGURE)
         assert state(client) == State.PRIMARY_STATE_UNCONFIGURED
+
+
+def test_callbacks_run_while_it_comes_to_rest_and_a_second_request_waits(monkeypatch):
+    monkeypatch.setattr('ik_node.ros.node.BRAKING', 1e6)  # its rest ends the wait
+    with running(arm_urdf()) as client:
+        assert 'solved' in client.answer('goal_joints', client.joints(yaw=2.0)).message
+        client.wait(lambda: client.position('yaw') > 0.1, 'the motion')
+        held, let_go = threading.Event(), threading.Event()
+        loop = client.served._loop
+        sample = loop._sample
+
+        def wait_in_sample(due, now):
+            held.set()
+            let_go.wait(60.0)
+            sample(due, now)
+
+        loop._sample = wait_in_sample
+        assert held.wait(60.0)
+        changes = client.node.create_client(ChangeState, 'ik_node/change_state')
+        client.wait(changes.service_is_ready, 'change_state')
+        transition = Transition(id=Transition.TRANSITION_DEACTIVATE)
+        first, second = (changes.call_async(ChangeState.Request(transition=transition)) for _ in range(2))
+        client.wait_said('the node is deactivated')
+        assert state(client) == State.PRIMARY_STATE_ACTIVE  # answered, though the arm does not rest yet
+        assert not first.done()
+        let_go.set()
+        client.wait(second.done, 'both answers')
+        assert first.result().success
+        assert not second.result().success  # it was inactive by then
+        assert state(client) == State.PRIMARY_STATE_INACTIVE
+        assert not any(client.samples[-1].velocity)
+
+
+def test_it_ends_its_wait_though_the_arm_never_rests(monkeypatch):
+    monkeypatch.setattr('ik_node.ros.node.BRAKING', 0.1)
+    with running(arm_urdf()) as client:
+        client.answer('goal_joints', client.joints(yaw=2.0))
+        client.wait(lambda: client.position('yaw') > 0.1, 'the motion')
+        monkeypatch.setattr(type(client.served), '_resting', False)
+        assert change(client, Transition.TRANSITION_DEACTIVATE)
+        assert state(client) == State.PRIMARY_STATE_INACTIVE
+
+
+def test_an_arm_that_comes_to_rest_at_any_step_of_asking_is_told_of_once():
+    for step in range(1, 1000):
+        resting, told = [], []
+        rest = Rest(lambda resting=resting: bool(resting))
+
+        def come_to_rest(rest=rest, resting=resting):
+            resting.append(True)
+            rest.look()
+
+        within = at_step(step, come_to_rest, lambda rest=rest, told=told: rest.then(lambda: told.append(1)))
+        if not within:
+            break
+        assert told == [1]
+    assert step > 10
