@@ -36,6 +36,7 @@ SECTIONS = (
     'start',
     'before',
     'follow',
+    'follow_node',
     'hand',
     'trees',
     'tree_peers',

@@ -47,8 +47,7 @@ def run(tasks: list[Task], scale: float) -> None:
     folder = ENVIRONMENTS / f'ik_node-{BASE}'
     modes = MODES if folder.exists() or check_out(BASE, folder) else MODES[:2]
     columns = ('behind', 'worst', 'off', 'worst', 'box')
-    needs = ('v', 'a', 'j')
-    table = Table('arm'.ljust(16), 'curve'.ljust(13), 'm/s', *needs, 'goals'.ljust(8) + '  ', *columns)
+    table = Table('arm'.ljust(16), 'curve'.ljust(13), 'm/s', 'v', 'a', 'j', 'goals'.ljust(8) + '  ', *columns)
     for task in tasks:
         if not (task.shipped or task.name in REAL):
             continue
@@ -70,10 +69,11 @@ def _rows(
         for mode in modes
     }
     for i, track in enumerate(tracks):
-        needs = [f'{need:.2f}' for need in _needs(task, solver, track, place)]
+        shares = [f'{need:.2f}' for need in needs(task, solver, track, place)]
         for mode in modes:
-            cells = _judged(task, track, np.array(found[mode][i]))
-            table.row(task.name, curve, speeds[i], *needs, mode, *cells)
+            joints = np.array(found[mode][i])
+            cells = judged(task, track, PERIOD * np.arange(1, len(joints) + 1), joints)
+            table.row(task.name, curve, speeds[i], *shares, mode, *cells)
 
 
 def _joints(task: Task, tracks: list[Track], place: Place, follow: bool, package: Path) -> list[Any]:
@@ -115,7 +115,7 @@ def _joints(task: Task, tracks: list[Track], place: Place, follow: bool, package
     return rows
 
 
-def _needs(task: Task, solver: IkSolver, track: Track, place: Place) -> Array:
+def needs(task: Task, solver: IkSolver, track: Track, place: Place) -> Array:
     """Return the largest shares (3,) of the velocity, acceleration and jerk limits that a track needs."""
     times = np.linspace(0.0, 2.0 * track.lap, 1201)
     joints, q = [], None
@@ -135,8 +135,8 @@ def _needs(task: Task, solver: IkSolver, track: Track, place: Place) -> Array:
     return np.array(shares)
 
 
-def _judged(task: Task, track: Track, joints: Array) -> list[str]:
-    times = PERIOD * np.arange(1, len(joints) + 1)
+def judged(task: Task, track: Track, times: Array, joints: Array) -> list[str]:
+    """Return the distances of the tool as a table shows them [mm], of joints (k, n) at times (k,) [s]."""
     tool, _ = task.chain.fk(joints)
     goal = np.array([track.position(time) for time in times])
     curve = np.array([track.position(time) for time in np.linspace(0.0, track.lap, 2000)])
@@ -145,7 +145,7 @@ def _judged(task: Task, track: Track, joints: Array) -> list[str]:
     off = np.array([np.linalg.norm(curve - place, axis=1).min() for place in tool[counts]])
     outside = 0.0
     for i in counts:
-        recent = goal[max(0, i - round(WINDOW / PERIOD)) : i + 1]
+        recent = goal[np.searchsorted(times, times[i] - WINDOW) : i + 1]
         low, high = recent.min(axis=0), recent.max(axis=0)
         room = GROWN * float((high - low).max())
         outside = max(outside, float(np.maximum(low - room - tool[i], tool[i] - high - room).max()))
