@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ class ArmModel(JointModel):
         """Return the same, as the only one."""
         return (self.of(''),)
 
-    @property
+    @cached_property
     def blocks(self) -> tuple[Columns, ...]:
         """The joints that place the tool, and alone the last one, if it does nothing but roll the tool."""
         roll, every = spare_roll(self.arm), np.arange(self.arm.n)

@@ -35,6 +35,16 @@ class _Target:
     stamp: float | None
 
 
+class _Motion(NamedTuple):
+    """A parabola: at newest [s], with the interval of the targets [s]; place, rate and half the bend (n,)."""
+
+    newest: float
+    interval: float
+    place: Array
+    rate: Array
+    bend: Array
+
+
 class GoalStream:
     """The newest joint targets of one stream of goals; all times are seconds of one clock.
 
@@ -44,12 +54,12 @@ class GoalStream:
     def __init__(self, velocity: Array) -> None:
         self._velocity = velocity
         self._targets: deque[_Target] = deque(maxlen=RECEIVED)
-        self._times = np.empty(0)
-        self._exact = False  # the times do not jitter
+        self._motion: _Motion | None = None
 
     def clear(self) -> None:
         """Forget all targets."""
         self._targets.clear()
+        self._motion = None
 
     def add(self, position: Array, received: float, stamp: float | None) -> None:
         """Add a target (n,), received at a time; stamp: the time of the goal if it has one.
@@ -60,9 +70,9 @@ class GoalStream:
         if last is not None and _older(stamp, last.stamp) and 0.0 <= received - last.received < STREAM_GAP:
             return
         if last is not None and not self._continues(last, position, received, stamp):
-            self._targets.clear()
+            self.clear()
         self._targets.append(_Target(position, received, stamp))
-        self._times = self._estimated_times()
+        self._motion = self._fitted()
 
     def _continues(self, last: _Target, position: Array, received: float, stamp: float | None) -> bool:
         if (last.stamp is None) != (stamp is None) or not 0.0 <= received - last.received < STREAM_GAP:
@@ -74,37 +84,40 @@ class GoalStream:
         room = JUMP + self._velocity * (received - last.received)
         return bool((np.abs(position - before) <= room).all())
 
-    def _estimated_times(self) -> Array:
-        """Return the times of the targets: stamps, shifted if they are in the future or long past."""
+    def _estimated_times(self) -> tuple[Array, bool]:
+        """Return the times of the targets, and whether they do not jitter.
+
+        Those are stamps, shifted if they are in the future or long past.
+        """
         received = np.array([target.received for target in self._targets])
-        self._exact = self._targets[-1].stamp is not None
-        if not self._exact:
-            times, self._exact = evened(received)
-            return times
+        if self._targets[-1].stamp is None:
+            return evened(received)
         stamps = np.array([target.stamp for target in self._targets], np.float64)
         late = float((received - stamps).min())
-        return stamps if 0.0 <= late <= PROMPT else stamps + late
+        return stamps if 0.0 <= late <= PROMPT else stamps + late, True
 
-    def at(self, time: float) -> JointState | None:
-        """Return where the targets are at a time; None if they rest, or nothing is known of their motion.
-
-        A parabola through the newest targets, by least squares.
-        """
-        if not self._targets:
+    def _fitted(self) -> _Motion | None:
+        """Return a parabola through the newest targets, by least squares; None if they do not move."""
+        if len(self._targets) < STAMPED:
             return None
-        count = min(len(self._targets), STAMPED if self._exact else RECEIVED)
-        if count < STAMPED:
-            return None
-        times = self._times[-count:]
+        times, exact = self._estimated_times()
+        count = min(len(times), STAMPED if exact else RECEIVED)
+        times = times[-count:]
         interval = statistics.median(np.diff(times).tolist())  # much faster than numpy's for a few
-        ahead = time - times[-1]
-        if not 0.0 < interval <= FOLLOWED_GAP or not -STREAM_GAP < ahead <= min(BRIDGED * interval, AHEAD):
-            return None
         positions = np.array([target.position for target in self._targets])[-count:]
-        if not np.ptp(positions, axis=0).any():
+        if not 0.0 < interval <= FOLLOWED_GAP or not np.ptp(positions, axis=0).any():
             return None
         powers = np.vander(times - times[-1], 3, increasing=True)
-        place, rate, bend = np.linalg.lstsq(powers, positions, rcond=None)[0]
+        return _Motion(float(times[-1]), interval, *np.linalg.lstsq(powers, positions, rcond=None)[0])
+
+    def at(self, time: float) -> JointState | None:
+        """Return where the targets are at a time; None if they rest, or nothing is known of their motion."""
+        if self._motion is None:
+            return None
+        newest, interval, place, rate, bend = self._motion
+        ahead = time - newest
+        if not -STREAM_GAP < ahead <= min(BRIDGED * interval, AHEAD):
+            return None
         return JointState(place + (rate + bend * ahead) * ahead, rate + 2.0 * bend * ahead, 2.0 * bend)
 
 
