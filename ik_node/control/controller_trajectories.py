@@ -212,7 +212,7 @@ class Trajectories:
         end = halt(JointState(*states[2]), stops, bounds)
         if end is None:
             return None
-        ahead = [time for time in point_times(end) if time > 0.0]  # none: the controller stands there
+        ahead = [time for time in point_times(end) if time >= SPACING]  # none: it hardly moves
         rows = np.concatenate([states, *(np.array(end.at(time))[None] for time in ahead)])
         rows[-1, 1:] = 0.0
         times = np.append([0.0, DELAY / 4.0, DELAY / 2.0], DELAY / 2.0 + np.array(ahead))

@@ -248,14 +248,19 @@ def test_the_joints_of_the_controller_are_checked() -> None:
         ArmModel.check(arm_urdf(), replace(SETTINGS, controller_joints=('yaw', 'roll', 'wrist')))
 
 
-def test_a_controller_that_has_not_moved_yet_is_halted_where_it_stands(rig: Driven) -> None:
+@pytest.mark.parametrize('ticks', [1, 2, 3, 4])
+@pytest.mark.parametrize('off', [0.0, 1e-12])
+def test_a_controller_that_has_hardly_moved_is_halted_where_it_stands(rig: Driven, ticks: int, off: float):
     at = rig.position('yaw')
     rig.go(yaw=at + 0.5)
-    rig.tick(1)
+    rig.tick(ticks)
+    measured = rig.output.sent[0][1].states([rig.time])[0, 0]
+    rig.measure(**dict(zip(ARM_JOINTS, (measured + off).tolist(), strict=True)))
     rig.controller.halt()
-    _, (_, stand) = rig.output.sent
-    assert stand.positions[:, stand.names.index('yaw')] == pytest.approx(at, abs=1e-9)
-    assert not stand.velocities.any()
+    stand = rig.output.sent[-1][1]
+    assert (np.diff(stand.times) > 5e-5).all()
+    assert stand.positions[-1] == pytest.approx(stand.positions[0], abs=1e-3)
+    assert not stand.velocities[-1].any()
 
 
 def test_a_bad_sample_halts_the_controller(rig: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
