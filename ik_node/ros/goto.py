@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,7 +37,10 @@ class Goto:
         """tool: its name where there are several."""
         self._prefix, self._of_tool = (f'{tool}/', f'{tool}.') if tool else ('', '')
         self._node = rclpy.create_node('ik_goto')
-        self._reports: list[dict[str, str]] = []
+        self._stamp = ''  # of the goal, once it is sent
+        self._unread: deque[dict[str, str]] = deque()  # reports on the goal
+        self._number = 0  # of the goal
+        self._other, self._latest = 0, 0.0  # highest number and stamp of other goals that moved the arm
         self._hearing = self._node.create_subscription(
             DiagnosticStatus, f'{ARM}/{self._prefix}status', self._hear, HEARD
         )
@@ -71,25 +75,23 @@ class Goto:
         )
         stamp = self._node.get_clock().now().to_msg()
         message.header.stamp = stamp
-        name = f'{stamp.sec}.{stamp.nanosec:09d}'
+        self._stamp = f'{stamp.sec}.{stamp.nanosec:09d}'
         publisher.publish(message)
         self._wait(
-            lambda: self._about(name) or self._overtaken(name),
+            lambda: self._unread or self._latest > float(self._stamp),
             f'{ARM} has not answered within {PATIENCE:g} s',
         )
-        if not self._about(name):  # of goals that follow each other closely, not all are reported
+        if not self._unread:  # of goals that follow each other closely, not all are reported
             say('another goal has replaced this one')
             return 1
         reporters = self._reporters()
-        said = 0
         while True:
-            for report in self._about(name)[said:]:
-                said += 1
+            while self._unread:
+                report = self._unread.popleft()
                 say(report['message'])
                 if report['status'] == 'refused' or report['state'] in ENDS:
                     return 0 if report['state'] == 'arrived' and report['status'] == 'solved' else 1
-            number = max(int(report['goal_number']) for report in self._about(name))
-            if any(int(r['goal_number']) > number and r['state'] == 'moving' for r in self._reports):
+            if self._other > self._number:
                 say('another goal has replaced this one')
                 return 1
             if not reporters & self._reporters():  # one that was started since does not know the goal
@@ -103,20 +105,19 @@ class Goto:
         say(self._call(Trigger, f'{self._prefix}stop', Trigger.Request()).message)
 
     def _hear(self, status: DiagnosticStatus) -> None:
-        self._reports.append({'message': status.message, **{p.key: p.value for p in status.values}})
+        report = {'message': status.message, **{p.key: p.value for p in status.values}}
+        number, stamp = int(report.get('goal_number', 0)), report.get('goal_stamp')
+        if stamp and stamp == self._stamp:
+            self._unread.append(report)
+            self._number = max(self._number, number)
+        elif report.get('state') == 'moving':
+            self._other = max(self._other, number)
+            self._latest = max(self._latest, float(stamp or 0.0))
 
     def _reporters(self) -> set[tuple[int, ...]]:
         """Return what identifies the publishers of reports. A killed one counts until its lease ends."""
         found = self._node.get_publishers_info_by_topic(self._hearing.topic_name)
         return {tuple(one.endpoint_gid) for one in found}
-
-    def _about(self, stamp: str) -> list[dict[str, str]]:
-        return [report for report in self._reports if report.get('goal_stamp') == stamp]
-
-    def _overtaken(self, stamp: str) -> bool:
-        """Whether the arm moves to a goal with a later stamp."""
-        stamps = [r.get('goal_stamp') for r in self._reports if r.get('state') == 'moving']
-        return any(other and float(other) > float(stamp) for other in stamps)
 
     def _parameters(self, *names: str) -> list[list[float]]:
         request = GetParameters.Request(names=[self._of_tool + name for name in names])

@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from domains import new_domain
 from node_harness import Client
 from processes import Running
 from small_arm import arm_urdf
+
+from ik_node.ros.goto import Goto
 
 GOAL = ('0.45', '0.1', '1.2')  # in the base link, here the root: "world", 1 m below the link "base_link"
 
@@ -84,6 +88,19 @@ def test_ctrl_c_stops_the_arm(arm, goto):
     assert client.call('ik_node/resume').success
 
 
+def test_it_ends_when_another_goal_replaces_its_own(arm, goto):
+    _, client = arm
+    client.call('ik_node/home')
+    client.wait_still()
+    client.set_parameters(speed_scaling=0.05)
+    sent = goto('-0.45', '0.0', '1.2')
+    sent.wait_said('solved: moving')
+    client.answer('goal_joints', client.joints(yaw=0.1))
+    assert sent.wait_ended() == 1
+    assert 'another goal has replaced this one' in sent.said
+    client.set_parameters(speed_scaling=0.5)
+
+
 def test_without_a_node_it_says_so():
     alone = Running('ik_goto', *GOAL)
     try:
@@ -112,3 +129,20 @@ def test_it_ends_when_the_node_is_killed(tmp_path, again):
     finally:
         for one in started:
             one.end()
+
+
+def test_it_keeps_no_reports_on_goals_of_others():
+    rclpy.init(domain_id=new_domain())
+    goto = Goto()
+    try:
+        sizes = []
+        for number in range(100):
+            said = {'goal_number': number, 'goal_stamp': f'{number}.5', 'state': 'moving', 'status': 'solved'}
+            values = [KeyValue(key=key, value=str(value)) for key, value in said.items()]
+            goto._hear(DiagnosticStatus(message='solved', values=values))
+            sizes.append(sum(len(kept) for kept in vars(goto).values() if hasattr(kept, 'clear')))
+        assert set(sizes) == {0}
+        assert (goto._other, goto._latest) == (99, 99.5)
+    finally:
+        goto.close()
+        rclpy.shutdown()
