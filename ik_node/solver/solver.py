@@ -158,10 +158,6 @@ class IkSolver:
         """Copy and unpickle by the arguments of the constructor."""
         return partial(IkSolver, **self._options), (self.arm,)
 
-    def within(self, time_budget: float) -> IkSolver:
-        """Return a solver that differs in its time_budget [s] only. Raises InputError."""
-        return IkSolver(self.arm, **{**self._options, 'time_budget': time_budget})
-
     def _budget(self, time_budget: float | None) -> float:
         """Return the time budget [s] of a call that asks for one, else that of the solver."""
         if time_budget is None:
