@@ -286,6 +286,24 @@ class GivenUp:
         return Solution(Status.NOT_FOUND, closest.q, *errors, reason, found.restarts)
 
 
+class Decides:
+    """Whether algebra decides if goals have a solution, so that few restarts come before it."""
+
+    def __init__(self, formula: ByFormula, elimination: ByElimination) -> None:
+        self._formula, self._elimination = formula, elimination
+        self._known: dict[bool, bool] = {}  # of goals without direction, and of others
+
+    def __call__(self, packed: Array) -> bool:
+        """Tell of goal (9,)."""
+        position_only = math.isnan(packed[DIRECTION])
+        try:
+            return self._known[position_only]
+        except KeyError:
+            return self._known.setdefault(
+                position_only, self._formula.decides(packed) or self._elimination.may_serve(packed)
+            )
+
+
 class Pipeline:
     """The stages after the formula, in order; returns a Solution for every goal."""
 
@@ -297,29 +315,19 @@ class Pipeline:
         closest: ClosestSearch,
         infeasibility: Infeasibility,
     ) -> None:
-        self._infeasibility, self._formula = infeasibility, formula
-        self._elimination = ByElimination(elimination, search)
-        self._decides: dict[bool, bool] = {}  # of goals without direction, and of others
+        self._infeasibility = infeasibility
+        by_elimination = ByElimination(elimination, search)
+        self.decides = Decides(formula, by_elimination)
         self.stages: tuple[Stage, ...] = (
             OutsideWorkspace(infeasibility, closest, search),
             Restarts(search, self.decides),
-            self._elimination,
+            by_elimination,
             Closest(closest, search),
             WithinTolerances(infeasibility, elimination, closest, search),
             Believed(formula, infeasibility),
             RestartsAfterDoubt(search, self.decides),
             GivenUp(search),
         )
-
-    def decides(self, packed: Array) -> bool:
-        """Whether algebra decides if goal (9,) has a solution, so that few restarts come before it."""
-        position_only = math.isnan(packed[DIRECTION])
-        try:
-            return self._decides[position_only]
-        except KeyError:
-            return self._decides.setdefault(
-                position_only, self._formula.decides(packed) or self._elimination.may_serve(packed)
-            )
 
     def restarts_before_algebra(self, goals: Array) -> int | None:
         """Return how many restarts goals (N, 9) get before algebra decides, None for all."""

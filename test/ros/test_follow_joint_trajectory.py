@@ -48,7 +48,8 @@ class Handle:
 class Server:
     """Stands in for ActionClient; keeps the goals and their futures."""
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self, _node: Any, _kind: Any, name: str) -> None:
+        self.name = name
         self.ready, self.goals, self.answers = True, [], []
 
     def server_is_ready(self) -> bool:
@@ -105,6 +106,10 @@ def test_a_motion_that_is_accepted_and_succeeds_says_nothing(arm: Arm) -> None:
     assert list(goal.points[-1].velocities) == [0.0, 0.0]
     arm.server.answer().end(SUCCEEDED)
     assert arm.said == []
+
+
+def test_the_action_has_the_name_that_its_controller_gives_it(arm: Arm) -> None:
+    assert arm.server.name == 'arm_controller/follow_joint_trajectory'
 
 
 def test_without_a_server_the_arm_stops(arm: Arm) -> None:

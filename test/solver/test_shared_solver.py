@@ -33,16 +33,17 @@ def test_a_call_may_have_a_time_budget_of_its_own(arm):
             solver.solve(goal, time_budget=budget)
 
 
-def test_a_solver_is_freed_at_once_without_the_garbage_collector(arm):
-    solver = IkSolver(arm)
+def test_a_solver_and_its_arm_are_freed_at_once_without_the_garbage_collector(arm):
+    solver = IkSolver(Arm(arm.robot, arm.tip_link, base_link=arm.base_link))
     goal = Goal(*arm.fk(arm.middle))
     assert solver.solve_all(goal, arm.middle, held=[arm.joint_names[0]])
+    assert solver.solve_all(goal, arm.middle, held=[arm.joint_names[2]]) is not None
     solver.track(goal, arm.middle)
-    gone = weakref.ref(solver)
+    gone = [weakref.ref(one) for one in (solver, solver.arm, solver._held)]
     gc.disable()
     try:
         del solver
-        assert gone() is None
+        assert [one() for one in gone] == [None, None, None]
     finally:
         gc.enable()
 
@@ -71,13 +72,19 @@ def test_two_threads_that_need_an_elimination_make_it_once(arm, monkeypatch):
 
 def test_an_error_inside_a_goal_is_not_taken_for_an_argument_of_another_kind(arm):
     class Broken(Goal):
+        made = False
+
         @property
         def packed(self):
-            raise AttributeError('made up')
+            if self.made:
+                raise AttributeError('made up')
+            return self._packed
 
         @packed.setter
-        def packed(self, _):
-            pass
+        def packed(self, packed):
+            self._packed = packed
 
+    solver, goal = IkSolver(arm), Broken([0.2, 0.0, 0.2])
+    goal.made = True
     with pytest.raises(AttributeError, match='made up'):
-        IkSolver(arm).solve(Broken([0.2, 0.0, 0.2]))
+        solver.solve(goal)
