@@ -83,3 +83,10 @@ def test_a_wrong_calibration_is_refused(given, words):
     with pytest.raises(InputError) as error:
         ArmModel.build(arm_urdf(), ArmSettings(**PARAMETERS, **given))
     assert words in str(error.value)
+
+
+def test_a_calibrated_output_is_done_when_its_output_is() -> None:
+    for done in (False, True):
+        output = Kept()
+        output.done = lambda done=done: done
+        assert Calibrated(output, FLIPPED).done() is done

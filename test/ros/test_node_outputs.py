@@ -209,6 +209,22 @@ def test_the_list_of_positions_goes_to_the_controller_of_that_name():
         assert heard[0].data.tolist() == [0.1] * 5
 
 
+@pytest.mark.parametrize(('output', 'kept'), [('position_commands', True), ('joint_trajectory', False)])
+def test_lists_of_positions_keep_step_with_the_stamps_of_measurements(output, kept):
+    with waiting_node(output) as client:
+        begun: list[int] = []
+        client.served._loop.begun = begun.append
+        message = client.joints(**dict.fromkeys(ALL_JOINTS, 0.1))
+        client.send('joint_states', message)  # without a stamp
+        client.wait(lambda: 'effective DoF' in last(client), 'the arm')
+        message.header.stamp = client.now().to_msg()
+        client.send('joint_states', message)
+        client.wait(lambda: begun or not kept, 'the period')
+        client.answer('goal_joints', client.joints(yaw=0.2))
+        stamp = message.header.stamp
+        assert begun == ([stamp.sec * 10**9 + stamp.nanosec] if kept else [])
+
+
 def test_feedback_in_parts_in_any_order_with_unknown_velocities():
     with waiting_node('position_commands') as client:
         heard = Heard(client)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from ik_node.ros.sample_loop import in_step
+from ik_node.ros.sample_loop import SampleLoop, in_step
 
 PERIOD = 10_000_000  # [ns]
 
@@ -45,3 +48,28 @@ def test_a_controller_at_another_rate_changes_nothing(period: int) -> None:
 def test_messages_that_are_doubled_or_lost_change_little() -> None:
     assert in_step(PERIOD, PERIOD, 700, 700) == PERIOD
     assert abs(in_step(PERIOD, PERIOD, 5 * PERIOD, 2 * PERIOD) - PERIOD) <= PERIOD // 16
+
+
+def test_the_loop_is_led_into_the_middle_of_the_periods_of_its_controller() -> None:
+    """On a clock that passes a millisecond whenever it is read."""
+    time, phase, phases, enough = [0], 3_000_000, [], threading.Event()
+
+    def now() -> SimpleNamespace:
+        time[0] += 1_000_000
+        return SimpleNamespace(nanoseconds=time[0])
+
+    def sample(due: int, at: int) -> None:
+        loop.begun((at - phase) // PERIOD * PERIOD + phase)
+        phases.append((due - phase) % PERIOD)
+        if len(phases) == 100:
+            enough.set()
+
+    node = SimpleNamespace(
+        get_clock=lambda: SimpleNamespace(now=now), get_parameter=lambda _: SimpleNamespace(value=True)
+    )
+    loop = SampleLoop(node, lambda: 0.01, sample)
+    loop.start()
+    assert enough.wait(60.0)
+    loop.close()
+    assert abs(phases[0] - PERIOD // 2) > 1_000_000
+    assert np.abs(np.array(phases[80:100]) - PERIOD // 2).max() < 100_000

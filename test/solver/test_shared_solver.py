@@ -84,6 +84,9 @@ def test_an_error_inside_a_goal_is_not_taken_for_an_argument_of_another_kind(arm
         def packed(self, packed):
             self._packed = packed
 
+        def __repr__(self):
+            return 'broken'
+
     solver, goal = IkSolver(arm), Broken([0.2, 0.0, 0.2])
     goal.made = True
     with pytest.raises(AttributeError, match='made up'):
