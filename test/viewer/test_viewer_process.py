@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 import signal
 import socket
+import threading
 import time
 
 import numpy as np
 import pytest
+import rclpy
 from geometry_msgs.msg import PoseStamped
 from node_harness import new_domain
 from page import Page
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
 from viewer_harness import SEED_ARM, Process, RobotSide, viewer
+from waiting import wait_for
+
+from ik_node.viewer.node import ViewerNode
 
 
 @pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGTERM])
@@ -94,3 +101,30 @@ def test_it_hears_and_draws_only_while_a_page_is_open() -> None:
         robot.close()
         assert process.end() == 0
     assert 'Traceback' not in process.said
+
+
+def test_frames_are_shown_from_the_first_page_to_the_last(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    context = rclpy.Context()
+    context.init(domain_id=new_domain())
+    node = ViewerNode(context=context, parameter_overrides=[Parameter('port', value=0)])
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    thread = threading.Thread(target=executor.spin, daemon=True)
+    try:
+        assert node._frames.is_canceled()
+        thread.start()
+        url = capsys.readouterr().out.split()[2]
+        page, other = Page(url), Page(url)
+        wait_for(lambda: not node._frames.is_canceled(), 'frames', 60.0)
+        page.close()
+        wait_for(lambda: len(node._server.get_clients()) == 1, 'the other page', 60.0)
+        assert not node._frames.is_canceled()
+        other.close()
+        wait_for(node._frames.is_canceled, 'the end of frames', 60.0)
+    finally:
+        executor.shutdown()
+        thread.join(timeout=60.0)
+        node.close()
+        context.try_shutdown()
