@@ -17,6 +17,8 @@ from ik_node.errors import IkError, InputError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf import read_file
 
+NUMBERS = re.compile(r'-(\d|\.\d|inf|nan)[-+.,\dinfaty]*(e[-+.,\de]*)?', re.IGNORECASE)  # negative, or a list
+
 
 def tool_axis(text: str) -> tuple[float, float, float]:
     """Read an axis, as an argparse type."""
@@ -26,11 +28,20 @@ def tool_axis(text: str) -> tuple[float, float, float]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+class _Parser(argparse.ArgumentParser):
+    """Takes -1e-3 for a number; before Python 3.14 argparse takes it for an option."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        given = sys.argv[1:] if args is None else args
+        # What begins with a space is no option, and a space before a number counts for nothing.
+        return super().parse_known_args(
+            [f' {word}' if NUMBERS.fullmatch(word) else word for word in given], namespace
+        )
+
+
 def plain_parser(description: str) -> argparse.ArgumentParser:
-    """Return a parser that takes -1e-3 for a number; before Python 3.14 argparse takes it for an option."""
-    parser = argparse.ArgumentParser(description=description)
-    parser._negative_number_matcher = re.compile(r'-(\d|\.\d|inf|nan)')
-    return parser
+    """Return a parser that takes -1e-3 for a number."""
+    return _Parser(description=description)
 
 
 def add_goal(parser: argparse.ArgumentParser) -> None:
