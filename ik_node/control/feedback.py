@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 MOST_JOINTS = 1000  # stored at most: measurements may also name joints of other robots
 RECENT = 0.1  # [s]: a moving joint is still near a measurement that is not older
+LEAP = 0.3  # [rad or m] between two measurements: farther than joints move meanwhile
 SLOW = 'the computer or the driver is too slow, or their clocks differ'
 
 
@@ -15,13 +16,14 @@ SLOW = 'the computer or the driver is too slow, or their clocks differ'
 class Measured:
     """The position of a joint [rad or m] that was received last, and when it was measured and received [s].
 
-    forgotten: the joint may have moved since.
+    forgotten: the joint may have moved since. leapt: the measurement before was far from it.
     """
 
     position: float
     time: float
     received: float
     forgotten: bool = False
+    leapt: bool = False
 
 
 class Feedback:
@@ -48,7 +50,9 @@ class Feedback:
         self._now = max(self._now, received)
         for name, position in positions.items():
             if name in self._joints or len(self._joints) < MOST_JOINTS:
-                self._joints[name] = Measured(position, time, received, time < self._forgot)
+                before = self.position(name)
+                leapt = before is not None and abs(position - before) > LEAP
+                self._joints[name] = Measured(position, time, received, time < self._forgot, leapt)
 
     def advance(self, time: float) -> bool:
         """Advance to time [s]; return whether the clock was set back. Then all times are limited to it."""
@@ -66,8 +70,9 @@ class Feedback:
         return None if measured is None else measured.position
 
     def recent(self) -> dict[str, float]:
-        """Return positions that are not older than RECENT, forgotten or not."""
-        return {name: j.position for name, j in dict(self._joints).items() if self._now - j.time <= RECENT}
+        """Return positions that are not older than RECENT, forgotten or not, and were no leap."""
+        joints = dict(self._joints).items()
+        return {name: j.position for name, j in joints if self._now - j.time <= RECENT and not j.leapt}
 
     def fresh(self, timeout: float) -> dict[str, float]:
         """Return positions measured since forget and, unless timeout [s] is 0, not longer ago than that."""
