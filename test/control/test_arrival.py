@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from control_harness import SETTINGS, Rig
 from driven_rig import Driven
 from small_arm import ARM_JOINTS
 
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.states import State
+from ik_node.model.description import load_description
 
 
 def phases(rig: Rig) -> list[str]:
@@ -45,6 +49,20 @@ def test_an_arm_that_stays_away_ends_its_goal_and_says_which_joint_and_how_far(r
         real.tick()
         real.measure_all(yaw=real.position('yaw'))
     assert phases(real)[-1] == 'arrived'
+
+
+@pytest.mark.parametrize(('short', 'phase'), [(0.0008, 'arrived'), (0.003, 'stopped')])
+def test_a_joint_that_slides_has_a_tolerance_of_its_own(short: float, phase: str) -> None:
+    description = load_description('urdf/prismatic_arm.urdf.xacro')
+    rig = Rig(ArmModel.build(description, replace(SETTINGS, base_link='base_link', tip_link='')), measured=True)
+    joints = dict.fromkeys(rig.model.joint_names, 0.0)
+    rig.measure(**joints)
+    rig.tick()
+    rig.go(lift=0.1)
+    for _ in range(400):
+        rig.tick()
+        rig.measure(**{**joints, 'lift': max(rig.position('lift') - short, 0.0)})
+    assert phases(rig)[-1] == phase
 
 
 def test_an_arm_that_nobody_measures_arrives_with_its_commands(picture: Rig) -> None:
