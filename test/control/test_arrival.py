@@ -54,7 +54,8 @@ def test_an_arm_that_stays_away_ends_its_goal_and_says_which_joint_and_how_far(r
 @pytest.mark.parametrize(('short', 'phase'), [(0.0008, 'arrived'), (0.003, 'stopped')])
 def test_a_joint_that_slides_has_a_tolerance_of_its_own(short: float, phase: str) -> None:
     description = load_description('urdf/prismatic_arm.urdf.xacro')
-    rig = Rig(ArmModel.build(description, replace(SETTINGS, base_link='base_link', tip_link='')), measured=True)
+    model = ArmModel.build(description, replace(SETTINGS, base_link='base_link', tip_link=''))
+    rig = Rig(model, measured=True)
     joints = dict.fromkeys(rig.model.joint_names, 0.0)
     rig.measure(**joints)
     rig.tick()
