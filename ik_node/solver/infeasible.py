@@ -9,7 +9,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import DIRECTION, POSITION_TOLERANCE
+from ik_node.kernels.layout import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANCE
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
@@ -54,11 +54,16 @@ class Infeasibility:
         """Return the solution of the formula with the smallest limit violation; None if it has none."""
         return least_miss(self.arm, self.by_formula(goal.packed, seed))
 
-    def by_formula(self, packed: Array, seed: Array) -> Array:
-        """Return the solutions (k, n) of goal packed (9,) by formula, whatever the limits; seed (n,)."""
+    def by_formula(self, packed: Array, seed: Array, loosely: float = 1.0) -> Array:
+        """Return the solutions (k, n) of goal packed (9,) by formula, whatever the limits; seed (n,).
+
+        loosely: times the tolerances that they meet.
+        """
         arm, rows = self.arm, np.empty((kernels.MOST_CANDIDATES, self.arm.n))
         if self.form is None or math.isnan(packed[DIRECTION]):
             return rows[:0]
+        options = self._options.copy()
+        options[[POSITION_TOLERANCE, CHORD_TOLERANCE]] *= loosely
         count, _ = kernels.formula_solutions(
             arm.joints,
             arm.tool,
@@ -66,7 +71,7 @@ class Infeasibility:
             arm.period,
             self.form.constants,
             packed,
-            self._options,
+            options,
             np.clip(seed, arm.lower, arm.upper),
             rows,
         )

@@ -30,6 +30,7 @@ SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
 NO_SEARCH = SearchResult(False, math.inf, math.inf, 0)
 NEARBY = 8  # goals nearby whose solutions are starts
 AWAY = 4.0  # times the tolerances: how far these goals are
+LOOSELY = 20.0  # times the tolerances that their solutions meet: with few DoF no others may be
 OUTSIDE = 0.3  # rad or m: solutions that exceed limits by less are starts
 FEW_RESTARTS = 16  # before algebra decides whether there is a solution
 
@@ -225,7 +226,7 @@ class WithinTolerances:
     def _by_algebra(self, packed: Array, seed: Array) -> Array:
         """Return the solutions (k, n) of goal packed (9,) by elimination or formula, whatever the limits."""
         if self._elimination is None or not self._elimination.forms(packed):
-            return self._infeasibility.by_formula(packed, seed)
+            return self._infeasibility.by_formula(packed, seed, LOOSELY)
         rows = np.empty((MOST_SOLUTIONS, self._search.arm.n))
         return rows[: self._elimination.solutions(packed, seed, rows)[0]]
 

@@ -81,3 +81,18 @@ def test_solutions_by_formula_of_goals_nearby_lead_there_too():
         goal = displaced(arm, q, 1e-6, 1e-4, rng)
         assert solver.judged(goal, q).solved
         assert solver.solve(goal, arm.sample(rng, 1)[0]).solved
+
+
+@pytest.mark.parametrize('case', [case for case in CASES if case.label in ('lrmate200ic5h', 'shared_absent')])
+def test_where_the_direction_is_tied_to_the_position_solutions_that_miss_it_a_little_lead_there(case):
+    """Joints 1, 2 and 4 at their limits: 49 of 50 seeds ended elsewhere."""
+    arm = case.arm()
+    goal = Goal(
+        (0.04900510189011668, -0.008639104863175678, 0.7253450842258442),
+        (-0.4923793476774183, 0.0867217354464988, -0.8660496051508295),
+    )
+    solver = IkSolver(arm, position_tolerance=1e-6, direction_tolerance=1e-4)
+    assert solver.judged(goal, np.array([2.9671, -1.0472, 0.0, -2.0944, 0.0])).solved
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        assert solver.solve(goal, arm.sample(rng, 1)[0]).solved
