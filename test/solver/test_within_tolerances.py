@@ -96,3 +96,18 @@ def test_where_the_direction_is_tied_to_the_position_solutions_that_miss_it_a_li
     rng = np.random.default_rng(0)
     for _ in range(10):
         assert solver.solve(goal, arm.sample(rng, 1)[0]).solved
+
+
+@pytest.mark.parametrize('case', [case for case in CASES if case.label == 'xarm5_like'])
+def test_formula_solutions_may_miss_a_tied_direction_by_as_much_as_the_tolerance(case):
+    """Joints 3 and 4 at their limits: 45 of 50 seeds ended elsewhere."""
+    arm = case.arm()
+    goal = Goal(
+        (-0.011339307227890387, -0.0024909317487327247, -0.06951476866448572),
+        (9.671343405651467e-05, -0.02153480837420715, -0.9997680944473062),
+    )
+    solver = IkSolver(arm, position_tolerance=5e-3, direction_tolerance=5e-2)
+    assert solver.judged(goal, np.array([3.388, 1.5055820993, 0.19198621772, -1.69296937443, 0.0])).solved
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        assert solver.solve(goal, arm.sample(rng, 1)[0]).solved

@@ -77,7 +77,8 @@ def polish_and_check(joints, tool, limits, goal, options, q, frames):
     """Check q (n,) by FK and polish it there if it misses EXACT; returns (solved, both errors)."""
     forward(joints, tool, q, frames)
     position, direction = squared_errors(joints, frames, goal)
-    if position > (5.0 * HOPELESS * options[WEIGHT]) ** 2 or direction > HOPELESS * HOPELESS:
+    far = max(5.0 * HOPELESS * options[WEIGHT], options[POSITION_TOLERANCE])
+    if position > far * far or direction > max(HOPELESS, options[CHORD_TOLERANCE]) ** 2:
         return False, inf, inf
     if position > EXACT * EXACT or direction > EXACT * EXACT:
         work = np.empty((3 * q.shape[0] + 4, max(q.shape[0], 6)))
