@@ -27,8 +27,9 @@ class Rank(enum.IntEnum):
     CLUTCH = 4
     NEWS = 5  # reports that have not been delivered yet
     ACTION = 6  # the goals of an output by action
-    INBOX = 7
-    STATISTICS = 8
+    GOAL = 7  # one of these goals, until it is noted
+    INBOX = 8
+    STATISTICS = 9
 
 
 class LockOrderError(RuntimeError):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ik_node.checks import Array
 from ik_node.errors import InputError, listed
 
-REST = 1e-6  # [rad/s, m/s]: the last velocity of a trajectory must not exceed this
+REST = float(np.finfo(np.float32).eps)  # [rad/s, m/s]: the last velocity must not exceed this
 PERIOD = 0.01  # [s] of the controller manager
 MOST_PERIODS = 1000  # at once: after a stall, or a jump of the clock, the periods begin anew
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from domains import new_domain
+from rclpy.action.client import ActionClient
 from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.task import Future
 
@@ -71,7 +71,7 @@ class Arm:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, node: Any = None) -> None:
         action = SimpleNamespace(Goal=lambda trajectory: trajectory)
-        monkeypatch.setattr(module, 'ActionClient', Server)
+        monkeypatch.setattr(module, 'Client', Server)
         monkeypatch.setattr(module, 'action_type', lambda: action)
         self.said: list[str] = []
         self.time = 0.0
@@ -80,7 +80,6 @@ class Arm:
         node = node or SimpleNamespace(
             get_logger=lambda: logger,
             resolve_topic_name=lambda name: f'/{name}',
-            create_guard_condition=lambda send: SimpleNamespace(trigger=send),
         )
         context = OutputContext(node, '', 'arm_controller', clock, Clocks(), self.said.append)
         self.output = module.FollowJointTrajectoryAction(context)
@@ -208,32 +207,45 @@ def test_it_is_done_when_the_controller_has_ended_the_newest_motion(arm: Arm) ->
     assert arm.output.done()
 
 
-def test_goals_leave_in_the_thread_that_hears_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rclpy drops an answer that it hears before send_goal_async has noted the goal."""
+def test_goals_leave_at_once_though_the_thread_that_hears_the_answers_is_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     context = Context()
     context.init(domain_id=new_domain())
     node = Node('sender', context=context)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
-    threads: list[int] = []
-    sent = threading.Event()
-
-    class Recorder(Server):
-        def send_goal_async(self, goal: Any) -> Future:
-            threads.append(threading.get_ident())
-            sent.set()
-            return super().send_goal_async(goal)
-
-    monkeypatch.setattr(f'{__name__}.Server', Recorder)
-    arm = Arm(monkeypatch, node)
-    spinning = threading.Thread(target=executor.spin)
-    spinning.start()
     try:
+        arm = Arm(monkeypatch, node)  # nothing spins the node
         arm.move()
-        assert sent.wait(30.0)
-        assert threads == [spinning.ident]
+        arm.move(wait=0.02)
+        assert len(arm.server.goals) == 2
     finally:
-        executor.shutdown()
-        spinning.join()
         node.destroy_node()
         context.shutdown()
+
+
+def test_an_answer_is_not_heard_before_its_goal_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rclpy drops an answer that it hears before send_goal_async has noted the goal."""
+    noted = threading.Event()
+    heard: list[bool] = []
+    hearing: list[threading.Thread] = []
+
+    async def execute(_self: Any, _taken: Any) -> None:
+        heard.append(noted.is_set())
+
+    def send(self: Any, _goal: Any) -> None:
+        def answer() -> None:
+            with pytest.raises(StopIteration):
+                self.execute({}).send(None)
+
+        hearing.append(threading.Thread(target=answer))
+        hearing[0].start()
+        hearing[0].join(0.2)  # ends only if it does not wait
+        noted.set()
+
+    monkeypatch.setattr(ActionClient, '__init__', lambda *_: None)
+    monkeypatch.setattr(ActionClient, '__del__', lambda _: None, raising=False)
+    monkeypatch.setattr(ActionClient, 'send_goal_async', send)
+    monkeypatch.setattr(ActionClient, 'execute', execute)
+    module.Client(None, None, '').send_goal_async('goal')
+    hearing[0].join(30.0)
+    assert heard == [True]

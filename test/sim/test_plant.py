@@ -117,6 +117,7 @@ def test_positions_are_taken_in_the_next_period_and_the_newest_counts():
         (['a'], [-0.1], [[0.0]], [[0.0]], 'must increase'),
         (['a'], [1.0, 1.0], [[0.0], [0.0]], [[0.0], [0.0]], 'must increase'),
         (['a'], [1.0], [[0.0]], [[0.1]], 'last velocity'),
+        (['a'], [1.0], [[0.0]], [[1.2e-7]], 'last velocity'),
         (['a'], [1.0], [[math.nan]], [[0.0]], 'finite'),
         (['a'], [1.0], [[0.0, 1.0]], [[0.0]], '1 numbers'),
     ],

@@ -12,6 +12,7 @@ from typing import Any
 from rclpy.action.client import ActionClient
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
+from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
 from ik_node.control.joint_trajectory import JointTrajectory as Trajectory
@@ -57,6 +58,25 @@ def failure(status: int, result: Any) -> str:
     return f'the controller ended the trajectory ({what}){said}'
 
 
+class Client(ActionClient):
+    """Hears no answer to a goal before it has noted the goal: rclpy drops such answers (ros2/rclpy#1123)."""
+
+    def __init__(self, node: Node, kind: Any, name: str) -> None:
+        self._noting = OrderedLock(Rank.GOAL)
+        super().__init__(node, kind, name)
+
+    def send_goal_async(self, *args: Any, **named: Any) -> Any:
+        """Send a goal, in any thread."""
+        with self._noting:
+            return super().send_goal_async(*args, **named)
+
+    async def execute(self, taken_data: Any) -> None:
+        """Pass on what was heard."""
+        with self._noting:
+            pass  # not longer: what is passed on takes other locks
+        await super().execute(taken_data)
+
+
 class FollowJointTrajectoryAction(TrajectoryOutput):
     """Sends each plan as a goal of the action follow_joint_trajectory; the newest replaces the others.
 
@@ -68,11 +88,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         super().__init__(context)
         self._action = action_type()
         self._name = context.node.resolve_topic_name(context.named(ACTION))
-        self._client = ActionClient(context.node, self._action, context.named(ACTION))
-        # Goals leave in the thread that hears the answers: rclpy drops an answer that comes before it has
-        # noted the goal (ros2/rclpy#1123).
-        self._sending = context.node.create_guard_condition(self._send_newest)
-        self._goal: tuple[int, JointTrajectory, bool] | None = None  # the newest, until it is sent
+        self._client = Client(context.node, self._action, context.named(ACTION))
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._lock = OrderedLock(Rank.ACTION)  # goals are sent and answered in different threads
         self._number = 0  # of the newest goal
@@ -98,28 +114,21 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
             return
         with self._lock:
             self._number += 1
-            self._goal = self._number, message, braking
+            number = self._number
             self._asked = self._now()
-        self._sending.trigger()
-
-    def _send_newest(self) -> None:
-        with self._lock:
-            goal, self._goal = self._goal, None
-        if goal is None:
-            return
-        number, message, braking = goal
+        # At once: the thread that hears the answers may be busy, and a late goal makes the controller jump.
         future = self._client.send_goal_async(self._action.Goal(trajectory=message))
         future.add_done_callback(lambda done: self._answered(done, number, braking))
 
     def done(self) -> bool:
         """Whether the controller has ended the newest trajectory."""
         with self._lock:
-            return self._goal is None and self._asked is None and self._handle is None
+            return self._asked is None and self._handle is None
 
     def halted(self, stand: Trajectory | None) -> None:  # noqa: ARG002
         """Cancel all goals: the controller holds the joints where they are."""
         with self._lock:
-            self._void, self._asked, self._goal = self._number, None, None
+            self._void, self._asked = self._number, None
             self._cancel()
 
     def _answered(self, future: Any, number: int, braking: bool) -> None:
