@@ -37,6 +37,7 @@ SECTIONS = (
     'before',
     'follow',
     'follow_node',
+    'follow_plot',
     'hand',
     'trees',
     'tree_peers',

@@ -65,7 +65,7 @@ def _rows(
         return
     tracks = [Track(curve, place.centre, place.size, speed, place.direction) for speed in speeds]
     found = {
-        mode: _joints(task, tracks, place, mode != 'places', folder if mode == BASE else ROOT)
+        mode: joints_along(task, tracks, place, mode != 'places', folder if mode == BASE else ROOT)
         for mode in modes
     }
     for i, track in enumerate(tracks):
@@ -73,10 +73,10 @@ def _rows(
         for mode in modes:
             joints = np.array(found[mode][i])
             cells = judged(task, track, PERIOD * np.arange(1, len(joints) + 1), joints)
-            table.row(task.name, curve, speeds[i], *shares, mode, *cells)
+            table.row(task.name, curve, speeds[i], *shares, mode, *(f'{cell:.1f}' for cell in cells))
 
 
-def _joints(task: Task, tracks: list[Track], place: Place, follow: bool, package: Path) -> list[Any]:
+def joints_along(task: Task, tracks: list[Track], place: Place, follow: bool, package: Path) -> list[Any]:
     """Return the joints (k, n) along each track, by the package in a folder."""
     parameters = {
         'base_link': task.base,
@@ -135,8 +135,8 @@ def needs(task: Task, solver: IkSolver, track: Track, place: Place) -> Array:
     return np.array(shares)
 
 
-def judged(task: Task, track: Track, times: Array, joints: Array) -> list[str]:
-    """Return the distances of the tool as a table shows them [mm], of joints (k, n) at times (k,) [s]."""
+def judged(task: Task, track: Track, times: Array, joints: Array) -> Array:
+    """Return distances of the tool (5,) [mm], of joints (k, n) at times (k,) [s]: see the table."""
     tool, _ = task.chain.fk(joints)
     goal = np.array([track.position(time) for time in times])
     curve = np.array([track.position(time) for time in np.linspace(0.0, track.lap, 2000)])
@@ -149,5 +149,4 @@ def judged(task: Task, track: Track, times: Array, joints: Array) -> list[str]:
         low, high = recent.min(axis=0), recent.max(axis=0)
         room = GROWN * float((high - low).max())
         outside = max(outside, float(np.maximum(low - room - tool[i], tool[i] - high - room).max()))
-    figures = (np.median(behind), behind.max(), np.median(off), off.max(), outside)
-    return [f'{1e3 * value:.1f}' for value in figures]
+    return 1e3 * np.array([np.median(behind), behind.max(), np.median(off), off.max(), outside])

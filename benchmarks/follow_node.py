@@ -56,7 +56,7 @@ def run(tasks: list[Task], scale: float) -> None:
                         with busy(processes):
                             times, joints = stream.along(track, np.array(place.direction))
                         cells = judged(task, track, times, joints)
-                        table.row(task.name, curve, speed, *used, machine, *cells)
+                        table.row(task.name, curve, speed, *used, machine, *(f'{cell:.1f}' for cell in cells))
 
 
 @contextlib.contextmanager

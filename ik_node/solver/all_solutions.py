@@ -95,8 +95,19 @@ class AllSolutions:
         count = self._searched(packed, limits, start, state, redundant, found, count, deadline)
         return self._listed(packed, start, seed, found, count, False)
 
-    def is_movable(self, goal: Goal, q: Array) -> bool:
-        """Whether the joints of a solution q (n,) can move while goal stays met: a family of its own."""
+    def movable(self, goal: Goal, rows: Array) -> list[bool]:
+        """Whether the joints of each solution (k, n) can move while goal stays met: a family of its own.
+
+        Whole turns of joints change nothing, and there may be thousands of them.
+        """
+        period, alike = self._arm.turning_period, rows.copy()
+        turning = period > 0.0
+        alike[:, turning] -= period[turning] * np.round(rows[:, turning] / period[turning])
+        _, first, which = np.unique(np.round(alike, 6), axis=0, return_index=True, return_inverse=True)
+        found = np.array([self._is_movable(goal, rows[k]) for k in first], dtype=bool)
+        return found[which.ravel()].tolist()
+
+    def _is_movable(self, goal: Goal, q: Array) -> bool:
         arm, options = self._arm, self._options.copy()
         options[[POSITION_TOLERANCE, CHORD_TOLERANCE]], options[ITERATIONS] = MOVED_EXACTLY, 30.0
         rows = 3 if math.isnan(goal.packed[DIRECTION]) else 6

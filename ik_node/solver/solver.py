@@ -248,13 +248,13 @@ class IkSolver:
         if self._infeasibility.by_reach(goal) is not None:
             return Solutions((), complete=True)
         rows, errors, complete = self._all_solutions.find(goal, near, budget)
-        solutions = [
-            Solution(SOLVED, q, position_error, direction_error, None, 0, self_motion)
-            for q, (position_error, direction_error) in zip(rows, errors.tolist(), strict=True)
-        ]
+        free = [self_motion] * len(rows)
         if not complete and not self_motion:
-            for solution in solutions:
-                solution.self_motion = self._all_solutions.is_movable(goal, solution.q)
+            free = self._all_solutions.movable(goal, rows)
+        solutions = [
+            Solution(SOLVED, q, position_error, direction_error, None, 0, moves)
+            for q, (position_error, direction_error), moves in zip(rows, errors.tolist(), free, strict=True)
+        ]
         return Solutions(solutions, complete)
 
     def prove(self, goal: Goal, seed: ArrayLike | None = None) -> Proof:
