@@ -103,6 +103,8 @@ class Trajectories:
     def note(self, sample: Sample, states: Array, passed: float) -> None:
         """Note the states (3, n) of the joints sent, passed [s] of motion after the last sample."""
         now, since = sample.time, sample.time - self._time
+        if self._due and since > self.slack:
+            self._astray = True  # what the samples do by now, the controller was not sent
         if since < 0.0:  # the clock was set back, also that of the controller
             self._samples = deque((time + since, row) for time, row in self._samples)
             if self._running is not None:

@@ -385,6 +385,24 @@ def test_a_controller_that_moves_on_for_too_long_is_halted(rig: Driven) -> None:
     assert halt.braking
 
 
+@pytest.mark.parametrize('stall', [0.05, 0.2, 0.4])
+def test_after_a_stall_the_next_trajectory_goes_on_with_the_one_that_was_sent_last(rig: Driven, stall: float):
+    """Shortly before the stall the goal moved: that plan was still to be sent."""
+    rig.go(yaw=1.5)
+    rig.tick(60)
+    rig.go(yaw=1.6)
+    rig.tick(1)
+    rig.go(yaw=-1.5)
+    rig.tick(1)
+    assert len(rig.output.sent) == 2
+    rig.tick(1, dt=stall)
+    rig.tick(3)
+    (_, before), (_, after) = rig.output.sent[1:3]
+    assert after.states([after.begins + 0.04])[0, :2] == pytest.approx(
+        before.states([after.begins + 0.04])[0, :2], abs=2e-3
+    )
+
+
 def test_a_slow_computer_keeps_the_plan_with_the_controller(rig: Driven) -> None:
     """Each trajectory comes late, and takes the place of one that the next goal has made wrong."""
     rig.output.delay = 0.04
