@@ -107,7 +107,7 @@ def test_whatever_is_imported_is_declared(manifest: Any, setup: Any) -> None:
 def test_without_ros_pip_brings_whatever_is_imported(setup: Any) -> None:
     pip = brought_by_pip(setup, *EXTRAS, 'ros-wheels')
     brought = {re.sub('^ros-jazzy-', '', name).replace('-', '_') for name in pip}
-    brought |= {'builtin_interfaces', 'rcl_interfaces'}  # rclpy itself needs these two
+    brought |= {'builtin_interfaces', 'lifecycle_msgs', 'rcl_interfaces'}  # rclpy itself needs these
     needed = {PIP.get(name, name).replace('-', '_') for name in imported_packages('ik_node')}
     assert needed - NOT_ON_PYPI - brought == set()
 
