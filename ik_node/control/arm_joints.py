@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -102,9 +102,9 @@ class ArmJoints:
         """Return where the other arms of the robot will be; see SharedRobot."""
         return self._robot.ahead(self, spacing)
 
-    def _may_pass(self, places: Array) -> bool:
-        """Whether way allows places (k, n) of the arm; other joints count as they were last."""
-        return self.way.refusal(places, self._values) is None
+    def _may_pass(self, low: Array, high: Array, places: Callable[[], Array]) -> bool:
+        """Whether way allows a motion of the arm; other joints count as they were last. See JointMotion."""
+        return self.way.is_clear(low, high, self._values) or not self.way.refusal(places(), self._values)
 
     @property
     def groups(self) -> list[JointGroup]:

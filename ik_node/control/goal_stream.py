@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ik_node import kernels
 from ik_node.checks import Array
 
 STREAM_GAP = 0.5  # [s] between goals: a shorter gap makes them one moving goal
@@ -107,8 +108,9 @@ class GoalStream:
         positions = np.array([target.position for target in self._targets])[-count:]
         if not 0.0 < interval <= FOLLOWED_GAP or not np.ptp(positions, axis=0).any():
             return None
-        powers = np.vander(times - times[-1], 3, increasing=True)
-        return _Motion(float(times[-1]), interval, *np.linalg.lstsq(powers, positions, rcond=None)[0])
+        parabola = np.empty((3, positions.shape[1]))
+        known = kernels.fit_parabola(times, positions, parabola)
+        return _Motion(float(times[-1]), interval, *parabola) if known else None
 
     def at(self, time: float) -> JointState | None:
         """Return where the targets are at a time; None if they rest, or nothing is known of their motion."""

@@ -8,6 +8,7 @@ from ruckig import ControlInterface, InputParameter, Ruckig, Synchronization
 from ik_node.checks import Array
 from ik_node.control.goal_stream import JointState
 from ik_node.control.motion_ahead import Part, part_of
+from ik_node.control.plans import BlockPlan, JointPlan
 from ik_node.control.pursuit import admissible, calculated
 
 
@@ -31,4 +32,7 @@ def halt(state: JointState, stops: Array, limits: Array) -> Part | None:
     ]
     request.synchronization = Synchronization.No
     plan = calculated(Ruckig(stops.size), request)
-    return None if plan is None else part_of(plan, 0.0)
+    if plan is None:
+        return None
+    whole = BlockPlan.of(plan, np.zeros(stops.size))
+    return part_of(JointPlan([np.arange(stops.size)], [whole]), 0.0)

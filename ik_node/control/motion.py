@@ -9,19 +9,19 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from ruckig import Synchronization, Trajectory
+from ruckig import Synchronization
 
 from ik_node.checks import Array, finite_array
 from ik_node.control.goal_stream import JointState
-from ik_node.control.plans import ROUNDING, JoinedPlan, Planner
+from ik_node.control.plans import ROUNDING, JointPlan, Planner
 from ik_node.control.pursuit import Pursuit, admissible, advanced
 from ik_node.control.tool_pace import SHARE, SPACING, ToolPace, places
 from ik_node.control.trajectory import Trajectory as TimedPath
 from ik_node.errors import InputError
 
 TURN = 2.0 * np.pi
-RuckigPlan: TypeAlias = Trajectory | JoinedPlan
-Plan: TypeAlias = RuckigPlan | TimedPath
+Plan: TypeAlias = JointPlan | TimedPath
+Guard: TypeAlias = Callable[[Array, Array, Callable[[], Array]], bool]
 RETURN_SPEED = 0.1  # share of the velocity limit at which a joint returns from outside its limits
 # At distances where a plan changes its shape, rounding can leave Ruckig without a plan. Round numbers
 # (0.1 rad at 5 rad/s^2 and 50 rad/s^3) hit such distances, uneven ones do not.
@@ -63,10 +63,11 @@ class JointMotion:
                 'lower and upper must be as long as each other, not empty, and lower <= upper, '
                 f'got {self.lower.tolist()} and {self.upper.tolist()}'
             )
+        self._endless = np.isinf(self.lower) & np.isinf(self.upper)
         self.set_blocks([np.arange(self.n)] if blocks is None else blocks)
         self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
         self._pace: ToolPace | None = None
-        self.guard: Callable[[Array], bool] | None = None  # whether a pursuit may end along places (k, n)
+        self.guard: Guard | None = None  # whether a pursuit may end between low and high (n,), along places
         self.keeps: Callable[[Array], bool] | None = None  # whether any plan may lead along places (k, n)
         self._resting = self._settled = True  # there is no plan to follow
         self.reset(position)
@@ -157,9 +158,10 @@ class JointMotion:
 
     def _near_turn(self, target: Array) -> Array:
         """Return target (n,), joints without limits less than half a turn away."""
-        endless = np.isinf(self.lower) & np.isinf(self.upper)
+        if not self._endless.any():
+            return target
         turn = target - self.position
-        return np.where(endless, self.position + (turn - TURN * np.round(turn / TURN)), target)
+        return np.where(self._endless, self.position + (turn - TURN * np.round(turn / TURN)), target)
 
     @property
     def target(self) -> Array:
@@ -229,7 +231,7 @@ class JointMotion:
         if self._plan is None or self._resting:
             return
         self._elapsed += dt
-        position, velocity, acceleration = (np.array(x) for x in self._plan.at_time(self._elapsed)[:3])
+        position, velocity, acceleration = self._plan.at_time(self._elapsed)
         # Against rounding only: the plan was checked, and a joint outside must not jump to its limit.
         low, high = self._allowed()
         self.position = np.clip(position, low, high)
@@ -251,7 +253,8 @@ class JointMotion:
         if plan is None or (self._pace is not None and not self._pace.kept(plan)):
             self._state = before
             return False
-        if self.guard is not None and not self.guard(places(plan)[0]):  # brake on the plan before
+        if self.guard is not None and not self.guard(plan.low, plan.high, lambda: places(plan)[0]):
+            # brake on the plan before
             self._state, self._target, self._settled = before, None, True
             return False
         self.position = np.clip(self.position, low, high)  # against rounding only, as in step
@@ -279,8 +282,8 @@ class JointMotion:
                 stop = None, Synchronization.No, self._limits, allowed
                 if self._planner.part(block, after, *stop) is None:
                     pursuit.restart()
-                    for whole, part in zip(after, self._plan.at_time(self._elapsed + dt), strict=False):
-                        whole[columns] = np.array(part)[columns]
+                    for whole, part in zip(after, self._plan.at_time(self._elapsed + dt), strict=True):
+                        whole[columns] = part[columns]
         return after
 
     def go_on_from(self, state: JointState) -> bool:
@@ -296,7 +299,7 @@ class JointMotion:
         self._follows = self._resting = False
         return True
 
-    def coasting(self, duration: float) -> tuple[JointState, Array, RuckigPlan] | None:
+    def coasting(self, duration: float) -> tuple[JointState, Array, JointPlan] | None:
         """Return how the joints go on after a moving target for a while [s], and then rest.
 
         That is the state now, the jerk (n,) that ends the acceleration meanwhile, and the plan from then on.
@@ -318,7 +321,8 @@ class JointMotion:
             np.vstack([x, y]) for x, y in zip(list(zip(*coast, strict=True))[:2], places(plan), strict=True)
         ]
         slow = self._pace is None or self._pace.excess(*rows) <= SHARE
-        return (now, jerk, plan) if slow and (self.guard is None or self.guard(rows[0])) else None
+        free = self.guard is None or self.guard(rows[0].min(axis=0), rows[0].max(axis=0), lambda: rows[0])
+        return (now, jerk, plan) if slow and free else None
 
     @property
     def _state(self) -> JointState:
@@ -386,10 +390,10 @@ class JointMotion:
         share: float,
         jerk: Array,
         allowed: tuple[Array, Array],
-    ) -> RuckigPlan | None:
+    ) -> JointPlan | None:
         """Return the plan from the last sample to rest at target (None: soon); None if it leaves allowed."""
 
-        def within(velocity: Array) -> RuckigPlan | None:
+        def within(velocity: Array) -> JointPlan | None:
             limits = velocity, self._limits[1], jerk
             plan = self._planner.planned(self._state, target, synchronization, limits, allowed)
             return plan if plan is None or self.keeps is None or self.keeps(places(plan)[0]) else None

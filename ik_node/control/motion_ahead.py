@@ -13,9 +13,8 @@ from ik_node.control.pursuit import advanced
 from ik_node.control.trajectory import Trajectory as TimedPath
 
 if TYPE_CHECKING:
-    from ruckig import Trajectory
-
     from ik_node.control.motion import JointMotion
+    from ik_node.control.plans import JointPlan
 
 PATH_STEP = 0.01  # [s] between the knots of a path
 COAST = 0.15  # [s] for which a controller goes on after a moving target without news of it
@@ -83,12 +82,12 @@ def _part(motion: JointMotion) -> Part:
     return Part(after.duration, at, lambda: [COAST, *after.knots()])
 
 
-def part_of(plan: Trajectory | TimedPath, begin: float) -> Part:
+def part_of(plan: JointPlan | TimedPath, begin: float) -> Part:
     """Return the part that follows a plan whose beginning is at time begin [s]."""
 
     def at(t: float) -> States:
-        position, velocity, acceleration = plan.at_time(min(t - begin, plan.duration))[:3]
-        return np.array(position), np.array(velocity), np.array(acceleration)
+        position, velocity, acceleration = plan.at_time(min(t - begin, plan.duration))
+        return position, velocity, acceleration
 
     def knots() -> list[float]:
         return [knot + begin for knot in sorted(plan_knots(plan))]
@@ -96,7 +95,7 @@ def part_of(plan: Trajectory | TimedPath, begin: float) -> Part:
     return Part(max(plan.duration + begin, 0.0), at, knots)
 
 
-def plan_knots(plan: Trajectory | TimedPath) -> list[float]:
+def plan_knots(plan: JointPlan | TimedPath) -> list[float]:
     """Return the times [s] at which the jerk of any joint changes, with the end of the plan.
 
     The jerk along a path changes all the time: its knots are so near that quintics between them will do.
@@ -104,7 +103,7 @@ def plan_knots(plan: Trajectory | TimedPath) -> list[float]:
     times = [plan.duration]
     if isinstance(plan, TimedPath):
         return [*np.arange(0.0, plan.duration, PATH_STEP).tolist(), *times]
-    for profile in plan.profiles[0]:
+    for profile in plan.profiles:
         phases = (*profile.brake.t, *profile.t, *profile.accel.t)
         times.extend(np.cumsum(phases).tolist())
     return times

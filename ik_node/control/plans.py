@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from ruckig import ControlInterface, InputParameter, Ruckig, Synchronization, Trajectory
 
 from ik_node.checks import Array
-from ik_node.control.demand import Limits
 from ik_node.control.goal_stream import JointState
-from ik_node.control.pursuit import calculated
+from ik_node.control.pursuit import Limits, calculated
 
 ROUNDING = 1e-9  # a plan may exceed the position limits by this much
 Columns = NDArray[np.int64]
+
+
+class BlockPlan(NamedTuple):
+    """The plan of one block, relative to origin (k,). low, high: least and largest positions, each (k,)."""
+
+    plan: Trajectory
+    origin: Array
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, plan: Trajectory, origin: Array) -> BlockPlan:
+        """Return the plan with the positions between which it stays."""
+        low, high = origin + np.array([(bound.min, bound.max) for bound in plan.position_extrema]).T
+        return cls(plan, origin, low, high)
 
 
 class Planner:
@@ -32,7 +46,7 @@ class Planner:
         synchronization: Synchronization,
         limits: Limits,
         allowed: tuple[Array, Array],
-    ) -> Trajectory | JoinedPlan | None:
+    ) -> JointPlan | None:
         """Return the plan from start to rest at target (n,), None: soon; None if it leaves allowed."""
         parts = []
         for block in range(len(self.blocks)):
@@ -40,7 +54,7 @@ class Planner:
             if part is None:
                 return None
             parts.append(part)
-        return parts[0] if len(parts) == 1 else JoinedPlan(self.blocks, parts)
+        return JointPlan(self.blocks, parts)
 
     def part(
         self,
@@ -50,12 +64,11 @@ class Planner:
         synchronization: Synchronization,
         limits: Limits,
         allowed: tuple[Array, Array],
-    ) -> Trajectory | None:
+    ) -> BlockPlan | None:
         """Return the same for one block."""
         columns, ruckig = self.blocks[block], self._ruckigs[block]
         position, velocity, acceleration = (x[columns] for x in start)
         request = InputParameter(len(columns))
-        request.current_position = position.tolist()
         request.current_velocity = velocity.tolist()
         request.current_acceleration = acceleration.tolist()
         request.max_velocity, request.max_acceleration, request.max_jerk = (
@@ -64,53 +77,47 @@ class Planner:
         request.synchronization = synchronization
         if target is None:
             request.control_interface = ControlInterface.Velocity
+            origin = position  # then Ruckig counts 0 among the extrema: let 0 be where the stop begins
         else:
+            request.current_position = position.tolist()
             request.target_position = target[columns].tolist()
+            origin = np.zeros(len(columns))
         plan = calculated(ruckig, request)
         if plan is None:
             return None
-        extrema, origin = plan.position_extrema, np.zeros(len(columns))
-        if target is None:  # then Ruckig counts 0 among the extrema: let 0 be where the stop begins
-            request.current_position = [0.0] * len(columns)
-            relative = calculated(ruckig, request)
-            if relative is None:
-                return None
-            extrema, origin = relative.position_extrema, position
+        found = BlockPlan.of(plan, origin)
         low, high = (bound[columns] for bound in allowed)
-        reached_low = origin + np.array([bound.min for bound in extrema])
-        reached_high = origin + np.array([bound.max for bound in extrema])
-        inside = (reached_low >= low - ROUNDING).all() and (reached_high <= high + ROUNDING).all()
-        return plan if inside else None
+        inside = (found.low >= low - ROUNDING).all() and (found.high <= high + ROUNDING).all()
+        return found if inside else None
 
 
-class JoinedPlan:
-    """The plans of several blocks as one, with those members of Ruckig's Trajectory that are used here."""
+class JointPlan:
+    """The plans of all blocks as one.
 
-    def __init__(self, blocks: Sequence[Columns], parts: Sequence[Trajectory]) -> None:
+    duration [s]: until all joints rest. low, high: least and largest positions of the joints, each (n,).
+    """
+
+    def __init__(self, blocks: Sequence[Columns], parts: Sequence[BlockPlan]) -> None:
         self._blocks, self._parts = tuple(blocks), tuple(parts)
-        self.duration = max(part.duration for part in parts)
+        self.duration = max(part.plan.duration for part in parts)
+        self.low, self.high = np.empty((2, sum(map(len, blocks))))
+        for columns, part in zip(blocks, parts, strict=True):
+            self.low[columns], self.high[columns] = part.low, part.high
 
-    def at_time(self, time: float) -> tuple[Array, Array, Array]:
-        """Return positions, velocities and accelerations, each (n,), at a time [s]."""
-        n = sum(map(len, self._blocks))
-        found = np.empty(n), np.empty(n), np.empty(n)
+    def at_time(self, time: float) -> Array:
+        """Return positions, velocities and accelerations (3, n) at a time [s]."""
+        return np.asarray(self.at_times([time])[0])
+
+    def at_times(self, times: Sequence[float]) -> Array:
+        """Return the same at times (k,) [s]: (k, 3, n)."""
+        found = np.empty((len(times), 3, self.low.size))
         for columns, part in zip(self._blocks, self._parts, strict=True):
-            for whole, values in zip(found, part.at_time(time)[:3], strict=True):
-                whole[columns] = values
+            states = np.array([part.plan.at_time(time)[:3] for time in times])
+            states[:, 0] += part.origin
+            found[:, :, columns] = states
         return found
 
     @property
-    def position_extrema(self) -> list[Any]:
-        """Ruckig's bounds of the position of each joint."""
-        return self._by_joint(lambda part: part.position_extrema)
-
-    @property
-    def profiles(self) -> list[list[Any]]:
-        """Ruckig's profiles of the joints, of the only section."""
-        return [self._by_joint(lambda part: part.profiles[0])]
-
-    def _by_joint(self, rows: Any) -> list[Any]:
-        found: dict[int, Any] = {}
-        for columns, part in zip(self._blocks, self._parts, strict=True):
-            found.update(zip(columns.tolist(), rows(part), strict=True))
-        return [found[i] for i in range(len(found))]
+    def profiles(self) -> list[Any]:
+        """Ruckig's profiles of the joints of each block in turn."""
+        return [profile for part in self._parts for profile in part.plan.profiles[0]]

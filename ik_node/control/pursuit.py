@@ -12,32 +12,26 @@ target and of the joints at the start. From far away, the joints come near by a 
 
 from __future__ import annotations
 
-import math
+from typing import TypeAlias
 
 import numpy as np
 from ruckig import InputParameter, Result, Ruckig, RuckigError, Synchronization, Trajectory
 
+from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.control.demand import Demand, Limits
+from ik_node.control.demand import Demand
 from ik_node.control.goal_stream import JointState
+from ik_node.kernels.pursuit import KEPT
 
 LARGEST_GAIN = 0.4  # of the poles per period: faster ones would not be stable with constant jerk in a period
-DRIFT, CALM = 2.0, 0.3  # [1/s] of the distance, and share of the velocity limits: speed of the calm point
-STEADYING = 8.0  # [1/s] two poles with which the calm point takes that speed
-HIT = 0.15  # share of the acceleration limit that must be lacking for a limit to be hit: noise takes less
-LACKING = 0.04  # [s] for which what was lacking counts
 USED = 0.93  # share of the limits that the target's part of the blend may need
 LEAST_SHARE = 0.3  # whatever the target needs: corners cannot be followed, what is between them can
-KEPT = 0.9  # largest share after a hit
 FALL, RISE = 8.0, 2.0  # [1/s] at which hits lower the share that is aimed at, and at which it recovers
-NEAR = 0.3  # [s] for which the largest distance between the target and the calm point counts
-BLENDING = 0.4  # share of the free acceleration, and of the jerk limit, that a change of the share may use
-CROSSING = 0.6  # share of the free acceleration that the rate of the share may use
-LEAST_ROOM, MOST_ROOM = 0.1, 0.9  # shares of the limits that count as free for it
 FASTEST_BLEND = 4.0  # [1/s]
 NEAR_BY, LAG = 0.15, 0.25  # [rad or m, s]: that far from the target, plus its way in that time, is near
 FAR = 9.0  # times that: the target was moved to another place
-SMALLEST = 1e-3  # [rad or m] distance between target and calm point, for quotients
+
+Limits: TypeAlias = tuple[Array, Array, Array]  # velocity, acceleration and jerk, each (n,)
 
 
 class Pursuit:
@@ -50,40 +44,31 @@ class Pursuit:
 
     def restart(self) -> None:
         """Begin anew with the next step, from where the joints are then."""
-        self._calm: JointState | None = None
-        self._share = 0.0, 0.0, 0.0  # k, with its rate and the rate of that
+        self._calm: Array | None = None  # state (3, n) of the calm point
+        self._share = np.zeros(3)  # k, with its rate and the rate of that
         self._aim = 1.0  # of the share
         self._demand = Demand(self.n)
-        self._gap = np.zeros(self.n)
+        self._gap = np.zeros(self.n)  # largest distances lately between target and calm point
         self._lack = np.zeros(self.n)  # of acceleration, because of limits
 
     def step(
         self, now: JointState, target: JointState, limits: Limits, smoothing: float, dt: float
     ) -> JointState:
-        """Return the state dt [s] after now; target: at that time.
-
-        limits: velocity, acceleration and jerk, each (n,). smoothing: time constant [s].
-        """
+        """Return the state dt [s] after now; target: at that time. smoothing: time constant [s]."""
         near = NEAR_BY + LAG * np.abs(target.velocity)
         if (np.abs(target.position - now.position) > (near if self._calm is None else FAR * near)).any():
             self.restart()
             return self._approached(now, target.position, limits, dt)
-        self._demand.note(target, limits, dt)
-        self._calm = calm = self._drifted(now if self._calm is None else self._calm, target, limits, dt)
-        gap = JointState(*(p - m for p, m in zip(target, calm, strict=True)))
-        k, rate, bend = self._blend(calm, gap, limits, dt)
-        wanted = JointState(
-            calm.position + k * gap.position,
-            calm.velocity + k * gap.velocity + rate * gap.position,
-            calm.acceleration + k * gap.acceleration + 2.0 * rate * gap.velocity + bend * gap.position,
-        )
-        asked = _jerk_towards(wanted, now, min(1.0 / smoothing, LARGEST_GAIN / dt), dt)
-        jerk = _kept(now, asked, limits, dt)
-        after = advanced(now, jerk, dt)
-        self._lack = self._lack * math.exp(-dt / LACKING) + (asked - jerk) * dt
-        if (np.abs(self._lack) > HIT * limits[1]).any():
-            self._yield(after, target, dt)
-        return after
+        joints, goal, most = np.array(now), np.array(target), np.array(limits)
+        self._demand.note(goal, most, dt)
+        if self._calm is None:
+            self._calm = joints.copy()
+        kernels.drift(self._calm, goal, most, float(self._share[0]), dt)
+        self._blend(goal, most, dt)
+        pole = min(1.0 / smoothing, LARGEST_GAIN / dt)
+        if kernels.chase(joints, self._calm, goal, most, self._share, pole, self._lack, dt):
+            self._yield(joints, goal, dt)
+        return JointState(*joints)
 
     def _approached(self, now: JointState, position: Array, limits: Limits, dt: float) -> JointState:
         """Return the state dt [s] after now of a time-optimal motion to rest at position (n,)."""
@@ -99,84 +84,33 @@ class Pursuit:
             return advanced(now, np.clip(-now.acceleration / dt, -limits[2], limits[2]), dt)
         return JointState(*(np.array(x) for x in plan.at_time(dt)[:3]))
 
-    def _drifted(self, calm: JointState, target: JointState, limits: Limits, dt: float) -> JointState:
-        """Return the calm point dt [s] after it was at calm. It goes straight to the target, slowly."""
-        fastest, _, jerkiest = limits
-        velocity = DRIFT * (target.position - calm.position)
-        velocity *= min(1.0, float((CALM * fastest / np.maximum(np.abs(velocity), SMALLEST * fastest)).min()))
-        jerk = STEADYING**2 * (velocity - calm.velocity) - 2.0 * STEADYING * calm.acceleration
-        most = jerkiest / (1.0 - min(self._share[0], KEPT))  # the joints do 1 - k of it
-        return advanced(calm, np.clip(jerk, -most, most), dt)
-
-    def _blend(
-        self, calm: JointState, gap: JointState, limits: Limits, dt: float
-    ) -> tuple[float, float, float]:
-        """Move the share towards its aim, and return it with its first and second derivative."""
-        fastest, hardest, jerkiest = limits
-        own = np.abs(np.array([calm.velocity / fastest, calm.acceleration / hardest]))
-        size = np.maximum(np.abs(gap.position), SMALLEST)
-        self._gap = size = np.maximum(size, self._gap * math.exp(-dt / NEAR))
-        most = max(LEAST_SHARE, USED / max(self._demand.worst, USED))
+    def _blend(self, target: Array, limits: Array, dt: float) -> None:
+        """Move the share towards its aim. target, limits: (3, n)."""
+        share, demand = self._share, self._demand
+        most = max(LEAST_SHARE, USED / max(demand.worst, USED))
         self._aim = min(self._aim + RISE * dt, most)
-        used = self._share[0] * self._demand.peaks + (1.0 - self._share[0]) * own
-        free = np.clip(1.0 - used, LEAST_ROOM, MOST_ROOM)
-        crossing = np.maximum(2.0 * np.abs(gap.velocity), SMALLEST)
-        speed = min(
-            FASTEST_BLEND,
-            float((free[0] * fastest / size).min()),
-            float((CROSSING * free[1] * hardest / crossing).min()),
+        speed, brake, jerk = kernels.blend_limits(
+            self._calm, target, limits, demand.peaks, self._gap, float(share[0]), dt
         )
         request = InputParameter(1)
         request.current_position, request.current_velocity, request.current_acceleration = (
-            [x] for x in self._share
+            [x] for x in share.tolist()
         )
         request.target_position = [self._aim]
-        request.max_velocity = [max(speed, 0.05)]
-        brake = max(float((BLENDING * free[1] * hardest / size).min()), 0.2)
+        request.max_velocity = [max(min(speed, FASTEST_BLEND), 0.05)]
+        brake = max(brake, 0.2)
         request.max_acceleration, request.min_acceleration = [0.5 * brake], [-brake]
-        request.max_jerk = [max(float((BLENDING * jerkiest / size).min()), 5.0)]
+        request.max_jerk = [max(jerk, 5.0)]
         plan = calculated(self._ruckig, request)
         if plan is not None:
-            k, rate, bend = (float(x[0]) for x in plan.at_time(dt)[:3])
-            self._share = k, rate, bend
-        return self._share
+            share[:] = [x[0] for x in plan.at_time(dt)[:3]]
 
-    def _yield(self, after: JointState, target: JointState, dt: float) -> None:
-        """Go on from after with a lower share: a limit was hit."""
-        lower = max(self._share[0] - FALL * dt, 0.0)
+    def _yield(self, after: Array, target: Array, dt: float) -> None:
+        """Go on from after with a lower share: a limit was hit. after, target: (3, n)."""
+        lower = max(float(self._share[0]) - FALL * dt, 0.0)
         self._aim, k = min(self._aim, lower), min(lower, KEPT)
-        self._share, self._lack = (k, 0.0, 0.0), np.zeros(self.n)
-        self._calm = JointState(*((q - k * p) / (1.0 - k) for q, p in zip(after, target, strict=True)))
-
-
-def _jerk_towards(wanted: JointState, now: JointState, w: float, dt: float) -> Array:
-    """Return the jerk (n,) of a linear law with three poles at -w [1/s]; wanted: the aim dt [s] from now.
-
-    It has no lag behind a motion of constant acceleration.
-    """
-    goal = advanced(wanted, np.zeros_like(wanted.position), -dt)
-    return np.asarray(
-        w**3 * (goal.position - now.position)
-        + 3.0 * w**2 * (goal.velocity - now.velocity)
-        + 3.0 * w * (goal.acceleration - now.acceleration)
-    )
-
-
-def _kept(now: JointState, jerk: Array, limits: Limits, dt: float) -> Array:
-    """Return jerk (n,), changed where a limit would be exceeded in the next dt [s], or while it ends."""
-    fastest, hardest, jerkiest = limits
-    jerk = np.clip(jerk, -jerkiest, jerkiest)
-    # The largest acceleration after dt that can end, at the jerk limit, before the speed exceeds its limit:
-    # v + (a + x) dt / 2 + x^2 / (2 j) = limit, solved for x.
-    half = 0.5 * dt * jerkiest
-    fastest = np.maximum(fastest - jerkiest * dt**2 / 8.0, 0.9 * fastest)  # within dt it may be faster
-    coming = now.velocity + 0.5 * dt * now.acceleration
-    high, low = (
-        np.sqrt(np.maximum(half**2 + 2.0 * jerkiest * (fastest - sign * coming), 0.0)) - half
-        for sign in (1.0, -1.0)
-    )
-    acceleration = np.clip(now.acceleration + jerk * dt, -np.minimum(hardest, low), np.minimum(hardest, high))
-    return np.clip((acceleration - now.acceleration) / dt, -jerkiest, jerkiest)
+        self._share, self._lack = np.array([k, 0.0, 0.0]), np.zeros(self.n)
+        self._calm = (after - k * target) / (1.0 - k)
 
 
 def calculated(ruckig: Ruckig, request: InputParameter) -> Trajectory | None:

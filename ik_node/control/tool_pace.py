@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from ruckig import Trajectory
 
 from ik_node.checks import Array
+from ik_node.control.plans import JointPlan
 from ik_node.control.tool_motion import tool_motion
 from ik_node.model.arm import Arm
 
@@ -55,11 +55,11 @@ class ToolPace:
             shares += [motion.most_speed / self.max_speed, motion.most_turn_rate / self.max_turn_rate]
         return float(max(share.max() for share in shares))
 
-    def kept(self, plan: Trajectory) -> bool:
+    def kept(self, plan: JointPlan) -> bool:
         """Whether a plan keeps the limits."""
         return self.excess(*places(plan)) <= SHARE
 
-    def slowed(self, plan: Trajectory, replan: Callable[[Array], Trajectory | None]) -> Trajectory | None:
+    def slowed(self, plan: JointPlan, replan: Callable[[Array], JointPlan | None]) -> JointPlan | None:
         """Return plan or a slower one that keeps the limits, None if none is found.
 
         replan plans the same motion within joint velocity limits (n,). Lower limits slow the tool down in
@@ -91,9 +91,9 @@ class ToolPace:
         return SHARE * min(self.max_speed / speed, self.max_turn_rate / max(turn, SLOWEST))
 
 
-def places(plan: Trajectory) -> tuple[Array, Array]:
+def places(plan: JointPlan) -> tuple[Array, Array]:
     """Return positions and velocities (k, n) along a plan, SPACING apart, both ends included."""
     count = min(max(math.ceil(plan.duration / SPACING), 1), MOST_PLACES) + 1
     times = np.linspace(0.0, plan.duration, count).tolist()
-    rows = np.array([plan.at_time(time)[:2] for time in times])
+    rows = plan.at_times(times)
     return rows[:, 0], rows[:, 1]

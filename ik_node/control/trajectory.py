@@ -38,10 +38,9 @@ class Trajectory:
         """Time from the first to the last node [s]."""
         return float(self.times[-1])
 
-    def at_time(self, time: float) -> tuple[list[float], list[float], list[float]]:
-        """Return position, velocity and acceleration, n numbers each, at time [s]."""
-        position, velocity, acceleration, _ = self.sampled(np.array([time]))[:, 0].tolist()
-        return position, velocity, acceleration
+    def at_time(self, time: float) -> Array:
+        """Return position, velocity and acceleration (3, n) at time [s]."""
+        return self.sampled(np.array([time]))[:3, 0]
 
     def sampled(self, times: Array) -> Array:
         """Return position, velocity, acceleration and jerk (4, p, n) at times (p,) [s]."""

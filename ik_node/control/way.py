@@ -8,12 +8,12 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
-from ruckig import Trajectory as Plan
 
 from ik_node.checks import Array
 from ik_node.control.cone_gate import ConeGate
 from ik_node.control.joint_model import JointModel
 from ik_node.control.motion import JointMotion
+from ik_node.control.plans import JointPlan
 from ik_node.control.report import Level
 from ik_node.control.requests import Aim
 from ik_node.control.targets import Answer
@@ -87,7 +87,7 @@ class Way:
             outside = self._cones.outside(np.array([end[name] for name in self._model.joint_names]))
             if outside is not None:
                 raise InputError(f'the joints cannot move there: {outside}')
-        if self._bounded or self._cones is not None or not self._clear(preview(joints), values):
+        if not self._clear(preview(joints), values):
             self._check_places(places_of(preview(joints)), values)
 
     def _check_places(self, places: Array, values: Array) -> None:
@@ -99,15 +99,23 @@ class Way:
         """Whether a motion is known to be free of collisions, without following it; it is changed."""
         begin = motion.position
         motion.step(SPACING)
-        others = self._others(SPACING)
         plan = motion.plan
-        if self._collision is None or others or math.isnan(motion.remaining) or not isinstance(plan, Plan):
+        if math.isnan(motion.remaining) or not isinstance(plan, JointPlan):
             return False
-        index, extrema = self._model.index, plan.position_extrema
-        low, high = values.copy(), values.copy()
-        low[index] = np.minimum(begin, [bound.min for bound in extrema])
-        high[index] = np.maximum(begin, [bound.max for bound in extrema])
-        return self._collision.clear(low, high, CLEARANCE)
+        return self.is_clear(np.minimum(begin, plan.low), np.maximum(begin, plan.high), values)
+
+    def is_clear(self, low: Array, high: Array, values: Array) -> bool:
+        """Whether all motions of the arm between low and high (n,) are known to be allowed.
+
+        Much faster than refusal. values: all variables.
+        """
+        if self._bounded or self._cones is not None or self._others(SPACING):
+            return False
+        if self._collision is None:
+            return True
+        least, most = values.copy(), values.copy()
+        least[self._model.index], most[self._model.index] = low, high
+        return self._collision.clear(least, most, CLEARANCE)
 
     def refusal(self, places: Array, values: Array, clearance: float = CLEARANCE) -> str | None:
         """Return why the arm must not move along places (k, n), SPACING apart; values: all variables.

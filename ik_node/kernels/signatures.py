@@ -42,6 +42,11 @@ SERVING = {
     'is_smooth': 'tracking',
     'formula_path': 'path',
     'best_branch': 'path',
+    'fit_parabola': 'pursuit',
+    'note_demand': 'pursuit',
+    'drift': 'pursuit',
+    'blend_limits': 'pursuit',
+    'chase': 'pursuit',
 }
 # compiled when they are asked for by name; a local method is a file of its own
 SHARED = ('__init__', 'driver')
@@ -65,10 +70,11 @@ KERNELS = SERVING | ON_DEMAND
 # a: float64 in any layout (all others are C-contiguous), i: int64, u: uint64, b: bool; then the number of
 # dimensions, 0 for a scalar.
 ARGUMENTS = {
-    'f0': 'angle bound cosine least temperature tolerance weight',
-    'f1': 'a arrived b before distances goal grid ladder model narrow near now options q seed span start '
-    'values weights wide',
-    'f2': 'costs errors found frames given goals known marks samples seeds table work',
+    'f0': 'angle bound cosine dt least pole share temperature tolerance weight',
+    'f1': 'a arrived b before blend distances goal grid lack ladder model narrow near now options q seed '
+    'size smooth span start times values weights wide',
+    'f2': 'calm costs errors found frames given goals known marks parabola peaks places samples seeds table '
+    'target work',
     'a2': 'out',
     'r1': 'l1 l2 period place source tool u w',
     'r2': 'directions form joints limits opened mounts shells tools trunk',
@@ -83,6 +89,7 @@ ARGUMENTS = {
 # where an argument is not what its name stands for elsewhere
 EXCEPTIONS = {
     ('best_branch', 'found'): 'f3',
+    ('chase', 'now'): 'f2',
     ('closest_parallel', 'found'): 'f1',
     ('find_families', 'first'): 'i1',
     ('formula_path', 'found'): 'f3',

@@ -42,6 +42,30 @@ def test_a_stream_tells_position_velocity_and_acceleration(stamped):
     assert found.acceleration == pytest.approx([1.0, 0.0])
 
 
+def test_noise_is_evened_out_by_least_squares():
+    rng, goals = np.random.default_rng(4), GoalStream(FASTEST)
+    times = np.arange(4) * STEP + rng.uniform(-0.002, 0.002, 4)
+    places = np.array([parabola(time) for time in times]) + rng.normal(0.0, 0.01, (4, 2))
+    for time, place in zip(times, places, strict=True):
+        goals.add(place, time, time)
+    found = goals.at(times[-1] + 0.01)
+    assert found is not None
+    for i in range(2):
+        fitted = np.poly1d(np.polyfit(times, places[:, i], 2))
+        wanted = [
+            fitted.deriv(order)(times[-1] + 0.01) if order else fitted(times[-1] + 0.01) for order in range(3)
+        ]
+        np.testing.assert_allclose([row[i] for row in found], wanted, rtol=1e-7)
+
+
+def test_goals_that_come_at_the_same_time_tell_no_motion():
+    """One burst after a pause, without stamps: nothing says how fast they follow each other."""
+    goals = GoalStream(FASTEST)
+    for time in [0.0, *(0.1 + 1e-9 * np.arange(3))]:
+        goals.add(parabola(time), time, None)
+    assert goals.at(0.1 + 3e-9) is None
+
+
 def test_a_stream_that_has_ended_or_stands_still_has_no_velocity():
     goals = stream(np.arange(6) * STEP)
     assert goals.at(0.1 + 2.4 * STEP) is not None
