@@ -75,6 +75,7 @@ class ArmJoints:
         self.chased: Array | None = None  # where the moving target is that the arm follows
         self._plans: list[object] = []  # of all groups, at the last sample
         self._rows: tuple[object, tuple[NDArray[np.bool_], tuple[str, ...]]] | None = None  # see _published
+        self._unchecked = False  # a moving goal is no longer followed: its rest was not checked
         self._values = model.joints.filled(known)  # of all variables, in the last sample
         self._gates = ArmGates(model)
         self._limit_tool()
@@ -247,17 +248,17 @@ class ArmJoints:
         self.chased = None if target is None else target.position
 
     def blocked(self) -> str | None:
-        """Return why the arm must not go on, since another arm has changed its motion; None if it may."""
+        """Return why the arm must not go on; None if it may.
+
+        Looked for when another arm has changed its motion, and when a moving goal is no longer followed.
+        """
         motion = self.arm.motion
         told = self._robot.told(self)
-        if (
-            not told
-            or self._model.collision is None
-            or self.chased is not None
-            or motion.braking
-            or not motion.moving
-        ):
-            return None  # chases are checked at every step
+        if self._model.collision is None or motion.follows or motion.braking or not motion.moving:
+            return None  # what follows is checked at every step
+        unchecked, self._unchecked = self._unchecked or told, False
+        if not unchecked:
+            return None
         return self.way.refusal(places_of(motion.twin()), self._values, REMAINING)
 
     def brake(self) -> None:
@@ -314,9 +315,11 @@ class ArmJoints:
         """
         refusal: str | None = None
         last = {name: place for group in self.groups for name, place, _ in group.states()}
+        motion = self.arm.motion
+        followed = motion.follows
         for group in self.groups:
             refusal = group.step(dt, caught_up) or refusal
-        motion = self.arm.motion
+        self._unchecked |= followed and not motion.follows and not motion.braking
         self._following.commanded(time, motion.position)
         before, self._plans = self._plans, [group.motion.plan for group in self.groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)

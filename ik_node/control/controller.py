@@ -208,9 +208,11 @@ class ArmController:
         with self._lock:
             epoch, targets, settings, joints = self._epoch, self._targets, self._settings, self._joints
             values, start = joints.values(self._feedback)[0], joints.start_of(request.tool)
+            follows = joints.arm.motion.follows
         joints.way.check_goal(wanted, request.tool)
         answer = targets.find(wanted, request.tool, request.arrival, start, settings)
-        answer = joints.way.choose(answer, request.tool, values, partial(joints.preview, self._lock))
+        preview = partial(joints.preview, self._lock)
+        answer = joints.way.choose(answer, request.tool, values, preview, follows)
         with self._lock:
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')

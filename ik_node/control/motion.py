@@ -109,7 +109,7 @@ class JointMotion:
         self._settled = True  # the plan being followed is the one for the target
         self._resting = True
         self._returning = False
-        self._follows = False  # the last sample was one after a moving target: the plan only ends that
+        self.follows = False  # the last sample was one after a moving target: the plan only ends that
         self._elapsed = 0.0
 
     def go_to(self, target: ArrayLike) -> None:
@@ -218,8 +218,8 @@ class JointMotion:
         """
         if self._resting or dt <= 0.0:
             return self.position, self.velocity
-        self._follows = self._moving_target is not None and self._followed(dt)
-        if self._follows:
+        self.follows = self._moving_target is not None and self._followed(dt)
+        if self.follows:
             return self.position, self.velocity
         if not self._settled and not (self._returning and self._target is not None):
             self._replan()
@@ -271,14 +271,14 @@ class JointMotion:
         after = JointState(*np.empty((3, self.n)))
         for block, pursuit in enumerate(self._pursuits):
             columns = self._planner.blocks[block]
-            if not self._follows:
+            if not self.follows:
                 pursuit.restart()
             velocity, acceleration, jerk = (limit[columns] for limit in self._limits)
             now, goal = (JointState(*(x[columns] for x in state)) for state in (self._state, target))
             found = pursuit.step(now, goal, (velocity, acceleration, jerk), smoothing, dt)
             for whole, part in zip(after, found, strict=True):
                 whole[columns] = part
-            if block and self._follows and self._plan is not None:
+            if block and self.follows and self._plan is not None:
                 stop = None, Synchronization.No, self._limits, allowed
                 if self._planner.part(block, after, *stop) is None:
                     pursuit.restart()
@@ -296,7 +296,7 @@ class JointMotion:
         if self._plan is None:
             self._state, self._plan, self._moving_target = before, plan, target
             return False
-        self._follows = self._resting = False
+        self.follows = self._resting = False
         return True
 
     def coasting(self, duration: float) -> tuple[JointState, Array, JointPlan] | None:
@@ -308,7 +308,7 @@ class JointMotion:
         now, (velocity, _, jerkiest) = self._state, self._limits
         jerk = -now.acceleration / duration
         end = advanced(now, jerk, duration)
-        if not self._follows or (np.abs(jerk) > jerkiest).any() or (np.abs(end.velocity) > velocity).any():
+        if not self.follows or (np.abs(jerk) > jerkiest).any() or (np.abs(end.velocity) > velocity).any():
             return None
         low, high = self._allowed()
         self._state = JointState(end.position, end.velocity, np.zeros(self.n))

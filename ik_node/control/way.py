@@ -52,16 +52,21 @@ class Way:
             if outside is not None:
                 raise InputError(f'the goal is outside the workspace: {outside}')
 
-    def choose(self, answer: Answer, tool: str, values: Array, preview: Preview) -> Answer:
+    def choose(
+        self, answer: Answer, tool: str, values: Array, preview: Preview, follows: bool = False
+    ) -> Answer:
         """Return answer if its motion is allowed, else one with another solution whose motion is.
 
-        values: all variables (n,) now. Raises InputError with the place and the reason if there is none.
+        values: all variables (n,) now. follows: the arm follows a moving goal, and each of its steps is
+        checked. Raises InputError with the place and the reason if there is none.
         """
         free = self._collision is None and self._cones is None and not self._bounded
         if answer.joints is None or free:
             return answer
         if answer.path is not None:  # no other motion will do
             self._check_places(answer.path.places(SPACING), values)
+            return answer
+        if follows and self._is_clear_to(answer.joints, values):
             return answer
         try:
             self._check(answer.joints, values, preview)
@@ -94,6 +99,13 @@ class Way:
         reason = self.refusal(places, values)
         if reason is not None:
             raise InputError(reason)
+
+    def _is_clear_to(self, joints: Mapping[str, float], values: Array) -> bool:
+        """Whether a motion to joints that turns none of them back is known to be allowed."""
+        now = values[self._model.index]
+        names = zip(self._model.joint_names, now.tolist(), strict=True)
+        end = np.array([joints.get(name, place) for name, place in names])
+        return self.is_clear(np.minimum(now, end), np.maximum(now, end), values)
 
     def _clear(self, motion: JointMotion, values: Array) -> bool:
         """Whether a motion is known to be free of collisions, without following it; it is changed."""

@@ -184,6 +184,22 @@ def test_a_stream_of_goals_into_the_post_ends_in_a_stop_before_it(folding):
     assert least(folding, rig) > 0.0
 
 
+def test_the_way_to_the_last_goal_is_checked_when_a_stream_ends(folding):
+    rig = measured(folding, yaw=1.5)
+    way = rig.controller._joints.way
+    for k in range(60):
+        goal = Goal(*folding.arm.fk([1.5 - 0.005 * k, 0.0, 0.0, 0.0]))
+        rig.controller.submit(Asked(goal, arrival=rig.time, received=rig.time, goal_time=rig.time))
+        rig.tick()
+        if k == 30:
+            way.refusal = lambda *_: 'the way is not free'  # known distances do not ask for it
+    assert rig.state is State.MOVING
+    rig.tick(20)
+    assert 'the way is not free' in rig.reports[-1].message
+    rig.settle()
+    assert rig.state is State.HOLDING
+
+
 def test_a_sample_in_collision_is_not_published(folding):
     rig = measured(folding, yaw=1.5)
     rig.controller._joints.way._collision = None  # a check that fails
