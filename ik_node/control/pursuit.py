@@ -124,11 +124,15 @@ def calculated(ruckig: Ruckig, request: InputParameter) -> Trajectory | None:
 
 
 def admissible(state: JointState, limits: Limits) -> JointState:
-    """Return the state with velocity and acceleration within limits, now and while the acceleration ends."""
+    """Return the state with an acceleration within limits, now and while it ends.
+
+    A velocity beyond its limit, which was lowered in mid-motion, stays as it is: it only may not grow.
+    """
     fastest, hardest, jerkiest = limits
-    velocity = np.clip(state.velocity, -fastest, fastest)
-    low, high = (np.minimum(np.sqrt(2.0 * jerkiest * (fastest + x)), hardest) for x in (velocity, -velocity))
-    return JointState(state.position, velocity, np.clip(state.acceleration, -low, high))
+    fastest = np.maximum(fastest, np.abs(state.velocity))
+    gains = fastest + state.velocity, fastest - state.velocity
+    low, high = (np.minimum(np.sqrt(2.0 * jerkiest * gain), hardest) for gain in gains)
+    return JointState(state.position, state.velocity, np.clip(state.acceleration, -low, high))
 
 
 def advanced(now: JointState, jerk: Array, dt: float) -> JointState:

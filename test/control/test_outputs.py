@@ -403,6 +403,26 @@ def test_after_a_stall_the_next_trajectory_goes_on_with_the_one_that_was_sent_la
     )
 
 
+def test_joints_faster_than_a_new_limit_slow_down_after_a_stall_too(rig: Driven) -> None:
+    """The controller is as fast as it was: where the motion goes on, its velocity must be that."""
+    rig.go(yaw=1.5)
+    rig.tick(60)
+    rig.go(yaw=1.6)
+    rig.tick(1)
+    rig.controller.limit(replace(rig.controller._settings, speed_scaling=0.05))
+    rig.tick(1)
+    rig.tick(1, dt=0.2)
+    rig.tick(3)
+    (_, before), (_, after) = rig.output.sent[-2:]
+    yaw = after.names.index('yaw')
+    times = after.begins + np.arange(0.0, 0.2, 0.001)
+    velocity = after.states(times)[:, 1, yaw]
+    assert velocity[0] == pytest.approx(before.states(times[:1])[0, 1, yaw], abs=1e-6)
+    assert velocity[0] > 0.3
+    hardest = rig.controller._joints.arm.motion.limits[1][0]
+    assert np.abs(np.diff(velocity) / 0.001).max() < 1.1 * hardest
+
+
 def test_a_slow_computer_keeps_the_plan_with_the_controller(rig: Driven) -> None:
     """Each trajectory comes late, and takes the place of one that the next goal has made wrong."""
     rig.output.delay = 0.04
