@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from ik_node.kernels import cache
-from ik_node.kernels.lean import load_numba
+from ik_node.kernels.lean import drop_intermediate_code, load_numba
 from ik_node.kernels.signatures import KERNELS, SERVING, kinds
 
 NATIVE = 'ik_node.kernels.native'  # the name under which the sources are loaded again to be compiled
@@ -124,6 +124,7 @@ class _Loader:
 
     def take_over(self, name: str, kernel: Any) -> None:
         """Use a compiled kernel from the next call on."""
+        drop_intermediate_code(kernel)
         setattr(sys.modules['ik_node.kernels'], name, kernel)
         self.loaded.add(name)
 

@@ -162,6 +162,18 @@ def test_plain_kernels_serve_until_the_compiled_ones_take_over(package: Path, tm
     assert later.startswith('fast kernels loaded after ')
 
 
+def test_the_intermediate_code_of_loaded_kernels_is_freed(tmp_path: Path) -> None:
+    """The private attribute is numba's: where another version has none, nodes only need more memory."""
+    program = f"""
+from ik_node import kernels
+kernels.prepare(['{CALLER}'], wait=True)
+kernels.prepare(['{ALONE}'], wait=True)
+for kernel in (kernels.{CALLER}, kernels.{ALONE}):
+    print(*(compiled.library._shared_module for compiled in kernel.overloads.values()))
+"""
+    assert run(program, ROOT, tmp_path).stdout.split() == ['None', 'None']
+
+
 def test_of_two_processes_one_compiles(package: Path, tmp_path: Path) -> None:
     cache = tmp_path / 'cache'
     processes = [

@@ -36,6 +36,7 @@ def compiled(monkeypatch):
     monkeypatch.setattr(loading, '_builder', build)
     monkeypatch.setattr(loading, 'load_numba', lambda _: None)
     monkeypatch.setattr(loading, 'native', lambda name: name)
+    monkeypatch.setattr(loading, 'drop_intermediate_code', lambda _: None)
     monkeypatch.setattr(loading, 'obstacle', lambda: '')
     monkeypatch.setattr(loading, 'INTERVAL', 0.001)
     monkeypatch.setattr(loading, '_loader', loading._Loader())
