@@ -79,7 +79,9 @@ def real_array(value: ArrayLike) -> Array:
     Raises TypeError, ValueError or OverflowError unless it holds real numbers: text is not converted, complex
     numbers do not lose their imaginary part, masked arrays their mask.
     """
-    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+    if type(value) is np.ndarray and value.dtype is FLOATS:
+        return value.copy()
+    if isinstance(value, np.ma.MaskedArray):
         raise TypeError
     try:
         array = np.array(value)
