@@ -5,7 +5,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 SETUP := $(PYTHON) tools/set_up.py viewer collision pictures scipy ros-wheels
 # Two workers with an empty cache would compile every kernel twice.
-KERNELS := [ ! -e ik_node/kernels/build.py ] || $(RUN) -m ik_node.kernels.build
+KERNELS := [ ! -e ik_node/kernels/runtime/build.py ] || $(RUN) -m ik_node.kernels.runtime.build
 
 # A sourced ROS, another active environment or a personal pip setting must not leak into .venv.
 unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV LD_LIBRARY_PATH AMENT_PREFIX_PATH COLCON_PREFIX_PATH

@@ -124,7 +124,7 @@ def compilations(description: str) -> dict[str, float]:
     event.register('numba:compile', Count())
     start = time.process_time()
     if _compiles_in_background():
-        from ik_node.kernels import build
+        from ik_node.kernels.runtime import build
 
         build.build(list(build.SERVING))
     else:

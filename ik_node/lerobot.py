@@ -14,7 +14,7 @@ from ik_node import kernels
 from ik_node.checks import Array, are_names, positive, real_array
 from ik_node.control.teleoperation import Teleoperation
 from ik_node.errors import LARGEST, InputError, listed
-from ik_node.kernels.layout import LATERAL
+from ik_node.kernels.arrays.layout import LATERAL
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Cause, Goal, Reason, Solution
 from ik_node.solver.solver import IkSolver

@@ -8,7 +8,7 @@ import numpy as np
 from cases import AXES, Case, shared_cases, shipped_cases
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.kernels.distance import DISTINCT
+from ik_node.kernels.arrays.distance import DISTINCT
 from ik_node.solver.all_solutions import is_redundant
 
 TOLERANCE = 1e-6  # m and rad

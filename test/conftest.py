@@ -14,8 +14,8 @@ import pytest
 from hypothesis import settings
 from shared_files import shared_path
 
-from ik_node.kernels.cache import is_there
-from ik_node.kernels.signatures import SERVING
+from ik_node.kernels.runtime.cache import is_there
+from ik_node.kernels.runtime.signatures import SERVING
 
 # A busy machine is no failure. The same examples every time; IK_NODE_EXPLORE=1 draws others.
 settings.register_profile('ik_node', deadline=None, derandomize='IK_NODE_EXPLORE' not in os.environ)
@@ -30,7 +30,7 @@ NODES = ('test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests sta
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile before anything is tested: uncompiled kernels would be tested for a minute, and slow."""
     if not hasattr(session.config, 'workerinput') and not all(map(is_there, SERVING)):
-        subprocess.run([sys.executable, '-m', 'ik_node.kernels.build'], check=True)
+        subprocess.run([sys.executable, '-m', 'ik_node.kernels.runtime.build'], check=True)
 
 
 @cache

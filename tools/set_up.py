@@ -152,7 +152,7 @@ def install(extras: list[str]) -> None:
 
 def compile_kernels() -> None:
     """Fill the cache of compiled kernels in the background, behind all else that the machine does."""
-    command = [str(PYTHON), '-m', 'ik_node.kernels.build']
+    command = [str(PYTHON), '-m', 'ik_node.kernels.runtime.build']
     subprocess.Popen(
         command,
         cwd=ROOT,

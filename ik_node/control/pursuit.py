@@ -21,7 +21,7 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.control.demand import Demand
 from ik_node.control.goal_stream import JointState
-from ik_node.kernels.pursuit import KEPT
+from ik_node.kernels.tracking.pursuit import KEPT
 
 LARGEST_GAIN = 0.4  # of the poles per period: faster ones would not be stable with constant jerk in a period
 USED = 0.93  # share of the limits that the target's part of the blend may need

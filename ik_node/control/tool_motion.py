@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.kernels import layout
+from ik_node.kernels.arrays import layout
 from ik_node.model.arm import Arm
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ik_node import kernels
 from ik_node.checks import Array, real_array, unit_vector, vector3, whole
 from ik_node.errors import ChainError, InputError, quoted, shown
-from ik_node.kernels import layout
+from ik_node.kernels.arrays import layout
 from ik_node.model.ball import nothing_left
 from ik_node.model.default_tip import default_tip
 from ik_node.model.robot import Joint, Robot
@@ -37,7 +37,7 @@ class Arm:
     perpendicular to tool_axis. A joint that mimics another is not a variable of the arm.
     warnings: those of the robot, and the candidates for tip_link if it was not given.
     balls: the ball joints of the robot whose joints the arm has; those with limits have rows in limits.
-    joints, tool, limits, period: the arrays that kernels/layout.py describes. All arrays are read-only.
+    joints, tool, limits, period: see kernels/arrays/layout.py. All arrays are read-only.
     """
 
     def __init__(

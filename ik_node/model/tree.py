@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ik_node.checks import Array, are_names, real_array
 from ik_node.errors import InputError, listed, quoted
-from ik_node.kernels.layout import SHIFT, VARIABLE
+from ik_node.kernels.arrays.layout import SHIFT, VARIABLE
 from ik_node.model.arm import Arm, frozen, joint_array
 from ik_node.model.robot import Robot
 from ik_node.model.urdf import read_file, read_urdf
@@ -134,7 +134,7 @@ class Tree:
         return joint_array(name, q, self.joint_names)
 
     def renumbered(self, name: str, joints: Array) -> Array:
-        """Return joints (m, 10) of a tool's chain, see kernels/layout.py, driven by columns of the tree.
+        """Return joints (m, 10) of a tool's chain (see kernels.forward), driven by columns of the tree.
 
         Raises InputError for a name that is no tool, and joints that are not of its arm.
         """

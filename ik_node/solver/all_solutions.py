@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import CHORD_TOLERANCE, DIRECTION, ITERATIONS, POSITION_TOLERANCE
+from ik_node.kernels.arrays.layout import CHORD_TOLERANCE, DIRECTION, ITERATIONS, POSITION_TOLERANCE
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.elimination import MOST_SOLUTIONS, Elimination

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import (
+from ik_node.kernels.arrays.layout import (
     AXIS,
     DIRECTION,
     ITERATIONS,

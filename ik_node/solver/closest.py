@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import DIRECTION, ITERATIONS, POSITION_TOLERANCE, WEIGHT
+from ik_node.kernels.arrays.layout import DIRECTION, ITERATIONS, POSITION_TOLERANCE, WEIGHT
 from ik_node.model.arm import frozen
 from ik_node.solver.closed_form import ClosedForm, Family
 from ik_node.solver.goal import Goal

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import AXIS, OFFSET, PRISMATIC, RATIO, SHIFT, VARIABLE
+from ik_node.kernels.arrays.layout import AXIS, OFFSET, PRISMATIC, RATIO, SHIFT, VARIABLE
 from ik_node.model.arm import RANK_TOLERANCE, Arm
 from ik_node.solver.motion_matrices import joint_matrices
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import DIRECTION, LATERAL
+from ik_node.kernels.arrays.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import EXACT_TOLERANCE
 from ik_node.solver.counting_joints import chain_of

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.extras import load
-from ik_node.kernels.layout import DIRECTION, LATERAL
+from ik_node.kernels.arrays.layout import DIRECTION, LATERAL
 from ik_node.solver.exact_geometry import ExactGeometry, Vector
 
 USER = 'a proof of all solutions'

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node.checks import Array
-from ik_node.kernels.layout import AXIS, OFFSET, PRISMATIC
+from ik_node.kernels.arrays.layout import AXIS, OFFSET, PRISMATIC
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import meeting_point, slant
 

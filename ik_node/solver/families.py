@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import DIRECTION, LATERAL
+from ik_node.kernels.arrays.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.elimination import MOST_SOLUTIONS
 from ik_node.solver.held_joints import HeldJoints, Rest

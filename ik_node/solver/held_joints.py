@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array, are_names
 from ik_node.errors import InputError, listed, quoted
-from ik_node.kernels.layout import DIRECTION, LATERAL
+from ik_node.kernels.arrays.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Joint
 from ik_node.solver.goal import Goal, Solution, Solutions, Status

@@ -9,7 +9,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANCE
+from ik_node.kernels.arrays.layout import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANCE
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch

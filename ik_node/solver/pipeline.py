@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from ik_node import kernels
 from ik_node.checks import Array
+from ik_node.kernels.arrays.layout import DIRECTION, LATERAL, POSITION_TOLERANCE
 from ik_node.kernels.closest.general import EQUAL
-from ik_node.kernels.layout import DIRECTION, LATERAL, POSITION_TOLERANCE
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import is_redundant
 from ik_node.solver.ball_limits import ball_in_the_way

@@ -20,8 +20,8 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import DIRECTION, LATERAL, SWITCHES
-from ik_node.kernels.rotation import ROOT_SLACK
+from ik_node.kernels.arrays.layout import DIRECTION, LATERAL, SWITCHES
+from ik_node.kernels.arrays.rotation import ROOT_SLACK
 from ik_node.model.arm import Arm
 from ik_node.solver.complex_solutions import ComplexSolutions
 from ik_node.solver.counting_joints import chain_of

@@ -15,9 +15,9 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.errors import InputError
 from ik_node.extras import require
-from ik_node.kernels.layout import END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
-from ik_node.kernels.signatures import SERVING
-from ik_node.kernels.specialised import filled
+from ik_node.kernels.arrays.layout import END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
+from ik_node.kernels.runtime.signatures import SERVING
+from ik_node.kernels.runtime.specialised import filled
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.solver.methods import METHODS

@@ -7,7 +7,7 @@ from scipy.optimize import least_squares
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import DIRECTION, ITERATIONS, WEIGHT
+from ik_node.kernels.arrays.layout import DIRECTION, ITERATIONS, WEIGHT
 
 FARTHEST = 1e50  # m; the square of more overflows in scipy
 PRECISION = 1e-12  # of steps and gradients at which a descent ends

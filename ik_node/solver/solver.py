@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ik_node import kernels
 from ik_node.checks import Array, is_array, positive, whole
 from ik_node.errors import InputError, KernelError
-from ik_node.kernels.layout import LATERAL
+from ik_node.kernels.arrays.layout import LATERAL
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.all_solutions import AllSolutions, is_redundant
 from ik_node.solver.batch import seed_rows, solve_goals

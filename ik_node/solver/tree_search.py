@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.layout import ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
+from ik_node.kernels.arrays.layout import ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
 from ik_node.model.arm import frozen
 from ik_node.model.tree import Tree
 from ik_node.solver.methods import METHODS

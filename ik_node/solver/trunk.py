@@ -11,7 +11,7 @@ import numpy as np
 from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.errors import UrdfError
-from ik_node.kernels.layout import DIRECTION
+from ik_node.kernels.arrays.layout import DIRECTION
 from ik_node.model.arm import Arm, frozen
 from ik_node.model.tree import Tree
 from ik_node.solver.closed_form import ClosedForm, recognise

@@ -15,7 +15,7 @@ from made_arms import make_arm, random_unit
 from scipy.optimize import least_squares
 
 from ik_node import Arm, Goal, InputError
-from ik_node.kernels.distance import DISTINCT
+from ik_node.kernels.arrays.distance import DISTINCT
 from ik_node.solver.all_solutions import MISSED_SHARE, is_redundant, missed_share
 from ik_node.solver.elimination import MOST_SOLUTIONS
 

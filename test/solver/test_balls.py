@@ -23,8 +23,8 @@ from benchmarks.balls import (
     through_rest,
 )
 from ik_node import Arm, Goal, IkSolver, InputError, Status, Tool, Tree, TreeSolver, kernels
-from ik_node.kernels.ball_turns import aim_ball
-from ik_node.kernels.balls import keep_in_balls, swing_angle
+from ik_node.kernels.chain.ball_turns import aim_ball
+from ik_node.kernels.chain.balls import keep_in_balls, swing_angle
 from ik_node.solver.goal import Cause
 
 KINDS = list(itertools.product(PLACES, ORDERS, (0, 1)))

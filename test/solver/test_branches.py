@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.torsos import goals_at, torso
-from ik_node.kernels import branches as kernels
-from ik_node.kernels.chain import forward
-from ik_node.kernels.linear import normal_equations
+from ik_node.kernels.chain.forward import forward
+from ik_node.kernels.chain.linear import normal_equations
+from ik_node.kernels.trees import branches as kernels
 from ik_node.solver.tree_search import branches
 
 RNG = np.random.default_rng(0)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = """
 import collections, json
 from numba.core import event
-from ik_node.kernels import build, loading
+from ik_node.kernels.runtime import build, takeover as loading
 
 compiled = collections.Counter()
 

@@ -15,7 +15,7 @@ import pytest
 from cases import shipped_cases
 
 from ik_node import Arm, Goal, IkSolver, InputError, kernels
-from ik_node.kernels.layout import ACCEPTANCE
+from ik_node.kernels.arrays.layout import ACCEPTANCE
 from ik_node.model.description import load_description
 from ik_node.solver.autodiff_method import squared_error
 from ik_node.solver.methods import METHODS

@@ -8,7 +8,7 @@ from plain import PlainArm
 
 from benchmarks.torsos import TOOLS, goals_at, pair, random_goals, torso, torso_text
 from ik_node import Goal, IkSolver, InputError, Tree, TreeSolver, kernels
-from ik_node.kernels.layout import ITERATIONS, WEIGHT
+from ik_node.kernels.arrays.layout import ITERATIONS, WEIGHT
 from ik_node.solver.restarts import search_options
 from ik_node.solver.tree_search import TreeSearch
 

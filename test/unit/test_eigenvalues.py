@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ik_node.kernels.eigenvalues import eigenvalues
+from ik_node.kernels.arrays.eigenvalues import eigenvalues
 
 
 def own(matrix: np.ndarray) -> np.ndarray:

@@ -17,18 +17,11 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / 'ik_node' / 'kernels'
-MACHINERY = {
-    '__init__',
-    'build',
-    'cache',
-    'compiled',
-    'lean',
-    'loading',
-    'parts',
-    'signatures',
-    'specialised',
-}
-MODULES = [path for path in sorted(KERNELS.rglob('*.py')) if path.stem not in MACHINERY]
+MODULES = [
+    path
+    for path in sorted(KERNELS.rglob('*.py'))
+    if path.stem != '__init__' and path.parent.name != 'runtime'
+]
 
 
 def templates() -> set[str]:
@@ -76,7 +69,7 @@ def environment(folder: Path, cache: Path | None) -> dict[str, str]:
 
 def build(folder: Path, cache: Path, *kernels: str) -> str:
     """Return what the program prints that compiles these kernels of the package in folder."""
-    command = [sys.executable, '-m', 'ik_node.kernels.build', *kernels]
+    command = [sys.executable, '-m', 'ik_node.kernels.runtime.build', *kernels]
     return subprocess.run(
         command, cwd='/', env=environment(folder, cache), capture_output=True, text=True, check=True
     ).stdout
@@ -109,7 +102,7 @@ def test_a_changed_callee_is_compiled_anew_in_its_callers_and_nothing_else_is(
     assert build(package, cache, CALLER, ALONE).splitlines()[-1].startswith('2 of 2 kernels compiled')
     before = float(run(TURNED, package, cache).stdout)
     assert before == pytest.approx(1.5707963)
-    module = package / 'ik_node' / 'kernels' / 'chain.py'
+    module = package / 'ik_node' / 'kernels' / 'chain' / 'forward.py'
     text = module.read_text()
     assert text.count('    return 2.0 * atan2(') == 1
     module.write_text(text.replace('    return 2.0 * atan2(', '    return 1.0 + 2.0 * atan2('))
@@ -145,8 +138,8 @@ def test_kernels_are_compiled_by_the_one_decorator_and_import_one_another_relati
 
 def test_every_kernel_that_python_calls_has_known_types() -> None:
     from ik_node import kernels
-    from ik_node.kernels.signatures import KERNELS as NAMES
-    from ik_node.kernels.signatures import kinds
+    from ik_node.kernels.runtime.signatures import KERNELS as NAMES
+    from ik_node.kernels.runtime.signatures import kinds
 
     for name in NAMES:
         assert kinds(getattr(kernels, name)), name
@@ -189,7 +182,7 @@ def test_of_two_processes_one_compiles(package: Path, tmp_path: Path) -> None:
 
 def test_a_killed_builder_leaves_no_lock(package: Path, tmp_path: Path) -> None:
     cache = tmp_path / 'cache'
-    command = [sys.executable, '-m', 'ik_node.kernels.build', CALLER]
+    command = [sys.executable, '-m', 'ik_node.kernels.runtime.build', CALLER]
     builder = subprocess.Popen(command, cwd='/', env=environment(package, cache), stdout=subprocess.PIPE)
     while not list(cache.glob('compiling-*.lock')):
         assert builder.poll() is None
@@ -269,6 +262,6 @@ def test_another_user_without_a_place_to_write_is_served(
 
 
 def test_another_user_uses_what_was_compiled_at_installation(package: Path, stranger: list[str]) -> None:
-    command = [sys.executable, '-m', 'ik_node.kernels.build', ALONE]
+    command = [sys.executable, '-m', 'ik_node.kernels.runtime.build', ALONE]
     subprocess.run(command, cwd='/', env=environment(package, None), capture_output=True, check=True)
     assert run(COLD, package, None, *stranger).stdout.startswith('ready 1.0 True')

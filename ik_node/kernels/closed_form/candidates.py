@@ -4,11 +4,9 @@ from math import inf, isnan, sqrt
 
 import numpy as np
 
-from ..arrays import copy
-from ..chain import forward, goal_errors, jacobian, met, squared_errors
-from ..compiled import compiled
-from ..distance import add_distinct
-from ..layout import (
+from ..arrays.copies import copy
+from ..arrays.distance import add_distinct
+from ..arrays.layout import (
     CHORD_TOLERANCE,
     FAMILY,
     FREE_ROLL,
@@ -18,8 +16,10 @@ from ..layout import (
     SIZE,
     WEIGHT,
 )
+from ..arrays.rotation import wrap_into_limits
+from ..chain.forward import forward, goal_errors, jacobian, met, squared_errors
 from ..methods.lm import descend_lm
-from ..rotation import wrap_into_limits
+from ..runtime.compiled import compiled
 from .parallel import parallel_pairs, planar_candidates
 from .wrist import wrist_candidates, wrist_pairs
 

@@ -2,9 +2,9 @@
 
 from math import atan2, isnan, sqrt
 
-from ..arrays import copy
-from ..compiled import compiled
-from ..rotation import ROOT_SLACK, rotate_axis_angle, wrap_into_limits
+from ..arrays.copies import copy
+from ..arrays.rotation import ROOT_SLACK, rotate_axis_angle, wrap_into_limits
+from ..runtime.compiled import compiled
 
 
 @compiled

@@ -2,8 +2,7 @@
 
 from math import atan2, cos, sin, sqrt
 
-from ..compiled import compiled
-from ..layout import (
+from ..arrays.layout import (
     C1,
     C2,
     C5,
@@ -21,8 +20,9 @@ from ..layout import (
     W5,
     U,
 )
-from ..quartic import quartic_roots
-from ..rotation import ROOT_SLACK, harmonics, rotate_axis_angle
+from ..arrays.quartic import quartic_roots
+from ..arrays.rotation import ROOT_SLACK, harmonics, rotate_axis_angle
+from ..runtime.compiled import compiled
 from .pairs import add_pair, perpendicular_plane, two_links
 
 SQRT_HALF = sqrt(0.5)

@@ -2,9 +2,9 @@
 
 from math import atan2, cos, nan, sin, sqrt
 
-from ..compiled import compiled
-from ..layout import C1, C2, D0, DIRECTION, END, KIND, LINK1, LINK2, P0, SIGNS, SIZE, W1, W4, W5, U
-from ..rotation import ROOT_SLACK, harmonics, rotate_axis_angle
+from ..arrays.layout import C1, C2, D0, DIRECTION, END, KIND, LINK1, LINK2, P0, SIGNS, SIZE, W1, W4, W5, U
+from ..arrays.rotation import ROOT_SLACK, harmonics, rotate_axis_angle
+from ..runtime.compiled import compiled
 from .pairs import add_pair, two_links
 
 

@@ -2,9 +2,9 @@
 
 from math import atan2, isnan, sqrt
 
-from ..compiled import compiled
-from ..layout import C1, C2, C5, END, P0, W1, W5, U
-from ..rotation import rotate_axis_angle, stops_within_a_turn, wrap_into_limits
+from ..arrays.layout import C1, C2, C5, END, P0, W1, W5, U
+from ..arrays.rotation import rotate_axis_angle, stops_within_a_turn, wrap_into_limits
+from ..runtime.compiled import compiled
 from .plane import in_plane, phase, phasor, planar_sign
 
 # Where the distance to a target has a minimum, each of the three joints is at a limit or free, and the rigid

@@ -4,14 +4,14 @@ from math import inf, isnan, pi, sqrt
 
 import numpy as np
 
-from ..arrays import copy, copy_column
-from ..balls import excess_of_balls
-from ..chain import forward, goal_errors
-from ..compiled import compiled
-from ..distance import largest_difference
-from ..layout import DIRECTION
+from ..arrays.copies import copy, copy_column
+from ..arrays.distance import largest_difference
+from ..arrays.layout import DIRECTION
+from ..arrays.rotation import stops_within_a_turn, wrap_into_limits
+from ..chain.balls import excess_of_balls
+from ..chain.forward import forward, goal_errors
 from ..methods.lm import FIRST_DAMPING, descend_lm
-from ..rotation import stops_within_a_turn, wrap_into_limits
+from ..runtime.compiled import compiled
 from .newton import descend_newton, descend_position
 
 EQUAL = 1e-6  # m and rad: configurations whose errors differ by less are equally good

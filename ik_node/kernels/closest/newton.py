@@ -2,11 +2,11 @@
 
 from math import cos, inf, isnan, sin, sqrt
 
-from ..arrays import copy
-from ..balls import hold_in_balls, keep_in_balls
-from ..chain import angle_between, clip, forward, goal_errors
-from ..compiled import compiled
-from ..layout import DIRECTION, LATERAL, PRISMATIC, RATIO, VARIABLE
+from ..arrays.copies import copy
+from ..arrays.layout import DIRECTION, LATERAL, PRISMATIC, RATIO, VARIABLE
+from ..chain.balls import hold_in_balls, keep_in_balls
+from ..chain.forward import angle_between, clip, forward, goal_errors
+from ..runtime.compiled import compiled
 
 SURE = 1e-4  # below this damping the gain of a step is about twice that of the minimum of its quadratic model
 OPTIMISM = 2.0  # a descent is given up if this many times that gain is not enough

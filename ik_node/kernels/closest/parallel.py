@@ -4,12 +4,12 @@ from math import inf, isnan, pi, sin, sqrt
 
 import numpy as np
 
-from ..arrays import copy
-from ..chain import clip, forward, goal_errors
+from ..arrays.copies import copy
+from ..arrays.layout import DIRECTION, FREE_ROLL, KIND, LINK1, LINK2, SIGN3, SIGN4, SIGNS, U
+from ..arrays.rotation import FULL_TURN, stops_within_a_turn, wrap_into_limits
+from ..chain.forward import clip, forward, goal_errors
 from ..closed_form.candidates import EXACT
-from ..compiled import compiled
-from ..layout import DIRECTION, FREE_ROLL, KIND, LINK1, LINK2, SIGN3, SIGN4, SIGNS, U
-from ..rotation import FULL_TURN, stops_within_a_turn, wrap_into_limits
+from ..runtime.compiled import compiled
 from .general import EQUAL, refine_seed, refine_together, settle, wrap_rows_into_limits
 from .newton import descend_position
 from .places import scan_places

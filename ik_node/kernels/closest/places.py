@@ -4,9 +4,8 @@ from math import ceil, inf, pi, sqrt
 
 import numpy as np
 
-from ..arrays import copy
-from ..compiled import compiled
-from ..layout import (
+from ..arrays.copies import copy
+from ..arrays.layout import (
     C1,
     C2,
     C5,
@@ -23,7 +22,8 @@ from ..layout import (
     W5,
     U,
 )
-from ..rotation import stops_within_a_turn
+from ..arrays.rotation import stops_within_a_turn
+from ..runtime.compiled import compiled
 from .arcs import MOST_ARCS, angles_on_arc, bounding_arcs, goal_in_plane, nearest_arc, tool_in_plane
 from .plane import solve_triangle_nearest
 

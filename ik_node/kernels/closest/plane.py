@@ -2,9 +2,9 @@
 
 from math import acos, atan2, cos, floor, inf, isnan, pi, sin, sqrt
 
-from ..compiled import compiled
-from ..layout import C1, C2, C5, D0, DIRECTION, END, KIND, P0, SIGN3, SIGN4, SIGNS, SIZE, W1, W5, U
-from ..rotation import FULL_TURN, harmonics, rotate_axis_angle, stops_within_a_turn, wrap_into_limits
+from ..arrays.layout import C1, C2, C5, D0, DIRECTION, END, KIND, P0, SIGN3, SIGN4, SIGNS, SIZE, W1, W5, U
+from ..arrays.rotation import FULL_TURN, harmonics, rotate_axis_angle, stops_within_a_turn, wrap_into_limits
+from ..runtime.compiled import compiled
 
 # On arms whose axes 2, 3, 4 are parallel, joints 1 and 5 settle the distance along u, and joints 2, 3, 4
 # work in a plane: points there are complex numbers, and the chain is

@@ -4,12 +4,12 @@ from math import inf, isnan, sqrt
 
 import numpy as np
 
-from ..arrays import copy, copy_column
-from ..chain import goal_errors
-from ..compiled import compiled
-from ..distance import largest_difference
-from ..layout import DIRECTION
+from ..arrays.copies import copy, copy_column
+from ..arrays.distance import largest_difference
+from ..arrays.layout import DIRECTION
+from ..chain.forward import goal_errors
 from ..methods.lm import FIRST_DAMPING, descend_lm
+from ..runtime.compiled import compiled
 from .general import EQUAL, SAME_BASIN, penalty, refine_seed, refine_together, settle
 from .newton import descend_newton
 

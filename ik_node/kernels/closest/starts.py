@@ -2,8 +2,8 @@
 
 from math import inf
 
-from ..compiled import compiled
-from ..layout import DIRECTION
+from ..arrays.layout import DIRECTION
+from ..runtime.compiled import compiled
 
 
 @compiled

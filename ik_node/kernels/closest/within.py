@@ -4,12 +4,12 @@ from math import inf, sqrt
 
 import numpy as np
 
-from ..arrays import copy, copy_column
-from ..chain import goal_errors
-from ..compiled import compiled
-from ..distance import largest_difference
-from ..layout import POSITION_TOLERANCE, WEIGHT
+from ..arrays.copies import copy, copy_column
+from ..arrays.distance import largest_difference
+from ..arrays.layout import POSITION_TOLERANCE, WEIGHT
+from ..chain.forward import goal_errors
 from ..methods.lm import FIRST_DAMPING, descend_lm
+from ..runtime.compiled import compiled
 from .general import SAME_BASIN, penalty
 from .newton import descend_newton
 

@@ -5,9 +5,9 @@ A form of degree n has coefficients g (n + 1,) of Y^n, X Y^(n-1), ... X^n. No ro
 
 from math import cos, pi, sin, sqrt
 
-from ..compiled import compiled
-from ..eigenvalues import eigenvalues
-from ..quartic import quartic_roots
+from ..arrays.eigenvalues import eigenvalues
+from ..arrays.quartic import quartic_roots
+from ..runtime.compiled import compiled
 from .layout import LEAST_SLACK
 from .motion import spread
 

@@ -11,9 +11,9 @@ from math import atan2, cos, pi, sin, sqrt
 
 import numpy as np
 
-from ..arrays import copy
-from ..compiled import compiled
-from ..eigenvalues import eigenvalues
+from ..arrays.copies import copy
+from ..arrays.eigenvalues import eigenvalues
+from ..runtime.compiled import compiled
 from .layout import JOINTS, ORIGIN, SIZE, SLIDING, TOOL
 from .motion import move, value_between, write_vector
 from .write_row import write_row

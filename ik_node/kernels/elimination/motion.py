@@ -2,8 +2,8 @@
 
 from math import atan2, cos, nan, sin, sqrt
 
-from ..compiled import compiled
-from ..rotation import rotate_axis_angle
+from ..arrays.rotation import rotate_axis_angle
+from ..runtime.compiled import compiled
 from .layout import AXIS, LEAST_SLACK, POINT, SLIDING
 
 

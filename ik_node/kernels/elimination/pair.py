@@ -4,8 +4,8 @@ from math import isnan
 
 import numpy as np
 
-from ..compiled import compiled
-from ..layout import DIRECTION
+from ..arrays.layout import DIRECTION
+from ..runtime.compiled import compiled
 from .layout import (
     ACTIVE,
     ALONG,

@@ -4,13 +4,13 @@ from math import inf, isnan, sqrt
 
 import numpy as np
 
-from ..arrays import copy
-from ..chain import forward, jacobian, met, squared_errors
-from ..compiled import compiled
-from ..distance import add_distinct, largest_move
-from ..layout import CHORD_TOLERANCE, DIRECTION, ITERATIONS, POSITION_TOLERANCE, WEIGHT
+from ..arrays.copies import copy
+from ..arrays.distance import add_distinct, largest_move
+from ..arrays.layout import CHORD_TOLERANCE, DIRECTION, ITERATIONS, POSITION_TOLERANCE, WEIGHT
+from ..arrays.rotation import ROOT_SLACK, wrap_into_limits
+from ..chain.forward import forward, jacobian, met, squared_errors
 from ..methods.lm import descend_lm
-from ..rotation import ROOT_SLACK, wrap_into_limits
+from ..runtime.compiled import compiled
 from .general import general_candidates
 from .layout import ANY_TWO, FAMILY, GENERAL, PAIR, STAGE
 from .pair import pair_candidates

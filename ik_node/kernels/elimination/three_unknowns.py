@@ -9,8 +9,8 @@ from math import cos, sin, sqrt
 
 import numpy as np
 
-from ..compiled import compiled
-from ..eigenvalues import eigenvalues
+from ..arrays.eigenvalues import eigenvalues
+from ..runtime.compiled import compiled
 from .layout import COEFFICIENTS, COMMON, JOINTS, MATRIX, OUTER_A, OUTER_B, OUTER_C, POWERS, SLIDING, TURNED
 from .two_unknowns import solve_any, value_of
 

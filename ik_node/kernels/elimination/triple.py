@@ -2,9 +2,9 @@
 
 from math import atan2, cos, nan, sin, sqrt
 
+from ..arrays.rotation import harmonics, rotate_axis_angle
 from ..closed_form.pairs import two_links
-from ..compiled import compiled
-from ..rotation import harmonics, rotate_axis_angle
+from ..runtime.compiled import compiled
 from .forms import quadratic_roots
 from .layout import (
     AFFINE,

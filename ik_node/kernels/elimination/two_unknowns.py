@@ -2,7 +2,7 @@
 
 from math import atan2, cos, sin, sqrt
 
-from ..compiled import compiled
+from ..runtime.compiled import compiled
 from .forms import form_roots, product, quadratic_roots
 from .layout import JOINTS, LEAST_SLACK, OUTER_A, SLACK, SLIDE_LAST, SLIDING, STAGE, TURN_LAST
 from .motion import harmonic_root

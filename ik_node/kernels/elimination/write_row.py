@@ -2,7 +2,7 @@
 
 from math import nan
 
-from ..compiled import compiled
+from ..runtime.compiled import compiled
 from .layout import ACTIVE, JOINTS, SIZE, SLIDING, VARIABLE
 
 

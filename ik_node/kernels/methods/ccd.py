@@ -2,14 +2,14 @@
 
 from math import atan2, cos, inf, isnan, sin
 
-from ..ball_turns import aim_ball, ball_ending_at
-from ..chain import clip, forward, jacobian
-from ..compiled import compiled
-from ..layout import DIRECTION, PRISMATIC, RATIO, SWITCHES, VARIABLE, WEIGHT
-from ..restarts import anneal
-from ..rotation import align_about_axis, best_turn, clamp_turn, rotate_quaternion, shortest_turn
-from ..specialised import specialised
+from ..arrays.layout import DIRECTION, PRISMATIC, RATIO, SWITCHES, VARIABLE, WEIGHT
+from ..arrays.rotation import align_about_axis, best_turn, clamp_turn, rotate_quaternion, shortest_turn
+from ..chain.ball_turns import aim_ball, ball_ending_at
+from ..chain.forward import clip, forward, jacobian
+from ..runtime.compiled import compiled
+from ..runtime.specialised import specialised
 from .driver import BEST, drive
+from .restarts import anneal
 
 SPLIT_SWEEPS = 30  # in which each joint serves either the point or the axis
 HINGES, LIMITS, AXIS_STEP = range(SWITCHES, SWITCHES + 3)  # switches, all on by default

@@ -1,13 +1,13 @@
 """Damped least squares with a constant damping (damped pseudo-inverse)."""
 
-from ..balls import hold_in_balls
-from ..chain import clip, squared_errors
-from ..compiled import compiled
-from ..layout import WEIGHT
-from ..linear import LEAST_DAMPING, damped_step, normal_equations
-from ..restarts import anneal
-from ..specialised import specialised
+from ..arrays.layout import WEIGHT
+from ..chain.balls import hold_in_balls
+from ..chain.forward import clip, squared_errors
+from ..chain.linear import LEAST_DAMPING, damped_step, normal_equations
+from ..runtime.compiled import compiled
+from ..runtime.specialised import specialised
 from .driver import drive
+from .restarts import anneal
 
 DAMPING = 0.3  # 1/rad^2
 

@@ -2,10 +2,10 @@
 
 from math import inf
 
-from ..balls import keep_in_balls
-from ..chain import clip, forward, squared_errors
-from ..compiled import compiled
-from ..layout import CHORD_TOLERANCE, END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
+from ..arrays.layout import CHORD_TOLERANCE, END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
+from ..chain.balls import keep_in_balls
+from ..chain.forward import clip, forward, squared_errors
+from ..runtime.compiled import compiled
 
 AIM = 1e-6  # m and rad: descents continue to here, even for coarser tolerances
 PATIENCE = 20  # iterations in which a descent must have gained something

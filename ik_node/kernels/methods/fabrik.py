@@ -2,13 +2,13 @@
 
 from math import atan2, isnan, sqrt
 
-from ..chain import forward
-from ..compiled import compiled
-from ..layout import DIRECTION, PRISMATIC, RATIO, VARIABLE, WEIGHT
-from ..restarts import anneal
-from ..rotation import align_about_axis, best_turn, clamp_turn, rotate_quaternion, shortest_turn
-from ..specialised import specialised
+from ..arrays.layout import DIRECTION, PRISMATIC, RATIO, VARIABLE, WEIGHT
+from ..arrays.rotation import align_about_axis, best_turn, clamp_turn, rotate_quaternion, shortest_turn
+from ..chain.forward import forward
+from ..runtime.compiled import compiled
+from ..runtime.specialised import specialised
 from .driver import drive
+from .restarts import anneal
 
 
 @compiled

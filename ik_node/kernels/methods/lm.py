@@ -1,14 +1,14 @@
 """Bounded Levenberg-Marquardt, the default local method."""
 
-from ..ball_turns import close_balls, free_opened, open_balls
-from ..balls import hold_in_balls
-from ..chain import clip, forward, squared_errors
-from ..compiled import compiled
-from ..layout import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
-from ..linear import LEAST_DAMPING, damped_step, normal_equations
-from ..restarts import anneal
-from ..specialised import specialised
+from ..arrays.layout import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
+from ..chain.ball_turns import close_balls, free_opened, open_balls
+from ..chain.balls import hold_in_balls
+from ..chain.forward import clip, forward, squared_errors
+from ..chain.linear import LEAST_DAMPING, damped_step, normal_equations
+from ..runtime.compiled import compiled
+from ..runtime.specialised import specialised
 from .driver import AIM
+from .restarts import anneal
 
 FIRST_DAMPING = 0.1  # 1/rad^2, of a descent that starts far away
 

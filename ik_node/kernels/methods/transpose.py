@@ -2,14 +2,14 @@
 
 from math import inf
 
-from ..balls import hold_in_balls
-from ..chain import clip
-from ..compiled import compiled
-from ..layout import WEIGHT
-from ..linear import normal_equations
-from ..restarts import anneal
-from ..specialised import specialised
+from ..arrays.layout import WEIGHT
+from ..chain.balls import hold_in_balls
+from ..chain.forward import clip
+from ..chain.linear import normal_equations
+from ..runtime.compiled import compiled
+from ..runtime.specialised import specialised
 from .driver import MEMORY, drive
+from .restarts import anneal
 
 MOST_STEP = 0.7  # rad or m, of a joint in one step
 

@@ -1,0 +1,368 @@
+"""Families of solutions of arms with one spare joint: the pieces of curves that are inside the limits."""
+
+from math import ceil, floor, inf, isinf
+
+import numpy as np
+
+from ..arrays.copies import copy
+from ..arrays.distance import add_distinct, largest_move
+from ..arrays.layout import CHORD_TOLERANCE, POSITION_TOLERANCE
+from ..arrays.random import perturb
+from ..arrays.rotation import wrap_into_limits
+from ..chain.forward import forward, met, squared_errors
+from ..closed_form.candidates import EXACT, polish_and_check
+from ..methods.lm import FIRST_DAMPING, descend_lm
+from ..runtime.compiled import compiled
+from .curves import AT_LIMIT, BENT, LONGEST, SAME, approach, closes, crossing, room_ahead, step_along, tangent
+
+SHORTEST = 1e-6  # step along a curve, all joints together [rad or m]
+MOST_STEPS = 20_000  # in one sense
+STRAIGHT = 0.05  # share of a step: what is nearer to its tangent makes the next one longer
+MOST_PIECES = 256
+MORE = 0.1  # rad: a joint with more than a turn has so much more
+UNKNOWN, AGAIN, ENDED = -1, -2, -3  # of a solution, and of how a curve ends
+
+
+@compiled
+def turns_freely(limits, period, i):
+    """Whether joint i has room for more than a turn: all its turns fit, so its limits do not cut a family."""
+    return period[i] > 0.0 and limits[1, i] - limits[0, i] > period[i] + MORE
+
+
+@compiled
+def turned_into(limits, period, q, turned):
+    """Write into turned (n,) the joints of q (n,) turned into the limits; whether they fit.
+
+    Joints that turn freely fit always and stay as they are.
+    """
+    inside = True
+    for i in range(q.shape[0]):
+        turned[i] = q[i]
+        if turns_freely(limits, period, i):
+            continue
+        if period[i] > 0.0:
+            turned[i] += period[i] * ceil((limits[0, i] - AT_LIMIT - q[i]) / period[i])
+        inside = inside and limits[0, i] - AT_LIMIT <= turned[i] <= limits[1, i] + AT_LIMIT
+    return inside
+
+
+@compiled
+def inside_between(limits, period, a, b):
+    """Return where between a and b (n,), from 0 to 1, joints are likely to be inside the limits, else -1.
+
+    By straight lines.
+    """
+    low, high = 0.0, 1.0
+    for i in range(a.shape[0]):
+        if turns_freely(limits, period, i):
+            continue
+        change, start = b[i] - a[i], a[i]
+        if period[i] > 0.0:
+            middle = start + 0.5 * change - 0.5 * (limits[0, i] + limits[1, i])
+            start -= period[i] * floor(middle / period[i] + 0.5)
+        if change == 0.0:
+            continue
+        one, two = (limits[0, i] - start) / change, (limits[1, i] - start) / change
+        low, high = max(low, min(one, two)), min(high, max(one, two))
+    return 0.5 * (low + high) if low < high else -1.0
+
+
+@compiled
+def add_member(limits, period, seed, turned, piece, best, least):
+    """Add turned (n,) to a piece of a curve, of which best (k, n) is the member nearest to seed (n,).
+
+    least (k,): its squared distance. Joints that turn freely are turned towards seed, in place.
+    """
+    total = 0.0
+    for i in range(turned.shape[0]):
+        if turns_freely(limits, period, i):
+            turned[i] = wrap_into_limits(turned[i], seed[i], limits[0, i], limits[1, i])
+        total += (turned[i] - seed[i]) ** 2
+    if total < least[piece]:
+        least[piece] = total
+        copy(turned, best[piece])
+
+
+@compiled
+def join(piece, other, best, least):
+    """Make one piece of two: other keeps the nearer member."""
+    if least[piece] < least[other]:
+        least[other] = least[piece]
+        copy(best[piece], best[other])
+    if piece != other:
+        least[piece] = inf
+
+
+@compiled
+def is_jump(limits, period, a, b):
+    """Whether some joint with a turn at most was turned between a and b (n,): its limits lie between them."""
+    for i in range(a.shape[0]):
+        parts = period[i] > 0.0 and not turns_freely(limits, period, i)
+        if parts and abs(a[i] - b[i]) > 0.5 * period[i]:
+            return True
+    return False
+
+
+@compiled
+def follow(
+    joints,
+    tool,
+    limits,
+    opened,
+    period,
+    goal,
+    options,
+    grid,
+    first,
+    known,
+    marks,
+    curve,
+    begin,
+    start,
+    along,
+    piece,
+    pieces,
+    seed,
+    best,
+    least,
+    scratch,
+    frames,
+    work,
+):
+    """Follow the curve of solutions from start (n,) in the sense of along (n,), within opened (2, n).
+
+    Its pieces inside limits (2, n) are numbered from pieces on; piece: that of start, -1 outside. Solutions
+    in known (s, n) that it passes get marks (2, s): curve, and the piece. begin: the one it starts at.
+    Returns (pieces, how it ended: ENDED, AGAIN where it began or passed before, or the number of another
+    curve that it has come upon).
+    """
+    n = start.shape[0]
+    q, trial, free, held = scratch[0], scratch[1], scratch[2], scratch[3:5]
+    middle, turned, before = scratch[5], scratch[6], scratch[7]
+    places, spacing = grid.shape[0], grid[1] - grid[0]
+    endless = isinf(opened[1, 0] - opened[0, 0])
+    own, now = piece, piece
+    for i in range(n):
+        free[i] = 0.0 if opened[0, i] == opened[1, i] else 1.0
+    length = LONGEST
+    copy(start, q)
+    turned_into(limits, period, q, before)
+    forward(joints, tool, q, frames)
+    for steps in range(MOST_STEPS):
+        if not tangent(joints, frames, goal, options, free, along, work):
+            return pieces, ENDED
+        length = min(length, 0.9 * spacing / max(abs(along[0]), 1e-9))
+        stop = -1
+        while True:
+            bent, stop = step_along(
+                joints, tool, opened, goal, options, free, along, length, q, trial, frames, work, held
+            )
+            if bent <= BENT:
+                break
+            length *= 0.5
+            if length < SHORTEST:
+                return pieces, ENDED
+        room, _ = room_ahead(opened, free, along, q)
+        done = min(length, room)
+        past, jump = now, False
+        if turned_into(limits, period, trial, turned):
+            jump = now >= 0 and is_jump(limits, period, before, turned)
+            if now < 0 or jump:
+                now, pieces = new_piece(pieces, least)
+            copy(turned, before)
+            add_member(limits, period, seed, turned, now, best, least)
+        else:
+            share = inside_between(limits, period, q, trial) if now < 0 else -1.0
+            now = -1
+            if share > 0.0:
+                bend, _ = step_along(
+                    joints,
+                    tool,
+                    opened,
+                    goal,
+                    options,
+                    free,
+                    along,
+                    share * done,
+                    q,
+                    middle,
+                    frames,
+                    work,
+                    held,
+                )
+                if bend < inf and turned_into(limits, period, middle, turned):
+                    short, pieces = new_piece(pieces, least)
+                    add_member(limits, period, seed, turned, short, best, least)
+        here, there = (q[0] - grid[0]) / spacing, (trial[0] - grid[0]) / spacing
+        crossed = floor(max(here, there))
+        index = crossed % places if endless else crossed
+        if floor(min(here, there)) < crossed and 0 <= index < places:
+            value = grid[0] + spacing * crossed
+            s = UNKNOWN
+            if crossing(
+                joints,
+                tool,
+                opened,
+                goal,
+                options,
+                free,
+                along,
+                done,
+                value,
+                q[0] - value,
+                trial[0] - value,
+                q,
+                middle,
+                frames,
+                work,
+                held,
+            ):
+                for k in range(first[index], first[index + 1]):
+                    if largest_move(period, known[k], middle) < SAME:
+                        s = k
+            if s >= 0:
+                at = -1
+                if turned_into(limits, period, middle, turned):
+                    at = now if past < 0 or (jump and not is_jump(limits, period, turned, before)) else past
+                    if at < 0:  # outside at both ends of the step
+                        at, pieces = new_piece(pieces, least)
+                    add_member(limits, period, seed, turned, at, best, least)
+                if marks[0, s] == UNKNOWN:
+                    marks[0, s], marks[1, s] = curve, at
+                elif marks[0, s] != curve or s != begin or steps > 0:
+                    if at >= 0 and marks[1, s] >= 0:
+                        join(at, marks[1, s], best, least)
+                    return pieces, AGAIN if marks[0, s] == curve else marks[0, s]
+        if steps > 0 and closes(
+            joints,
+            tool,
+            opened,
+            period,
+            goal,
+            options,
+            free,
+            along,
+            done,
+            start,
+            q,
+            middle,
+            frames,
+            work,
+            held,
+        ):
+            if own >= 0 and past >= 0:
+                join(past, own, best, least)
+            return pieces, AGAIN
+        if stop >= 0:
+            return pieces, ENDED
+        if bent < STRAIGHT:
+            length = min(1.5 * length, LONGEST)
+        copy(trial, q)
+        forward(joints, tool, q, frames)
+    return pieces, ENDED
+
+
+@compiled
+def new_piece(pieces, least):
+    """Return (the number of a new piece of a curve, how many there are); a full table reuses the last."""
+    number = min(pieces, least.shape[0] - 1)
+    least[number] = inf
+    return number, number + 1
+
+
+@compiled
+def find_families(
+    joints,
+    tool,
+    limits,
+    opened,
+    period,
+    goal,
+    options,
+    grid,
+    first,
+    known,
+    descents,
+    state,
+    seed,
+    found,
+):
+    """Write the member nearest to seed (n,) of each family of solutions into the rows of found; how many.
+
+    known (s, n): solutions with joint 1 at the values grid (k,), evenly spaced, inside opened (2, n); those
+    of grid[k] are the rows from first[k] to first[k + 1]. From each the curve of solutions is followed inside
+    opened, wider limits; its pieces inside limits (2, n) are the families. Descents from random
+    configurations look for curves between the values of the grid. limits, opened: equal for joints that do
+    not count.
+    """
+    n = seed.shape[0]
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    work, scratch = np.empty((3 * n + 8, max(n, 6))), np.empty((8, n))
+    exact = options.copy()
+    exact[0], exact[1] = min(options[POSITION_TOLERANCE], EXACT), min(options[CHORD_TOLERANCE], EXACT)
+    best, least = np.empty((MOST_PIECES, n)), np.empty(MOST_PIECES)
+    start, along, turned = np.empty(n), np.empty(n), np.empty(n)
+    marks = np.empty((2, known.shape[0]), np.int64)
+    marks[:, :] = UNKNOWN
+    pieces = 0
+    for s in range(known.shape[0] + descents):
+        begin, before, piece = UNKNOWN, pieces, -1
+        if s < known.shape[0]:
+            if marks[0, s] != UNKNOWN:
+                continue
+            begin = s
+            copy(known[s], start)
+        else:
+            perturb(seed, limits, 1.0, state, start)
+            descend_lm(joints, tool, limits, goal, options, FIRST_DAMPING, start, frames, work)
+            descend_lm(joints, tool, limits, goal, exact, 1e-8, start, frames, work)
+            position, direction = squared_errors(joints, frames, goal)
+            if not met(position, direction, exact):
+                continue
+        if turned_into(limits, period, start, turned):
+            piece, pieces = new_piece(pieces, least)
+            add_member(limits, period, seed, turned, piece, best, least)
+        if begin >= 0:
+            marks[0, s], marks[1, s] = s, piece
+        for sense in (1.0, -1.0):
+            for i in range(n):
+                along[i] = sense / (1.0 + i)  # joint 1 moves most, but a curve may turn back just here
+            pieces, end = follow(
+                joints,
+                tool,
+                limits,
+                opened,
+                period,
+                goal,
+                exact,
+                grid,
+                first,
+                known,
+                marks,
+                s,
+                begin,
+                start,
+                along,
+                piece,
+                pieces,
+                seed,
+                best,
+                least,
+                scratch,
+                frames,
+                work,
+            )
+            if end == AGAIN:
+                break
+            if end >= 0 and begin == UNKNOWN:  # a curve that is known
+                pieces = before
+                break
+    count = 0
+    for piece in range(pieces):
+        q = best[piece]
+        if isinf(least[piece]):
+            continue
+        approach(joints, tool, limits, goal, exact, seed, q, scratch, frames, work)
+        if polish_and_check(joints, tool, limits, goal, options, q, frames)[0]:
+            count = add_distinct(period, found, count, q)
+    return count

@@ -1,0 +1,1 @@
+"""Compiling of kernels, their cache, and taking over compiled ones at run time: no mathematics."""

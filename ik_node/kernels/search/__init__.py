@@ -1,0 +1,1 @@
+"""Searches over many goals or many starts."""

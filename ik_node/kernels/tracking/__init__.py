@@ -1,0 +1,1 @@
+"""Goals that move: one step along a branch, paths, pursuit within limits."""
