@@ -14,7 +14,7 @@ from benchmarks.ball_arms import ORDERS, PLACES, Array, BallArm, Judge, ball_arm
 from benchmarks.tables import Table, heading
 from ik_node import Arm, Goal, IkSolver
 from ik_node.model.ball import Order
-from ik_node.model.urdf import load_description
+from ik_node.model.urdf.reader import load_description
 
 SHIPPED = 'urdf/ball_joint_arm.urdf.xacro'
 GOALS, FEW = 10_000, 1_000  # of the shipped arm and of each random one

@@ -11,7 +11,7 @@ import matplotlib as mpl
 import numpy as np
 
 from benchmarks.chain import Array
-from ik_node.solver.methods import METHODS
+from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
 mpl.use('agg')

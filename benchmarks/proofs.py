@@ -13,7 +13,7 @@ from benchmarks.random_arms import general_arm
 from benchmarks.special_arms import kinds, near
 from benchmarks.tables import Table, heading, percent
 from ik_node import IkSolver, Solution, Status
-from ik_node.solver.proof import Proof
+from ik_node.solver.proof.proof import Proof
 
 ARMS = 20  # of general geometry
 OF_A_KIND = 6  # of special geometry, and nearly so

@@ -9,7 +9,7 @@ from lxml import etree
 
 from ik_node import Goal
 from ik_node.model.tree import Tool, Tree
-from ik_node.model.urdf import load_description
+from ik_node.model.urdf.reader import load_description
 
 URDF = Path(__file__).resolve().parents[1] / 'urdf'
 RENAMED = {'link': 'name', 'joint': 'name', 'parent': 'link', 'child': 'link', 'mimic': 'joint'}

@@ -11,7 +11,7 @@ from benchmarks.arms import TOLERANCE, Task
 from benchmarks.chain import Array
 from benchmarks.goals import Goals, at_limits, reachable, tied
 from ik_node import Goal, IkSolver
-from ik_node.solver.methods import METHODS
+from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
 SCHEDULE_GOALS = {'reachable': (reachable, 2000), 'at limits': (at_limits, 500), 'any direction': (tied, 50)}

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ik_node.model.tree import Tool, Tree
     from ik_node.solver.goal import Goal, Solution, Status
     from ik_node.solver.solver import IkSolver
-    from ik_node.solver.tree_solver import TreeBatchSolution, TreeSolution, TreeSolver
+    from ik_node.solver.trees.tree_solver import TreeBatchSolution, TreeSolution, TreeSolver
 
 __all__ = [
     'Arm',

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable
 from itertools import islice
 
 LARGEST = 1e9  # [m or rad] larger values are assumed to be mistakes, and would overflow further on
 LISTED_NAMES = 50  # names that a message lists at most
 SHOWN_CHARACTERS = 80  # characters that a message quotes at most
+SHOWN_PATH = 500  # characters of a path that a message quotes
 ALIKE = 0.75  # similarity from which a message suggests a name (1: equal)
 COMPARED = 1000  # names compared for that, each of at most SHOWN_CHARACTERS: it takes quadratic time
 
@@ -86,3 +88,8 @@ def listed(names: Iterable[str], wanted: str | None = None) -> str:
         text += f' and {len(every) - LISTED_NAMES} more'
     meant = alike(every, wanted) if wanted else None
     return f'{text} (did you mean {quoted(meant)}?)' if meant else text or 'none'
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    """Return a path for a message: on one line."""
+    return shown(os.fspath(path), SHOWN_PATH)

@@ -11,7 +11,7 @@ from plain import PlainArm
 from shared_files import SHARED
 
 from ik_node import Arm
-from ik_node.model.urdf import load_description
+from ik_node.model.urdf.reader import load_description
 from ik_node.ros.robots import ARMS, SUFFIX, URDF
 
 AXES = {'x': (1, 0, 0), 'y': (0, 1, 0), 'z': (0, 0, 1), '-x': (-1, 0, 0), '-y': (0, -1, 0), '-z': (0, 0, -1)}

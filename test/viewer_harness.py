@@ -27,7 +27,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from waiting import wait_for
 
-from ik_node.model.urdf import load_description
+from ik_node.model.urdf.reader import load_description
 from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix
 
 ROOT = Path(__file__).resolve().parents[1]

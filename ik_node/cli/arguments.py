@@ -15,7 +15,7 @@ import numpy as np
 from ik_node.checks import AXES, Array, read_axis
 from ik_node.errors import IkError, InputError
 from ik_node.model.arm import Arm
-from ik_node.model.urdf import read_file
+from ik_node.model.urdf.reader import read_file
 
 NUMBERS = re.compile(r'-(\d|\.\d|inf|nan)[-+.,\dinfaty]*(e[-+.,\de]*)?', re.IGNORECASE)  # negative, or a list
 

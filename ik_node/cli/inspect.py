@@ -11,7 +11,7 @@ import numpy as np
 from ik_node.checks import AXES
 from ik_node.cli.arguments import arm_parser, read_arm, run, say
 from ik_node.model.arm import Arm
-from ik_node.solver.elimination_form import EliminationForm
+from ik_node.solver.elimination.form import EliminationForm
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 

@@ -14,7 +14,7 @@ from ik_node.solver.goal import Goal, Solution, Solutions, Status
 from ik_node.solver.solver import IkSolver
 
 if TYPE_CHECKING:
-    from ik_node.solver.proof import Proof
+    from ik_node.solver.proof.proof import Proof
 
 
 def main(given: Sequence[str] | None = None) -> int:

@@ -7,9 +7,9 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError, MissingError
-from ik_node.model.collision import SelfCollision, unknown_links
-from ik_node.model.collision_shapes import collision_shapes, disabled_pairs
-from ik_node.model.joints import JointSet
+from ik_node.model.collision.collision import SelfCollision, unknown_links
+from ik_node.model.collision.shapes import collision_shapes, disabled_pairs
+from ik_node.model.joint_set import JointSet
 from ik_node.model.robot import Robot
 
 SLACK = 1e-3  # [m] by which parts that overlap may overlap more while they come apart

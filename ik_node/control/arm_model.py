@@ -17,18 +17,18 @@ from ik_node.control.joint_model import Columns, JointModel
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError, listed
 from ik_node.model.arm import Arm
-from ik_node.model.joint_limits import (
+from ik_node.model.joint_set import JointSet
+from ik_node.model.urdf.joint_limits import (
     JointLimits,
     limited,
     limits_of_drivers,
     read_joint_limits,
     with_margins,
 )
-from ik_node.model.joints import JointSet
-from ik_node.model.urdf import Robot, read_urdf
+from ik_node.model.urdf.reader import Robot, read_urdf
 from ik_node.solver.goal import Goal, Solution
+from ik_node.solver.redundancy.spare_roll import spare_roll
 from ik_node.solver.solver import IkSolver
-from ik_node.solver.spare_roll import spare_roll
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ik_node.checks import Array
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError, listed
-from ik_node.model.collision import SelfCollision
-from ik_node.model.joints import JointSet
-from ik_node.model.urdf import Robot
+from ik_node.model.collision.collision import SelfCollision
+from ik_node.model.joint_set import JointSet
+from ik_node.model.urdf.reader import Robot
 from ik_node.solver.goal import Goal, Solution
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from ik_node.control.calibration import Calibration
 from ik_node.control.workspace import Workspace
 from ik_node.errors import InputError
 from ik_node.settings import HasTool, check, parameter
-from ik_node.solver.methods import METHODS
+from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
 NO_CLUTCH = 'none'

@@ -15,11 +15,11 @@ from ik_node.control.joint_model import Columns, JointModel
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
-from ik_node.model.joints import JointSet
+from ik_node.model.joint_set import JointSet
 from ik_node.model.tree import Tool, Tree
 from ik_node.solver.goal import Goal, Solution
-from ik_node.solver.tree_search import KERNELS
-from ik_node.solver.tree_solver import TreeSolver
+from ik_node.solver.trees.tree_search import KERNELS
+from ik_node.solver.trees.tree_solver import TreeSolver
 
 SEEDS = 8  # from which other solutions are searched
 

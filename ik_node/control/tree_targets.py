@@ -14,7 +14,7 @@ from ik_node.control.settings import ArmSettings
 from ik_node.control.targets import Answer, ArmTargets, Targets
 from ik_node.control.tree_model import TreeModel
 from ik_node.solver.goal import Cause, Goal, Solution
-from ik_node.solver.tree_solver import TreeSolution
+from ik_node.solver.trees.tree_solver import TreeSolution
 
 
 class TreeTargets(Targets):

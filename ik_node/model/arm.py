@@ -17,8 +17,9 @@ from ik_node.errors import ChainError, InputError, quoted, shown
 from ik_node.kernels.arrays import layout
 from ik_node.model.ball import nothing_left
 from ik_node.model.default_tip import default_tip
-from ik_node.model.robot import Joint, Robot
-from ik_node.model.urdf import read_file, read_urdf
+from ik_node.model.joint import Joint
+from ik_node.model.robot import Robot
+from ik_node.model.urdf.reader import read_file, read_urdf
 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square

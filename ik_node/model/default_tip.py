@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ik_node.errors import ChainError, quoted
-from ik_node.model.robot import Joint, Robot
+from ik_node.model.joint import Joint
+from ik_node.model.robot import Robot
 
 TOOL_FRAME = 'tool0'  # the tip of an arm by the convention of ROS-Industrial
 MOST_FINGERS = 50  # ends of longest chains that are considered

@@ -15,7 +15,7 @@ from ik_node.errors import InputError, listed, quoted
 from ik_node.kernels.arrays.layout import SHIFT, VARIABLE
 from ik_node.model.arm import Arm, frozen, joint_array
 from ik_node.model.robot import Robot
-from ik_node.model.urdf import read_file, read_urdf
+from ik_node.model.urdf.reader import read_file, read_urdf
 
 
 def joined(joints: Mapping[str, Collection[str]]) -> tuple[tuple[str, ...], ...]:

@@ -15,11 +15,11 @@ from ik_node.checks import AXES, read_axis
 from ik_node.errors import IkError, InputError, listed
 from ik_node.extras import require
 from ik_node.model.arm import Arm
-from ik_node.model.description import load_description, read_from, xacro_args
 from ik_node.model.meshes import mesh_folder
 from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
-from ik_node.model.urdf import read_urdf
+from ik_node.model.urdf.description import load_description, read_from, xacro_args
+from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.robots import ROBOTS, description_path, tools_file, tools_in
 from ik_node.ros.rviz_config import rviz_config
 from ik_node.ros.share import PACKAGE, share_path

@@ -30,11 +30,11 @@ from ik_node.checks import read_axis
 from ik_node.errors import IkError, InputError, MissingError, listed
 from ik_node.extras import EXTRAS, require
 from ik_node.model.arm import Arm
-from ik_node.model.description import load_description, read_from
 from ik_node.model.meshes import mesh_folder
 from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
-from ik_node.model.urdf import read_urdf
+from ik_node.model.urdf.description import load_description, read_from
+from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.robots import ROBOTS, description_path, tools_file, tools_in
 from ik_node.ros.signal_flag import SignalFlag
 from ik_node.ros.tool_tracks import CHOICES, check_tracks, placed, placed_by_tool

@@ -13,7 +13,7 @@ from ik_node.control.robot_models import check_models
 from ik_node.control.robot_settings import RobotSettings
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
-from ik_node.model.description import load_description, read_from
+from ik_node.model.urdf.description import load_description, read_from
 from ik_node.ros.qos import LATCHED
 
 

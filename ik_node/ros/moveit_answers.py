@@ -20,7 +20,7 @@ from ik_node.control.snapshot import Snapshot
 from ik_node.control.tree_model import TreeModel
 from ik_node.control.way import CLEARANCE
 from ik_node.errors import InputError, listed
-from ik_node.model.collision import SelfCollision
+from ik_node.model.collision.collision import SelfCollision
 from ik_node.model.robot import Robot
 from ik_node.ros.conversions import joint_values, matrix_pose, pose_matrix
 from ik_node.ros.frames import Frames

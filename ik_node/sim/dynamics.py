@@ -8,8 +8,9 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.extras import load
-from ik_node.model.joints import JointSet
-from ik_node.model.robot import Joint, Robot
+from ik_node.model.joint import Joint
+from ik_node.model.joint_set import JointSet
+from ik_node.model.robot import Robot
 from ik_node.sim.inertia import link_inertias
 
 TIMESTEP = 0.002  # [s]

@@ -13,7 +13,7 @@ from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
 from ik_node.errors import IkError, InputError
-from ik_node.model.description import load_description
+from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import joint_state, seconds
 from ik_node.ros.node_time import NodeTime
 from ik_node.ros.parameters import declare

@@ -9,7 +9,7 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.errors import InputError
-from ik_node.model.urdf import read_urdf
+from ik_node.model.urdf.reader import read_urdf
 from ik_node.sim.controllers import Controllers
 from ik_node.sim.dynamics import TIMESTEP, Dynamics
 from ik_node.sim.settings import PlantSettings

@@ -13,9 +13,9 @@ from ik_node.checks import Array
 from ik_node.kernels.arrays.layout import CHORD_TOLERANCE, DIRECTION, ITERATIONS, POSITION_TOLERANCE
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
-from ik_node.solver.elimination import MOST_SOLUTIONS, Elimination
-from ik_node.solver.families import Families
+from ik_node.solver.elimination.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Goal
+from ik_node.solver.redundancy.families import Families
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_ESTIMATE = 256

@@ -20,7 +20,7 @@ from ik_node.solver.all_solutions import is_redundant
 from ik_node.solver.ball_limits import ball_in_the_way
 from ik_node.solver.closed_form import DOUBT, NO_FORM, ROLL_TOLERANCE, ClosedForm, Family
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
-from ik_node.solver.elimination import MOST_SOLUTIONS, Elimination
+from ik_node.solver.elimination.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
 from ik_node.solver.infeasible import Infeasibility, NearMiss, least_miss
 from ik_node.solver.restarts import RandomRestarts, SearchResult

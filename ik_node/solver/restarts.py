@@ -20,7 +20,7 @@ from ik_node.kernels.runtime.signatures import SERVING
 from ik_node.kernels.runtime.specialised import filled
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
-from ik_node.solver.methods import METHODS
+from ik_node.solver.methods.registry import METHODS
 
 ITERATIONS_PER_CHECK = 1920  # at most, between two checks of the clock: about half a millisecond
 WEIGHT_PER_REACH = 0.2  # one radian weighs as much as this share of the reach

@@ -20,8 +20,7 @@ from ik_node.solver.all_solutions import AllSolutions, is_redundant
 from ik_node.solver.batch import seed_rows, solve_goals
 from ik_node.solver.closed_form import recognise
 from ik_node.solver.closest import ClosestByMethod, ClosestSearch
-from ik_node.solver.elimination import elimination_of
-from ik_node.solver.families import families_of
+from ik_node.solver.elimination.elimination import elimination_of
 from ik_node.solver.goal import (
     BatchSolution,
     Cause,
@@ -34,17 +33,18 @@ from ik_node.solver.goal import (
     no_goal,
     pack_goals,
 )
-from ik_node.solver.held_joints import HeldJoints, are_named
 from ik_node.solver.infeasible import Infeasibility
-from ik_node.solver.methods import METHODS
+from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.path import best_path
 from ik_node.solver.pipeline import SOLVED, ByFormula, Pipeline, errors_of
+from ik_node.solver.redundancy.families import families_of
+from ik_node.solver.redundancy.locked_joints import HeldJoints, are_named
+from ik_node.solver.redundancy.spare_roll import spare_roll
 from ik_node.solver.restarts import RandomRestarts, kernels_of
-from ik_node.solver.spare_roll import spare_roll
 from ik_node.solver.tracking import Tracker
 
 if TYPE_CHECKING:
-    from ik_node.solver.proof import Proof
+    from ik_node.solver.proof.proof import Proof
 
 COMPILE = ('background', 'wait')
 LISTING_BUDGET = 0.1  # s, of solve_all
@@ -266,7 +266,7 @@ class IkSolver:
         """
         if not isinstance(goal, Goal):
             raise no_goal(goal)
-        from ik_node.solver.proof import prove  # five modules that few programs need
+        from ik_node.solver.proof.proof import prove  # five modules that few programs need
 
         return prove(self.arm, goal, self._start(seed))
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.solver.goal import Goal
+from ik_node.solver.redundancy.spare_roll import spare_roll
 from ik_node.solver.solver import IkSolver
-from ik_node.solver.spare_roll import spare_roll
 from ik_node.tracks.curves import Track, tip_pose
 
 SPACING = 0.2  # between points that are tried, in sizes of the track

@@ -8,7 +8,7 @@ import viser
 from rclpy.node import Node
 
 from ik_node.errors import IkError
-from ik_node.model.link_lengths import LinkLengths
+from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.viewer.lengths_panel import LengthsPanel
 from ik_node.viewer.remote_parameters import RemoteParameters
 

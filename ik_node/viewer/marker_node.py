@@ -27,7 +27,7 @@ from ik_node.checks import Array
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import IkError, MissingError
 from ik_node.model.arm import Arm
-from ik_node.model.urdf import read_urdf
+from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
 from ik_node.ros.parameters import declare
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM

@@ -15,9 +15,9 @@ from viser import ClientHandle
 
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
-from ik_node.model.link_lengths import LinkLengths
 from ik_node.model.robot import Robot
-from ik_node.model.urdf import read_urdf
+from ik_node.model.urdf.link_lengths import LinkLengths
+from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.run import ClosableNode, run
 from ik_node.viewer.colours import TOOLS

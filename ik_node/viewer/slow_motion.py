@@ -13,7 +13,7 @@ import viser
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
-from ik_node.solver.methods import METHODS
+from ik_node.solver.methods.registry import METHODS
 from ik_node.viewer.colours import GHOSTS
 from ik_node.viewer.descent import Descent
 from ik_node.viewer.ghost import Ghost

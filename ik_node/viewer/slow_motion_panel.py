@@ -7,7 +7,7 @@ from typing import Any
 
 import viser
 
-from ik_node.solver.methods import METHODS
+from ik_node.solver.methods.registry import METHODS
 from ik_node.viewer import html
 from ik_node.viewer.colours import GHOSTS
 from ik_node.viewer.error_plot import ErrorPlot

@@ -11,7 +11,7 @@ from small_arm import ARM_JOINTS
 
 from ik_node.control.arm_model import ArmModel
 from ik_node.control.states import State
-from ik_node.model.description import load_description
+from ik_node.model.urdf.description import load_description
 
 
 def phases(rig: Rig) -> list[str]:

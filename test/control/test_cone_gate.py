@@ -15,7 +15,7 @@ from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
 from ik_node.model.arm import Arm
 from ik_node.model.ball import swing_angle
-from ik_node.model.urdf import load_description
+from ik_node.model.urdf.reader import load_description
 
 TEXT = load_description(Path(__file__).resolve().parents[2] / 'urdf' / 'ball_joint_arm.urdf.xacro')
 SWING = 1.2

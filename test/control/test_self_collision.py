@@ -17,8 +17,8 @@ from ik_node.control.arm_model import ArmModel
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
 from ik_node.errors import InputError, MissingError
-from ik_node.model.collision import FAR
-from ik_node.model.description import load_description
+from ik_node.model.collision.collision import FAR
+from ik_node.model.urdf.description import load_description
 from ik_node.ros.robots import ARMS, ROBOTS, SUFFIX, URDF
 
 pytest.importorskip('coal')

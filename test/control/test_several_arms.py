@@ -18,7 +18,7 @@ from ik_node.control.shared_robot import SharedRobot
 from ik_node.control.states import State
 from ik_node.control.tree_model import TreeModel
 from ik_node.errors import InputError
-from ik_node.model.description import load_description
+from ik_node.model.urdf.description import load_description
 from ik_node.ros.share import share_path
 
 PERIOD = 0.01

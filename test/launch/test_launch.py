@@ -13,7 +13,7 @@ from launch_file import ROOT
 
 from ik_node import InputError, UrdfError
 from ik_node.checks import AXES
-from ik_node.model.urdf import load_description, read_urdf
+from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.ros import arm_launch
 from ik_node.ros.arm_launch import ARGUMENTS, Start, check_installed, plan
 from ik_node.ros.robots import ARMS

@@ -9,7 +9,7 @@ import yaml
 from launch_file import ROOT
 
 from ik_node import Goal, InputError, Tree, TreeSolver
-from ik_node.model.urdf import load_description
+from ik_node.model.urdf.reader import load_description
 from ik_node.ros import arm_launch
 from ik_node.ros.arm_launch import ARGUMENTS, Plan, plan
 from ik_node.ros.robots import SUFFIX, URDF, tools_file, tools_in

@@ -12,7 +12,7 @@ from launch_file import ROOT
 from lxml import etree
 
 from ik_node import Arm, Tree
-from ik_node.model.urdf import load_description, read_urdf
+from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.ros.arm_launch import ARGUMENTS, plan
 from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
 from ik_node.ros.robots import ROBOTS, SUFFIX, URDF, tools_file, tools_in

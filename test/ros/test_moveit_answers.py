@@ -21,7 +21,7 @@ from ik_node.control.settings import ArmSettings
 from ik_node.control.snapshot import Snapshot
 from ik_node.control.states import State
 from ik_node.control.tree_model import TreeModel
-from ik_node.model.description import load_description
+from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
 from ik_node.ros.frames import Frames
 from ik_node.ros.moveit_answers import Code, Question, RefusedError, forward, inverse

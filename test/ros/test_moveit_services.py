@@ -10,7 +10,7 @@ from node_harness import Client, running
 from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
 
 from ik_node import Arm
-from ik_node.model.description import load_description
+from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
 from ik_node.ros.share import share_path
 from ik_node.tracks.curves import tip_pose

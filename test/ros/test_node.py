@@ -15,7 +15,7 @@ from std_msgs.msg import String
 from visualization_msgs.msg import Marker, MarkerArray
 
 from ik_node.model.arm import Arm
-from ik_node.model.urdf import load_description, read_urdf
+from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.ros.conversions import seconds
 from ik_node.tracks.curves import tip_pose
 

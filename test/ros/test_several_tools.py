@@ -23,8 +23,8 @@ from std_msgs.msg import Int8
 from trajectory_msgs.msg import JointTrajectory
 
 from ik_node.errors import IkError
-from ik_node.model.description import load_description
 from ik_node.model.tree import Tool, Tree
+from ik_node.model.urdf.description import load_description
 from ik_node.ros.node import IkNode
 from ik_node.ros.qos import REPORTS
 from ik_node.ros.share import share_path

@@ -22,10 +22,10 @@ import numpy as np
 
 import ik_node
 from ik_node.errors import IkError
-from ik_node.model.description import load_description
+from ik_node.model.urdf.description import load_description
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
-ELSEWHERE = {'ik_node.lerobot': ['RobotKinematics'], 'ik_node.model.urdf': ['read_file', 'read_urdf']}
+ELSEWHERE = {'ik_node.lerobot': ['RobotKinematics'], 'ik_node.model.urdf.reader': ['read_file', 'read_urdf']}
 N = 5  # joints of the arm
 
 

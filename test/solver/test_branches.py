@@ -9,7 +9,7 @@ from benchmarks.torsos import goals_at, torso
 from ik_node.kernels.chain.forward import forward
 from ik_node.kernels.chain.linear import normal_equations
 from ik_node.kernels.trees import branches as kernels
-from ik_node.solver.tree_search import branches
+from ik_node.solver.trees.tree_search import branches
 
 RNG = np.random.default_rng(0)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ik_node.solver.methods import METHODS
+from ik_node.solver.methods.registry import METHODS
 
 pytestmark = pytest.mark.slow
 

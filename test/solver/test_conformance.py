@@ -8,7 +8,7 @@ from cases import shared_cases, shipped_cases
 from conformance import CHECKS, PROMISES, Subject
 
 from ik_node import IkSolver
-from ik_node.solver.methods import METHODS
+from ik_node.solver.methods.registry import METHODS
 
 QUICK = ('pipeline', 'lm')  # the methods that make quick runs, on the shipped arms
 SHIPPED = shipped_cases()

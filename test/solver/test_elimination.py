@@ -14,8 +14,8 @@ from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver, Status
 from ik_node.kernels.elimination.general import REVERSED
-from ik_node.solver.counting_joints import chain_of
-from ik_node.solver.elimination_general import general_constants
+from ik_node.solver.elimination.general import general_constants
+from ik_node.solver.elimination.task_joints import chain_of
 
 TURN = [[-math.pi, math.pi]] * 5
 

@@ -11,8 +11,8 @@ from made_arms import make_arm, random_unit, unit
 
 from ik_node import Arm, Goal, IkSolver, kernels
 from ik_node.kernels.elimination import layout as rows
-from ik_node.solver.elimination_any import any_form
-from ik_node.solver.elimination_pair import MOST, pair_form
+from ik_node.solver.elimination.any_geometry import any_form
+from ik_node.solver.elimination.pair import MOST, pair_form
 
 MET = 1e-7  # m and rad: a candidate that misses the goal by less is a solution
 

@@ -16,9 +16,9 @@ from cases import shipped_cases
 
 from ik_node import Arm, Goal, IkSolver, InputError, kernels
 from ik_node.kernels.arrays.layout import ACCEPTANCE
-from ik_node.model.description import load_description
-from ik_node.solver.autodiff_method import squared_error
-from ik_node.solver.methods import METHODS
+from ik_node.model.urdf.description import load_description
+from ik_node.solver.methods.autodiff_method import squared_error
+from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,12 +14,12 @@ from test_elimination import general_arm, manseur_doty_arm
 
 from ik_node import Arm, Goal, IkSolver, Status
 from ik_node.errors import MissingError
-from ik_node.model.urdf import load_description
+from ik_node.model.urdf.reader import load_description
 from ik_node.ros.robots import SUFFIX, URDF
-from ik_node.solver.complex_solutions import ComplexSolutions
-from ik_node.solver.enclosures import Enclosing
-from ik_node.solver.exact_geometry import geometry_of, special_nearby
-from ik_node.solver.solution_bounds import most_solutions
+from ik_node.solver.proof.complex_solutions import ComplexSolutions
+from ik_node.solver.proof.enclosures import Enclosing
+from ik_node.solver.proof.exact_geometry import geometry_of, special_nearby
+from ik_node.solver.proof.solution_bounds import most_solutions
 
 pytest.importorskip('flint')
 
@@ -231,7 +231,7 @@ def test_special_arms_nearby_differ_by_no_more_than_stated(make):
 
 
 def test_geometry_too_far_from_special_proves_nothing(monkeypatch):
-    monkeypatch.setattr('ik_node.solver.exact_geometry.NEAR', 1.0)
+    monkeypatch.setattr('ik_node.solver.proof.exact_geometry.NEAR', 1.0)
     arm = parallel_arm(1, tilt=1e-3)
     proof = IkSolver(arm).prove(next(goals_of(arm, 1)))
     assert not proof.proven

@@ -11,7 +11,7 @@ import pytest
 from small_arm import arm_urdf
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.solver import elimination
+from ik_node.solver.elimination import elimination
 from ik_node.solver.goal import Cause
 
 LONG = 10.0  # [s] in which a thread ends that nothing holds up

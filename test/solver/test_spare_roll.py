@@ -8,7 +8,7 @@ from cases import shared_cases, shipped_cases
 from made_arms import random_unit
 
 from ik_node import Goal, IkSolver
-from ik_node.solver.spare_roll import spare_roll
+from ik_node.solver.redundancy.spare_roll import spare_roll
 
 BY_NAME = {case.label: case for case in [*shipped_cases(), *shared_cases()]}
 ROLLING = ['so101_like', 'xarm5_like', 'wx250', 'hebi_a2085_05']

@@ -10,7 +10,7 @@ from benchmarks.torsos import TOOLS, goals_at, pair, random_goals, torso, torso_
 from ik_node import Goal, IkSolver, InputError, Tree, TreeSolver, kernels
 from ik_node.kernels.arrays.layout import ITERATIONS, WEIGHT
 from ik_node.solver.restarts import search_options
-from ik_node.solver.tree_search import TreeSearch
+from ik_node.solver.trees.tree_search import TreeSearch
 
 STEP = 1e-6
 

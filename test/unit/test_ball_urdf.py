@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 from ik_node import Arm
 from ik_node.errors import ChainError, ElementError
 from ik_node.model.ball import ANY, Ball, Order
-from ik_node.model.urdf import load_description, read_urdf
+from ik_node.model.urdf.reader import load_description, read_urdf
 
 SHIPPED = Path(__file__).resolve().parents[2] / 'urdf' / 'ball_joint_arm.urdf.xacro'
 JOINT = """<link name="{name}_link"/><joint name="{name}" type="{kind}"><parent link="{parent}"/>

@@ -11,7 +11,7 @@ from plain_fk import plain_fk, random_values
 from shared_files import shared_names
 
 from ik_node.errors import ElementError, TreeError, UrdfError, XacroError, XmlError
-from ik_node.model.urdf import load_description, read_urdf
+from ik_node.model.urdf.reader import load_description, read_urdf
 
 FILES = shared_names('broken_urdf')
 MESHES = 'meshes are not found'

@@ -12,8 +12,8 @@ from ik_node import Arm
 from ik_node.cli import inspect, solve
 from ik_node.errors import ChainError
 from ik_node.model.default_tip import default_tip
-from ik_node.model.joints import JointSet
-from ik_node.model.urdf import load_description, read_urdf
+from ik_node.model.joint_set import JointSet
+from ik_node.model.urdf.reader import load_description, read_urdf
 
 RIGHT = ['so101', 'wx250', 'px150', 'px100', 'vx300s', 'xarm5', 'omx_f', 'hebi_a2085_05', 'lrmate200ic5h']
 RIGHT += ['ur5e', 'scara_yguel', 'magician_rail', 'ikpy_prismatic_mixed', 'derived_ur5e_wrist3_fixed']

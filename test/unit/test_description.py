@@ -15,7 +15,7 @@ from ik_node.errors import (
     XmlError,
 )
 from ik_node.model.arm import Arm
-from ik_node.model.urdf import load_description, read_urdf
+from ik_node.model.urdf.reader import load_description, read_urdf
 
 LIMIT = '<limit lower="-1" upper="1.5" velocity="2" effort="5"/>'
 JAW_MIMIC = '<mimic joint="wrist" multiplier="0.01"/>'

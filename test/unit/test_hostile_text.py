@@ -10,15 +10,15 @@ from hostile import GOOD, broken
 
 from ik_node.errors import ChainError, UrdfError, XmlError
 from ik_node.model.default_tip import default_tip
-from ik_node.model.urdf import load_description, read_urdf
-from ik_node.model.urdf_xml import MOST_CHARACTERS
+from ik_node.model.urdf.elements import MOST_CHARACTERS
+from ik_node.model.urdf.reader import load_description, read_urdf
 
 MEMORY = 700_000_000  # bytes of address space that a reader may take, of which Python and numpy take half
 READER = f"""
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
 from ik_node.errors import UrdfError
-from ik_node.model.urdf import read_urdf
+from ik_node.model.urdf.reader import read_urdf
 text = eval(sys.argv[1])
 try:
     print(read_urdf(text).name)

@@ -35,7 +35,7 @@ def test_the_contracts_hold() -> None:
         ('solver/goal.py', 'import rclpy'),
         ('model/arm.py', 'from sensor_msgs.msg import JointState'),
         ('solver/solver.py', 'import viser'),
-        ('model/urdf.py', 'from ik_node.ros import qos'),
+        ('model/urdf/reader.py', 'from ik_node.ros import qos'),
         ('ros/qos.py', 'from ik_node import viewer'),
     ],
 )

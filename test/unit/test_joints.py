@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from small_arm import ALL_JOINTS, arm_urdf
 
-from ik_node.model.joints import JointSet
-from ik_node.model.urdf import read_urdf
+from ik_node.model.joint_set import JointSet
+from ik_node.model.urdf.reader import read_urdf
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from random_chains import frames_at, random_chain, random_unit
 from scipy.spatial.transform import Rotation
 
 from ik_node import kernels
-from ik_node.solver.methods import METHODS
+from ik_node.solver.methods.registry import METHODS
 
 
 def plain_frames(joints, tool, q):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ik_node.model.description import load_description
 from ik_node.model.meshes import MeshError, find_mesh, mesh_folder
+from ik_node.model.urdf.description import load_description
 
 PACKAGE_MESH = 'package://some_arm/meshes/body.stl'
 

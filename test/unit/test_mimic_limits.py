@@ -11,8 +11,8 @@ from ik_node.control.arm_model import ArmModel
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import ChainError, InputError
 from ik_node.model.arm import Arm
-from ik_node.model.joints import JointSet
-from ik_node.model.urdf import read_urdf
+from ik_node.model.joint_set import JointSet
+from ik_node.model.urdf.reader import read_urdf
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 

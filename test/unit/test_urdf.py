@@ -16,7 +16,7 @@ from shared_files import shared_names
 
 from ik_node.errors import ChainError, InputError
 from ik_node.model.default_tip import default_tip
-from ik_node.model.urdf import load_description, read_urdf
+from ik_node.model.urdf.reader import load_description, read_urdf
 
 ARMS = shared_names('arms')
 

@@ -6,7 +6,7 @@ import pytest
 from hostile import broken
 
 from ik_node.errors import ChainError
-from ik_node.model.urdf import read_urdf
+from ik_node.model.urdf.reader import read_urdf
 
 # mimics that cannot be followed: the joint that has one moves by itself, and is an error on an arm
 MIMICS: dict[str, tuple[list[tuple[str, str]], list[str]]] = {

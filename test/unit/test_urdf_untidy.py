@@ -10,7 +10,7 @@ from hostile import broken
 from ik_node.errors import (
     ChainError,
 )
-from ik_node.model.urdf import read_urdf
+from ik_node.model.urdf.reader import read_urdf
 
 LIMIT = '<limit lower="-1" upper="1.5" velocity="2" effort="5"/>'
 JAW_MIMIC = '<mimic joint="wrist" multiplier="0.01"/>'

@@ -8,8 +8,8 @@ import pytest
 import xacro
 
 from ik_node.errors import XacroError
-from ik_node.model.description import load_description
-from ik_node.model.xacro_errors import explain
+from ik_node.model.urdf.description import load_description
+from ik_node.model.urdf.xacro_errors import explain
 
 HEAD = '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="arm">\n'
 BOMB = ''.join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))

@@ -11,7 +11,7 @@ import pytest
 viser = pytest.importorskip('viser')
 
 from ik_node import Arm  # noqa: E402
-from ik_node.model.description import load_description  # noqa: E402
+from ik_node.model.urdf.description import load_description  # noqa: E402
 from ik_node.ros.share import share_path  # noqa: E402
 from ik_node.viewer.joints_panel import JointsPanel  # noqa: E402
 

@@ -19,8 +19,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from viewer_harness import LATCHED, ROOT, SEED_ARM, Process
 
-from ik_node.model.description import load_description
-from ik_node.model.urdf import read_urdf
+from ik_node.model.urdf.description import load_description
+from ik_node.model.urdf.reader import read_urdf
 
 FILE = ROOT / 'urdf' / 'seed_arm.urdf.xacro'
 LONGER = load_description(FILE, {'upper_arm_length': '0.4'})

@@ -22,7 +22,7 @@ from visualization_msgs.msg import InteractiveMarkerUpdate
 from visualization_msgs.srv import GetInteractiveMarkers
 
 from ik_node import Arm
-from ik_node.model.description import load_description
+from ik_node.model.urdf.description import load_description
 from ik_node.ros.arm_launch import marker_of
 from ik_node.ros.conversions import matrix_pose, pose_matrix
 from ik_node.ros.node import IkNode

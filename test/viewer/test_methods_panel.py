@@ -15,7 +15,7 @@ from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, view
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
-from ik_node.solver.methods import METHODS
+from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.solver import IkSolver
 from ik_node.viewer.playback import Playback
 

@@ -10,7 +10,7 @@ import pytest
 import trimesh
 from shared_files import shared_names, shared_path
 
-from ik_node.model.urdf import read_urdf
+from ik_node.model.urdf.reader import read_urdf
 from ik_node.viewer.visuals import Drawing, draw
 
 

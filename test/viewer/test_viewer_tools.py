@@ -11,7 +11,7 @@ from node_harness import new_domain
 from page import Page
 from viewer_harness import ROOT, Process, RobotSide
 
-from ik_node.model.urdf import load_description, read_urdf
+from ik_node.model.urdf.reader import load_description, read_urdf
 
 TWO_ARMS = ROOT / 'urdf' / 'two_arms.urdf.xacro'
 TOOLS = ROOT / 'config' / 'two_arms.yaml'

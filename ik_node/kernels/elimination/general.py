@@ -1,6 +1,6 @@
 """Arms of general geometry: all solutions from the eigenvalues of one matrix.
 
-Joints 4 and 5 are eliminated when the arm is loaded, see solver/elimination_general.py. What is left are six
+Joints 4 and 5 are eliminated when the arm is loaded, see solver/elimination/general.py. What is left are six
 equations in joints 1, 2, 3. Times 1 and x1 they are twelve, linear in the twelve monomials x1^i x2^j
 (i to 3, j to 2), with coefficients that are polynomials in x3; x is the tangent of half the angle, or the
 displacement of a prismatic joint. The determinant vanishes at the solutions: an eigenvalue problem of 16

@@ -1,0 +1,1 @@
+"""Distances between the links of a robot."""

@@ -1,0 +1,1 @@
+"""All solutions of arms of any geometry, by elimination of joints."""

@@ -1,0 +1,161 @@
+"""Arms of special geometry, and with fewer than five joints: which joints drop out of two equations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ik_node import kernels
+from ik_node.checks import Array
+from ik_node.kernels.elimination import layout as rows
+from ik_node.model.arm import Arm, frozen
+from ik_node.solver.closed_form import (
+    AXIS_TOLERANCE,
+    EXACT_TOLERANCE,
+    POINT_TOLERANCE,
+    meeting_point,
+    slant,
+)
+from ik_node.solver.elimination.form import EliminationForm
+from ik_node.solver.elimination.motion_matrices import invariants_of, vector_of
+from ik_node.solver.elimination.plan import Way, constants_of, last_two
+from ik_node.solver.elimination.task_joints import Chain, chain_of
+
+GOALS = 12  # at which a way is tried when an arm is loaded
+FOUND = 11  # of them whose configuration has to be found
+RAW_ERROR = 1e-5  # rad or share of the size: candidates are polished from there
+MOST = 32  # candidates of a goal
+SETTLED = False, False, 1e-10  # geometry, equations and error of a way that needs no comparison
+
+
+def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
+    """Return how all solutions of goals with or without direction are found by two equations; None if not.
+
+    For arms whose joints that count are five of special geometry, or fewer and as many as the task has
+    degrees of freedom. Others have no finite number of solutions, or need all joints at once.
+    """
+    chain = chain_of(arm, direction)
+    if chain is None:
+        return None
+    best: dict[str, tuple[tuple[bool, bool, float], Way, Array]] = {}  # by name
+    refused = []
+    samples = _samples(arm)
+    for way in _ways(chain, direction):
+        if any(rank < SETTLED for rank, _, _ in best.values()):
+            refused.append(f'{way.name}, but {min(best)}')
+            continue
+        for constants in constants_of(chain, way, direction):
+            error = _tried(arm, constants, way, samples, direction)
+            if error is None:
+                continue
+            rank = way.deviation >= EXACT_TOLERANCE, constants[0, rows.STAGE] == rows.ANY_TWO, error
+            if way.name not in best or rank < best[way.name][0]:
+                best[way.name] = rank, way, constants
+            if rank < SETTLED:
+                break
+        if way.name not in best:
+            refused.append(f'{way.name}, but too many solutions are missed')
+    if not best:
+        return None
+    _, way, constants = min(best.values(), key=lambda found: found[0])
+    refused += [f'{name}, but {way.name}' for name in best if name != way.name]
+    return EliminationForm(way.name, frozen(constants), way.deviation, tuple(refused))
+
+
+def _samples(arm: Arm) -> Array:
+    """Random configurations (GOALS, n), turning joints anywhere."""
+    rng = np.random.default_rng(0)
+    samples = arm.sample(rng, GOALS)
+    samples[:, ~arm.prismatic] = rng.uniform(-math.pi, math.pi, (GOALS, int((~arm.prismatic).sum())))
+    return samples
+
+
+def _ways(chain: Chain, direction: bool) -> Iterator[Way]:
+    """Yield the ways that the geometry allows."""
+    tool = np.vstack([chain.point, chain.axis if direction else np.zeros(3)])
+    n = chain.n
+    if direction and n >= 3:
+        for first in range(n - 2):
+            yield from _triples(chain, first, tool)
+    if n == 5:
+        yield from _wrists(chain)
+    elif n == 4:
+        yield last_two(chain, tool)
+    elif n < 4:
+        name = f'{n} joint{"s" * (n > 1)}'
+        known = invariants_of(chain.axes[0], chain.points[0], bool(chain.slides[0]))
+        if n == 3:
+            yield Way(f'{name}: the position decides', rows.ONE_JOINT, 0, known[:2], tool)
+        else:
+            yield Way(name, rows.ONE_JOINT, 0, known if direction else known[:2], tool)
+
+
+def _triples(chain: Chain, first: int, tool: Array) -> Iterator[Way]:
+    """Yield the ways to eliminate the three joints from first on."""
+    part = slice(first, first + 3)
+    axes, slides = chain.axes[part], chain.slides[part]
+    numbers = ', '.join(map(str, chain.numbers[part]))
+    zero = np.zeros(3)
+    if slides.all():
+        mixed = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+        normals = np.array([vector_of(y=mixed[k]) for k in range(2)])
+        yield Way(f'joints {numbers} slide', rows.SLIDES, first, normals, tool)
+        return
+    u = axes[~slides][0]
+    off = [abs(float(w @ u)) if slide else slant(u, w) for w, slide in zip(axes, slides, strict=True)]
+    if max(off) < AXIS_TOLERANCE:
+        normals = np.array([vector_of(x=u), vector_of(y=u)])
+        name = f'joints {numbers} move in one plane' if slides.any() else f'axes {numbers} are parallel'
+        yield Way(name, rows.PLANAR, first, normals, tool, max(off), np.vstack([u, zero]))
+    if slides.any() or min(slant(axes[0], axes[1]), slant(axes[1], axes[2])) < AXIS_TOLERANCE:
+        return
+    centre, gap = meeting_point(axes, chain.points[part])
+    if gap < POINT_TOLERANCE:
+        normals = np.array(
+            [
+                vector_of(one=float(centre @ centre), x=-2.0 * centre, square=1.0),
+                vector_of(y=-centre, along=1.0),
+            ]
+        )
+        name = f'axes {numbers} meet in one point'
+        yield Way(name, rows.SPHERICAL, first, normals, tool, gap, np.vstack([zero, centre]))
+
+
+def _wrists(chain: Chain) -> Iterator[Way]:
+    """Yield the way by the point in which axes 4, 5 and the tool axis meet."""
+    if chain.slides[3:].any():
+        return
+    lines = np.vstack([chain.axes[3:], chain.axis])
+    if min(slant(lines[0], lines[1]), slant(lines[1], lines[2])) < AXIS_TOLERANCE:
+        return
+    centre, gap = meeting_point(lines, np.vstack([chain.points[3:], chain.point]))
+    if gap > POINT_TOLERANCE:
+        return
+    tool = np.vstack([centre, np.zeros(3)])
+    normals = invariants_of(chain.axes[0], chain.points[0], bool(chain.slides[0]))[:2]
+    fourth, fifth = chain.numbers[3:]
+    name = f'axes {fourth}, {fifth} and the tool axis meet in one point'
+    along = float((chain.point - centre) @ chain.axis)
+    yield Way(name, rows.ONE_JOINT, 0, normals, tool, gap, wrist=True, along=along)
+
+
+def _tried(arm: Arm, constants: Array, way: Way, samples: Array, direction: bool) -> float | None:
+    """Return the median error of a way that finds the configurations of goals; None if it misses too many."""
+    allowed = min(RAW_ERROR + 10.0 * math.sqrt(way.deviation), 0.3)  # near double roots the square root
+    span = np.where(arm.prismatic, max(arm.reach, 1e-9), 1.0)
+    errors = []
+    out = np.empty((MOST, arm.n + len(arm.joints)))
+    for q in samples:
+        goal = np.full(9, math.nan)
+        goal[:3], axis = arm.fk(q)
+        if direction:
+            goal[3:6] = axis
+        count, certain = kernels.pair_candidates(constants, goal, out)
+        gaps = (out[:count, : arm.n] - q) / span
+        gaps[:, arm.period > 0.0] = np.remainder(gaps[:, arm.period > 0.0] + math.pi, 2 * math.pi) - math.pi
+        least = np.abs(np.nan_to_num(gaps)).max(axis=1, initial=0.0).min(initial=math.inf)
+        errors.append(least if certain else math.inf)
+    found = sum(error < allowed for error in errors)
+    return float(np.median(errors)) if found >= FOUND else None

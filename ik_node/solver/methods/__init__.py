@@ -1,0 +1,1 @@
+"""Local methods: their registry, and those in plain Python."""

@@ -1,0 +1,1 @@
+"""Proofs that solutions exist, and that there are no others."""

@@ -1,0 +1,1 @@
+"""Arms with spare joints: families of solutions, locked joints, a roll that moves nothing."""

@@ -1,0 +1,171 @@
+"""Arms some of whose joints are held: smaller arms, with goals seen from the links that still move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ik_node.checks import Array, are_names
+from ik_node.errors import InputError, listed, quoted
+from ik_node.kernels.arrays.layout import DIRECTION, LATERAL
+from ik_node.model.arm import Arm
+from ik_node.model.joint import Joint
+from ik_node.solver.elimination.elimination import Elimination
+from ik_node.solver.goal import Goal, Solution, Solutions, Status
+
+KEPT = 16  # smaller arms that are kept: making the constants of one takes 5 to 20 ms
+
+
+class Solver(Protocol):
+    """What is asked of the solver of a smaller arm: an IkSolver."""
+
+    arm: Arm
+    elimination: Elimination | None
+
+    def solve_all(
+        self, goal: Goal, seed: ArrayLike | None = None, held: Sequence[str] = (), time_budget: float = ...
+    ) -> Solutions:
+        """Return every solution of goal."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedArm:
+    """What moves while joints are locked.
+
+    solver: of the smaller arm. free: which of the whole arm's joints it has. before: the joints from the
+    whole arm's base link to that of the smaller one.
+    """
+
+    solver: Solver
+    free: NDArray[np.intp]
+    before: tuple[Joint, ...]
+
+    def pose(self, values: Iterable[float]) -> Array:
+        """Return the pose (4, 4) of the smaller arm's base, its joints before at values [rad or m]."""
+        pose, given = np.eye(4), iter(values)
+        for joint in self.before:
+            pose = pose @ (joint.pose(next(given)) if joint.movable else joint.origin)
+        return pose
+
+
+class HeldJoints:
+    """Solves an arm completely while some of its joints stay where they are."""
+
+    def __init__(self, arm: Arm, solver_of: Callable[[Arm], Solver]) -> None:
+        """solver_of: makes the solver of a smaller arm."""
+        self._arm = arm
+        self._kept = lru_cache(maxsize=KEPT)(partial(_rest, arm, solver_of))
+
+    def solve_all(
+        self,
+        goal: Goal,
+        seed: Array,
+        held: Sequence[str],
+        judged: Callable[[Goal, Array], Solution],
+        time_budget: float,
+    ) -> Solutions:
+        """Return every solution with the joints named in held at their values in seed (n,), best first.
+
+        judged: judges a configuration of the whole arm by FK.
+        Raises InputError: unknown names, one named twice, a value outside the limits, part of a ball with
+        limits of its own.
+        """
+        places = self._places(held, seed)
+        free = ~np.isin(np.arange(self._arm.n), places)
+        if not free.any():
+            only = judged(goal, seed.copy())
+            return Solutions([only] if only.solved else [], complete=True)
+        rest = self.rest(places, seed)
+        ahead = seed[: len([joint for joint in rest.before if joint.movable])]
+        found = rest.solver.solve_all(seen_from(rest.pose(ahead), goal), seed[free], time_budget=time_budget)
+        solutions = []
+        for one in found:
+            q = seed.copy()
+            q[free] = one.q
+            whole = judged(goal, q)
+            whole.status, whole.self_motion = Status.SOLVED, one.self_motion
+            solutions.append(whole)
+        return Solutions(solutions, found.complete)
+
+    def rest(self, places: Sequence[int], seed: Array) -> ReducedArm:
+        """Return what moves while the joints at places, in order, are held at their values in seed (n,).
+
+        Joints next to the base change the goal, not the arm: those of other values share a ReducedArm.
+        """
+        ahead = 0
+        while self._arm.is_plain and ahead < len(places) and places[ahead] == ahead:
+            ahead += 1
+        return self._kept(ahead, tuple(places[ahead:]), tuple(seed[list(places[ahead:])].tolist()))
+
+    def _places(self, held: Sequence[str], seed: Array) -> list[int]:
+        """Return the indices of the joints named in held, in the arm's order."""
+        arm = self._arm
+        for name in held:
+            if name not in arm.joint_names:
+                raise InputError(f'held joint {quoted(name)} is not one of {listed(arm.joint_names)}')
+        if len(set(held)) < len(held):
+            raise InputError(f'held names a joint twice: {listed(held)}')
+        places = sorted(arm.joint_names.index(name) for name in held)
+        for i in places:
+            if not arm.lower[i] <= seed[i] <= arm.upper[i]:
+                raise InputError(
+                    f'joint {quoted(arm.joint_names[i])} cannot be held at {seed[i]:.6g}, outside its limits '
+                    f'{arm.lower[i]:.6g} to {arm.upper[i]:.6g}'
+                )
+        for ball in arm.balls:
+            part = set(ball.joints) & set(held)
+            if ball.limited and part and (len(part) < len(ball.joints) or arm.ball_excess(seed) > 0.0):
+                raise InputError(
+                    f'joints {listed(ball.joints)} form a ball joint with limits of its own: '
+                    'hold all of them, within these limits, or none'
+                )
+        return places
+
+
+def _rest(
+    arm: Arm,
+    solver_of: Callable[[Arm], Solver],
+    ahead: int,
+    places: tuple[int, ...],
+    values: tuple[float, ...],
+) -> ReducedArm:
+    """Make the ReducedArm of arm with the first joints held, ahead of them, and those at places at values."""
+    robot = arm.robot
+    chain = robot.chain(arm.tip_link, arm.base_link)
+    base, before = arm.base_link, chain[:0]
+    if ahead:
+        last = [joint.name for joint in chain].index(arm.joint_names[ahead - 1])
+        base, before = chain[last].child, chain[: last + 1]
+    held = dict(zip((arm.joint_names[place] for place in places), values, strict=True))
+    joints = dict(robot.joints)
+    for joint in chain:
+        driver = robot.driver(joint.name)
+        if joint.movable and driver.joint in held:
+            pose = joint.pose(driver.ratio * held[driver.joint] + driver.shift)
+            joints[joint.name] = replace(joint, type='fixed', origin=pose, mimic=None)
+    names = set(arm.joint_names[:ahead]) | set(held)
+    balls = tuple(ball for ball in robot.balls if not names & set(ball.joints))
+    smaller = Arm(robot.with_joints(joints, balls=balls), arm.tip_link, arm.tool_axis, arm.tool_point, base)
+    free = np.array([arm.joint_names.index(name) for name in smaller.joint_names])
+    return ReducedArm(solver_of(smaller), free, tuple(before))
+
+
+def are_named(held: Sequence[str]) -> bool:
+    """Whether held names any joints. Raises InputError unless it is a sequence of names."""
+    if not are_names(held):
+        raise InputError(f'held must be a list of joint names, got {held!r}')
+    return bool(held)
+
+
+def seen_from(pose: Array, goal: Goal) -> Goal:
+    """Return goal as seen from a frame with this pose (4, 4)."""
+    packed = goal.packed.copy()
+    packed[:3] = (packed[:3] - pose[:3, 3]) @ pose[:3, :3]
+    packed[DIRECTION:LATERAL] = packed[DIRECTION:LATERAL] @ pose[:3, :3]
+    packed[LATERAL:] = packed[LATERAL:] @ pose[:3, :3]
+    return Goal.unpacked(packed)

@@ -1,0 +1,1 @@
+"""Several tools on shared joints."""
