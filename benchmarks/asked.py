@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ik_node import Goal
-from ik_node.control.snapshot import Snapshot
+from ik_node.control.state.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

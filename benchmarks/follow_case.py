@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ik_node import Goal
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.controller import ArmController
-from ik_node.control.settings import ArmSettings
-from ik_node.control.states import State
+from ik_node.control.controller.controller import ArmController
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.states import State
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from benchmarks.hand_paths import ENABLE, SECONDS, HandPath, Pose
 from benchmarks.pseudo_inverse import PseudoInverse
 from benchmarks.reference import Reference, in_threads
 from benchmarks.tables import Table, heading
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.controller import ArmController
-from ik_node.control.settings import ArmSettings
-from ik_node.control.steering import Steering
+from ik_node.control.controller.controller import ArmController
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.teleop.steering import Steering
 
 # Metres of the tool per metre of the hand, so that 85 % of the positions are out of reach.
 SCALES = {'seed_arm': 12.0, 'so101_like': 6.5, 'xarm5_like': 15.0}

@@ -13,9 +13,9 @@ from benchmarks.least_time import least_time
 from benchmarks.reference import Reference
 from benchmarks.tables import Table, heading
 from ik_node import IkSolver, InputError
-from ik_node.control.lines import LineMotion, plan_lines
-from ik_node.control.path_timing import Bounds
-from ik_node.control.tool_path import ToolPath
+from ik_node.control.paths.lines import LineMotion, plan_lines
+from ik_node.control.paths.path_timing import Bounds
+from ik_node.control.paths.tool_path import ToolPath
 
 LINES = 1000
 TIMED = 40  # of the accepted lines are compared with the least time

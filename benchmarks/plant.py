@@ -12,13 +12,13 @@ from benchmarks.asked import Asked
 from benchmarks.chain import Array, angle_between
 from benchmarks.tables import Table, heading
 from ik_node import Goal
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.controller import ArmController
-from ik_node.control.joint_trajectory import JointTrajectory
-from ik_node.control.outputs import Output, Sample
-from ik_node.control.report import Report
-from ik_node.control.settings import ArmSettings
-from ik_node.control.states import State
+from ik_node.control.controller.controller import ArmController
+from ik_node.control.outputs.joint_trajectory import JointTrajectory
+from ik_node.control.outputs.outputs import Output, Sample
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.report import Report
+from ik_node.control.state.states import State
 from ik_node.sim.dynamics import TIMESTEP
 from ik_node.sim.plant import Plant
 from ik_node.sim.settings import PlantSettings

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ik_node import kernels
 from ik_node.checks import Array, are_names, positive, real_array
-from ik_node.control.teleoperation import Teleoperation
+from ik_node.control.teleop.jog_kinematics import Teleoperation
 from ik_node.errors import LARGEST, InputError, listed
 from ik_node.kernels.arrays.layout import LATERAL
 from ik_node.model.arm import Arm

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from small_arm import ARM_JOINTS, PARAMETERS
 
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.controller import ArmController
-from ik_node.control.outputs import Output, Sample
-from ik_node.control.report import Report
-from ik_node.control.settings import ArmSettings
-from ik_node.control.snapshot import Snapshot
-from ik_node.control.states import State
+from ik_node.control.controller.controller import ArmController
+from ik_node.control.outputs.outputs import Output, Sample
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.report import Report
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.state.states import State
 
 SETTINGS = ArmSettings(**PARAMETERS)
 PERIOD = 1.0 / SETTINGS.publish_rate

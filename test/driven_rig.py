@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from control_harness import PERIOD, SETTINGS, Rig
 
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.controller import ArmController
-from ik_node.control.joint_trajectory import JointTrajectory
-from ik_node.control.outputs import Output, Sample
-from ik_node.control.settings import ArmSettings
+from ik_node.control.controller.controller import ArmController
+from ik_node.control.outputs.joint_trajectory import JointTrajectory
+from ik_node.control.outputs.outputs import Output, Sample
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
 
 
 class Controller(Output):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 
-from ik_node.control.report import Report
-from ik_node.control.snapshot import Snapshot
-from ik_node.control.states import State
+from ik_node.control.state.report import Report
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.state.states import State
 
 
 def arm_values(arm: Snapshot, report: Report | None, condition: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from rclpy.time import Time
 from std_msgs.msg import Header
 
 from ik_node.checks import Array
-from ik_node.control.arm_model import ArmModel
+from ik_node.control.robot.arm_model import ArmModel
 from ik_node.errors import InputError, listed
 from ik_node.ros.conversions import pose_matrix
 

@@ -8,7 +8,7 @@ from collections import deque
 from geometry_msgs.msg import Point
 from rclpy.publisher import Publisher
 
-from ik_node.control.snapshot import Snapshot
+from ik_node.control.state.snapshot import Snapshot
 from ik_node.ros.conversions import array_point
 from ik_node.ros.markers import goal_markers, no_markers
 from ik_node.solver.goal import Goal, Status

@@ -12,10 +12,10 @@ from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
-from ik_node.control.motion import MOVING
-from ik_node.control.requests import Wanted
-from ik_node.control.snapshot import Snapshot
-from ik_node.control.tool_path import MOST_POINTS, ToolPath
+from ik_node.control.motion.motion import MOVING
+from ik_node.control.paths.tool_path import MOST_POINTS, ToolPath
+from ik_node.control.state.requests import Wanted
+from ik_node.control.state.snapshot import Snapshot
 from ik_node.errors import InputError
 from ik_node.ros.conversions import check_stamp, joint_values, point_array, pose_matrix
 from ik_node.ros.frames import Frames

@@ -14,11 +14,11 @@ from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
-from ik_node.control.joint_model import JointModel
-from ik_node.control.robot_models import Models
-from ik_node.control.snapshot import Snapshot
-from ik_node.control.tree_model import TreeModel
-from ik_node.control.way import CLEARANCE
+from ik_node.control.checks.motion_check import CLEARANCE
+from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.robot.robot_models import Models
+from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.state.snapshot import Snapshot
 from ik_node.errors import InputError, listed
 from ik_node.model.collision.collision import SelfCollision
 from ik_node.model.robot import Robot

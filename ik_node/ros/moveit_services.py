@@ -16,8 +16,8 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 
-from ik_node.control.controller import NO_MODEL
-from ik_node.control.robot_models import Models
+from ik_node.control.controller.controller import NO_MODEL
+from ik_node.control.robot.robot_models import Models
 from ik_node.ros.conversions import seconds
 from ik_node.ros.frames import Frames
 from ik_node.ros.moveit_answers import Code, Question, RefusedError, forward, inverse

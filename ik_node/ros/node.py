@@ -21,20 +21,20 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from ik_node import kernels
-from ik_node.control.calibration import Calibrated
-from ik_node.control.controller import NO_MODEL
-from ik_node.control.inbox import Inbox
-from ik_node.control.outputs import Output
-from ik_node.control.report import Level, Report
-from ik_node.control.requests import Request
-from ik_node.control.robot_models import Models, build_models, check_models
-from ik_node.control.robot_settings import RobotSettings
-from ik_node.control.settings import ArmSettings
-from ik_node.control.shared_robot import SharedRobot
-from ik_node.control.states import State
-from ik_node.control.statistics import Statistics
-from ik_node.control.tree_model import TreeModel
-from ik_node.control.workspace import Workspace
+from ik_node.control.controller.controller import NO_MODEL
+from ik_node.control.controller.inbox import Inbox
+from ik_node.control.controller.statistics import Statistics
+from ik_node.control.joints.shared_robot import SharedRobot
+from ik_node.control.outputs.outputs import Output
+from ik_node.control.robot.calibration import Calibrated
+from ik_node.control.robot.robot_models import Models, build_models, check_models
+from ik_node.control.robot.robot_settings import RobotSettings
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.robot.workspace import Workspace
+from ik_node.control.state.report import Level, Report
+from ik_node.control.state.requests import Request
+from ik_node.control.state.states import State
 from ik_node.errors import IkError, InputError
 from ik_node.ros.conversions import measured_values
 from ik_node.ros.descriptions import Descriptions

@@ -16,8 +16,8 @@ from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from ik_node.control.robot_settings import OF_TOOL, RobotSettings, tool_names
-from ik_node.control.settings import ArmSettings
+from ik_node.control.robot.robot_settings import OF_TOOL, RobotSettings, tool_names
+from ik_node.control.robot.settings import ArmSettings
 from ik_node.errors import IkError, InputError, listed
 from ik_node.ros.compat import given_parameters
 from ik_node.settings import Settings

@@ -8,10 +8,10 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
-from ik_node.control.inbox import Inbox
-from ik_node.control.report import Level
-from ik_node.control.requests import Wanted
-from ik_node.control.snapshot import Snapshot
+from ik_node.control.controller.inbox import Inbox
+from ik_node.control.state.report import Level
+from ik_node.control.state.requests import Wanted
+from ik_node.control.state.snapshot import Snapshot
 from ik_node.ros.conversions import joint_values, matrix_pose
 from ik_node.ros.goal_requests import GoalContext, GoalRequest, PoseRequest
 from ik_node.ros.qos import STREAM

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from ik_node.control.locks import OrderedLock, Rank
-from ik_node.control.report import Level, Report
+from ik_node.control.state.report import Level, Report
 
 PERIOD = 0.1  # [s] from one report on a stream of goals to the next
 

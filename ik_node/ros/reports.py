@@ -9,8 +9,8 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
 
-from ik_node.control.report import Level, Report
-from ik_node.control.snapshot import Snapshot
+from ik_node.control.state.report import Level, Report
+from ik_node.control.state.snapshot import Snapshot
 
 LEVELS = {
     Level.OK: DiagnosticStatus.OK,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-from ik_node.control.states import READY
+from ik_node.control.state.states import READY
 from ik_node.ros.tool_interface import Answer, ToolInterface, answered
 
 

@@ -22,11 +22,11 @@ from std_msgs.msg import Bool, Int8
 from std_srvs.srv import SetBool
 
 from ik_node.checks import Array
-from ik_node.control.controller import ArmController
+from ik_node.control.controller.controller import ArmController
 from ik_node.control.locks import OrderedLock, Rank
-from ik_node.control.settings import ArmSettings
-from ik_node.control.snapshot import Snapshot
-from ik_node.control.steering import Steering
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.teleop.steering import Steering
 from ik_node.errors import InputError, listed
 from ik_node.ros.conversions import check_stamp, pose_matrix
 from ik_node.ros.frames import Frames

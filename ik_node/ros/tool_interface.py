@@ -12,16 +12,16 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 
-from ik_node.control.controller import ArmController
-from ik_node.control.inbox import Inbox
-from ik_node.control.outputs import Output
-from ik_node.control.report import Level, Report
-from ik_node.control.requests import HomeRequest
-from ik_node.control.settings import ArmSettings
-from ik_node.control.shared_robot import SharedRobot
-from ik_node.control.snapshot import Snapshot
-from ik_node.control.states import ON_ITS_WAY, READY
-from ik_node.control.statistics import Statistics
+from ik_node.control.controller.controller import ArmController
+from ik_node.control.controller.inbox import Inbox
+from ik_node.control.controller.statistics import Statistics
+from ik_node.control.joints.shared_robot import SharedRobot
+from ik_node.control.outputs.outputs import Output
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.report import Level, Report
+from ik_node.control.state.requests import HomeRequest
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.state.states import ON_ITS_WAY, READY
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.ros.diagnostics import arm_values

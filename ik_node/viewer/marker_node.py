@@ -24,7 +24,7 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import InteractiveMarkerFeedback as Feedback
 
 from ik_node.checks import Array
-from ik_node.control.settings import ArmSettings
+from ik_node.control.robot.settings import ArmSettings
 from ik_node.errors import IkError, MissingError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import read_urdf

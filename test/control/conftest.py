@@ -7,7 +7,7 @@ from control_harness import SETTINGS, Rig
 from driven_rig import Driven
 from small_arm import arm_urdf
 
-from ik_node.control.arm_model import ArmModel
+from ik_node.control.robot.arm_model import ArmModel
 
 
 @pytest.fixture(scope='session')

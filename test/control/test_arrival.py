@@ -9,8 +9,8 @@ from control_harness import SETTINGS, Rig
 from driven_rig import Driven
 from small_arm import ARM_JOINTS
 
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.states import State
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.state.states import State
 from ik_node.model.urdf.description import load_description
 
 

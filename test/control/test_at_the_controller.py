@@ -8,8 +8,8 @@ from control_harness import PERIOD
 from driven_rig import Driven
 from small_arm import ARM_JOINTS
 
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.states import State
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.state.states import State
 from ik_node.sim.controllers import Controllers
 
 FASTEST, HARDEST = 1.0, 5.0  # [rad/s, rad/s^2] limits of the joint yaw

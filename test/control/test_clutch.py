@@ -9,7 +9,7 @@ import pytest
 from control_harness import SETTINGS
 from interleaved import at_step
 
-from ik_node.control.clutch import Clutch
+from ik_node.control.teleop.clutch import Clutch
 
 Q = np.array([0.2, 0.3, 0.4, 0.1, 0.2])
 REQUIRED = replace(SETTINGS, position_scale=2.0)

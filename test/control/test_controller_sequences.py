@@ -17,12 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Goal
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.controller import ArmController
-from ik_node.control.outputs import Sample
-from ik_node.control.requests import HomeRequest
-from ik_node.control.settings import ArmSettings
-from ik_node.control.states import COMMANDING, State
+from ik_node.control.controller.controller import ArmController
+from ik_node.control.outputs.outputs import Sample
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.requests import HomeRequest
+from ik_node.control.state.states import COMMANDING, State
 from ik_node.errors import InputError
 
 SEQUENCES = int(os.environ.get('IK_NODE_SEQUENCES', '150'))

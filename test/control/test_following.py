@@ -9,8 +9,8 @@ import pytest
 from control_harness import PERIOD, SETTINGS, Rig
 from small_arm import ARM_JOINTS
 
-from ik_node.control.settings import ArmSettings
-from ik_node.control.states import State
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.states import State
 
 SLOW = 'the computer or the driver is too slow'
 TOLERANCE, DELAY = SETTINGS.max_following_error, SETTINGS.following_delay

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ik_node.control.gate import Gate
-from ik_node.control.joint_group import JointGroup
-from ik_node.control.joint_model import Limits
+from ik_node.control.checks.joint_gate import Gate
+from ik_node.control.joints.joint_group import JointGroup
+from ik_node.control.robot.joint_model import Limits
 
 NAMES = ('a', 'b', 'c')
 LIMITS = Limits(*(np.full(3, value) for value in (-1.0, 1.0, 2.0, 5.0, 50.0)))

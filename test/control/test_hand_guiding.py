@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from control_harness import PERIOD, largest_step
 
-from ik_node.control.states import State
+from ik_node.control.state.states import State
 from ik_node.errors import InputError
 
 

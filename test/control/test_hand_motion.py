@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ik_node.control.hand_motion import HandMotion
+from ik_node.control.teleop.pose_smoother import HandMotion
 
 PERIOD = 0.02
 TIMES = PERIOD * np.arange(20)

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from ik_node.control.inbox import Inbox
-from ik_node.control.requests import HomeRequest
+from ik_node.control.controller.inbox import Inbox
+from ik_node.control.state.requests import HomeRequest
 
 
 def test_a_worker_that_takes_long_is_mentioned_until_it_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('ik_node.control.inbox.SLOW', 0.01)
+    monkeypatch.setattr('ik_node.control.controller.inbox.SLOW', 0.01)
     inbox = Inbox()
     inbox.put_change()
     inbox.take(None)

@@ -13,13 +13,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ik_node import Arm, Goal, IkSolver, InputError
-from ik_node.control.gate import SWING
-from ik_node.control.joint_path import ACCURACY
-from ik_node.control.lines import plan_lines
-from ik_node.control.path_timing import Bounds
-from ik_node.control.report import Level
-from ik_node.control.states import State
-from ik_node.control.tool_path import ToolPath
+from ik_node.control.checks.joint_gate import SWING
+from ik_node.control.paths.joint_path import ACCURACY
+from ik_node.control.paths.lines import plan_lines
+from ik_node.control.paths.path_timing import Bounds
+from ik_node.control.paths.tool_path import ToolPath
+from ik_node.control.state.report import Level
+from ik_node.control.state.states import State
 
 ROOT = Path(__file__).resolve().parents[2]
 ARMS = ['seed_arm', 'so101_like', 'moveo_like', 'prismatic_arm', 'xarm5_like']

@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ik_node import Goal
-from ik_node.control.goal_stream import GoalStream, JointState, evened
-from ik_node.control.motion import JointMotion
-from ik_node.control.settings import ArmSettings
+from ik_node.control.motion.goal_stream import GoalStream, JointState, evened
+from ik_node.control.motion.motion import JointMotion
+from ik_node.control.robot.settings import ArmSettings
 from ik_node.tracks.curves import Track
 
 STEP = 0.02  # [s] between goals

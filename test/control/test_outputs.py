@@ -11,13 +11,13 @@ from control_harness import PERIOD, SETTINGS, Rig
 from driven_rig import Driven
 from small_arm import ARM_JOINTS, arm_urdf
 
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.controller_trajectories import DELAY, WINDOW, point_times
-from ik_node.control.joint_trajectory import JointTrajectory
-from ik_node.control.motion_ahead import Plan
-from ik_node.control.outputs import LOST
-from ik_node.control.states import State
-from ik_node.control.tool_path import ToolPath
+from ik_node.control.motion.motion_ahead import Plan
+from ik_node.control.outputs.joint_trajectory import JointTrajectory
+from ik_node.control.outputs.outputs import LOST
+from ik_node.control.outputs.trajectory_streamer import DELAY, WINDOW, point_times
+from ik_node.control.paths.tool_path import ToolPath
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.state.states import State
 from ik_node.errors import InputError
 
 SHARED = (*ARM_JOINTS[::-1], 'finger')

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from ruckig import InputParameter, Ruckig
 from ruckig import Trajectory as RuckigTrajectory
 
-from ik_node.control.path_timing import Bounds, ramped, timed
-from ik_node.control.splines import Curve
-from ik_node.control.trajectory import Trajectory
+from ik_node.control.motion.trajectory import Trajectory
+from ik_node.control.paths.path_timing import Bounds, ramped, timed
+from ik_node.control.paths.splines import Curve
 
 SITES = np.linspace(0.0, 1.0, 30)
 

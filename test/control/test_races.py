@@ -13,8 +13,8 @@ from control_harness import Asked, Rig
 import ik_node
 from ik_node import Goal
 from ik_node.control.locks import LockOrderError, OrderedLock, Rank, _held
-from ik_node.control.states import State
-from ik_node.control.targets import ArmTargets
+from ik_node.control.state.states import State
+from ik_node.control.targets.targets import ArmTargets
 
 LONG = 10.0  # [s] in which a thread ends that nothing holds up
 

@@ -9,10 +9,10 @@ import pytest
 from control_harness import SETTINGS, Rig, positions
 from small_arm import ARM_JOINTS, arm_urdf
 
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.controller import ArmController
-from ik_node.control.settings import ArmSettings
-from ik_node.control.states import State
+from ik_node.control.controller.controller import ArmController
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.states import State
 
 
 def with_settings(rig: Rig, **changes: object) -> None:

@@ -12,10 +12,10 @@ from folding_arm import bar, folding_urdf
 from small_arm import arm_urdf
 
 from ik_node import Goal
-from ik_node.control.arm_collision import CollisionGate
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.settings import ArmSettings
-from ik_node.control.states import State
+from ik_node.control.robot.arm_collision import CollisionGate
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.states import State
 from ik_node.errors import InputError, MissingError
 from ik_node.model.collision.collision import FAR
 from ik_node.model.urdf.description import load_description

@@ -10,8 +10,8 @@ import pytest
 from control_harness import Asked, Rig
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.settings import ArmSettings
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
 from ik_node.model.urdf.reader import load_description
 from ik_node.tracks.curves import Track, tip_pose
 from ik_node.tracks.placement import place_roll, place_track

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from control_harness import Rig
 
-from ik_node.control.clutch import FAR, OPEN
-from ik_node.control.report import Level
-from ik_node.control.states import State
-from ik_node.control.steering import Steering
-from ik_node.control.tool_path import ToolPath
+from ik_node.control.paths.tool_path import ToolPath
+from ik_node.control.state.report import Level
+from ik_node.control.state.states import State
+from ik_node.control.teleop.clutch import FAR, OPEN
+from ik_node.control.teleop.steering import Steering
 
 pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
 

@@ -8,8 +8,8 @@ from cases import shipped_cases
 from control_harness import PERIOD
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.control.states import State
-from ik_node.control.teleoperation import Teleoperation, leashed, rotation_about
+from ik_node.control.state.states import State
+from ik_node.control.teleop.jog_kinematics import Teleoperation, leashed, rotation_about
 
 SHIPPED = {case.label: case for case in shipped_cases()}
 ARMS = ('seed_arm', 'so101_like', 'xarm5_like', 'moveo_like', 'prismatic_arm')

@@ -8,14 +8,14 @@ from control_harness import PERIOD, SETTINGS, Rig
 from small_arm import arm_urdf
 
 from ik_node import Goal
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.motion import JointMotion
-from ik_node.control.settings import ArmSettings
-from ik_node.control.states import State
-from ik_node.control.tool_gate import ToolGate
-from ik_node.control.tool_motion import tool_motion
-from ik_node.control.tool_pace import ToolPace
-from ik_node.control.workspace import Workspace
+from ik_node.control.checks.tool_gate import ToolGate
+from ik_node.control.motion.motion import JointMotion
+from ik_node.control.motion.tool_motion import tool_motion
+from ik_node.control.motion.tool_pace import ToolPace
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.robot.workspace import Workspace
+from ik_node.control.state.states import State
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 

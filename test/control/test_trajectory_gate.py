@@ -11,11 +11,11 @@ from control_harness import SETTINGS
 from driven_rig import Driven
 from folding_arm import folding_urdf
 
-from ik_node.control import arm_joints
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.motion_ahead import Plan, motion_ahead
-from ik_node.control.settings import ArmSettings
-from ik_node.control.states import State
+from ik_node.control.joints import arm_joints
+from ik_node.control.motion.motion_ahead import Plan, motion_ahead
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.states import State
 
 Broken = Callable[[float, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
 FOLDING = ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.05, 0.0, 0.0))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 
-from ik_node.control.joint_trajectory import JointTrajectory
+from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.ros.outputs.clocks import Clocks
 from ik_node.ros.outputs.trajectory_output import TrajectoryOutput, trajectory_message
 

@@ -17,8 +17,8 @@ from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.task import Future
 
-from ik_node.control.joint_trajectory import JointTrajectory
-from ik_node.control.outputs import Sample
+from ik_node.control.outputs.joint_trajectory import JointTrajectory
+from ik_node.control.outputs.outputs import Sample
 from ik_node.ros.outputs import follow_joint_trajectory as module
 from ik_node.ros.outputs.clocks import Clocks
 from ik_node.ros.outputs.context import OutputContext

@@ -13,14 +13,14 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from small_arm import ALL_JOINTS, ARM_JOINTS, PARAMETERS, arm_urdf
 
-from ik_node.control.arm_model import ArmModel
-from ik_node.control.joint_model import JointModel
-from ik_node.control.robot_models import Models, build_models
-from ik_node.control.robot_settings import RobotSettings
-from ik_node.control.settings import ArmSettings
-from ik_node.control.snapshot import Snapshot
-from ik_node.control.states import State
-from ik_node.control.tree_model import TreeModel
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.robot.robot_models import Models, build_models
+from ik_node.control.robot.robot_settings import RobotSettings
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.state.states import State
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
 from ik_node.ros.frames import Frames

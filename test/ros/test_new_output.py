@@ -14,7 +14,7 @@ from small_arm import arm_urdf
 ROOT = Path(__file__).resolve().parents[2]
 TOY = '''"""toy: writes every sample into a file."""
 
-from ik_node.control.outputs import Output, Sample
+from ik_node.control.outputs.outputs import Output, Sample
 from ik_node.ros.outputs.context import OutputContext
 
 

@@ -6,8 +6,8 @@ import pytest
 from node_harness import running
 from small_arm import arm_urdf
 
-from ik_node.control.report import Level, Report
-from ik_node.control.states import State
+from ik_node.control.state.report import Level, Report
+from ik_node.control.state.states import State
 from ik_node.ros import report_pace
 from ik_node.ros.report_pace import ReportPace
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ik_node.control.settings import ArmSettings
+from ik_node.control.robot.settings import ArmSettings
 from ik_node.extras import EXTRAS, PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,7 +152,7 @@ try:
     IkSolver(arm, method='scipy')
 except IkError as error:
     print(error)
-import ik_node.cli.inspect, ik_node.cli.solve, ik_node.cli.reach, ik_node.control.motion
+import ik_node.cli.inspect, ik_node.cli.solve, ik_node.cli.reach, ik_node.control.motion.motion
 """
     done = run_without(set(EXTRAS), program)
     assert done.returncode == 0, done.stderr

@@ -71,7 +71,7 @@ assert len(every) >= 1
 @pytest.mark.parametrize(
     ('node', 'module', 'settings'),
     [
-        ('ik_node', 'ik_node.control.settings', 'ArmSettings'),
+        ('ik_node', 'ik_node.control.robot.settings', 'ArmSettings'),
         ('ik_goals', 'ik_node.tracks.settings', 'TrackSettings'),
         ('ik_plant', 'ik_node.sim.settings', 'PlantSettings'),
         ('ik_viewer', 'ik_node.viewer.settings', 'ViewerSettings'),

@@ -3,7 +3,7 @@
 import re
 from importlib import import_module
 
-from ik_node.control.outputs import Output
+from ik_node.control.outputs.outputs import Output
 from ik_node.errors import InputError, quoted
 from ik_node.ros.outputs.context import OutputContext
 

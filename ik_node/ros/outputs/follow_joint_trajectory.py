@@ -15,9 +15,9 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
-from ik_node.control.joint_trajectory import JointTrajectory as Trajectory
 from ik_node.control.locks import OrderedLock, Rank
-from ik_node.control.outputs import Sample
+from ik_node.control.outputs.joint_trajectory import JointTrajectory as Trajectory
+from ik_node.control.outputs.outputs import Sample
 from ik_node.errors import MissingError, shown
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.outputs.context import OutputContext

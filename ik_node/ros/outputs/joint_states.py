@@ -8,7 +8,7 @@ import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from ik_node.control.outputs import Output, Sample
+from ik_node.control.outputs.outputs import Output, Sample
 from ik_node.ros.conversions import joint_state
 from ik_node.ros.node_time import NodeTime
 from ik_node.ros.qos import STREAM

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from std_msgs.msg import Float64MultiArray
 
-from ik_node.control.outputs import Output, Sample
+from ik_node.control.outputs.outputs import Output, Sample
 from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.qos import STREAM
 

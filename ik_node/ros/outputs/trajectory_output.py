@@ -7,8 +7,8 @@ from builtin_interfaces.msg import Duration, Time
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import JointTrajectoryPoint
 
-from ik_node.control.joint_trajectory import JointTrajectory
-from ik_node.control.outputs import Output, Sample
+from ik_node.control.outputs.joint_trajectory import JointTrajectory
+from ik_node.control.outputs.outputs import Output, Sample
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.outputs.context import OutputContext
 

@@ -1,0 +1,1 @@
+"""Everything that may reject a setpoint, a motion or a trajectory."""

@@ -1,0 +1,83 @@
+"""ArmGates: the last checks of an arm as a whole in every sample, after those of its joints in gate.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.checks.cone_gate import ConeGate
+from ik_node.control.checks.motion_check import Others
+from ik_node.control.checks.tool_gate import ToolGates
+from ik_node.control.checks.trajectory_gate import SPACING, Refusal
+from ik_node.control.motion.motion import JointMotion
+from ik_node.control.robot.arm_collision import CollisionGate
+from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.robot.workspace import Workspace
+
+
+class ArmGates:
+    """Checks the tools, the ball joints and self-collision. cones: the gate of the balls, None without."""
+
+    def __init__(self, model: JointModel) -> None:
+        self._begin(model)
+
+    def _begin(self, model: JointModel) -> None:
+        self._model = model
+        self._tools = ToolGates(model)
+        self.cones = ConeGate.of(model.robot, model.joint_names)
+        self._collision = None if model.collision is None else CollisionGate(model.collision)
+
+    def take(self, model: JointModel) -> None:
+        """Change to another model of the same joints; what it shares with the last one is not forgotten."""
+        if not self._tools.belong_to(model):
+            self._begin(model)
+            return
+        found, self._model = model.collision, model
+        if found is None or self._collision is None or self._collision.collision is not found:
+            self._collision = None if found is None else CollisionGate(found)
+
+    def set_limits(self, workspaces: Sequence[Workspace], max_speed: float, max_turn_rate: float) -> None:
+        """Set the limits of the tools, see ToolGate."""
+        self._tools.set_limits(workspaces, max_speed, max_turn_rate)
+
+    def restart(self) -> None:
+        """Forget the last sample: the arm was placed anew, at rest."""
+        for gate in (self._tools, self.cones, self._collision):
+            if gate is not None:
+                gate.restart()
+
+    def go_on_from(self, position: Array) -> None:
+        """Compare the next sample with this one (k,) instead of the last one."""
+        self._tools.go_on_from(position)
+
+    def refuse(self, motion: JointMotion, dt: float, values: Array) -> str | None:
+        """Return why the sample after dt [s], with all variables at values (n,), must not be published."""
+        refusal = self._tools.refuse(motion.position, motion.moving, dt)
+        if refusal is None and self.cones is not None:
+            refusal = self.cones.refuse(motion.position)
+        if refusal is None and self._collision is not None:
+            refusal = self._collision.refuse(values)
+        return refusal
+
+    def checks(self, values: Array, others: Others) -> list[Callable[[Mapping[str, Array]], Refusal]]:
+        """Return the checks of a trajectory, see refuse_trajectory.
+
+        values: all variables (n,), for those that do not move. others: where other arms will be, see Way.
+        """
+
+        def refuse_tool(by_name: Mapping[str, Array]) -> Refusal:
+            rows = np.moveaxis(np.array([by_name[name] for name in self._model.joint_names]), 0, 2)
+            refusal = None if self.cones is None else self.cones.refuse_ahead(rows[0])
+            return self._tools.refuse_ahead(rows[0], rows[1]) if refusal is None else refusal
+
+        def refuse_collision(by_name: Mapping[str, Array]) -> Refusal:
+            assert self._collision is not None
+            own = {name: rows[0] for name, rows in by_name.items()}
+            count = len(own[self._model.joint_names[0]])
+            path = self._model.path(values, {**others(SPACING), **own})
+            hit = self._collision.refuse_ahead(path)
+            return None if hit is None else (min(hit[0], count - 1), hit[1])
+
+        return [refuse_tool] if self._collision is None else [refuse_tool, refuse_collision]

@@ -1,0 +1,171 @@
+"""Way: the whole motion to a target, simulated and checked before it starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.checks.cone_gate import ConeGate
+from ik_node.control.motion.motion import JointMotion
+from ik_node.control.motion.plans import JointPlan
+from ik_node.control.motion.tool_motion import tool_motion
+from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.robot.workspace import Workspace
+from ik_node.control.state.report import Level
+from ik_node.control.state.requests import Aim
+from ik_node.control.targets.targets import Answer
+from ik_node.errors import InputError
+from ik_node.solver.goal import Goal, Solution
+
+SPACING = 0.01  # [s] between two places of a way; between them joints count as moving straight
+LONGEST = 3000  # places: the rest of a longer way is checked by the gate only
+CLEARANCE = 1e-3  # [m] that parts of the robot keep on a way
+REMAINING = 0.5 * CLEARANCE  # that they keep on the rest of it, when another arm changes its motion
+ALTERNATIVES = 8  # other solutions that are tried
+
+Preview = Callable[[Mapping[str, float]], JointMotion]  # a copy of the motion, on its way to these targets
+Others = Callable[[float], Mapping[str, Array]]  # where other arms will be, see SharedRobot.ahead
+
+
+class Way:
+    """Checks of motions of an arm. workspaces: the boxes that the points of its tools may not leave."""
+
+    def __init__(self, model: JointModel, workspaces: Sequence[Workspace], others: Others) -> None:
+        self._model, self._others = model, others
+        self._collision, self._cones = model.collision, ConeGate.of(model.robot, model.joint_names)
+        self._bounded = [
+            (tool.arm, columns, workspace)
+            for (tool, columns), workspace in zip(model.tools(), workspaces, strict=True)
+            if workspace.given
+        ]
+
+    def check_goal(self, wanted: Aim, tool: str) -> None:
+        """Raise InputError for a goal of a tool outside a workspace given by the user."""
+        arm = self._model.of(tool)[0].arm
+        for workspace in [box for bounded, _, box in self._bounded if bounded is arm]:
+            outside = workspace.outside(wanted.position) if isinstance(wanted, Goal) else None
+            if outside is not None:
+                raise InputError(f'the goal is outside the workspace: {outside}')
+
+    def choose(
+        self, answer: Answer, tool: str, values: Array, preview: Preview, follows: bool = False
+    ) -> Answer:
+        """Return answer if its motion is allowed, else one with another solution whose motion is.
+
+        values: all variables (n,) now. follows: the arm follows a moving goal, and each of its steps is
+        checked. Raises InputError with the place and the reason if there is none.
+        """
+        free = self._collision is None and self._cones is None and not self._bounded
+        if answer.joints is None or free:
+            return answer
+        if answer.path is not None:  # no other motion will do
+            self._check_places(answer.path.places(SPACING), values)
+            return answer
+        if follows and self._is_clear_to(answer.joints, values):
+            return answer
+        try:
+            self._check(answer.joints, values, preview)
+            return answer
+        except InputError as error:
+            reason = error
+        if answer.goal is not None and answer.solution is not None and answer.solution.solved:
+            seed = values[self._model.index]
+            others = self._model.alternatives(tool, answer.goal, seed)
+            for q, other in islice(others, ALTERNATIVES):
+                joints = dict(zip(self._model.joint_names, q.tolist(), strict=True))
+                try:
+                    self._check(joints, values, preview)
+                except InputError:
+                    continue
+                return _instead(answer, joints, other, reason)
+        raise reason
+
+    def _check(self, joints: Mapping[str, float], values: Array, preview: Preview) -> None:
+        """Raise InputError if the motion to joints leaves the workspace or a cone, or collides."""
+        if self._cones is not None:
+            end = self._model.joints.named(values) | dict(joints)
+            outside = self._cones.outside(np.array([end[name] for name in self._model.joint_names]))
+            if outside is not None:
+                raise InputError(f'the joints cannot move there: {outside}')
+        if not self._clear(preview(joints), values):
+            self._check_places(places_of(preview(joints)), values)
+
+    def _check_places(self, places: Array, values: Array) -> None:
+        reason = self.refusal(places, values)
+        if reason is not None:
+            raise InputError(reason)
+
+    def _is_clear_to(self, joints: Mapping[str, float], values: Array) -> bool:
+        """Whether a motion to joints that turns none of them back is known to be allowed."""
+        now = values[self._model.index]
+        names = zip(self._model.joint_names, now.tolist(), strict=True)
+        end = np.array([joints.get(name, place) for name, place in names])
+        return self.is_clear(np.minimum(now, end), np.maximum(now, end), values)
+
+    def _clear(self, motion: JointMotion, values: Array) -> bool:
+        """Whether a motion is known to be free of collisions, without following it; it is changed."""
+        begin = motion.position
+        motion.step(SPACING)
+        plan = motion.plan
+        if math.isnan(motion.remaining) or not isinstance(plan, JointPlan):
+            return False
+        return self.is_clear(np.minimum(begin, plan.low), np.maximum(begin, plan.high), values)
+
+    def is_clear(self, low: Array, high: Array, values: Array) -> bool:
+        """Whether all motions of the arm between low and high (n,) are known to be allowed.
+
+        Much faster than refusal. values: all variables.
+        """
+        if self._bounded or self._cones is not None or self._others(SPACING):
+            return False
+        if self._collision is None:
+            return True
+        least, most = values.copy(), values.copy()
+        least[self._model.index], most[self._model.index] = low, high
+        return self._collision.clear(least, most, CLEARANCE)
+
+    def refusal(self, places: Array, values: Array, clearance: float = CLEARANCE) -> str | None:
+        """Return why the arm must not move along places (k, n), SPACING apart; values: all variables.
+
+        clearance [m]: that parts of the robot keep.
+        """
+        for arm, columns, workspace in self._bounded:
+            points = tool_motion(arm, places[:, columns], np.zeros((len(places), arm.n))).point
+            allowed = workspace.reaching(points[0])
+            for k, point in enumerate(points):
+                outside = allowed.outside(point)
+                if outside is not None:
+                    return f'the tool point would leave the workspace after {k * SPACING:.2f} s: {outside}'
+        beyond = None if self._cones is None else self._cones.refusal(places)
+        if beyond is not None:
+            return f'{beyond[1]}, {beyond[0] * SPACING:.2f} s after the start'
+        if self._collision is not None:
+            own = dict(zip(self._model.joint_names, places.T, strict=True))
+            path = self._model.path(values, {**self._others(SPACING), **own})
+            hit = self._collision.along(path, clearance)
+            if hit is not None:
+                index, distance, (one, other) = hit
+                gap = (
+                    f'overlap by {-distance:.4f} m' if distance < 0.0 else f'come as near as {distance:.4f} m'
+                )
+                when = 'at the end' if index >= len(path) - 1 else f'after {index * SPACING:.2f} s'
+                return f'link "{one}" and link "{other}" would {gap} {when} of the motion'
+        return None
+
+
+def _instead(answer: Answer, joints: dict[str, float], solution: Solution, reason: InputError) -> Answer:
+    said = f'solved: with another solution, since with the nearest {reason}; moving to the goal'
+    return replace(answer, joints=joints, solution=solution, message=said, level=Level.WARN)
+
+
+def places_of(motion: JointMotion, spacing: float = SPACING) -> Array:
+    """Return positions (k, n) of a motion until it rests, spacing [s] apart."""
+    places = [motion.position]
+    while motion.moving and len(places) < LONGEST:
+        places.append(motion.step(spacing)[0])
+    return np.array(places)

@@ -1,0 +1,62 @@
+"""The last check of a trajectory that is sent whole, by the gates that check every sample.
+
+A controller makes of the plan what the samples would be, so that all limits hold. Before, it repeats the last
+samples, which were checked: where it goes on from a plan that did not reach it, gate.JOINED applies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.joints.joint_group import JointGroup
+from ik_node.control.outputs.joint_trajectory import JointTrajectory
+
+SPACING = 0.005  # [s] between two looks
+Refusal = tuple[int, str] | None  # which of several samples must not go out, and why
+
+
+def refuse_trajectory(
+    trajectory: JointTrajectory,
+    groups: Sequence[JointGroup],
+    checks: Sequence[Callable[[Mapping[str, Array]], Refusal]],
+) -> str | None:
+    """Return why a trajectory must not be sent, else None.
+
+    checks: further ones, of positions, velocities and accelerations (3, k) by joint name.
+    """
+    motion, join = trajectory.motion, trajectory.joined
+    if not all(np.isfinite(row).all() for row in (motion.times, *trajectory.rows)):
+        return f'its points are not finite: {trajectory.positions.tolist()}'
+    times = _looks(join, trajectory.duration)
+    states = motion.sampled(times)[:3]
+    by_name = dict(zip(trajectory.names, np.moveaxis(states, 2, 0), strict=True))
+    known = {name for group in groups for name in group.names}
+    found: list[tuple[int, str]] = []
+    for name in by_name.keys() - known:
+        if by_name[name][1].any():
+            found.append((int(by_name[name][1].argmax()), f'joint "{name}" must not move'))
+    for group in groups:
+        rows = [by_name[name] for name in group.names if name in by_name]
+        if len(rows) == len(group.names):
+            refusal = group.refuse_ahead(times, np.moveaxis(np.array(rows), 0, 2), join)
+            found += [refusal] if refusal is not None else []
+    for check in checks:
+        refusal = check(by_name)
+        found += [refusal] if refusal is not None else []
+    if not found:
+        return None
+    k, why = min(found)
+    pairs = zip(trajectory.names, states[0, k].tolist(), strict=True)
+    places = ', '.join(f'{name} {value:.6g}' for name, value in pairs)
+    return f'{times[k]:.3f} s after its start, {why}; positions there: {places}'
+
+
+def _looks(join: float, end: float) -> Array:
+    """Return times [s] from 0 to end, SPACING apart or less; the join and the end are among them."""
+    spans = ((0.0, join), (join, end)) if end > join else ((0.0, end),)
+    rows = [np.linspace(a, b, math.ceil((b - a) / SPACING) + 1)[:-1] for a, b in spans]
+    return np.concatenate([*rows, [end]])

@@ -1,0 +1,1 @@
+"""One state machine for an arm: requests in, setpoints and reports out."""

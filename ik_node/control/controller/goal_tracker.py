@@ -1,0 +1,118 @@
+"""Progress: the requests that an arm pursues, one per tool, from their numbers to their arrival."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.controller.report_queue import News
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.joint_model import Columns, JointModel
+from ik_node.control.state.report import Level, Report
+from ik_node.control.state.requests import Request
+from ik_node.control.state.states import State
+from ik_node.control.targets.targets import Answer, arrival_at
+
+ARRIVING = 1.0  # [s] within which measured joints come to rest after their commands
+SAME = 1e-6  # [rad or m]: such a change of a target is none
+
+
+class Progress:
+    """Counts requests and reports what becomes of them.
+
+    arrival: of a request whose first sample is still to come (time.perf_counter), else None.
+    """
+
+    def __init__(self, news: News) -> None:
+        self._news = news
+        self._number = 0
+        self._at_the_end: dict[str, Report] = {}  # by tool, when the arm arrives
+        self._targets: dict[str, Array] = {}  # by tool, of its joints
+        self._began = self._share = math.nan
+        self._rested = math.inf  # since when the commands rest [s]
+        self.arrival: float | None = None
+
+    def begin(
+        self, answer: Answer, request: Request, state: State, time: float, model: JointModel, target: Array
+    ) -> None:
+        """Report the answer to a request; the arm, now in state, pursues it if there are joint targets.
+
+        time [s]: of the last sample. target: of all joints (k,) of model, for other tools as well.
+        """
+        self._number += 1
+        report = answer.report(state, request, self._number)
+        self._news.add(report)
+        if answer.joints is not None:
+            for tool in [tool for tool in self._at_the_end if tool != request.tool]:
+                self._judge(tool, *model.of(tool), target, request, state)
+            self._at_the_end[request.tool] = answer.arrived_report(report)
+            self._targets[request.tool] = target[model.of(request.tool)[1]]
+            self.arrival = request.arrival
+            self._began, self._rested = time, math.inf
+
+    @property
+    def pursues(self) -> bool:
+        """Whether the arm pursues requests."""
+        return bool(self._at_the_end)
+
+    def waited(self, time: float) -> bool:
+        """Whether measured joints, or a controller, had enough time to arrive at time [s]; asked at rest."""
+        self._rested = min(self._rested, time)
+        return time >= self._rested + ARRIVING
+
+    def _judge(
+        self, tool: str, arm: ArmModel, columns: Columns, target: Array, request: Request, state: State
+    ) -> None:
+        """Judge the goal of a tool by the target (k,) that a request for another tool has led to."""
+        report, q = self._at_the_end[tool], target[columns]
+        if np.abs(q - self._targets[tool]).max() <= SAME:
+            return
+        self._targets[tool] = q
+        found = None if report.goal is None else arm.solver.judged(report.goal, q)
+        if found is not None and found.solved:
+            self._at_the_end[tool] = replace(
+                report, level=Level.OK, message=arrival_at(found), status=found.status.value, solution=found
+            )
+        elif report.status == 'solved' and report.request is not None:
+            del self._at_the_end[tool]
+            message = (
+                f'{report.request.source} ended before the arm arrived: {request.source} moves its joints'
+            )
+            self._news.add(replace(report, level=Level.WARN, message=message, phase='stopped', state=state))
+
+    def refuse(self, request: Request, reason: str, state: State) -> None:
+        """Report why a request is refused."""
+        self._number += 1
+        message = f'{request.source} refused: {reason}'
+        self._news.add(Report(Level.ERROR, message, 'refused', 'refused', state, request, self._number))
+
+    def arrive(self) -> None:
+        """Report that the arm has arrived, if it pursues requests."""
+        if self._at_the_end:
+            for report in self._at_the_end.values():
+                self._news.add(report)
+            self._at_the_end.clear()
+            self._share = 1.0
+
+    def share(self, time: float, remaining: float) -> float:
+        """Return the share of the motion that is done at time [s], with remaining [s] left.
+
+        1 after an arrival; NaN without a motion, and while its end is unknown.
+        """
+        if not self._at_the_end:
+            return self._share
+        passed = max(0.0, time - self._began) if math.isfinite(self._began) else 0.0
+        return passed / (passed + remaining) if passed else 0.0
+
+    def end(self, state: State, reason: str, level: Level = Level.WARN) -> None:
+        """Pursue nothing any more; report the requests that are still pursued by the arm, now in state."""
+        for report in self._at_the_end.values():
+            if report.request is not None:
+                message = f'{report.request.source} ended before the arm arrived: {reason}'
+                self._news.add(replace(report, level=level, message=message, phase='stopped', state=state))
+        self._at_the_end.clear()
+        self.arrival = None
+        self._share = math.nan

@@ -1,0 +1,85 @@
+"""Inbox: callbacks store requests, one worker takes them. Bounded; the newest is never lost."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+
+from ik_node.control.locks import OrderedLock, Rank
+from ik_node.control.state.requests import Request
+
+KEPT = 16  # requests that may wait: enough to report every invalid one, few enough for a flood
+SLOW = 1.0  # [s] of work on the same requests that are worth mentioning
+
+
+class Inbox:
+    """Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(OrderedLock(Rank.INBOX))  # type: ignore[arg-type]
+        self._requests: dict[str, deque[Request]] = {}  # by tool
+        self._description: str | None = None
+        self._changed_settings = False
+        self._closed = False
+        self._taken = math.inf  # when the requests at work were taken (time.monotonic)
+
+    @property
+    def slow(self) -> str:
+        """A sentence if the worker has worked on the same requests for a while, else empty."""
+        passed = time.monotonic() - self._taken
+        return f'a goal has been worked on for {passed:.1f} s: later ones wait' if passed > SLOW else ''
+
+    def put(self, request: Request) -> int:
+        """Add a request; return how many older ones were dropped to make room."""
+        with self._changed:
+            waiting = self._requests.setdefault(request.tool, deque(maxlen=KEPT))
+            pushed = int(len(waiting) == KEPT)
+            waiting.append(request)
+            self._changed.notify()
+        return pushed
+
+    def put_description(self, text: str) -> None:
+        """Set the robot description to be taken next; only the newest counts."""
+        with self._changed:
+            self._description = text
+            self._changed.notify()
+
+    def put_change(self) -> None:
+        """Note a change of settings that must be applied before later requests."""
+        with self._changed:
+            self._changed_settings = True
+            self._changed.notify()
+
+    def clear(self, tool: str) -> None:
+        """Drop the waiting requests of a tool."""
+        with self._changed:
+            self._requests.pop(tool, None)
+
+    def take(self, timeout: float | None) -> tuple[str | None, bool, dict[str, list[Request]]] | None:
+        """Wait for input, timeout [s] at most, and take it. Returns None once closed.
+
+        Returns (new description or None, whether settings have changed, requests by tool, oldest first).
+        """
+        with self._changed:
+            self._taken = math.inf
+            self._changed.wait_for(self._has_something, timeout)
+            if self._closed:
+                return None
+            description, self._description = self._description, None
+            changed, self._changed_settings = self._changed_settings, False
+            requests = {tool: list(waiting) for tool, waiting in self._requests.items()}
+            self._requests.clear()
+            if requests:
+                self._taken = time.monotonic()
+            return description, changed, requests
+
+    def _has_something(self) -> bool:
+        return bool(self._closed or self._requests or self._changed_settings or self._description is not None)
+
+    def close(self) -> None:
+        """Let take() return None from now on."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

@@ -1,0 +1,1 @@
+"""Groups of joints: where they are, how they follow, who shares them."""

@@ -1,0 +1,143 @@
+"""Following: measured joints against what they were commanded when they were measured.
+
+A measurement that is late says nothing about the joint now. So there are two distances with the same
+tolerance: from a joint to its commands at the time when it was measured, which is the joint's fault, and from
+these commands to the newest one, which is the computer's or the driver's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node.checks import Array
+from ik_node.control.joints.feedback import late
+
+TURN = 2.0 * np.pi
+KEPT = 5.0  # [s] for which commands are kept
+UNKNOWN = 0.1  # [s] after the newest command: where a controller has moved on to by then is not known
+GAP = 0.05  # [s] between two measurements, beyond the delay, after which a driver has to catch up
+RECENT = 1.0  # [s] for which late measurements may explain an error, and a driver may catch up at most
+
+
+class Following:
+    """The commands of the last moments and the times of the measurements of joints (n,), on one clock [s]."""
+
+    def __init__(
+        self, names: Sequence[str], continuous: NDArray[np.bool_], prismatic: NDArray[np.bool_]
+    ) -> None:
+        """continuous: (n,), joints that are measured up to whole turns."""
+        self._names, self._continuous = names, continuous
+        self._units = np.where(prismatic, 'm', 'rad')
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything: the arm was placed anew."""
+        n = len(self._names)
+        self._times: list[float] = []  # since when each of the commands was in force
+        self._commands: list[Array] = []
+        self._newest = -np.inf  # time of the last command, new or repeated
+        self._measured = np.full(n, np.nan)  # time of the last measurement
+        self._missed = np.full(n, np.inf)  # since when the driver may have missed commands
+        self._catches_up = np.full(n, -np.inf)  # until when it may catch up with them
+        self._behind = np.zeros(n, dtype=np.bool_)  # joints that have still to catch up
+        self._slow = 0.0, -np.inf  # how late measurements were [s], and when
+
+    def commanded(self, time: float, position: Array) -> None:
+        """Note that position (n,) was commanded at time [s]."""
+        if time < self._newest:  # the clock was set back
+            self._commands, self._times = self._commands[-1:], [time for _ in self._times[-1:]]
+            self._measured = np.minimum(self._measured, time)
+            self._catches_up[:], self._slow = -np.inf, (0.0, -np.inf)
+        self._newest = time
+        if not self._commands or (position != self._commands[-1]).any():
+            self._times.append(time)
+            self._commands.append(position.copy())
+        while len(self._times) > 1 and self._times[1] < time - KEPT:
+            del self._times[0], self._commands[0]
+
+    def error(
+        self, measured: Array, time: float, received: float, tolerance: Array, delay: float
+    ) -> str | None:
+        """Take where joints (n,) were measured at a time [s], NaN for others; say which one does not follow.
+
+        Its distance from all commands since delay [s] before the measurement is greater than tolerance (n,).
+        After a gap in the measurements a driver may have missed what was commanded meanwhile: for as long
+        again, and for the delay, commands count since before the gap, and the arm waits (see late). None if
+        all follow, or if that is not known.
+        """
+        known = ~np.isnan(measured)
+        if not known.any():
+            return None
+        last, self._measured = self._measured, np.where(known, time, self._measured)
+        missed = known & (time - last > delay + GAP)
+        self._missed = np.where(missed, last, self._missed)
+        patience = np.clip(time - last, delay, max(RECENT, delay))
+        self._catches_up = np.where(missed, time + patience, self._catches_up)
+        slow = max(received - time, *(time - last[missed]).tolist(), 0.0)
+        if slow > delay and slow >= self._just_slow():
+            self._slow = slow, received
+        if not self._commands or time > self._newest + UNKNOWN:
+            return None
+        near, newest = measured + self._turns(self._commands[-1] - measured), self._commands[-1]
+        errors = _distance(near, self._between(time - delay, np.inf))
+        catching_up = known & (errors > tolerance) & (time <= self._catches_up)
+        if catching_up.any():
+            since = float(np.minimum(self._missed, time - delay)[catching_up].min())
+            errors = np.where(catching_up, _distance(near, self._between(since, np.inf)), errors)
+        self._behind = np.where(known, catching_up, self._behind)
+        found = self._beyond(errors, tolerance, np.abs(near - newest))
+        if found is None:
+            return None
+        slow = self._just_slow()
+        return f'{found} its command' + (f'; {late(slow)}' if slow else '')
+
+    def late(self, tolerance: Array, delay: float) -> str | None:
+        """Say how late measurements are if the newest command is farther than tolerance (n,) ahead of them.
+
+        Ahead of all commands until delay [s] after the measurement of a joint. Or how late they were, while a
+        joint has still to catch up. Else None.
+        """
+        if self._behind.any():
+            return late(self._just_slow())
+        age = self._newest - self._measured
+        for time in {float(at) for at in self._measured[age > delay]}:
+            commands, newest = self._between(time, time + delay), self._commands[-1]
+            if (_distance(newest, commands) > tolerance)[self._measured == time].any():
+                return late(self._newest - time)
+        return None
+
+    def elsewhere(self, measured: Array, places: Array, tolerance: Array) -> str | None:
+        """Say which joint is measured (n,) farther than tolerance (n,) from places (n,), NaN: none is."""
+        gap = measured - places
+        return self._beyond(np.abs(gap + self._turns(-gap)), tolerance)
+
+    def _beyond(self, errors: Array, tolerance: Array, shown: Array | None = None) -> str | None:
+        """Say which joint has the greatest of errors (n,) beyond tolerance, with its distance shown (n,)."""
+        beyond = np.nan_to_num(errors - tolerance, nan=-np.inf)
+        i = int(beyond.argmax())
+        if beyond[i] <= 0.0:
+            return None
+        away = (errors if shown is None else shown)[i]
+        return f'joint "{self._names[i]}" is {away:.3g} {self._units[i]} away from'
+
+    def _just_slow(self) -> float:
+        """Return how late [s] measurements were just now, 0 if they were not."""
+        seconds, when = self._slow
+        return seconds if self._newest <= when + RECENT else 0.0
+
+    def _between(self, begin: float, end: float) -> Array:
+        """Return the commands (k, n) that were in force between two times, one at least."""
+        first = max(bisect_right(self._times, begin) - 1, 0)
+        return np.array(self._commands[first : max(bisect_right(self._times, end), first + 1)])
+
+    def _turns(self, gap: Array) -> Array:
+        return np.where(self._continuous, TURN * np.round(gap / TURN), 0.0)
+
+
+def _distance(values: Array, commands: Array) -> Array:
+    """Return the distances (n,) of values (n,) from commands (k, n), 0 between them."""
+    return np.maximum(np.maximum(commands.min(axis=0) - values, values - commands.max(axis=0)), 0.0)

@@ -1,0 +1,113 @@
+"""JointGroup: joints that are commanded together; the gate checks each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.checks.joint_gate import PLANNED, Gate
+from ik_node.control.motion.goal_stream import JointState
+from ik_node.control.motion.motion import JointMotion
+from ik_node.control.robot.joint_model import Columns, Limits
+
+THERE = 1e-6  # [rad or m, per second]: a motion at rest is where its controller is
+
+
+class JointGroup:
+    """Variables that move together: the arm, or a single other joint such as a finger."""
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        limits: Limits,
+        positions: Array,
+        blocks: Sequence[Columns] | None = None,
+    ) -> None:
+        """blocks: see JointMotion."""
+        self.names = names
+        self.motion = JointMotion(limits.lower, limits.upper, positions, blocks)
+        self._gate = Gate(names, limits.lower, limits.upper)
+        self._later: Array | None = None  # the target of joints that wait
+        self.limit(limits)
+
+    def states(self) -> Iterator[tuple[str, float, float]]:
+        """Return name, position and velocity of each joint."""
+        motion = self.motion
+        yield from zip(self.names, motion.position.tolist(), motion.velocity.tolist(), strict=True)
+
+    @property
+    def target(self) -> Array:
+        """Target of the joints (n,), also while they wait; their position if they have none."""
+        return self.motion.target if self._later is None else self._later
+
+    def limit(self, limits: Limits, share: float = 1.0) -> None:
+        """Use these limits from now on, with a share of their velocity."""
+        self.motion.set_limits(share * limits.velocity, PLANNED * limits.acceleration, limits.jerk)
+        self._gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
+
+    def place(self, positions: Mapping[str, float]) -> None:
+        """Set the joints at rest at these positions by name; others keep theirs."""
+        self._later = None
+        self.motion.reset(self._filled(self.motion.position, positions))
+        self._gate.restart()
+
+    def go_to(self, targets: Mapping[str, float]) -> None:
+        """Move to these targets by name; joints that are not named keep theirs."""
+        target = self._filled(self.target, targets)
+        if self._later is None:
+            self.motion.go_to(target)
+        else:
+            self._later = target
+
+    def stop(self) -> None:
+        """Stop as soon as the limits allow, and drop the target."""
+        self._later = None
+        self.motion.stop()
+
+    def wait(self) -> None:
+        """Stop as soon as the limits allow, and keep the target, if there is one, for later."""
+        if not self.motion.braking:
+            self._later = self.motion.target.copy()
+            self.motion.stop()
+
+    def go_on(self) -> None:
+        """Move to the target after a wait, if there is one."""
+        if self._later is not None:
+            self.motion.go_to(self._later)
+            self._later = None
+
+    def preview(self, targets: Mapping[str, float]) -> JointMotion:
+        """Return a copy of the motion that goes to these targets by name."""
+        motion = self.motion.twin()
+        motion.go_to(self._filled(self.target, targets))
+        return motion
+
+    def step(self, dt: float, caught_up: float = 0.0) -> str | None:
+        """Advance by dt [s]; return why the new sample must not be published, else None.
+
+        caught_up: time [s] before that during which the present plan went on without samples.
+        """
+        if caught_up > 0.0:
+            self.motion.carry_on(caught_up)
+        position, velocity = self.motion.step(dt)
+        return self._gate.refuse(position, velocity, dt + caught_up)
+
+    def go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
+        """Go on from position, velocity and acceleration by joint name; return whether the motion can."""
+        state = JointState(*np.transpose([states[name] for name in self.names]))
+        rest = JointState(self.motion.position, self.motion.velocity, self.motion.acceleration)
+        if not self.motion.moving and np.abs(np.subtract(state, rest)).max() < THERE:
+            return True
+        if not self.motion.go_on_from(state):
+            return False
+        self._gate.go_on_from(self.motion.position, self.motion.velocity, self.motion.acceleration)
+        return True
+
+    def refuse_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
+        """Return which sample of a trajectory must not go out, and why; see Gate."""
+        return self._gate.refuse_ahead(times, states, join)
+
+    def _filled(self, values: Array, named: Mapping[str, float]) -> Array:
+        return np.array([named.get(name, value) for name, value in zip(self.names, values, strict=True)])

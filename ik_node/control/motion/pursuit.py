@@ -1,0 +1,144 @@
+"""Pursuit: one step after a moving target, within velocity, acceleration and jerk limits.
+
+Following the target exactly is right as long as it stays within the limits. Near and beyond them every
+time-optimal chase swings, further the harder the target is to follow. What does not swing is a blend: the
+joints follow r = m + k (p - m), where p is the target and m a calm point: it starts where the joints are and
+drifts after the target, slowly. The share k grows from 0 as fast as the limits leave room, up to 1 or to what
+the demand of the target allows. With k = 1 the joints are at the target, without lag; with less they are on a
+smaller copy of its curve, in phase with it. Where a limit is hit nevertheless, m is placed anew so that r is
+where the joints are, and k is lowered. Nothing can wind up that way, and r stays among the positions of the
+target and of the joints at the start. From far away, the joints come near by a time-optimal plan first.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from ruckig import InputParameter, Result, Ruckig, RuckigError, Synchronization, Trajectory
+
+from ik_node import kernels
+from ik_node.checks import Array
+from ik_node.control.motion.demand import Demand
+from ik_node.control.motion.goal_stream import JointState
+from ik_node.kernels.tracking.pursuit import KEPT
+
+LARGEST_GAIN = 0.4  # of the poles per period: faster ones would not be stable with constant jerk in a period
+USED = 0.93  # share of the limits that the target's part of the blend may need
+LEAST_SHARE = 0.3  # whatever the target needs: corners cannot be followed, what is between them can
+FALL, RISE = 8.0, 2.0  # [1/s] at which hits lower the share that is aimed at, and at which it recovers
+FASTEST_BLEND = 4.0  # [1/s]
+NEAR_BY, LAG = 0.15, 0.25  # [rad or m, s]: that far from the target, plus its way in that time, is near
+FAR = 9.0  # times that: the target was moved to another place
+
+Limits: TypeAlias = tuple[Array, Array, Array]  # velocity, acceleration and jerk, each (n,)
+
+
+class Pursuit:
+    """Follows a moving target with n joints that share the blend."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._approach, self._ruckig = Ruckig(n), Ruckig(1)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew with the next step, from where the joints are then."""
+        self._calm: Array | None = None  # state (3, n) of the calm point
+        self._share = np.zeros(3)  # k, with its rate and the rate of that
+        self._aim = 1.0  # of the share
+        self._demand = Demand(self.n)
+        self._gap = np.zeros(self.n)  # largest distances lately between target and calm point
+        self._lack = np.zeros(self.n)  # of acceleration, because of limits
+
+    def step(
+        self, now: JointState, target: JointState, limits: Limits, smoothing: float, dt: float
+    ) -> JointState:
+        """Return the state dt [s] after now; target: at that time. smoothing: time constant [s]."""
+        near = NEAR_BY + LAG * np.abs(target.velocity)
+        if (np.abs(target.position - now.position) > (near if self._calm is None else FAR * near)).any():
+            self.restart()
+            return self._approached(now, target.position, limits, dt)
+        joints, goal, most = np.array(now), np.array(target), np.array(limits)
+        self._demand.note(goal, most, dt)
+        if self._calm is None:
+            self._calm = joints.copy()
+        kernels.drift(self._calm, goal, most, float(self._share[0]), dt)
+        self._blend(goal, most, dt)
+        pole = min(1.0 / smoothing, LARGEST_GAIN / dt)
+        if kernels.chase(joints, self._calm, goal, most, self._share, pole, self._lack, dt):
+            self._yield(joints, goal, dt)
+        return JointState(*joints)
+
+    def _approached(self, now: JointState, position: Array, limits: Limits, dt: float) -> JointState:
+        """Return the state dt [s] after now of a time-optimal motion to rest at position (n,)."""
+        request = InputParameter(self.n)
+        request.current_position, request.current_velocity, request.current_acceleration = (
+            x.tolist() for x in now
+        )
+        request.target_position = position.tolist()
+        request.max_velocity, request.max_acceleration, request.max_jerk = (x.tolist() for x in limits)
+        request.synchronization = Synchronization.No
+        plan = calculated(self._approach, request)
+        if plan is None:  # end the acceleration
+            return advanced(now, np.clip(-now.acceleration / dt, -limits[2], limits[2]), dt)
+        return JointState(*(np.array(x) for x in plan.at_time(dt)[:3]))
+
+    def _blend(self, target: Array, limits: Array, dt: float) -> None:
+        """Move the share towards its aim. target, limits: (3, n)."""
+        share, demand = self._share, self._demand
+        most = max(LEAST_SHARE, USED / max(demand.worst, USED))
+        self._aim = min(self._aim + RISE * dt, most)
+        speed, brake, jerk = kernels.blend_limits(
+            self._calm, target, limits, demand.peaks, self._gap, float(share[0]), dt
+        )
+        request = InputParameter(1)
+        request.current_position, request.current_velocity, request.current_acceleration = (
+            [x] for x in share.tolist()
+        )
+        request.target_position = [self._aim]
+        request.max_velocity = [max(min(speed, FASTEST_BLEND), 0.05)]
+        brake = max(brake, 0.2)
+        request.max_acceleration, request.min_acceleration = [0.5 * brake], [-brake]
+        request.max_jerk = [max(jerk, 5.0)]
+        plan = calculated(self._ruckig, request)
+        if plan is not None:
+            share[:] = [x[0] for x in plan.at_time(dt)[:3]]
+
+    def _yield(self, after: Array, target: Array, dt: float) -> None:
+        """Go on from after with a lower share: a limit was hit. after, target: (3, n)."""
+        lower = max(float(self._share[0]) - FALL * dt, 0.0)
+        self._aim, k = min(self._aim, lower), min(lower, KEPT)
+        self._share, self._lack = np.array([k, 0.0, 0.0]), np.zeros(self.n)
+        self._calm = (after - k * target) / (1.0 - k)
+
+
+def calculated(ruckig: Ruckig, request: InputParameter) -> Trajectory | None:
+    """Return Ruckig's plan for a request; None if it finds none."""
+    plan = Trajectory(ruckig.degrees_of_freedom)
+    try:
+        found = ruckig.calculate(request, plan) in (Result.Working, Result.Finished)
+    except (RuckigError, ValueError):  # ValueError: a result that its enum does not list
+        return None
+    return plan if found else None
+
+
+def admissible(state: JointState, limits: Limits) -> JointState:
+    """Return the state with an acceleration within limits, now and while it ends.
+
+    A velocity beyond its limit, which was lowered in mid-motion, stays as it is: it only may not grow.
+    """
+    fastest, hardest, jerkiest = limits
+    fastest = np.maximum(fastest, np.abs(state.velocity))
+    gains = fastest + state.velocity, fastest - state.velocity
+    low, high = (np.minimum(np.sqrt(2.0 * jerkiest * gain), hardest) for gain in gains)
+    return JointState(state.position, state.velocity, np.clip(state.acceleration, -low, high))
+
+
+def advanced(now: JointState, jerk: Array, dt: float) -> JointState:
+    """Return the state after dt [s] of constant jerk (n,)."""
+    return JointState(
+        now.position + (now.velocity + (now.acceleration / 2.0 + jerk * (dt / 6.0)) * dt) * dt,
+        now.velocity + (now.acceleration + jerk * (dt / 2.0)) * dt,
+        now.acceleration + jerk * dt,
+    )

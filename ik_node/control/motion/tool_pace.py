@@ -1,0 +1,99 @@
+"""ToolPace: plans so slow that the tool keeps its speed limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node.checks import Array
+from ik_node.control.motion.plans import JointPlan
+from ik_node.control.motion.tool_motion import tool_motion
+from ik_node.model.arm import Arm
+
+SPACING = 0.01  # [s] between the places of a plan at which the speeds are compared
+MOST_PLACES = 400
+SHARE = 0.97  # of the limits that plans use: for what lies between two places, and for stops
+TRIES = 6  # replans with ever lower joint velocities
+SLOWEST = 1e-4  # [rad/s or m/s] for joints that a plan does not move
+
+
+class ToolPace:
+    """Keeps tool points below max_speed [m/s] and the turns of the tips below max_turn_rate [rad/s].
+
+    Infinite: no limit. tools: arms, and which of the joints that move together are theirs.
+    """
+
+    def __init__(
+        self, tools: Sequence[tuple[Arm, NDArray[np.int64]]], max_speed: float, max_turn_rate: float
+    ) -> None:
+        self._tools = tuple(tools)
+        self.max_speed, self.max_turn_rate = max_speed, max_turn_rate
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is any limit."""
+        return math.isfinite(self.max_speed) or math.isfinite(self.max_turn_rate)
+
+    def equals(self, other: ToolPace) -> bool:
+        """Whether the limits are the same, for the same arms."""
+        arms, others = ([arm for arm, _ in pace._tools] for pace in (self, other))
+        limits = self.max_speed, self.max_turn_rate
+        return arms == others and limits == (other.max_speed, other.max_turn_rate)
+
+    def excess(self, positions: Array, velocities: Array) -> float:
+        """Return the largest share of a limit that is used at positions and velocities (k, n).
+
+        The motions of the joints count as if they never cancelled each other: then stopping some joints
+        before others makes no tool faster.
+        """
+        shares = []
+        for arm, columns in self._tools:
+            motion = tool_motion(arm, positions[:, columns], velocities[:, columns])
+            shares += [motion.most_speed / self.max_speed, motion.most_turn_rate / self.max_turn_rate]
+        return float(max(share.max() for share in shares))
+
+    def kept(self, plan: JointPlan) -> bool:
+        """Whether a plan keeps the limits."""
+        return self.excess(*places(plan)) <= SHARE
+
+    def slowed(self, plan: JointPlan, replan: Callable[[Array], JointPlan | None]) -> JointPlan | None:
+        """Return plan or a slower one that keeps the limits, None if none is found.
+
+        replan plans the same motion within joint velocity limits (n,). Lower limits slow the tool down in
+        proportion but for the changed timing of the joints, hence the repetition; the last attempt keeps
+        joint velocities at which no configuration exceeds the limits.
+        """
+        for attempt in range(TRIES + 1):
+            positions, velocities = places(plan)
+            excess = self.excess(positions, velocities) / SHARE
+            if excess <= 1.0:
+                return plan
+            peaks = np.maximum(np.abs(velocities).max(axis=0), SLOWEST)
+            lower = peaks / excess if attempt < TRIES - 1 else peaks * min(1.0, self._harmless(peaks))
+            slower = replan(0.99 * lower)
+            if slower is None:
+                return None
+            plan = slower
+        return None
+
+    def _harmless(self, velocities: Array) -> float:
+        """Return the share of velocities (n,) at which no configuration exceeds a limit."""
+        return min(self._harmless_to(arm, velocities[columns]) for arm, columns in self._tools)
+
+    def _harmless_to(self, arm: Arm, velocities: Array) -> float:
+        """Return the same for one tool and the velocities (arm.n,) of its joints."""
+        turning = ~arm.prismatic
+        turn = float(velocities[turning].sum())
+        speed = arm.reach * turn + float(velocities[~turning].sum())
+        return SHARE * min(self.max_speed / speed, self.max_turn_rate / max(turn, SLOWEST))
+
+
+def places(plan: JointPlan) -> tuple[Array, Array]:
+    """Return positions and velocities (k, n) along a plan, SPACING apart, both ends included."""
+    count = min(max(math.ceil(plan.duration / SPACING), 1), MOST_PLACES) + 1
+    times = np.linspace(0.0, plan.duration, count).tolist()
+    rows = plan.at_times(times)
+    return rows[:, 0], rows[:, 1]

@@ -1,0 +1,1 @@
+"""What a controller of the arm is sent."""

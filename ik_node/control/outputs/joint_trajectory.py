@@ -1,0 +1,53 @@
+"""JointTrajectory: a motion as a joint_trajectory_controller of ros2_control carries it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.motion.trajectory import Trajectory
+
+
+@dataclass(frozen=True, eq=False)
+class JointTrajectory:
+    """Positions, velocities, accelerations (k, n) of named joints at times (k,) [s] from 0; the last is rest.
+
+    begins: when time 0 is, by the clock of the samples [s]. joined: the time [s] until which the trajectory
+    repeats what the controller was sent before. braking: it goes nowhere, it only ends an earlier motion.
+    """
+
+    names: tuple[str, ...]
+    times: Array
+    positions: Array
+    velocities: Array
+    accelerations: Array
+    begins: float
+    joined: float
+    braking: bool = False
+
+    @property
+    def duration(self) -> float:
+        """Time from 0 to the end [s]."""
+        return float(self.times[-1])
+
+    @property
+    def ends(self) -> float:
+        """When it ends, by the clock of the samples [s]."""
+        return self.begins + self.duration
+
+    @property
+    def rows(self) -> tuple[Array, Array, Array]:
+        """Positions, velocities and accelerations."""
+        return self.positions, self.velocities, self.accelerations
+
+    @cached_property
+    def motion(self) -> Trajectory:
+        """What the controller makes of it: quintics between the points."""
+        return Trajectory(self.times, *self.rows)
+
+    def states(self, times: Array) -> Array:
+        """Return positions, velocities, accelerations (p, 3, n) at times (p,) by the clock of the samples."""
+        return np.moveaxis(self.motion.sampled(np.asarray(times) - self.begins)[:3], 0, 1)

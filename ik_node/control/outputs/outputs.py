@@ -1,0 +1,142 @@
+"""Output: the interface of everything that receives the commands of an arm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ik_node.checks import Array
+from ik_node.control.outputs.joint_trajectory import JointTrajectory
+from ik_node.control.outputs.trajectory_streamer import Trajectories
+
+LOST = 0.5  # [s] for which trajectories may come too late: the controller moves on along the last one
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Positions and velocities (m,) [rad or m, per second] of the joints called names at time [s].
+
+    controller: joints of the controller, in its order. replanned: it begins another motion than the sample
+    before. trajectory: the rest of the motion, if a controller that interpolates has to be sent a new one.
+    arrival: if this is the first sample for a goal, when that was received (time.perf_counter), else None.
+    """
+
+    time: float
+    names: tuple[str, ...]
+    positions: Array
+    velocities: Array
+    controller: tuple[str, ...] = ()
+    replanned: bool = False
+    trajectory: JointTrajectory | None = None
+    arrival: float | None = None
+
+    def named(self) -> dict[str, tuple[float, float]]:
+        """Return position and velocity by joint name."""
+        pairs = zip(self.positions.tolist(), self.velocities.tolist(), strict=True)
+        return dict(zip(self.names, pairs, strict=True))
+
+    def listed(self) -> list[float]:
+        """Return the positions of the joints of the controller."""
+        places = dict(zip(self.names, self.positions.tolist(), strict=True))
+        return [places[name] for name in self.controller]
+
+
+class Output:
+    """Receives samples; may ignore any of them.
+
+    runs_plans: what is connected is sent the trajectories of the samples, and carries on with the last one
+    when no samples follow. only_listed: it moves only the joints of the controller.
+    """
+
+    runs_plans = only_listed = False
+
+    def late(self, time: float) -> float:  # noqa: ARG002
+        """Return how late [s] what is sent now would come for a sample of a time [s]."""
+        return 0.0
+
+    def sampled(self, sample: Sample) -> None:
+        """Receive the next sample of the motion."""
+
+    def done(self) -> bool:
+        """Whether what was sent is carried out, as far as the controller tells."""
+        return True
+
+    def halted(self, stand: JointTrajectory | None) -> None:
+        """End whatever still moves: no sample follows, and the last trajectory is void.
+
+        stand: ends it where the joints are measured; None if no trajectory is under way.
+        """
+
+
+class Outputs:
+    """All outputs of an arm. trajectories: for those that run plans, None without any."""
+
+    def __init__(self, outputs: Sequence[Output]) -> None:
+        self._outputs = tuple(outputs)
+        self._halted = True
+        self._late_since = math.inf  # since when trajectories come too late [s]
+        self.runs_plans = any(output.runs_plans for output in self._outputs)
+        self.only_listed = any(output.only_listed for output in self._outputs)
+        self.trajectories = Trajectories() if self.runs_plans else None
+
+    def done(self) -> bool:
+        """Whether what was sent is carried out, as far as controllers tell."""
+        return all(output.done() for output in self._outputs)
+
+    def carry_on(self, time: float) -> bool:
+        """Whether a controller moves on at time [s] without samples."""
+        return self.trajectories is not None and self.trajectories.under_way(time)
+
+    def halting(self, time: float) -> bool:
+        """Whether a controller is still on its way to where it was halted."""
+        return self.trajectories is not None and self.trajectories.halting(time)
+
+    def _late(self, time: float) -> float:
+        return max(output.late(time) for output in self._outputs)
+
+    def in_time(self, sample: Sample | None) -> tuple[Sample | None, str]:
+        """Return the sample without a trajectory that would come too late: the next sample may do.
+
+        The controller moves on along the last one. No sample and why, if that lasts: then the arm is halted
+        where it is measured. A controller at rest begins when it is sent something.
+        """
+        trajectories = self.trajectories
+        if sample is None or sample.trajectory is None or trajectories is None:
+            return sample, ''
+        late = self._late(sample.time)
+        if not trajectories.replaces:
+            return replace(sample, trajectory=trajectories.postponed(late)), ''
+        if late <= trajectories.slack:
+            self._late_since = math.inf
+            return sample, ''
+        # Once may be chance; the next time the controller gets it as late again.
+        trajectories.withdraw(late if self._late_since <= sample.time else 0.0)
+        if not self._late_since <= sample.time:  # or the clock was set back
+            self._late_since = sample.time
+        if sample.time - self._late_since > LOST:
+            self._late_since = math.inf
+            return None, f'a trajectory was not sent: {late:.3f} s late, this computer is too busy'
+        return replace(sample, trajectory=None), ''
+
+    def drop(self, sample: Sample) -> None:
+        """Take back a sample that does not go out: the motion that it belongs to has ended meanwhile."""
+        if sample.trajectory is not None and self.trajectories is not None:
+            self.trajectories.withdraw()
+
+    def stand(self, measured: Callable[[], Mapping[str, float]]) -> JointTrajectory | None:
+        """Return what ends a trajectory that is under way, with the joints as measured; else None."""
+        if self._halted or self.trajectories is None:
+            return None
+        return self.trajectories.halted(measured(), self._late(self.trajectories.time))
+
+    def emit(self, sample: Sample | None, stand: JointTrajectory | None = None) -> Sample | None:
+        """Pass on a sample and return it. None: commands end, with what stand returned."""
+        if sample is not None:
+            for output in self._outputs:
+                output.sampled(sample)
+        elif not self._halted:
+            for output in self._outputs:
+                output.halted(stand)
+        self._halted = sample is None
+        return sample

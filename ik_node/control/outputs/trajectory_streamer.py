@@ -1,0 +1,237 @@
+"""Trajectories for controllers that interpolate on their own, from the plans of an arm.
+
+A controller carries out the samples, a DELAY after them: each trajectory says when it begins, repeats the
+samples that the controller has still to carry out, and goes on with the plan. So a trajectory that replaces
+another is the same at first, and it does not matter when, or in which of its periods, the controller takes
+it, as long as that is within the DELAY. Between the points it follows quintics: at the samples and at the
+knots of a plan, these are the motion. A controller that is not sent a plan in time carries on with the one
+before: then the motion is made anew, from where the controller will be.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.motion.goal_stream import JointState
+from ik_node.control.motion.halt import halt
+from ik_node.control.motion.motion_ahead import Part, Plan
+from ik_node.control.motion.trajectory import Trajectory
+from ik_node.control.outputs.joint_trajectory import JointTrajectory
+
+if TYPE_CHECKING:
+    from ik_node.control.outputs.outputs import Sample
+
+DELAY = 0.04  # [s] of a controller behind the samples
+MARGIN = 0.015  # [s] of that for the way to the controller and one of its periods
+UNLIMITED = np.array([1e3, 1e4, 1e6])  # of joints whose limits are not known
+SPACING = 1e-4  # [s] at least between two points
+WINDOW = 0.02  # [s] at least between two trajectories, unless the arm brakes
+
+
+def point_times(plan: Plan | Part) -> list[float]:
+    """Return the times [s] of the points of a plan, from 0 to its end.
+
+    Of knots that are nearer than SPACING, that next to the longer piece stays: an acceleration that ends at
+    the other one would count for as long as that piece lasts.
+    """
+    knots, end, times = plan.knots(), plan.duration, [0.0]
+    for knot, after in itertools.pairwise([*knots, end]):
+        if times[-1] + SPACING <= knot <= end - SPACING:
+            times.append(knot)
+        elif times[-1] < knot <= end - SPACING and len(times) > 1 and after - knot > times[-1] - times[-2]:
+            times[-1] = knot
+    return [*(time for time in times if time <= end - SPACING), end]
+
+
+class Trajectories:
+    """Decides when the trajectory of a controller is replaced, and by which."""
+
+    def __init__(self) -> None:
+        self._halt: JointTrajectory | None = None  # the last
+        self._forget()
+
+    def _forget(self) -> None:
+        self._time = -math.inf  # of the last sample [s]
+        self._delay = DELAY  # of the controller behind the samples [s]
+        self._samples: deque[tuple[float, Array]] = deque()  # when they are carried out, and states (3, n)
+        self._due = False  # the plan has changed since the last trajectory
+        self._urgent = False
+        self._running: JointTrajectory | None = None
+        self._undone: tuple[JointTrajectory | None, bool] = None, False  # before the last one was sent
+        self._astray = False  # the controller was not sent the plan of the samples
+        self._late = 0.0  # how late the next trajectory will be [s]
+        self._limits: dict[str, Array] = {}  # of velocity, acceleration and jerk (3,)
+
+    @property
+    def ends(self) -> float:
+        """When the last trajectory ends [s]."""
+        return -math.inf if self._running is None else self._running.ends
+
+    @property
+    def time(self) -> float:
+        """When the last sample was [s]."""
+        return self._time
+
+    @property
+    def slack(self) -> float:
+        """How late [s] after its sample a trajectory may be sent that replaces another."""
+        return self._delay - MARGIN
+
+    @property
+    def astray(self) -> bool:
+        """Whether the controller will not be where the samples are."""
+        return self._astray or self.slack < 0.0
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the last trajectory replaces one that is under way."""
+        before = self._undone[0]
+        return before is not None and self._time < before.ends
+
+    def under_way(self, time: float) -> bool:
+        """Whether the controller moves at time [s]."""
+        return self._running is not None and self._running.begins <= time < self.ends
+
+    def note(self, sample: Sample, states: Array, passed: float) -> None:
+        """Note the states (3, n) of the joints sent, passed [s] of motion after the last sample."""
+        now, since = sample.time, sample.time - self._time
+        if self._due and since > self.slack:
+            self._astray = True  # what the samples do by now, the controller was not sent
+        if since < 0.0:  # the clock was set back, also that of the controller
+            self._samples = deque((time + since, row) for time, row in self._samples)
+            if self._running is not None:
+                self._running = replace(self._running, begins=self._running.begins + since)
+        elif now >= self.ends:
+            self._delay = DELAY
+            if since > passed:
+                self._samples.clear()  # no samples went out: the arm may have been placed anew
+        elif since > passed:
+            self._delay -= since - passed  # the motion has paused, the controller has not
+        self._time = now
+        while self._samples and self._samples[-1][0] > now + self._delay - SPACING:
+            self._samples.pop()
+        self._samples.append((now + self._delay, states))
+        while len(self._samples) > 1 and self._samples[1][0] <= now:
+            self._samples.popleft()
+
+    def due(self, sample: Sample, moving: bool, braking: bool) -> bool:
+        """Whether a new trajectory has to be sent: for each new plan, at most once per WINDOW.
+
+        A motion that only brakes is sent at once.
+        """
+        if sample.replanned:
+            self._due, self._urgent = True, braking
+        early = self._running is not None and sample.time < self._running.begins + WINDOW
+        return self._due and not (moving and early and not self._urgent)
+
+    def next(self, sample: Sample, plan: Plan) -> JointTrajectory:
+        """Return the trajectory from where the controller is to the end of a plan."""
+        self._limits.update(zip(plan.names, plan.limits.T, strict=True))
+        times, states = self._past()
+        ahead = point_times(plan)
+        rows = np.concatenate([states, _states(sample, plan, ahead)])
+        rows[-1, 1:] = 0.0
+        points = np.append(times, self._delay + np.array(ahead))
+        columns = rows[:, 0], rows[:, 1], rows[:, 2]
+        return JointTrajectory(sample.controller, points, *columns, sample.time, self._delay, plan.braking)
+
+    def _past(self) -> tuple[Array, Array]:
+        """Return times (k,) from now, and states (k, 3, n), that the controller has still to carry out."""
+        times = np.array([time for time, _ in self._samples]) - self._time
+        states = np.array([row for _, row in self._samples])
+        if len(times) == 1 or times[0] > 0.0:  # it stood there
+            first = states[0] * [[1.0], [0.0], [0.0]]
+        else:
+            motion = Trajectory(times - times[0], *np.moveaxis(states, 1, 0))
+            first = motion.sampled(-times[:1])[:3, 0]
+        between = (times > SPACING) & (times < self._delay - SPACING)
+        return np.append(0.0, times[between]), np.concatenate([first[None], states[between]])
+
+    def resume(self) -> Mapping[str, tuple[float, float, float]]:
+        """Return where the motion must go on, by joint name: position, velocity and acceleration.
+
+        The controller will be there a DELAY after the last sample, on the last trajectory. Longer, if the
+        next one will be late.
+        """
+        self._delay, self._astray = DELAY + self._late, False
+        running = self._running
+        if running is None:
+            return {}
+        times = np.linspace(self._time, self._time + self._delay, 1 + 4 * math.ceil(self._delay / DELAY))
+        states = running.states(times)
+        self._samples = deque(zip(times.tolist(), states, strict=True))
+        return dict(zip(running.names, map(tuple, states[-1].T.tolist()), strict=True))
+
+    def sent(self, trajectory: JointTrajectory) -> None:
+        """Note that a trajectory goes out with the last sample."""
+        self._undone = self._running, self._urgent
+        self._due = self._urgent = False
+        self._running = trajectory
+
+    def withdraw(self, late: float = 0.0) -> None:
+        """Forget the last trajectory, which was not sent; the next one will be late [s]."""
+        self._running, self._urgent = self._undone
+        self._late = late
+        self.withhold()
+
+    def withhold(self) -> None:
+        """Note that no trajectory goes out: the controller carries on with the last one."""
+        self._due = self._astray = True
+
+    def postponed(self, late: float) -> JointTrajectory | None:
+        """Return the last trajectory, for a controller at rest that gets it late [s] after its sample."""
+        late = max(late, 0.0)
+        self._delay += late
+        self._samples = deque((time + late, row) for time, row in self._samples)
+        if self._running is not None:
+            self._running = replace(self._running, begins=self._running.begins + late)
+        return self._running
+
+    def halted(self, measured: Mapping[str, float], late: float) -> JointTrajectory | None:
+        """Return the trajectory that holds the joints as measured, None if none is under way.
+
+        The controller goes there within its limits. Joints that are not measured stop on their way. late: how
+        long ago [s] the last sample was.
+        """
+        running, now = self._running, self._time + max(late, 0.0)
+        ends = self.ends
+        most = {} if running is None else self._limits
+        self._forget()
+        if running is None or now >= ends:
+            return None
+        leave = now + DELAY / 2.0
+        states = running.states(np.array([now, (now + leave) / 2.0, leave]))
+        stops = np.array([measured.get(name, math.nan) for name in running.names])
+        bounds = np.transpose([most.get(name, UNLIMITED) for name in running.names])
+        end = halt(JointState(*states[2]), stops, bounds)
+        if end is None:
+            return None
+        ahead = [time for time in point_times(end) if time >= SPACING]  # none: it hardly moves
+        rows = np.concatenate([states, *(np.array(end.at(time))[None] for time in ahead)])
+        rows[-1, 1:] = 0.0
+        times = np.append([0.0, DELAY / 4.0, DELAY / 2.0], DELAY / 2.0 + np.array(ahead))
+        columns = rows[:, 0], rows[:, 1], rows[:, 2]
+        self._halt = JointTrajectory(running.names, times, *columns, now, DELAY / 2.0, braking=True)
+        return self._halt
+
+    def halting(self, time: float) -> bool:
+        """Whether a controller is still on its way to where it was halted at a time [s]."""
+        return self._halt is not None and self._halt.begins <= time < self._halt.ends + MARGIN
+
+
+def _states(sample: Sample, plan: Plan, times: list[float]) -> Array:
+    """Return position, velocity and acceleration (k, 3, n) of the joints sent, by a plan."""
+    moved = [(i, plan.names.index(name)) for i, name in enumerate(sample.controller) if name in plan.names]
+    columns, mine = np.array(moved, dtype=np.intp).reshape(-1, 2).T
+    states = np.zeros((len(times), 3, len(sample.controller)))
+    states[:, 0] = sample.listed()
+    states[:, :, columns] = np.array([plan.at(time) for time in times])[:, :, mine]
+    return states

@@ -1,0 +1,1 @@
+"""Straight lines and curves, and their timing."""

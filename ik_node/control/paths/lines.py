@@ -1,0 +1,110 @@
+"""Straight lines: from a tool path and the joints at its start to a timed motion of the joints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.motion.tool_pace import SHARE, ToolPace
+from ik_node.control.motion.trajectory import Trajectory
+from ik_node.control.paths.joint_path import JointPath, PathEndsError
+from ik_node.control.paths.path_timing import Bounds, timed
+from ik_node.control.paths.tool_path import ToolPath
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.errors import InputError
+from ik_node.solver.solver import IkSolver
+
+BACK = 1e-3  # share of a stretch that is left before the place where it ends
+STEP = 0.005  # [s] between two looks at the speed of the tool
+SHORTEST = 1e-3  # share of a stretch: less of it is not worth a motion
+
+
+@dataclass(frozen=True, eq=False)
+class LineMotion:
+    """A motion along a tool path; trajectory is None if there is nothing to move.
+
+    length [m]: of the whole path. reached [m]: how far the motion goes. reason: why not farther, or ''.
+    """
+
+    trajectory: Trajectory | None
+    length: float
+    reached: float
+    reason: str = ''
+
+
+def plan_lines(
+    solver: IkSolver,
+    path: ToolPath,
+    start: Array,
+    bounds: Bounds,
+    blend: float | None = None,
+    partial: bool = False,
+) -> LineMotion:
+    """Plan the fastest motion along path from joints start (n,), which keeps to it within ACCURACY.
+
+    blend [m]: how near a corner the tool may leave the lines; None: it stops at each corner. partial: return
+    the motion up to the place where the path cannot be followed any farther. Else that raises InputError,
+    with the place and the reason.
+    """
+    arm = solver.arm
+    q = arm.checked(start, 'start')
+    outside = np.flatnonzero((q < arm.lower) | (q > arm.upper))
+    if len(outside):
+        raise InputError(f'joint "{arm.joint_names[outside[0]]}" is outside its limits')
+    stretches = path.stretches(*arm.fk(q), blend)
+    length = sum(stretch.length for stretch in stretches)
+    before, whole = 0.0, None
+    for number, stretch in enumerate(stretches):
+        reason, end = '', 1.0
+        try:
+            joints = JointPath(solver, stretch, q)
+        except PathEndsError as error:
+            reason, end = str(error), error.s - BACK
+            reached = before + stretch.travelled(error.s)
+            where = f'after {reached:.4g} m of {length:.4g} m'
+            if len(stretches) > 1:
+                where += f', on line {number + 1}'
+            elif stretch.length < 1e-9:
+                where = f'after {100.0 * error.s:.3g} % of the turn'
+            reason = f'{where}: {reason}'
+            if not partial:
+                raise InputError(reason) from None
+            if end < SHORTEST:
+                return LineMotion(whole, length, before, reason)
+            joints = JointPath(solver, stretch, q, end)
+        motion = timed(joints, joints.sites / end, bounds)
+        whole = motion if whole is None else whole.followed_by(motion)
+        before += stretch.travelled(end)
+        q = motion.positions[-1]
+        if reason:
+            return LineMotion(whole, length, before, reason)
+    return LineMotion(whole, length, before)
+
+
+def plan_path(model: ArmModel, path: ToolPath, start: Array, settings: ArmSettings) -> LineMotion:
+    """Plan a motion of the arm from start (n,) along path as the settings say; see plan_lines."""
+    limits = model.limits_of_motion(model.index, settings)
+    speed = settings.path_speed or np.inf
+    motion = plan_lines(
+        model.solver,
+        ToolPath(path.points) if settings.path_direction == 'free' else path,
+        start,
+        Bounds(limits.velocity, limits.acceleration, limits.jerk, speed),
+        settings.path_blend if settings.path_corners == 'blend' else None,
+        settings.path_partial,
+    )
+    return _paced(motion, ToolPace([(model.arm, np.arange(model.arm.n))], *settings.tool_rates()))
+
+
+def _paced(motion: LineMotion, pace: ToolPace) -> LineMotion:
+    """Return motion, slowed down until it keeps the limits of the tool."""
+    trajectory = motion.trajectory
+    if trajectory is None or not pace.limited:
+        return motion
+    times = np.linspace(0.0, trajectory.duration, max(2, int(trajectory.duration / STEP)))
+    position, velocity, *_ = trajectory.sampled(times)
+    excess = pace.excess(position, velocity) / SHARE
+    return replace(motion, trajectory=trajectory.slowed(excess)) if excess > 1.0 else motion

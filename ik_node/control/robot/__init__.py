@@ -1,0 +1,1 @@
+"""What is controlled, and its settings."""

@@ -1,0 +1,94 @@
+"""Self-collision of an arm: the geometry that the settings ask for, and the last check of every sample."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.errors import InputError, MissingError
+from ik_node.model.collision.collision import SelfCollision, unknown_links
+from ik_node.model.collision.shapes import collision_shapes, disabled_pairs
+from ik_node.model.joint_set import JointSet
+from ik_node.model.robot import Robot
+
+SLACK = 1e-3  # [m] by which parts that overlap may overlap more while they come apart
+OFF = 'self-collision is not checked'
+TOLD = 3  # shapes that are left out: so many are told of
+
+
+def arm_collision(
+    text: str, robot: Robot, names: tuple[str, ...], joints: JointSet, settings: ArmSettings
+) -> tuple[SelfCollision | None, tuple[str, ...]]:
+    """Return the checker for motions of the joints names, None if there is none, and lines for the log.
+
+    Raises MissingError or InputError if self_collision is true and it is not possible.
+    """
+    if settings.self_collision == 'false':
+        return None, ()
+    try:
+        shapes, notes = collision_shapes(text, settings.mesh_path)
+        excluded = list(disabled_pairs(settings.srdf_file)) if settings.srdf_file else []
+        found = SelfCollision(robot, joints, names, shapes, excluded) if shapes else None
+    except MissingError as error:
+        if settings.self_collision == 'true':
+            raise
+        return None, (f'{OFF}: {error}',)
+    if len(notes) > TOLD:
+        notes = [*notes[:TOLD], f'and {len(notes) - TOLD} more collision shapes are left out']
+    if found is None or found.empty:
+        why = notes[0] if notes else 'the description has no collision shapes that could touch each other'
+        if settings.self_collision == 'true':
+            raise InputError(f'parameter self_collision is true, but this is not possible: {why}')
+        return None, (f'{OFF}: {why}',)
+    unknown = unknown_links(robot, excluded)
+    if unknown:
+        notes = [*notes, f'srdf_file excludes links that do not exist: {unknown}']
+    return found, (found.describe(), *notes)
+
+
+class CollisionGate:
+    """Refuses samples in which parts of the robot overlap; parts that overlap at the start may come apart.
+
+    A sample is looked at where earlier looks do not rule a collision out, so that most samples cost next to
+    nothing.
+    """
+
+    def __init__(self, collision: SelfCollision) -> None:
+        self.collision = collision
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the last sample: the arm was placed anew."""
+        self._last: Array | None = None
+        self._least = 0.0  # allowed distance
+
+    def refuse(self, values: Array) -> str | None:
+        """Return why a sample with these variables (n,) must not be published, else None."""
+        if self._last is not None and np.array_equal(values, self._last):
+            return None
+        if self.collision.clear(values, values, 0.0):
+            self._last, self._least = values.copy(), 0.0
+            return None
+        distances, pairs = self.collision.look(values)
+        nearest = int(distances.argmin())
+        distance, pair = float(distances[nearest]), pairs[nearest]
+        if self._last is None:
+            self._least = distance - SLACK if distance < 0.0 else 0.0
+        if distance < self._least:
+            allowed = f'allowed: {-self._least:.4f}'
+            return f'link "{pair[0]}" and link "{pair[1]}" overlap by {-distance:.4f} m, {allowed}'
+        if self._least < 0.0:
+            self._least = 0.0 if distance > 0.0 else max(self._least, distance - SLACK)
+        self._last = values.copy()
+        return None
+
+    def refuse_ahead(self, path: Array) -> tuple[int, str] | None:
+        """Return which of the samples of all variables (k, n) must not follow the last one, and why."""
+        if not np.abs(np.diff(path, axis=0)).max(initial=0.0) > 0.0:
+            return None
+        hit = self.collision.along(path, self._least)
+        if hit is None:
+            return None
+        k, distance, (one, other) = hit
+        return k, f'link "{one}" and link "{other}" overlap by {-distance:.4f} m'

@@ -1,0 +1,326 @@
+"""The parameters of ik_node: arm, solver, goals and motion."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ik_node.checks import unit_vector
+from ik_node.control.robot.calibration import Calibration
+from ik_node.control.robot.workspace import Workspace
+from ik_node.errors import InputError
+from ik_node.settings import HasTool, check, parameter
+from ik_node.solver.methods.registry import METHODS
+from ik_node.solver.restarts import SCHEDULES
+
+NO_CLUTCH = 'none'
+
+
+@dataclass(frozen=True)
+class ArmSettings(HasTool):
+    """The parameters of ik_node."""
+
+    robot_description: str = parameter(
+        '',
+        'URDF text; empty: urdf_file or the topic; only a node that was started with one takes another, and '
+        'only for an arm that is not real',
+    )
+    urdf_file: str = parameter('', 'path of a .urdf or .xacro file; empty: the topic', read_only=True)
+    autostart: bool = parameter(
+        True, 'configure and activate at once; false: wait for a lifecycle manager', read_only=True
+    )
+    publish_description: bool = parameter(
+        True,
+        'publish what robot_description or urdf_file gave on the topic robot_description',
+        read_only=True,
+    )
+    tools: tuple[str, ...] = parameter(
+        ('',),
+        'names of several tools on one robot, each with parameters of its own, such as left.tip_link; one '
+        'empty name: one tool',
+        read_only=True,
+    )
+    base_link: str = parameter('', 'link that goals are relative to; empty: the root link')
+    tip_link: str = parameter(
+        '',
+        'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
+    )
+    tool_axis: tuple[float, ...] = parameter(
+        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3
+    )
+    tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
+    solver: str = parameter('lm', 'local method', choices=tuple(METHODS))
+    solver_switches_off: str = parameter(
+        '',
+        "switches of the local method that are off, such as 'hinges, limits' of ccd; those of other methods "
+        'have no effect',
+    )
+    schedule: str = parameter('greedy', 'how random restarts are annealed', choices=tuple(SCHEDULES))
+    position_tolerance: float = parameter(
+        1e-4, 'position error at which a goal is solved [m]', low=1e-12, high=1.0
+    )
+    direction_tolerance: float = parameter(
+        1e-3, 'direction error at which a goal is solved [rad]', low=1e-12, high=math.pi
+    )
+    restarts: int = parameter(1000, 'random restarts of the search before it gives up', low=0, high=1_000_000)
+    time_budget: float = parameter(0.05, 'time after which the search gives up [s]', low=1e-4, high=10.0)
+    random_seed: int = parameter(0, 'seed of the random restarts', low=0, high=2**31 - 1)
+    on_unreachable: str = parameter(
+        'closest',
+        'for a goal that cannot be met: go as near as possible, or stay',
+        choices=('closest', 'hold'),
+    )
+    compromise: float = parameter(
+        0.0,
+        'weight of the direction error of unreachable goals [m/rad]; 0: position has strict priority',
+        low=0.0,
+    )
+    follow_goals: bool = parameter(
+        True, 'follow a stream of goals as one moving goal; false: each goal is a place to stop at'
+    )
+    smoothing: float = parameter(
+        0.04,
+        'time constant with which the arm catches up with a moving goal [s]: larger is calmer and later',
+        low=0.01,
+        high=2.0,
+    )
+    command_in_type: str = parameter(
+        'unitless',
+        'values of twists and joint velocities: from -1 to 1 times the scales, or in m/s and rad/s',
+        choices=('unitless', 'speed_units'),
+    )
+    scale_linear: float = parameter(0.4, 'tool speed of a unitless twist of 1 [m/s]', low=0.0, high=10.0)
+    scale_rotational: float = parameter(
+        0.8, 'turn rate of a unitless twist of 1 [rad/s]', low=0.0, high=100.0
+    )
+    scale_joint: float = parameter(
+        0.5, 'joint speed of a unitless joint velocity of 1 [rad/s or m/s]', low=0.0, high=100.0
+    )
+    position_scale: float = parameter(
+        1.0, 'motion of the tool per motion of the hand, with the clutch', low=1e-3, high=100.0
+    )
+    incoming_command_timeout: float = parameter(
+        0.1, 'time after the last command of a hand at which the arm comes to rest [s]', low=1e-3, high=10.0
+    )
+    clutch: str = parameter(
+        'required',
+        'poses of a hand: only while ~/enable holds the clutch closed, or without it, as they are, from the '
+        'first one near the tool until the first ~/enable',
+        choices=('required', NO_CLUTCH),
+    )
+    clutch_timeout: float = parameter(
+        0.5, 'time after the last true on ~/enable at which the clutch opens [s]', low=0.01, high=10.0
+    )
+    path_corners: str = parameter(
+        'stop',
+        'at the poses of goal_path: stop, or blend one line into the next',
+        choices=('stop', 'blend'),
+    )
+    path_blend: float = parameter(
+        0.02,
+        'distance from a blended corner within which the tool may leave the lines [m]',
+        low=1e-4,
+        high=10.0,
+    )
+    path_direction: str = parameter(
+        'keep',
+        'direction of the tool along goal_path: that of the poses, or free',
+        choices=('keep', 'free'),
+    )
+    path_partial: bool = parameter(
+        False, 'follow a goal_path that ends early as far as possible, instead of refusing it'
+    )
+    path_speed: float = parameter(
+        0.0, 'speed limit of the tool point along goal_path [m/s]; 0: none', low=0.0, high=100.0
+    )
+    goal_timeout: float = parameter(
+        1.0,
+        'largest difference between the stamp of a goal and the clock [s]; a zero stamp is always accepted',
+        low=1e-3,
+    )
+    output: str = parameter(
+        'joint_states',
+        'where the commands go: joint_states, joint_trajectory, position_commands or '
+        'follow_joint_trajectory; joint_states may be added to another one',
+        read_only=True,
+    )
+    controller: str = parameter(
+        '',
+        'name of the controller that the output commands, such as arm_controller; empty: none stands before '
+        'the name of its topic or action',
+        read_only=True,
+    )
+    controller_joints: tuple[str, ...] = parameter(
+        ('',),
+        'joints of the controller in its order, with those that it moves besides the arm; '
+        'one empty name: the joints of the arm',
+        read_only=True,
+    )
+    publish_rate: float = parameter(100.0, 'joint_states per second [Hz]', low=1.0, high=1000.0)
+    speed_scaling: float = parameter(0.5, 'fraction of the URDF velocity limits to use', low=0.001, high=1.0)
+    max_acceleration: float = parameter(
+        5.0, 'acceleration limit of every revolute joint [rad/s^2]', low=0.01, high=1e4
+    )
+    max_jerk: float = parameter(50.0, 'jerk limit of every revolute joint [rad/s^3]', low=0.01, high=1e6)
+    max_linear_acceleration: float = parameter(
+        1.0, 'acceleration limit of every prismatic joint [m/s^2]', low=0.001, high=1e4
+    )
+    max_linear_jerk: float = parameter(
+        10.0, 'jerk limit of every prismatic joint [m/s^3]', low=0.001, high=1e6
+    )
+    joint_limits_file: str = parameter(
+        '',
+        'path of a joint_limits.yaml as MoveIt writes it; it may only tighten the limits of the URDF',
+        read_only=True,
+    )
+    joint_limit_margins: tuple[float, ...] = parameter(
+        (0.0,),
+        'distance that the joints of the arm keep from their position limits [rad, m]; one value is used for '
+        'every joint',
+    )
+    max_tool_speed: float = parameter(
+        0.0,
+        'speed limit of the tool point [m/s]; 0: none',
+        low=0.0,
+        high=100.0,
+    )
+    max_tool_turn_rate: float = parameter(
+        0.0,
+        'limit of the angular velocity of the tip [rad/s]; 0: none',
+        low=0.0,
+        high=100.0,
+    )
+    workspace: tuple[float, ...] = parameter(
+        (0.0,) * 6,
+        'box that the tool point never leaves: least x, y, z, largest x, y, z in the base frame [m]; all 0: '
+        'the reach of the arm',
+        size=6,
+    )
+    self_collision: str = parameter(
+        'auto',
+        'refuse goals and motions in which parts of the robot collide; auto: if coal is installed and the '
+        'description has collision shapes',
+        choices=('auto', 'true', 'false'),
+    )
+    mesh_path: str = parameter(
+        '', 'folder whose meshes are used as collision shapes, besides those of installed ROS packages'
+    )
+    srdf_file: str = parameter('', 'path of an SRDF file with further pairs of links that are not checked')
+    home: tuple[float, ...] = parameter(
+        (0.0,),
+        'joint positions of ~/home [rad, m], clipped into the limits; one value is used for every joint',
+    )
+    wait_for_measured: str = parameter(
+        'auto',
+        'command nothing before every joint of the arm has been measured; auto: with any output but '
+        'joint_states, and as soon as joint_states is remapped or anybody publishes measured_joint_states',
+        choices=('auto', 'true', 'false'),
+    )
+    joint_signs: str = parameter(
+        '',
+        "1 or -1 by joint, such as 'wrist: -1': driver's position = sign * position in the URDF + offset",
+        read_only=True,
+    )
+    joint_offsets: str = parameter(
+        '', "offset by joint [rad, m], such as 'wrist: 0.1, elbow: -0.02': see joint_signs", read_only=True
+    )
+    measured_timeout: float = parameter(
+        1.0, 'silence of the measurements after which the arm stops [s]; 0: never', low=0.0, high=3600.0
+    )
+    max_following_error: float = parameter(
+        0.35,
+        'following error of a revolute joint at which the arm stops [rad]',
+        low=1e-3,
+        high=10.0,
+    )
+    max_linear_following_error: float = parameter(
+        0.03, 'following error of a prismatic joint at which the arm stops [m]', low=1e-4, high=10.0
+    )
+    following_delay: float = parameter(
+        0.1,
+        'delay of the measurements behind their commands that is not a following error [s]',
+        low=0.0,
+        high=2.0,
+    )
+    arrival_tolerance: float = parameter(
+        0.01,
+        'distance of every measured revolute joint from its target at which the arm has arrived [rad]',
+        low=1e-4,
+        high=10.0,
+    )
+    linear_arrival_tolerance: float = parameter(
+        0.001, 'the same of every prismatic joint [m]', low=1e-5, high=10.0
+    )
+    hand_guiding_timeout: float = parameter(
+        60.0, 'time after which hand guiding ends by itself [s]', low=1.0, high=3600.0
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        unit_vector('parameter tool_axis', self.tool_axis)
+        self.calibration()
+        self._switches_off()
+        Workspace.check(self.workspace)
+        if self.compromise and self.solver != 'lm':
+            raise InputError(
+                f'parameter compromise must be 0 for solver {self.solver}: it is supported by lm only'
+            )
+        names = self.controller_joints
+        if len(set(names)) < len(names) or ('' in names and len(names) > 1):
+            raise InputError(f'parameter controller_joints must be different names, got {list(names)}')
+        for name in ('home', 'joint_limit_margins'):
+            if not getattr(self, name):
+                raise InputError(f'parameter {name} must be one number, or one per joint, got none')
+
+    def calibration(self) -> Calibration:
+        """Return the calibration of the driver. Raises InputError."""
+        return Calibration.read(self.joint_signs, self.joint_offsets)
+
+    def _switches_off(self) -> list[str]:
+        """Return the names in solver_switches_off. Raises InputError."""
+        names = self.solver_switches_off.replace(',', ' ').split()
+        known = sorted({switch for method in METHODS.values() for switch in method.switches})
+        if not set(names) <= set(known):
+            raise InputError(
+                f'parameter solver_switches_off must be any of {", ".join(known)}, '
+                f'got {self.solver_switches_off!r}'
+            )
+        return names
+
+    def tool_rates(self) -> tuple[float, float]:
+        """Return the limits of the tool [m/s, rad/s], infinite where there is none."""
+        return self.max_tool_speed or math.inf, self.max_tool_turn_rate or math.inf
+
+    def search(self) -> dict[str, Any]:
+        """Return the arguments of IkSolver besides the arm."""
+        return {
+            'method': self.solver,
+            'method_options': dict.fromkeys(
+                (name for name in METHODS[self.solver].switches if name in self._switches_off()), False
+            ),
+            'schedule': self.schedule,
+            'position_tolerance': self.position_tolerance,
+            'direction_tolerance': self.direction_tolerance,
+            'restarts': self.restarts,
+            'time_budget': self.time_budget,
+            'random_seed': self.random_seed,
+            'compromise': self.compromise or None,
+        }
+
+    def listed_joints(self, arm_joints: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the joints of the controller in its order, for the joints of an arm."""
+        return arm_joints if self.controller_joints == ('',) else self.controller_joints
+
+    def bounds(self) -> tuple[object, ...]:
+        """Return what decides the position and velocity limits of a robot."""
+        links = (self.base_link, self.tip_link) if any(self.joint_limit_margins) else ()
+        return self.joint_limits_file, self.joint_limit_margins, links
+
+    def same_model(self, other: ArmSettings) -> bool:
+        """Whether both settings build the same ArmModel."""
+        return self._model_parts() == other._model_parts()
+
+    def _model_parts(self) -> tuple[object, ...]:
+        collision = self.self_collision, self.mesh_path, self.srdf_file
+        return self.tool(), self.search(), self.home, self.bounds(), collision

@@ -1,0 +1,1 @@
+"""What is asked of the arm and told about it: states, requests, reports, snapshots."""

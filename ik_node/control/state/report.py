@@ -1,0 +1,66 @@
+"""Report: the result of a request, or the state of an arm."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ik_node.control.state.requests import Request
+from ik_node.control.state.states import State
+from ik_node.solver.goal import Goal, Solution
+
+RESUME = 'call ~/resume to continue'
+
+
+class Level(enum.Enum):
+    """Severity of a report."""
+
+    OK = 0
+    WARN = 1
+    ERROR = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """One sentence and the same as data.
+
+    status: 'solved', 'unreachable', 'not found' or 'refused' for a request, else the name of the state.
+    phase: 'moving', 'arrived' or 'held' for a request that was not refused, else as status.
+    number: counts the requests, 0 without one. goal and solution: None for joint targets. solve_time in s.
+    """
+
+    level: Level
+    message: str
+    status: str
+    phase: str
+    state: State
+    request: Request | None = None
+    number: int = 0
+    goal: Goal | None = None
+    solution: Solution | None = None
+    solve_time: float = 0.0
+
+
+def condition(
+    state: State, fault: str, unplaced: Sequence[str], describe: Callable[[], str]
+) -> tuple[Level, str]:
+    """Return the condition of an arm in state as a sentence: what it waits for, or why it does not move.
+
+    fault: the reason of the last fault. unplaced: joints that have not been measured. describe: of the arm.
+    """
+    match state:
+        case State.FAULTED:
+            return Level.ERROR, f'{fault}; {RESUME}'
+        case State.WAITING:
+            return Level.WARN, f'waiting for measured joints: {", ".join(unplaced)}'
+        case State.STOPPING:
+            return Level.WARN, 'stopping; call ~/resume once the arm is at rest'
+        case State.STOPPED:
+            return Level.WARN, f'stopped; {RESUME}'
+        case State.INACTIVE:
+            return Level.WARN, 'inactive: commands are disabled'
+        case State.HAND_GUIDED:
+            return Level.WARN, 'hand-guided: the commands follow the measured joints'
+        case _:
+            return Level.OK, describe()

@@ -1,0 +1,81 @@
+"""Snapshot: an arm at one moment."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.joints.feedback import Feedback
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.state.states import ON_ITS_WAY, State
+
+if TYPE_CHECKING:
+    from ik_node.control.joints.arm_joints import ArmJoints
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """An arm at one moment: values (n,) of model.joints.variables, target (arm.n,).
+
+    remaining: time left of the motion [s]. share: of the motion towards the goal that is done, 1 after the
+    arrival, NaN without a goal. measured_age: of the oldest measurement of a joint of the arm [s], infinite
+    if there is none, NaN if none is expected. moving_target: joints (arm.n,) for where
+    the goal that the arm follows is now, None if it follows none.
+    """
+
+    model: ArmModel
+    state: State
+    values: Array
+    target: Array
+    remaining: float
+    share: float
+    measured_age: float
+    moving_target: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: JointModel,
+        tool: str,
+        state: State,
+        joints: ArmJoints,
+        feedback: Feedback,
+        share: float,
+    ) -> Snapshot:
+        """Return the snapshot of the arm of a tool."""
+        arm, columns = model.of(tool)
+        motion, values = joints.arm.motion, joints.values(feedback)[0]
+        age = feedback.age(joints.arm.names)
+        chased = None if joints.chased is None else joints.chased[columns]
+        return cls(arm, state, values, joints.arm.target[columns], motion.remaining, share, age, chased)
+
+    @property
+    def position(self) -> Array:
+        """Commanded positions (arm.n,) of the joints of the arm."""
+        return self.values[self.model.index]
+
+    @property
+    def behind(self) -> float:
+        """How far the tool is from where the goal that it follows is now [m]; NaN if it follows none."""
+        if self.moving_target is None:
+            return math.nan
+        arm = self.model.arm
+        return float(np.linalg.norm(arm.fk(self.moving_target)[0] - arm.fk(self.position)[0]))
+
+    @property
+    def margin(self) -> tuple[float, str]:
+        """The least distance of a joint of the arm from a position limit [rad or m], and which joint."""
+        arm = self.model.arm
+        margins = np.minimum(self.position - arm.lower, arm.upper - self.position)
+        joint = int(margins.argmin())
+        return float(margins[joint]), arm.joint_names[joint]
+
+    @property
+    def moving(self) -> bool:
+        """Whether the joints are on their way."""
+        return self.state in ON_ITS_WAY or self.state in (State.STOPPING, State.HAND_GUIDED)

@@ -1,0 +1,279 @@
+"""Targets: from goals to joint targets. Streams of goals are tracked on one branch."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.motion.goal_stream import STREAM_GAP, GoalStream, JointState
+from ik_node.control.motion.pursuit import advanced
+from ik_node.control.motion.trajectory import Trajectory
+from ik_node.control.paths.lines import plan_path
+from ik_node.control.paths.tool_path import ToolPath
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.joint_model import Columns, JointModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.report import Level, Report
+from ik_node.control.state.requests import Aim, Request
+from ik_node.control.state.states import State
+from ik_node.solver.goal import Goal, Solution, Status
+
+HELD = 0.05  # [s] for which the state that a hand asks for is carried on
+CALM = 0.08  # [s] least smoothing for a hand: with 0.04 s the jerk limits turn its tremor into larger swings
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The joint targets for a request, by name; joints is None if the arm holds its position.
+
+    goal and solution: None for joint targets. arrived: the message at the end of the motion. path: how to
+    move there, None for the fastest way. partial: only a part of a path can be followed.
+    """
+
+    joints: dict[str, float] | None
+    level: Level
+    message: str
+    arrived: str
+    goal: Goal | None = None
+    solution: Solution | None = None
+    solve_time: float = 0.0
+    path: Trajectory | None = None
+    partial: bool = False
+
+    def report(self, state: State, request: Request, number: int) -> Report:
+        """Return the report on the request, with the arm in state."""
+        status = 'unreachable' if self.partial else 'solved'
+        if self.solution is not None:
+            status = self.solution.status.value
+        phase = 'held' if self.joints is None else 'moving'
+        return Report(
+            self.level,
+            self.message,
+            status,
+            phase,
+            state,
+            request,
+            number,
+            self.goal,
+            self.solution,
+            self.solve_time,
+        )
+
+    def arrived_report(self, report: Report) -> Report:
+        """Return the report for the end of the motion that report announced."""
+        level = Level.OK if report.status == 'solved' else Level.WARN
+        return replace(report, level=level, message=self.arrived, phase='arrived', state=State.HOLDING)
+
+
+def arrival_at(solution: Solution) -> str:
+    """Return the message at the end of the motion to a solution."""
+    if solution.solved:
+        return 'arrived at the goal'
+    return f'arrived at the closest configuration; {solution.status.value}: {solution.reason}'
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """The last goal: joints (k,) for it, whether they meet it, those before, and when it was received."""
+
+    q: Array
+    solved: bool
+    before: Array | None
+    arrival: float
+
+    def streams(self, arrival: float) -> bool:
+        """Whether a goal received at arrival continues from this one."""
+        return 0.0 <= arrival - self.arrival < STREAM_GAP
+
+
+class Targets(ABC):
+    """Turns goals into joint targets. A goal soon after another continues from the solution of that one."""
+
+    def __init__(self, model: JointModel) -> None:
+        self.model = model
+        self._last: Followed | None = None
+        self._newest = model.home  # joints (k,) of the newest goal
+        self._streams = self._new_streams()
+        self._hand: tuple[JointState, float] | None = None
+
+    def restart(self) -> None:
+        """Begin anew: the next goal is not part of a stream."""
+        self._last = None
+        for _, stream in self._streams:
+            stream.clear()
+        self._hand = None
+
+    def _new_streams(self) -> list[tuple[Columns, GoalStream]]:
+        """Return a stream for each block of joints: a jump of one does not end the motion of another."""
+        velocity = self.model.joints.velocity[self.model.index]
+        return [(columns, GoalStream(velocity[columns])) for columns in self.model.blocks]
+
+    def find(
+        self,
+        wanted: Aim,
+        tool: str,
+        arrival: float,
+        position: Array,
+        settings: ArmSettings,
+    ) -> Answer:
+        """Return the targets for a goal of a tool received at arrival, with the joints at position (k,).
+
+        Raises InputError for joint targets beyond the limits, and for a path that cannot be followed.
+        """
+        if isinstance(wanted, ToolPath):
+            return self._along(wanted, tool, position, settings)
+        if not isinstance(wanted, Goal):
+            joints = self.model.joint_targets(wanted)
+            said = 'solved: moving to the requested joint positions'
+            return Answer(joints, Level.OK, said, 'arrived at the requested joint positions')
+        begin = time.perf_counter()
+        last = self._last  # read once: a hand may drop it meanwhile
+        solution, q, switched = self._solve(wanted, tool, arrival, position, settings)
+        before = last.q if last is not None and last.streams(arrival) else position
+        switched = switched or self._unwinding(before, q)
+        solve_time = time.perf_counter() - begin
+        joints = dict(zip(self.model.joint_names, q.tolist(), strict=True))
+        if solution.solved:
+            level = Level.WARN if switched else Level.OK
+            said = f'solved: {switched}; moving to the goal' if switched else 'solved: moving to the goal'
+            return Answer(joints, level, said, arrival_at(solution), wanted, solution, solve_time)
+        reason = f'{solution.status.value}: {solution.reason}'
+        if settings.on_unreachable == 'hold':
+            said = f'{reason}; holding position'
+            return Answer(None, Level.WARN, said, said, wanted, solution, solve_time)
+        said = f'{reason}; moving to the closest configuration'
+        return Answer(joints, Level.WARN, said, arrival_at(solution), wanted, solution, solve_time)
+
+    def _unwinding(self, before: Array, q: Array) -> str:
+        """Return which joint that only rolls the tool turns back on the way from before to q (k,), or ''."""
+        for columns in self.model.blocks[1:]:
+            for i in columns:
+                turn = float(q[i] - before[i])
+                if abs(turn) > math.pi:
+                    name = self.model.joint_names[i]
+                    return f'joint "{name}" turns by {turn:.3g} rad meanwhile, to stay within its limits'
+        return ''
+
+    def _along(self, wanted: ToolPath, tool: str, position: Array, settings: ArmSettings) -> Answer:
+        """Return the answer to a path of a tool that begins at position (k,)."""
+        begin = time.perf_counter()
+        found = plan_path(self.model.of(tool)[0], wanted, position, settings)
+        end = position if found.trajectory is None else found.trajectory.positions[-1]
+        joints = dict(zip(self.model.joint_names, end.tolist(), strict=True))
+        duration = 0.0 if found.trajectory is None else found.trajectory.duration
+        said = f'solved: moving along {found.length:.4g} m in {duration:.3g} s'
+        arrived = 'arrived at the end of the path'
+        if found.reason:
+            said = f'unreachable: {found.reason}; moving along the part before, in {duration:.3g} s'
+            arrived = f'arrived at the end of the part that can be followed; {found.reason}'
+        return Answer(
+            joints,
+            Level.WARN if found.reason else Level.OK,
+            said,
+            arrived,
+            solve_time=time.perf_counter() - begin,
+            path=found.trajectory,
+            partial=bool(found.reason),
+        )
+
+    def accept(self, answer: Answer, request: Request) -> None:
+        """Note that an answer is pursued: a goal soon after it continues from its solution."""
+        if answer.solution is None or answer.joints is None:
+            self.restart()
+            return
+        last = self._last
+        q = np.array([answer.joints[name] for name in self.model.joint_names])
+        before = last.q if last is not None and last.streams(request.arrival) else None
+        self._newest = q
+        self._last = Followed(q, answer.solution.solved, before, request.arrival)
+        self._hand = None
+        self._followed(q, answer, request)
+
+    def _followed(self, q: Array, answer: Answer, request: Request) -> None:  # noqa: ARG002
+        """Note the joints (k,) of a goal that is pursued."""
+        for columns, stream in self._streams:
+            stream.add(q[columns], request.received, request.goal_time)
+
+    def steer(self, q: Array, time: float, rates: tuple[Array, Array] | None) -> dict[str, float]:
+        """Return the targets of a hand that asks for q (arm.n,) at time [s]; follow it as a moving goal.
+
+        rates: velocities and accelerations (arm.n,) there; None: from the positions before.
+        """
+        self._last, self._newest = None, q
+        self._hand = None if rates is None else (JointState(q, *rates), time)
+        for columns, stream in self._streams:
+            if rates is None:
+                stream.add(q[columns], time, time)
+            else:
+                stream.clear()
+        return dict(zip(self.model.joint_names, q.tolist(), strict=True))
+
+    def moving(self, time: float) -> JointState | None:
+        """Return the state of the joints (arm.n,) at time [s] that a moving goal asks for; None at rest."""
+        if self._hand is None:
+            return self._streamed(time)
+        state, then = self._hand
+        if not 0.0 <= time - then <= HELD:
+            return None
+        return advanced(state, np.zeros(len(state.position)), time - then)
+
+    def _streamed(self, time: float) -> JointState | None:
+        """Return the same from the streams; joints whose stream rests are at the newest goal."""
+        found = JointState(self._newest.copy(), *np.zeros((2, len(self._newest))))
+        anything = False
+        for columns, stream in self._streams:
+            state = stream.at(time)
+            if state is not None:
+                anything = True
+                for whole, part in zip(found, state, strict=True):
+                    whole[columns] = part
+        return found if anything else None
+
+    def smoothing(self, settings: ArmSettings) -> float:
+        """Return the time constant [s] with which errors vanish."""
+        return settings.smoothing if self._hand is None else max(settings.smoothing, CALM)
+
+    @abstractmethod
+    def _solve(
+        self, goal: Goal, tool: str, arrival: float, position: Array, settings: ArmSettings
+    ) -> tuple[Solution, Array, str]:
+        """Return the solution for the tool, all joints (k,), and a sentence on a change of branch or ''."""
+
+
+class ArmTargets(Targets):
+    """The targets of an arm with one tool."""
+
+    model: ArmModel
+
+    def _solve(
+        self,
+        goal: Goal,
+        tool: str,  # noqa: ARG002 - there is only one
+        arrival: float,
+        position: Array,
+        settings: ArmSettings,
+    ) -> tuple[Solution, Array, str]:
+        solver, last = self.model.solver, self._last  # read once: a hand may drop it meanwhile
+        if last is None or not last.streams(arrival):
+            solution = solver.solve(goal, position)
+        elif not last.solved or settings.solver != 'lm':  # only lm tracks
+            solution = solver.solve(goal, last.q)
+        else:
+            solution = solver.track(goal, last.q, last.before)
+            if solution.other_branch is not None:
+                errors = solver.errors(goal, solution.other_branch)
+                said = str(solution.reason)
+                solution = replace(
+                    solution,
+                    status=Status.SOLVED,
+                    q=solution.other_branch,
+                    position_error=errors[0],
+                    direction_error=errors[1],
+                )
+                return solution, solution.q, said
+        return solution, solution.q, ''

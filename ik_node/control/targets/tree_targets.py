@@ -1,0 +1,93 @@
+"""TreeTargets: the targets of tools that share joints. A goal of one leaves the others at theirs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.motion.goal_stream import GoalStream
+from ik_node.control.robot.joint_model import Columns, JointModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.state.requests import Request
+from ik_node.control.targets.targets import Answer, ArmTargets, Targets
+from ik_node.solver.goal import Cause, Goal, Solution
+from ik_node.solver.trees.tree_solver import TreeSolution
+
+
+class TreeTargets(Targets):
+    """Every goal is solved together with the last ones of the other tools, which stay without one.
+
+    Goals of different tools come at different times: every tool has a stream for the joints that only it
+    moves, and the joints that tools share have one that every goal adds to.
+    """
+
+    model: TreeModel
+
+    def __init__(self, model: TreeModel) -> None:
+        super().__init__(model)
+        self._goals: dict[str, Goal] = {}
+
+    def _new_streams(self) -> list[tuple[Columns, GoalStream]]:
+        """Return a stream for each tool, in their order, and the one of the shared joints."""
+        velocity = self.model.joints.velocity[self.model.index]
+        own = [self.model.alone(tool) for tool in self.model.arms]
+        shared = np.setdiff1d(np.arange(self.model.tree.n), np.concatenate(own))
+        return [(columns, GoalStream(velocity[columns])) for columns in (*own, shared)]
+
+    def restart(self) -> None:
+        """Begin anew: the tools are where they are."""
+        super().restart()
+        self._goals.clear()
+
+    def accept(self, answer: Answer, request: Request) -> None:
+        """Note that an answer is pursued; a goal that is not pursued leaves the other tools at theirs."""
+        if answer.joints is not None:
+            super().accept(answer, request)
+
+    def _solve(
+        self,
+        goal: Goal,
+        tool: str,
+        arrival: float,
+        position: Array,
+        settings: ArmSettings,  # noqa: ARG002 - the solver of a tree has one method
+    ) -> tuple[Solution, Array, str]:
+        before, last = self._goals.copy(), self._last  # read once: a hand may drop them meanwhile
+        goals, solver = {**before, tool: goal}, self.model.solver
+        if last is None or not last.streams(arrival):
+            found = solver.solve(goals, position)
+        elif last.solved and tool in before:
+            found = solver.track(goals, last.q, last.before)
+        else:
+            found = solver.solve(goals, last.q)
+        switched = next((str(x.reason) for x in found.tools.values() if x.other_branch is not None), '')
+        if switched:
+            found = solver.solve(goals, found.q)
+        return _told(tool, found), found.q, switched
+
+    def _followed(self, q: Array, answer: Answer, request: Request) -> None:
+        """Keep the goal, and add to the streams of the joints that it moves."""
+        assert answer.goal is not None
+        assert answer.solution is not None
+        arm, columns = self.model.of(request.tool)
+        reason = answer.solution.reason
+        wished = answer.solution.solved or (reason is not None and reason.cause is Cause.CONFLICT)
+        self._goals[request.tool] = answer.goal if wished else Goal(*arm.arm.fk(q[columns]))
+        own = list(self.model.arms).index(request.tool)
+        for joints, stream in (self._streams[own], self._streams[-1]):
+            stream.add(q[joints], request.received, request.goal_time)
+
+
+def _told(tool: str, found: TreeSolution) -> Solution:
+    """Return the solution of a tool, not solved if another tool cannot meet its goal together with it."""
+    own = found.tools[tool]
+    other = next((x for x in found.tools.values() if own.solved and not x.solved), own)
+    return replace(own, status=other.status, reason=other.reason)
+
+
+def targets_of(model: JointModel) -> Targets:
+    """Return the targets for a model."""
+    return TreeTargets(model) if isinstance(model, TreeModel) else ArmTargets(model)

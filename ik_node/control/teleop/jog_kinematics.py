@@ -1,0 +1,186 @@
+"""Teleoperation: from velocities and poses of a hand to joint positions, a step at a time.
+
+A velocity of the tool moves a goal, and the solver follows it: no inverse of the Jacobian, so that no
+singularity stops an arm with fewer than six joints. Out of reach the goal stays at the closest place, so it
+never winds up.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.motion.tool_motion import rotations
+from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal, Solution
+from ik_node.solver.solver import IkSolver
+
+SHARES = (1.0, 0.5, 0.2, 0.05)  # of a step that are tried
+OFF = 0.1  # share of a step by which the tool may miss its end
+ROUNDING = 1e-6  # [m]
+LEASH = 0.1  # [rad] by which the wanted direction may be ahead of the tool while the hand turns it
+ALIGNED = 0.99  # cosine between tool axis and joint axis from which on the joint rolls the tool
+BETTER = 1e-3  # [m] by which another configuration has to be closer to a hand before the arm goes there
+PATIENCE = 0.15  # [s] for which that must hold
+INTERVAL = 0.04  # [s] at least between two searches for one
+RIVALS = 32  # starts from which configurations that are as close, and sooner reached, are looked for
+SOONER = 0.3  # [s] by which another one has to be reached sooner while the arm is on its way
+AT_BOUND = 1e-3  # [m] by which a hand is out of reach
+
+
+class Teleoperation:
+    """The goal of an arm that is moved by hand; q (n,): the joint positions it has been brought to.
+
+    held_back: the last step ended short of what was asked for, at a limit or at the end of the reach.
+    """
+
+    def __init__(self, solver: IkSolver, q: Array) -> None:
+        self._solver, self._arm = solver, solver.arm
+        self.q = q.copy()
+        self.held_back = False
+        self._position, self._direction = self._arm.fk(q)  # of the goal
+        self._roll = _roll_joint(self._arm, q)
+        self._better_for = 0.0  # [s] for which another configuration has been closer
+        self._since = 0.0  # [s] since one was looked for
+
+    def twist(self, linear: Array, angular: Array, dt: float, fastest: Array) -> Array:
+        """Move the tool at linear [m/s] and angular [rad/s] velocity, (3,) in the base link, for dt [s].
+
+        Slower where a joint would move faster than fastest (n,), and where the tool cannot follow at all,
+        along the boundary of its reach. The part of angular about the tool axis turns a joint that only rolls
+        the tool. Returns the joint positions (n,).
+        """
+        axis = self._arm.fk(self.q)[1]
+        way, most = float(np.linalg.norm(linear)) * dt, fastest * dt
+        if self._roll is not None:  # solving is left to the others
+            most[self._roll] = 0.0
+        for share in SHARES:
+            position = self._position + share * dt * linear
+            direction = _unit(rotation_about(share * dt * angular) @ self._direction)
+            solution = self._solver.settle(Goal(position, direction), self.q, most)
+            if solution.position_error <= OFF * share * way + ROUNDING:
+                break
+        else:
+            position = self._arm.fk(solution.q)[0]  # the goal waits where the tool is
+        self.held_back = share < 1.0
+        q = solution.q
+        if self._roll is not None:
+            q = self._rolled(q, float(angular @ axis) * dt, fastest[self._roll] * dt)
+        if np.any(angular):
+            direction = leashed(direction, self._arm.fk(q)[1])
+        self._position, self._direction = position, direction
+        self.q = q
+        return q.copy()
+
+    def jog(self, velocities: Array, dt: float) -> Array:
+        """Move the joints at velocities (n,) for dt [s], up to their limits. Returns their positions (n,)."""
+        wanted = self.q + velocities * dt
+        lower, upper = np.minimum(self._arm.lower, self.q), np.maximum(self._arm.upper, self.q)
+        self.q = np.clip(wanted, lower, upper)
+        self.held_back = bool((self.q != wanted).any())
+        self._position, self._direction = self._arm.fk(self.q)
+        return self.q.copy()
+
+    def reach(self, goal: Goal, dt: float, fastest: Array, now: Array) -> Array:
+        """Bring the tool to goal, or as close as a continuous motion leads. Returns the joint positions (n,).
+
+        No joint moves faster than fastest (n,), and the position comes first. Where another configuration
+        would be closer by BETTER for PATIENCE, the arm goes to the one of the closest that it reaches first
+        from where it is now (n,). dt [s]: since the last step.
+        """
+        solution = self._solver.settle(goal, self.q, self._most(goal, fastest * dt))
+        q = solution.q
+        self._since += dt
+        if solution.position_error < BETTER:
+            self._better_for = 0.0
+        elif self._since > INTERVAL:
+            nearby = self._solver.settle(goal, q).position_error
+            other = self._solver.solve(goal, self.q)
+            closer = other.position_error < nearby - BETTER
+            self._better_for = self._better_for + self._since if closer else 0.0
+            self._since = 0.0
+            if self._better_for > PATIENCE:
+                q, self._better_for = self._soonest(goal, other, now, fastest), 0.0
+            elif self._time(q - now, fastest) > SOONER:
+                q = self._soonest(goal, self._solver.settle(goal, q), now, fastest, SOONER)
+        self.held_back = solution.position_error > AT_BOUND
+        self.q = self._served(q, goal, fastest * dt)
+        self._position, self._direction = self._arm.fk(self.q)
+        return self.q.copy()
+
+    def _soonest(self, goal: Goal, found: Solution, now: Array, fastest: Array, by: float = 0.0) -> Array:
+        """Return found, or one as close that the joints reach sooner from now (n,), by [s] at least."""
+        best, least = found.q, self._time(found.q - now, fastest) - by
+        for start in self._arm.sample(np.random.default_rng(0), RIVALS):
+            other = self._solver.settle(goal, start)
+            time = self._time(other.q - now, fastest)
+            if other.position_error < found.position_error + BETTER and time < least:
+                best, least = other.q, time
+        return best
+
+    def _time(self, move: Array, fastest: Array) -> float:
+        """Return the least time [s] in which the joints that place the tool move by (n,)."""
+        times = np.abs(move) / fastest
+        if self._roll is not None:
+            times[self._roll] = 0.0  # it does not move the tool point
+        return float(times.max())
+
+    def ahead(self, goal: Goal, q: Array, dt: float, fastest: Array) -> Array:
+        """Return where the joints (n,) will be for goal, the one dt [s] after they are at q (n,)."""
+        after = self._solver.settle(goal, q, self._most(goal, fastest * dt)).q
+        return self._served(after, goal, fastest * dt)
+
+    def _most(self, goal: Goal, most: Array) -> Array:
+        if self._roll is not None and goal.lateral is not None:
+            most[self._roll] = 0.0  # it serves the lateral axis
+        return most
+
+    def _served(self, q: Array, goal: Goal, most: Array) -> Array:
+        if self._roll is None or goal.lateral is None:
+            return q
+        axis, lateral = self._arm.frames(q)[-2:]
+        return self._rolled(q, _angle_about(axis, lateral, goal.lateral), most[self._roll])
+
+    def _rolled(self, q: Array, angle: float, most: float) -> Array:
+        i, arm = self._roll, self._arm
+        assert i is not None
+        sense = math.copysign(1.0, float(arm.frames(q)[i] @ arm.fk(q)[1]))
+        out = q.copy()
+        out[i] = np.clip(q[i] + sense * np.clip(angle, -most, most), arm.lower[i], arm.upper[i])
+        return out
+
+
+def _roll_joint(arm: Arm, q: Array) -> int | None:
+    """Return the last joint if it does little but roll the tool, None if all joints are needed."""
+    last = arm.n - 1
+    axis = arm.frames(q)[len(arm.joints) - 1]
+    aligned = abs(float(axis @ arm.fk(q)[1])) > ALIGNED and not arm.prismatic[last]
+    return last if aligned and arm.practical_dof < arm.n else None
+
+
+def leashed(wanted: Array, axis: Array) -> Array:
+    """Return the unit direction wanted (3,), at most LEASH away from axis (3,)."""
+    cross = np.cross(axis, wanted)
+    angle = math.atan2(float(np.linalg.norm(cross)), float(axis @ wanted))
+    if angle <= LEASH:
+        return wanted
+    return _unit(rotation_about(cross * (LEASH / np.linalg.norm(cross))) @ axis)
+
+
+def _angle_about(axis: Array, start: Array, end: Array) -> float:
+    """Return the angle [rad] about the unit axis (3,) from start (3,) to the projection of end (3,)."""
+    return math.atan2(float(axis @ np.cross(start, end)), float(start @ end))
+
+
+def rotation_about(turn: Array) -> Array:
+    """Return the rotation matrix (3, 3) about turn (3,), its length the angle [rad]."""
+    angle = float(np.linalg.norm(turn))
+    if angle == 0.0:
+        return np.eye(3)
+    return np.asarray(rotations(turn / angle, np.array([angle]))[0])
+
+
+def _unit(vector: Array) -> Array:
+    return np.asarray(vector / np.linalg.norm(vector))

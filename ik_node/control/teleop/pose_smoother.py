@@ -1,0 +1,79 @@
+"""HandMotion: where a hand is between its poses and shortly after them, from noisy poses."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.motion.goal_stream import PROMPT
+
+POSES = 15  # that an estimate uses: 0.3 s at 50 Hz
+GAP = 0.1  # [s] between poses: after a longer one the hand may be anywhere; for as long it is carried on
+LEAP = 0.04  # [m, or of a unit vector] from where a pose was expected: the tracker found the hand elsewhere
+# Ratio of noise to speed [s] and to acceleration [s^2] that few poses are assumed to have: 0.4 mm to 0.3 m/s
+# and 0.3 m/s^2. It keeps the first poses of a motion from being taken for a fast one.
+NOISE = 1.3e-3
+
+
+class _Value(NamedTuple):
+    value: Array
+    received: float
+    stamp: float | None
+
+
+class HandMotion:
+    """A parabola through the newest values (n,) by least squares. Times are seconds of one clock."""
+
+    def __init__(self) -> None:
+        self._values: deque[_Value] = deque(maxlen=POSES)
+        self._fit, self._last = np.zeros((3, 0)), 0.0
+
+    @property
+    def known(self) -> bool:
+        """Whether there is any value."""
+        return bool(self._values)
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._values.clear()
+
+    def add(self, value: Array, received: float, stamp: float | None) -> None:
+        """Add a value received at a time; stamp: the time that it is of, if known."""
+        if self._values and not self._continues(value, received, stamp):
+            self._values.clear()
+        self._values.append(_Value(value, received, stamp))
+        times = self._times()
+        self._last = float(times[-1])
+        rows = np.vander(times - self._last, 3, increasing=True)
+        calm = np.diag([0.0, NOISE, 2.0 * NOISE])[1:]
+        values = np.array([one.value for one in self._values])
+        self._fit = np.linalg.lstsq(
+            np.vstack([rows, calm]), np.vstack([values, np.zeros((2, value.size))]), rcond=None
+        )[0]
+
+    def _continues(self, value: Array, received: float, stamp: float | None) -> bool:
+        last = self._values[-1]
+        if not 0.0 < received - last.received <= GAP:
+            return False
+        if stamp is None or last.stamp is None:
+            return stamp is last.stamp and bool(np.abs(self.at(received) - value).max() <= LEAP)
+        expected = self.at(self._last + stamp - last.stamp)
+        return stamp > last.stamp and bool(np.abs(expected - value).max() <= LEAP)
+
+    def _times(self) -> Array:
+        """Return the times of the values: stamps, shifted if they are in the future or long past."""
+        received = np.array([one.received for one in self._values])
+        if self._values[-1].stamp is None:
+            return received
+        stamps = np.array([one.stamp for one in self._values], np.float64)
+        late = float((received - stamps).min())
+        return stamps if 0.0 <= late <= PROMPT else stamps + late
+
+    def at(self, time: float) -> Array:
+        """Return the value (n,) at a time, for GAP after the newest one; then it rests."""
+        ahead = min(time - self._last, GAP)
+        place, rate, bend = self._fit
+        return np.asarray(place + (rate + bend * ahead) * ahead)

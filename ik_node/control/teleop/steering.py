@@ -1,0 +1,129 @@
+"""Steering: from the commands of a hand to an ArmController. It uses neither ROS nor a clock."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.controller.controller import ArmController
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.report import Level
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.state.states import READY, State
+from ik_node.control.teleop.clutch import Clutch
+from ik_node.control.teleop.jog_kinematics import Teleoperation
+from ik_node.control.teleop.pose_smoother import HandMotion
+from ik_node.errors import InputError
+from ik_node.solver.goal import Goal
+
+MOST_PERIODS = 2.0  # of motion per step: after a stall the tool goes on, it does not jump
+PAUSE = 0.5  # [s] without commands after which the next one starts where the arm is
+FASTEST = 0.95  # share of the velocity limits that a hand may use: the rest is for catching up
+AHEAD = 0.02  # [s] between the hand poses from which velocities and accelerations of the joints come
+
+
+class Steering:
+    """Moves an arm by hand. Times are seconds of one clock; not for several threads at once."""
+
+    def __init__(self, controller: ArmController) -> None:
+        self._controller = controller
+        self.clutch = Clutch()
+        self._hand = HandMotion()
+        self._arm: Teleoperation | None = None
+        self._stepped = -math.inf  # time of the last step
+        self.ignored = ''  # why the last pose of a hand did not count; empty if it did
+
+    @property
+    def held_back(self) -> bool:
+        """Whether the last step ended at a limit or at the end of the reach."""
+        return self._arm is not None and self._arm.held_back
+
+    def ready(self) -> Snapshot:
+        """Return the state of the arm. Raises InputError if it does not accept commands."""
+        snapshot = self._controller.snapshot()
+        if snapshot is None or snapshot.state not in READY:
+            raise InputError(self._controller.condition()[1])
+        return snapshot
+
+    def let_go(self) -> None:
+        """Come to rest: the hand has gone."""
+        self.ignored = ''
+        self._rest()
+
+    def _rest(self) -> None:
+        self._arm = None
+        self._hand.clear()
+        self._controller.let_go()
+
+    def _begun(self, arm: Snapshot, now: float, period: float) -> tuple[Teleoperation, float]:
+        """Return the teleoperation of arm and the time since its last step [s]."""
+        steered = arm.state is State.TELEOPERATED and 0.0 <= now - self._stepped <= PAUSE
+        if self._arm is None or not steered:
+            self._arm = Teleoperation(arm.model.solver, arm.position)
+            self._stepped = now - period
+        dt = min(now - self._stepped, MOST_PERIODS * period)
+        self._stepped = now
+        return self._arm, dt
+
+    def twist(self, arm: Snapshot, linear: Array, angular: Array, now: float, settings: ArmSettings) -> bool:
+        """Move the tool at linear [m/s] and angular [rad/s] velocity, (3,) in the base link, until now.
+
+        Returns whether the arm moves.
+        """
+        hand, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
+        if dt <= 0.0:
+            return False
+        fastest = settings.speed_scaling * arm.model.arm.velocity
+        return self._controller.steer(hand.twist(linear, angular, dt, fastest), now)
+
+    def jog(self, arm: Snapshot, velocities: Array, now: float, settings: ArmSettings) -> bool:
+        """Move the joints at velocities (arm.n,) until now. Returns whether the arm moves."""
+        hand, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
+        return dt > 0.0 and self._controller.steer(hand.jog(velocities, dt), now)
+
+    def take(
+        self, arm: Snapshot, hand: Array, received: float, stamp: float | None, settings: ArmSettings
+    ) -> None:
+        """Take a pose T (4, 4) of a hand in the base link, for the tip, received at a time.
+
+        stamp: when the hand was there, None if that is not known. Whether poses begin or cease to count is
+        reported.
+        """
+        goal = self.clutch.goal(hand, arm.model, arm.position, received, settings)
+        if self.clutch.why != self.ignored:
+            self.ignored = self.clutch.why
+            level = Level.WARN if self.ignored else Level.OK
+            self._controller.tell(level, self.ignored or 'the arm follows the hand')
+        if goal is None:
+            return
+        if self.clutch.anew:
+            self._arm = None
+            self._hand.clear()
+        self._hand.add(goal.packed, received, stamp)
+
+    def follow(self, arm: Snapshot, now: float, settings: ArmSettings) -> bool:
+        """Move to where the hand is now. Returns whether the arm moves."""
+        if not (self.clutch.engaged(now, settings) and self._hand.known):
+            if arm.state is State.TELEOPERATED and self._arm is not None:
+                self._rest()
+            return False
+        teleoperation, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
+        if dt <= 0.0:
+            return False
+        limits = arm.model.limits_of_motion(arm.model.index, settings)
+        fastest = FASTEST * limits.velocity
+        # A new pose corrects the last estimate: too little room for that would look like a fast motion.
+        q = teleoperation.reach(self._goal(now), max(dt, AHEAD), fastest, arm.position)
+        after = teleoperation.ahead(self._goal(now + AHEAD), q, AHEAD, fastest)
+        later = teleoperation.ahead(self._goal(now + 2.0 * AHEAD), after, AHEAD, fastest)
+        velocity = np.clip((4.0 * after - 3.0 * q - later) / (2.0 * AHEAD), -fastest, fastest)
+        hardest = limits.acceleration
+        acceleration = np.clip((later - 2.0 * after + q) / AHEAD**2, -hardest, hardest)
+        return self._controller.steer(q, now, (velocity, acceleration))
+
+    def _goal(self, time: float) -> Goal:
+        value = self._hand.at(time)
+        direction, lateral = (part / np.linalg.norm(part) for part in (value[3:6], value[6:]))
+        return Goal(value[:3], direction, lateral)
