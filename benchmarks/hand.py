@@ -19,7 +19,7 @@ from benchmarks.tables import Table, heading
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.robot.settings import ArmSettings
-from ik_node.control.teleop.steering import Steering
+from ik_node.control.teleop.teleop_controller import TeleopController
 
 # Metres of the tool per metre of the hand, so that 85 % of the positions are out of reach.
 SCALES = {'seed_arm': 12.0, 'so101_like': 6.5, 'xarm5_like': 15.0}
@@ -41,7 +41,7 @@ def run(tasks: list[Task], scale: float) -> None:
         'Hand paths',
         f"""{count} hand paths of {SECONDS:g} s per arm, poses at 50 Hz with noise, drop-outs, leaps and a
         clutch that opens, scaled until about 85 % of the positions are out of reach; samples every {period}
-        of a simulated clock, ArmController and Steering without DDS, default limits. DLS: a damped
+        of a simulated clock, ArmController and TeleopController without DDS, default limits. DLS: a damped
         pseudo-inverse with the same limits of velocity and acceleration, without one of jerk. Out: share of
         positions out of reach. v, a: the largest share of a limit that is used. Turns: changes of sign of a
         joint velocity beyond {SLOW:g} rad/s, per joint and minute; hand: the same of the hand, per
@@ -86,7 +86,7 @@ class Ours:
         self._controller.activate()
         self._controller.configure(model, settings)
         self._controller.tick(0.0)
-        self._steering = Steering(self._controller)
+        self._steering = TeleopController(self._controller)
         self._stepped, self._received = 0.0, -math.inf
 
     @property

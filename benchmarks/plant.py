@@ -14,7 +14,8 @@ from benchmarks.tables import Table, heading
 from ik_node import Goal
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.outputs import Output, Sample
+from ik_node.control.outputs.outputs import Output
+from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.state.report import Report
@@ -101,7 +102,7 @@ class TrajectoryLink(Output):
         self._limits = limits
         self._time = 0.0
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: Setpoint) -> None:
         """Send the trajectory that is due."""
         self._time = sample.time
         if sample.trajectory is not None:
@@ -126,7 +127,7 @@ class PositionsLink(Output):
         # Time, positions, and their first and second change per second.
         self._last: tuple[float, Array, Array, Array] | None = None
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: Setpoint) -> None:
         """Send a list of positions."""
         positions = sample.listed()
         place = np.array(positions)

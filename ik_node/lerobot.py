@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ik_node import kernels
 from ik_node.checks import Array, are_names, positive, real_array
-from ik_node.control.teleop.jog_kinematics import Teleoperation
+from ik_node.control.teleop.jog_kinematics import JogKinematics
 from ik_node.errors import LARGEST, InputError, listed
 from ik_node.kernels.arrays.layout import LATERAL
 from ik_node.model.arm import Arm
@@ -96,7 +96,7 @@ class RobotKinematics:
         """
         values, q = self._joints(current_joint_pos)
         goal = self._goal(_rigid(desired_ee_pose), _counts(orientation_weight))
-        hand = Teleoperation(self._solver, q)
+        hand = JogKinematics(self._solver, q)
         found = hand.ahead(goal, q, 1.0, self._step)
         # Where the tool is a little off the axis of its roll, turning that has moved it.
         found = hand.ahead(goal, found, 1.0, np.maximum(self._step - np.abs(found - q), 0.0))

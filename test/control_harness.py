@@ -10,7 +10,8 @@ import numpy as np
 from small_arm import ARM_JOINTS, PARAMETERS
 
 from ik_node.control.controller.controller import ArmController
-from ik_node.control.outputs.outputs import Output, Sample
+from ik_node.control.outputs.outputs import Output
+from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.state.report import Report
@@ -43,9 +44,9 @@ class Kept(Output):
     """An output that keeps all that it is given."""
 
     def __init__(self) -> None:
-        self.samples: list[Sample] = []
+        self.samples: list[Setpoint] = []
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: Setpoint) -> None:
         self.samples.append(sample)
 
 
@@ -68,7 +69,7 @@ class Rig:
     def state(self) -> State:
         return self.controller.state
 
-    def tick(self, count: int = 1, dt: float = PERIOD) -> Sample | None:
+    def tick(self, count: int = 1, dt: float = PERIOD) -> Setpoint | None:
         """Let time pass; return the last sample."""
         sample = None
         for _ in range(count):
@@ -109,10 +110,10 @@ class Rig:
         return float(snapshot.values[self.model.joints.variables.index(name)])
 
 
-def positions(sample: Sample) -> Mapping[str, float]:
+def positions(sample: Setpoint) -> Mapping[str, float]:
     return dict(zip(sample.names, sample.positions.tolist(), strict=True))
 
 
-def largest_step(samples: list[Sample]) -> float:
+def largest_step(samples: list[Setpoint]) -> float:
     rows = np.array([sample.positions for sample in samples])
     return float(np.abs(np.diff(rows, axis=0)).max(initial=0.0))

@@ -8,7 +8,8 @@ from control_harness import PERIOD, SETTINGS, Rig
 
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.outputs import Output, Sample
+from ik_node.control.outputs.outputs import Output
+from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.robot.settings import ArmSettings
 
@@ -20,13 +21,13 @@ class Controller(Output):
 
     def __init__(self) -> None:
         self.sent: list[tuple[float, JointTrajectory]] = []
-        self.samples: list[Sample] = []
+        self.samples: list[Setpoint] = []
         self.delay = 0.0  # [s] of this computer, which is busy
 
     def late(self, _: float) -> float:
         return self.delay
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: Setpoint) -> None:
         self.samples.append(sample)
         self._keep(sample.trajectory)
 
@@ -50,7 +51,7 @@ class Driven(Rig):
         self.controller.activate()
         assert self.controller.configure(model, self.settings)
 
-    def tick(self, count: int = 1, dt: float = PERIOD) -> Sample | None:
+    def tick(self, count: int = 1, dt: float = PERIOD) -> Setpoint | None:
         """Let time pass for an arm that is where it was commanded to."""
         sample = None
         for _ in range(count):

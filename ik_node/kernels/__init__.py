@@ -27,7 +27,7 @@ _OTHERS = {
     'methods.driver': 'PATIENCE',
     'methods.lm': 'local_lm',
     'arrays.quartic': 'quartic_roots',
-    'arrays.random': 'next_random perturb',
+    'chain.random': 'next_random perturb',
     'search.reachability': 'ATTEMPTS',
     'methods.restarts': 'INFORMED accepted anneal next_start',
     'arrays.rotation': 'FAR_TURNED ROOT_SLACK align_about_axis best_turn clamp_turn rotate_quaternion',
@@ -40,6 +40,6 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     value = getattr(import_module(f'{__name__}.{_MODULES[name]}'), name)
-    if name in KERNELS or _MODULES[name] == 'arrays.random':  # compiled code warns of no overflow either
+    if name in KERNELS or _MODULES[name] == 'chain.random':  # compiled code warns of no overflow either
         value = np.errstate(all='ignore')(value)
     return globals().setdefault(name, value)

@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
 from ik_node.control.checks.motion_check import CLEARANCE
-from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.robot_models import Models
 from ik_node.control.robot.tree_model import TreeModel
 from ik_node.control.state.snapshot import Snapshot

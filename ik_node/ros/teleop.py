@@ -26,7 +26,7 @@ from ik_node.control.controller.controller import ArmController
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.state.snapshot import Snapshot
-from ik_node.control.teleop.steering import Steering
+from ik_node.control.teleop.teleop_controller import TeleopController
 from ik_node.errors import InputError, listed
 from ik_node.ros.conversions import check_stamp, pose_matrix
 from ik_node.ros.frames import Frames
@@ -66,7 +66,7 @@ class Teleop:
         self._command: tuple[str, Any, float] | None = None  # kind, message, when it was received [s]
         self._new = self._closing = self._paused = False
         self._kind = ''  # the only kind that counts; empty: every one
-        self._steering = Steering(controller)
+        self._steering = TeleopController(controller)
         self._code = NO_WARNING
         jog = installed('control_msgs.msg', 'JointJog') or JointState
         for kind, message, topic in (

@@ -18,7 +18,7 @@ from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Goal
 from ik_node.control.controller.controller import ArmController
-from ik_node.control.outputs.outputs import Sample
+from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.state.requests import HomeRequest
@@ -57,7 +57,7 @@ class Sequences(RuleBasedStateMachine):
         self.controller.expect_measured(measured)
         self.controller.activate()
         self.controller.configure(self.model, SETTINGS)
-        self.last: Sample | None = None  # None: the arm may be placed anew
+        self.last: Setpoint | None = None  # None: the arm may be placed anew
         self.known: set[str] = set()  # joints measured since the arm lost its place
         self.fastest = self.hardest = 0.0  # limits since the last rest
         self.relax()
@@ -188,7 +188,7 @@ class Sequences(RuleBasedStateMachine):
             if sample is not None:
                 self.judge(sample, min(period, 2.0 * PERIOD))
 
-    def judge(self, sample: Sample, dt: float) -> None:
+    def judge(self, sample: Setpoint, dt: float) -> None:
         state = self.controller.state
         assert state in COMMANDING or state in (State.FAULTED, State.INACTIVE)
         assert set(ARM_JOINTS) <= set(sample.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ik_node.control.teleop.pose_smoother import HandMotion
+from ik_node.control.teleop.pose_smoother import PoseSmoother
 
 PERIOD = 0.02
 TIMES = PERIOD * np.arange(20)
@@ -16,8 +16,8 @@ def place(time: float) -> np.ndarray:
     return np.array([0.2 * time, 0.1 - 0.3 * time, 0.1 * time**2])
 
 
-def moved(noise: float = 0.0, late: float = 0.0, stamped: bool = True) -> HandMotion:
-    rng, motion = np.random.default_rng(0), HandMotion()
+def moved(noise: float = 0.0, late: float = 0.0, stamped: bool = True) -> PoseSmoother:
+    rng, motion = np.random.default_rng(0), PoseSmoother()
     for time in TIMES.tolist():
         motion.add(place(time) + noise * rng.normal(size=3), time + late, time if stamped else None)
     return motion
@@ -45,7 +45,7 @@ def test_noise_is_averaged():
 
 
 def test_the_noise_of_few_poses_is_no_motion():
-    rng, motion = np.random.default_rng(1), HandMotion()
+    rng, motion = np.random.default_rng(1), PoseSmoother()
     for k in range(4):
         motion.add(4e-4 * rng.normal(size=3), PERIOD * k, PERIOD * k)
     assert np.abs(motion.at(0.1) - motion.at(0.06)).max() < 1e-3

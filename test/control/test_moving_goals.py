@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ik_node import Goal
-from ik_node.control.motion.goal_stream import GoalStream, JointState, evened
+from ik_node.control.motion.goal_stream import GoalStream, MotionState, evened
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.tracks.curves import Track
@@ -187,7 +187,7 @@ def test_the_limits_hold_whatever_the_target_does(amplitude, rate, phase, period
         turn = rate * k * period + phase
         if rng.random() < 0.95:
             noise = 0.01 * rng.normal(size=2)
-            target = JointState(
+            target = MotionState(
                 amplitude * np.sin([turn, turn]) + noise + (seed % 7 == 0) * (k > 150) * 2.0,
                 amplitude * rate * np.cos([turn, turn]),
                 -amplitude * rate**2 * np.sin([turn, turn]),
@@ -213,7 +213,7 @@ def test_a_moving_target_is_met_without_lag_and_its_end_without_a_jump():
     motion.set_limits([2.0], [5.0], [50.0])
     for k in range(1, 400):
         time = 0.01 * k
-        target = JointState(*(np.array([x]) for x in (np.sin(time), np.cos(time), -np.sin(time))))
+        target = MotionState(*(np.array([x]) for x in (np.sin(time), np.cos(time), -np.sin(time))))
         motion.follow(target, 0.04)
         position, _ = motion.step(0.01)
         if time > 1.5:
@@ -237,7 +237,7 @@ def chased_round(rates: list[float], seconds: float, start: float = 0.0) -> tupl
         for _ in range(round(100 * seconds)):
             turn += 0.01 * rate
             around = 0.3 * np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
-            target = JointState(around[0], rate * around[1], -(rate**2) * around[0])
+            target = MotionState(around[0], rate * around[1], -(rate**2) * around[0])
             motion.follow(target, 0.04)
             joints.append(motion.step(0.01)[0])
             targets.append(target.position)

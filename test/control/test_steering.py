@@ -12,7 +12,7 @@ from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.state.report import Level
 from ik_node.control.state.states import State
 from ik_node.control.teleop.clutch import FAR, OPEN
-from ik_node.control.teleop.steering import Steering
+from ik_node.control.teleop.teleop_controller import TeleopController
 
 pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
 
@@ -27,7 +27,7 @@ class Hand:
     """Poses for the arm of a rig, every other sample."""
 
     def __init__(self, rig: Rig) -> None:
-        self.rig, self.steering = rig, Steering(rig.controller)
+        self.rig, self.steering = rig, TeleopController(rig.controller)
         q = rig.controller.snapshot().position
         self.T = np.eye(4)
         self.T[:3, 3] = rig.model.arm.fk(q)[0]

@@ -1,4 +1,4 @@
-"""Teleoperation: steps of the tool that no joint limit, reach or singularity turns into jumps."""
+"""JogKinematics: steps of the tool that no joint limit, reach or singularity turns into jumps."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from control_harness import PERIOD
 
 from ik_node import Arm, Goal, IkSolver
 from ik_node.control.state.states import State
-from ik_node.control.teleop.jog_kinematics import Teleoperation, leashed, rotation_about
+from ik_node.control.teleop.jog_kinematics import JogKinematics, leashed, rotation_about
 
 SHIPPED = {case.label: case for case in shipped_cases()}
 ARMS = ('seed_arm', 'so101_like', 'xarm5_like', 'moveo_like', 'prismatic_arm')
 NO_TURN = np.zeros(3)
 
 
-def hand_on(name: str) -> tuple[Teleoperation, Arm, np.ndarray]:
+def hand_on(name: str) -> tuple[JogKinematics, Arm, np.ndarray]:
     """A teleoperation of a shipped arm somewhere inside its limits, and its speed limits."""
     arm = SHIPPED[name].arm()
     solver = IkSolver(arm, position_tolerance=1e-4, direction_tolerance=1e-3)
     q = np.clip(arm.middle + 0.3 * np.where(arm.prismatic, 0.1, 1.0), arm.lower, arm.upper)
-    return Teleoperation(solver, q), arm, 0.5 * arm.velocity
+    return JogKinematics(solver, q), arm, 0.5 * arm.velocity
 
 
 @pytest.mark.parametrize('name', ARMS)
@@ -109,7 +109,7 @@ def test_of_configurations_that_are_as_close_the_arm_takes_the_one_that_it_reach
     assert (np.abs(arm.lower[0]), arm.upper[0]) == pytest.approx((np.pi, np.pi))
     solver, fastest = IkSolver(arm, position_tolerance=1e-4, direction_tolerance=1e-3), 0.5 * arm.velocity
     start, beyond = np.array([3.0, 1.2, 0.0, 0.0, 0.0]), np.array([-3.0, 1.2, 0.0, 0.0, 0.0])
-    hand = Teleoperation(solver, start)
+    hand = JogKinematics(solver, start)
     point, axis = arm.fk(beyond)
     goal = Goal(2.0 * point, axis)  # the base would have to turn back almost once
     for _ in range(60):

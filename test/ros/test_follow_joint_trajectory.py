@@ -18,7 +18,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.outputs import Sample
+from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.ros.outputs import follow_joint_trajectory as module
 from ik_node.ros.outputs.clocks import Clocks
 from ik_node.ros.outputs.context import OutputContext
@@ -90,7 +90,7 @@ class Arm:
         self.time += wait
         place, rest = np.array([[1.0, 2.0]]), np.zeros((1, 2))
         trajectory = JointTrajectory(NAMES, np.array([1.0]), place, rest, rest, self.time, 0.0, braking)
-        self.output.sampled(Sample(self.time, NAMES, place[0], rest[0], NAMES, trajectory=trajectory))
+        self.output.sampled(Setpoint(self.time, NAMES, place[0], rest[0], NAMES, trajectory=trajectory))
 
 
 @pytest.fixture

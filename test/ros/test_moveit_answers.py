@@ -13,8 +13,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from small_arm import ALL_JOINTS, ARM_JOINTS, PARAMETERS, arm_urdf
 
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.robot.arm_model import ArmModel, JointModel
 from ik_node.control.robot.robot_models import Models, build_models
 from ik_node.control.robot.robot_settings import RobotSettings
 from ik_node.control.robot.settings import ArmSettings

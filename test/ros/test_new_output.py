@@ -14,7 +14,8 @@ from small_arm import arm_urdf
 ROOT = Path(__file__).resolve().parents[2]
 TOY = '''"""toy: writes every sample into a file."""
 
-from ik_node.control.outputs.outputs import Output, Sample
+from ik_node.control.outputs.outputs import Output
+from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.ros.outputs.context import OutputContext
 
 
@@ -24,7 +25,7 @@ class Toy(Output):
     def __init__(self, context: OutputContext) -> None:
         self._file = open('toy.txt', 'w')
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: Setpoint) -> None:
         """Write a sample."""
         print(*sample.names, *sample.positions.tolist(), file=self._file, flush=True)
 '''

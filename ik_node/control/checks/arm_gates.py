@@ -13,7 +13,7 @@ from ik_node.control.checks.tool_gate import ToolGates
 from ik_node.control.checks.trajectory_gate import SPACING, Refusal
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.robot.arm_collision import CollisionGate
-from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.workspace import Workspace
 
 
@@ -64,7 +64,7 @@ class ArmGates:
     def checks(self, values: Array, others: Others) -> list[Callable[[Mapping[str, Array]], Refusal]]:
         """Return the checks of a trajectory, see refuse_trajectory.
 
-        values: all variables (n,), for those that do not move. others: where other arms will be, see Way.
+        values: all variables (n,), for those that do not move. others: where other arms will be.
         """
 
         def refuse_tool(by_name: Mapping[str, Array]) -> Refusal:

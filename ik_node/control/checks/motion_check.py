@@ -1,4 +1,4 @@
-"""Way: the whole motion to a target, simulated and checked before it starts."""
+"""MotionCheck: the whole motion to a target, simulated and checked before it starts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ik_node.control.checks.cone_gate import ConeGate
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.motion.plans import JointPlan
 from ik_node.control.motion.tool_motion import tool_motion
-from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.workspace import Workspace
 from ik_node.control.state.report import Level
 from ik_node.control.state.requests import Aim
-from ik_node.control.targets.targets import Answer
+from ik_node.control.state.target_plan import TargetPlan
 from ik_node.errors import InputError
 from ik_node.solver.goal import Goal, Solution
 
@@ -32,7 +32,7 @@ Preview = Callable[[Mapping[str, float]], JointMotion]  # a copy of the motion, 
 Others = Callable[[float], Mapping[str, Array]]  # where other arms will be, see SharedRobot.ahead
 
 
-class Way:
+class MotionCheck:
     """Checks of motions of an arm. workspaces: the boxes that the points of its tools may not leave."""
 
     def __init__(self, model: JointModel, workspaces: Sequence[Workspace], others: Others) -> None:
@@ -53,8 +53,8 @@ class Way:
                 raise InputError(f'the goal is outside the workspace: {outside}')
 
     def choose(
-        self, answer: Answer, tool: str, values: Array, preview: Preview, follows: bool = False
-    ) -> Answer:
+        self, answer: TargetPlan, tool: str, values: Array, preview: Preview, follows: bool = False
+    ) -> TargetPlan:
         """Return answer if its motion is allowed, else one with another solution whose motion is.
 
         values: all variables (n,) now. follows: the arm follows a moving goal, and each of its steps is
@@ -158,7 +158,9 @@ class Way:
         return None
 
 
-def _instead(answer: Answer, joints: dict[str, float], solution: Solution, reason: InputError) -> Answer:
+def _instead(
+    answer: TargetPlan, joints: dict[str, float], solution: Solution, reason: InputError
+) -> TargetPlan:
     said = f'solved: with another solution, since with the nearest {reason}; moving to the goal'
     return replace(answer, joints=joints, solution=solution, message=said, level=Level.WARN)
 

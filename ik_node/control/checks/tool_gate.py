@@ -9,7 +9,7 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.motion.tool_motion import tool_motion
-from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.workspace import Workspace
 from ik_node.model.arm import Arm
 

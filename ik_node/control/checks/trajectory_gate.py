@@ -8,20 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.joints.joint_group import JointGroup
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 
 SPACING = 0.005  # [s] between two looks
 Refusal = tuple[int, str] | None  # which of several samples must not go out, and why
 
 
+class CheckedGroup(Protocol):
+    """Joints that one gate checks: a JointGroup."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    def refuse_ahead(self, times: Array, states: Array, join: float) -> Refusal:
+        """Return which of these states (3, k, m) at times (k,) must not go out, and why."""
+
+
 def refuse_trajectory(
     trajectory: JointTrajectory,
-    groups: Sequence[JointGroup],
+    groups: Sequence[CheckedGroup],
     checks: Sequence[Callable[[Mapping[str, Array]], Refusal]],
 ) -> str | None:
     """Return why a trajectory must not be sent, else None.

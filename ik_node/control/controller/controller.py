@@ -17,13 +17,14 @@ from dataclasses import replace
 from functools import partial
 
 from ik_node.checks import Array
-from ik_node.control.controller.goal_tracker import Progress
-from ik_node.control.controller.report_queue import News
+from ik_node.control.controller.goal_tracker import GoalTracker
+from ik_node.control.controller.report_queue import ReportQueue
 from ik_node.control.joints.arm_joints import ArmJoints
 from ik_node.control.joints.feedback import Feedback
 from ik_node.control.joints.shared_robot import SharedRobot
-from ik_node.control.outputs.outputs import Output, Outputs, Sample
-from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.outputs.outputs import Output, Outputs
+from ik_node.control.outputs.setpoint import Setpoint
+from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.state.report import Level, Report, condition
 from ik_node.control.state.requests import Aim, Request
@@ -53,7 +54,7 @@ class ArmController:
     ) -> None:
         self._robot = SharedRobot() if robot is None else robot
         self._lock = self._robot.lock
-        self._news, self._outputs = News(report), Outputs(outputs)
+        self._news, self._outputs = ReportQueue(report), Outputs(outputs)
         self._state = State.UNCONFIGURED
         self._active = False  # commands are allowed
         self._stopped = False  # a stop was asked for, and no resume since
@@ -63,7 +64,7 @@ class ArmController:
         self._targets: Targets
         self._settings: ArmSettings
         self._epoch = 0  # a solution for a request of another epoch is void
-        self._progress = Progress(self._news)
+        self._progress = GoalTracker(self._news)
         self._fault_reason = ''
         self._ended = False  # no sample goes out any more
         self._robot.join(self._news.deliver)
@@ -79,8 +80,18 @@ class ArmController:
         with self._lock:
             if self._model is None:
                 return None
-            share = self._progress.share(self._ticked, self._joints.arm.motion.remaining)
-            return Snapshot.of(self._model, tool, self._state, self._joints, self._feedback, share)
+            joints, (arm, columns) = self._joints, self._model.of(tool)
+            remaining = joints.arm.motion.remaining
+            return Snapshot(
+                arm,
+                self._state,
+                joints.values(self._feedback)[0],
+                joints.arm.target[columns],
+                remaining,
+                self._progress.share(self._ticked, remaining),
+                self._feedback.age(joints.arm.names),
+                None if joints.chased is None else joints.chased[columns],
+            )
 
     def condition(self) -> tuple[Level, str]:
         """Return the condition of the arm in one sentence: what it waits for, or why it does not move."""
@@ -324,7 +335,7 @@ class ArmController:
                 stand = self._outputs.stand(dict)
             self._outputs.emit(None, stand)
 
-    def tick(self, time: float) -> Sample | None:
+    def tick(self, time: float) -> Setpoint | None:
         """Advance to time [s]; return the sample to publish, None if nothing may be published."""
         with self._robot.sampling():
             if self._ended:
@@ -343,7 +354,7 @@ class ArmController:
                     stand = self._outputs.stand(lambda: self._joints.within(self._feedback.recent()))
             return self._outputs.emit(sample, stand)
 
-    def _advance(self, time: float) -> Sample | None:
+    def _advance(self, time: float) -> Setpoint | None:
         last, self._ticked = self._ticked, time
         back = self._feedback.advance(time)
         if self._model is None:

@@ -1,4 +1,4 @@
-"""Progress: the requests that an arm pursues, one per tool, from their numbers to their arrival."""
+"""GoalTracker: the requests that an arm pursues, one per tool, from their numbers to their arrival."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from dataclasses import replace
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.controller.report_queue import News
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.joint_model import Columns, JointModel
+from ik_node.control.controller.report_queue import ReportQueue
+from ik_node.control.robot.arm_model import ArmModel, Columns, JointModel
 from ik_node.control.state.report import Level, Report
 from ik_node.control.state.requests import Request
 from ik_node.control.state.states import State
-from ik_node.control.targets.targets import Answer, arrival_at
+from ik_node.control.state.target_plan import TargetPlan, arrival_at
 
 ARRIVING = 1.0  # [s] within which measured joints come to rest after their commands
 SAME = 1e-6  # [rad or m]: such a change of a target is none
 
 
-class Progress:
+class GoalTracker:
     """Counts requests and reports what becomes of them.
 
     arrival: of a request whose first sample is still to come (time.perf_counter), else None.
     """
 
-    def __init__(self, news: News) -> None:
+    def __init__(self, news: ReportQueue) -> None:
         self._news = news
         self._number = 0
         self._at_the_end: dict[str, Report] = {}  # by tool, when the arm arrives
@@ -36,7 +35,13 @@ class Progress:
         self.arrival: float | None = None
 
     def begin(
-        self, answer: Answer, request: Request, state: State, time: float, model: JointModel, target: Array
+        self,
+        answer: TargetPlan,
+        request: Request,
+        state: State,
+        time: float,
+        model: JointModel,
+        target: Array,
     ) -> None:
         """Report the answer to a request; the arm, now in state, pursues it if there are joint targets.
 

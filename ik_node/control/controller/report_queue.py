@@ -1,4 +1,4 @@
-"""News: the reports of a change, delivered when the change is complete."""
+"""ReportQueue: the reports of a change, delivered when the change is complete."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ik_node.control.state.report import Level, Report
 from ik_node.control.state.states import State
 
 
-class News:
+class ReportQueue:
     """Collects reports while the controller is locked; delivers them afterwards, oldest first.
 
     One thread at a time delivers, also what others add meanwhile: so no report overtakes another.

@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.control.checks.arm_gates import ArmGates
-from ik_node.control.checks.motion_check import REMAINING, Way, places_of
+from ik_node.control.checks.motion_check import REMAINING, MotionCheck, places_of
 from ik_node.control.checks.trajectory_gate import refuse_trajectory
 from ik_node.control.joints.feedback import Feedback
 from ik_node.control.joints.following import Following
 from ik_node.control.joints.joint_group import JointGroup
 from ik_node.control.joints.shared_robot import SharedRobot
-from ik_node.control.motion.goal_stream import JointState
+from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.motion.motion_ahead import motion_ahead
 from ik_node.control.motion.tool_pace import ToolPace
 from ik_node.control.motion.trajectory import Trajectory
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.outputs import Sample
-from ik_node.control.outputs.trajectory_streamer import Trajectories
-from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.outputs.setpoint import Setpoint
+from ik_node.control.outputs.trajectory_streamer import TrajectoryStreamer
+from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.workspace import Workspace
 from ik_node.errors import InputError, listed
@@ -95,7 +95,7 @@ class ArmJoints:
         self._gates.set_limits(workspaces, *rates)
         self.arm.motion.set_pace(ToolPace([(tool.arm, columns) for tool, columns in tools], *rates))
         self.arm.motion.keeps = None if self._gates.cones is None else self._gates.cones.keeps
-        self.way = Way(self._model, workspaces, self._ahead)
+        self.way = MotionCheck(self._model, workspaces, self._ahead)
         checked = any(workspace.given for workspace in workspaces) or self._model.collision is not None
         self.arm.motion.guard = self._may_pass if checked else None
 
@@ -237,7 +237,7 @@ class ArmJoints:
         with lock:
             return self.arm.preview(targets)
 
-    def chase(self, target: JointState | None, smoothing: float) -> None:
+    def chase(self, target: MotionState | None, smoothing: float) -> None:
         """Follow a moving target with the next sample; None: it rests at the last target of go_to."""
         if self.waiting:
             return
@@ -303,8 +303,8 @@ class ArmJoints:
         dt: float,
         feedback: Feedback,
         caught_up: float = 0.0,
-        trajectories: Trajectories | None = None,
-    ) -> tuple[Sample | None, str | None]:
+        trajectories: TrajectoryStreamer | None = None,
+    ) -> tuple[Setpoint | None, str | None]:
         """Advance by dt [s] to time [s]; return the sample, and why the arm must stop, else None.
 
         There is no sample if that, or the trajectory that brakes, must not go out; if another trajectory must
@@ -336,7 +336,7 @@ class ArmJoints:
                 group.place(last)  # where the last sample was: the arm has not been commanded to go on
             self._robot.tell(self)
             return None, f'a sample was not published: {refusal}'
-        sample = Sample(
+        sample = Setpoint(
             time,
             (*names, *self._foreign),
             np.append(positions[rows], held),
@@ -349,7 +349,7 @@ class ArmJoints:
         trajectories.note(sample, self._states(sample), dt + caught_up)
         return self._with_trajectory(sample, trajectories, feedback)
 
-    def _states(self, sample: Sample) -> Array:
+    def _states(self, sample: Setpoint) -> Array:
         """Return position, velocity and acceleration (3, k) of the joints of the controller."""
         known: dict[str, tuple[float, ...]] = {}
         for group in self.groups:
@@ -361,8 +361,8 @@ class ArmJoints:
         ).T
 
     def _with_trajectory(
-        self, sample: Sample, trajectories: Trajectories, feedback: Feedback
-    ) -> tuple[Sample | None, str | None]:
+        self, sample: Setpoint, trajectories: TrajectoryStreamer, feedback: Feedback
+    ) -> tuple[Setpoint | None, str | None]:
         """Return a sample with the trajectory that has to be sent with it, if any; see step."""
         if not trajectories.due(sample, self.moving, self.braking):
             return sample, None

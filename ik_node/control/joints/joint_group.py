@@ -8,9 +8,9 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.checks.joint_gate import PLANNED, Gate
-from ik_node.control.motion.goal_stream import JointState
+from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.motion import JointMotion
-from ik_node.control.robot.joint_model import Columns, Limits
+from ik_node.control.robot.arm_model import Columns, Limits
 
 THERE = 1e-6  # [rad or m, per second]: a motion at rest is where its controller is
 
@@ -96,8 +96,8 @@ class JointGroup:
 
     def go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Go on from position, velocity and acceleration by joint name; return whether the motion can."""
-        state = JointState(*np.transpose([states[name] for name in self.names]))
-        rest = JointState(self.motion.position, self.motion.velocity, self.motion.acceleration)
+        state = MotionState(*np.transpose([states[name] for name in self.names]))
+        rest = MotionState(self.motion.position, self.motion.velocity, self.motion.acceleration)
         if not self.motion.moving and np.abs(np.subtract(state, rest)).max() < THERE:
             return True
         if not self.motion.go_on_from(state):

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
 from ik_node.checks import Array
 from ik_node.control.checks.motion_check import places_of
+from ik_node.control.joints.joint_group import JointGroup
 from ik_node.control.locks import OrderedLock, Rank, holds
 from ik_node.errors import InputError
 
-if TYPE_CHECKING:
-    from ik_node.control.joints.arm_joints import ArmJoints
-    from ik_node.control.joints.joint_group import JointGroup
+
+class Neighbour(Protocol):
+    """What the other arms of a robot know of an arm: its ArmJoints."""
+
+    @property
+    def groups(self) -> Sequence[JointGroup]: ...
+    @property
+    def unplaced(self) -> Sequence[str]: ...
+    @property
+    def commanded(self) -> Collection[str]: ...
+
+
+SomeArm = TypeVar('SomeArm', bound=Neighbour)
 
 
 class SharedRobot:
@@ -25,7 +36,7 @@ class SharedRobot:
     def __init__(self) -> None:
         self.lock, self.output = OrderedLock(Rank.ROBOT), OrderedLock(Rank.OUTPUT)
         self._delivers: list[Callable[[], None]] = []  # what delivers the reports of each controller
-        self._joints: dict[object, ArmJoints] = {}  # by owner
+        self._joints: dict[object, Neighbour] = {}  # by owner
         self._changed: set[int] = set()  # arms that have not looked at a change yet
 
     def join(self, deliver: Callable[[], None]) -> None:
@@ -47,48 +58,48 @@ class SharedRobot:
             for deliver in self._delivers:
                 deliver()
 
-    def put(self, owner: object, joints: ArmJoints) -> ArmJoints:
+    def put(self, owner: object, joints: SomeArm) -> SomeArm:
         """Note the joints that owner commands from now on, and return them."""
         self._joints[owner] = joints
         return joints
 
     @property
-    def _arms(self) -> list[ArmJoints]:
+    def _arms(self) -> list[Neighbour]:
         return list(self._joints.values())
 
-    def is_first(self, arm: ArmJoints) -> bool:
+    def is_first(self, arm: Neighbour) -> bool:
         """Whether this arm shows the joints that belong to none."""
         return arm is self._arms[0]
 
-    def neighbours(self, arm: ArmJoints) -> Iterator[tuple[JointGroup, bool]]:
+    def neighbours(self, arm: Neighbour) -> Iterator[tuple[JointGroup, bool]]:
         """Return the groups of joints of the other arms, and whether they follow a command at present."""
         for other in self._arms:
             if other is not arm:
                 for group in other.groups:
                     yield group, group.motion.moving and not other.unplaced
 
-    def tell(self, arm: ArmJoints) -> None:
+    def tell(self, arm: Neighbour) -> None:
         """Note that an arm has begun another motion, or stands where it was not to stand."""
         self._changed.update(id(other) for other in self._arms if other is not arm)
 
-    def told(self, arm: ArmJoints) -> bool:
+    def told(self, arm: Neighbour) -> bool:
         """Return whether another arm has done so since the last call."""
         changed = id(arm) in self._changed
         self._changed.discard(id(arm))
         return changed
 
-    def commanded(self, arm: ArmJoints) -> set[str]:
+    def commanded(self, arm: Neighbour) -> set[str]:
         """Return the variables that other arms command."""
         return {name for other in self._arms if other is not arm for name in other.commanded}
 
-    def check_free(self, arm: ArmJoints, names: Collection[str]) -> None:
+    def check_free(self, arm: Neighbour, names: Collection[str]) -> None:
         """Raise InputError if another arm commands one of these variables."""
         taken = self.commanded(arm)
         for name in names:
             if name in taken:
                 raise InputError(f'joint "{name}" is commanded by another tool of this robot')
 
-    def check_known(self, arm: ArmJoints, measured: Collection[str]) -> None:
+    def check_known(self, arm: Neighbour, measured: Collection[str]) -> None:
         """Raise InputError if it is not known where the other arms are, which this one might hit.
 
         measured: names of the joints that were measured recently.
@@ -98,7 +109,7 @@ class SharedRobot:
                 if name not in measured:
                     raise InputError(f'joint "{name}" of another tool is not measured: arms could collide')
 
-    def ahead(self, arm: ArmJoints, spacing: float) -> Mapping[str, Array]:
+    def ahead(self, arm: Neighbour, spacing: float) -> Mapping[str, Array]:
         """Return where the moving joints of the other arms will be, by name, spacing [s] apart.
 
         From the present place to where they arrive.

@@ -21,7 +21,7 @@ PROMPT = 0.03  # [s] between stamp and arrival that is made up for; a later goal
 JUMP = 0.1  # [rad or m] beyond what the speed limits allow: the goal was moved to another place
 
 
-class JointState(NamedTuple):
+class MotionState(NamedTuple):
     """Position, velocity and acceleration of joints, each (n,) [rad or m, and per second]."""
 
     position: Array
@@ -112,7 +112,7 @@ class GoalStream:
         known = kernels.fit_parabola(times, positions, parabola)
         return _Motion(float(times[-1]), interval, *parabola) if known else None
 
-    def at(self, time: float) -> JointState | None:
+    def at(self, time: float) -> MotionState | None:
         """Return where the targets are at a time; None if they rest, or nothing is known of their motion."""
         if self._motion is None:
             return None
@@ -120,7 +120,7 @@ class GoalStream:
         ahead = time - newest
         if not -STREAM_GAP < ahead <= min(BRIDGED * interval, AHEAD):
             return None
-        return JointState(place + (rate + bend * ahead) * ahead, rate + 2.0 * bend * ahead, 2.0 * bend)
+        return MotionState(place + (rate + bend * ahead) * ahead, rate + 2.0 * bend * ahead, 2.0 * bend)
 
 
 def _older(stamp: float | None, last: float | None) -> bool:

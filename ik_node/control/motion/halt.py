@@ -6,13 +6,13 @@ import numpy as np
 from ruckig import ControlInterface, InputParameter, Ruckig, Synchronization
 
 from ik_node.checks import Array
-from ik_node.control.motion.goal_stream import JointState
+from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.motion_ahead import Part, part_of
 from ik_node.control.motion.plans import BlockPlan, JointPlan
 from ik_node.control.motion.pursuit import admissible, calculated
 
 
-def halt(state: JointState, stops: Array, limits: Array) -> Part | None:
+def halt(state: MotionState, stops: Array, limits: Array) -> Part | None:
     """Return the motion from a state of joints (n,) to rest at stops (n,), NaN: as soon as possible.
 
     limits: of velocity, acceleration and jerk (3, n). Each joint moves as fast as it can, so beyond the stop

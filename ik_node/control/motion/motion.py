@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ruckig import Synchronization
 
 from ik_node.checks import Array, finite_array
-from ik_node.control.motion.goal_stream import JointState
+from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.plans import ROUNDING, JointPlan, Planner
 from ik_node.control.motion.pursuit import Pursuit, admissible, advanced
 from ik_node.control.motion.tool_pace import SHARE, SPACING, ToolPace, places
@@ -103,7 +103,7 @@ class JointMotion:
         self.velocity: Array = np.zeros(self.n)
         self.acceleration: Array = np.zeros(self.n)
         self._target: Array | None = None
-        self._moving_target: tuple[JointState, float] | None = None  # and the smoothing
+        self._moving_target: tuple[MotionState, float] | None = None  # and the smoothing
         self._plan: Plan | None = None
         self._jerk = self._limits[2]  # of the plan
         self._settled = True  # the plan being followed is the one for the target
@@ -120,7 +120,7 @@ class JointMotion:
         self._settled = False
         self._resting = False
 
-    def follow(self, target: JointState, smoothing: float) -> None:
+    def follow(self, target: MotionState, smoothing: float) -> None:
         """Follow a moving target with the next sample; target: at the time of that. Call before each sample.
 
         smoothing: time constant [s] with which errors vanish. Joints outside their limits return first.
@@ -130,7 +130,7 @@ class JointMotion:
             return
         clipped = np.abs(self.target - self._near_turn(target.position)) > 0.0
         velocity, acceleration = (np.where(clipped, 0.0, x) for x in target[1:])
-        self._moving_target = JointState(self.target, velocity, acceleration), smoothing
+        self._moving_target = MotionState(self.target, velocity, acceleration), smoothing
 
     def follow_path(self, path: TimedPath) -> None:
         """Follow a timed path. Raises InputError unless it begins where the joints rest."""
@@ -262,19 +262,19 @@ class JointMotion:
         return True
 
     def _pursued(
-        self, target: JointState, smoothing: float, dt: float, allowed: tuple[Array, Array]
-    ) -> JointState:
+        self, target: MotionState, smoothing: float, dt: float, allowed: tuple[Array, Array]
+    ) -> MotionState:
         """Return the state dt [s] after this one.
 
         A later block that could not rest from there goes on as it was planned before.
         """
-        after = JointState(*np.empty((3, self.n)))
+        after = MotionState(*np.empty((3, self.n)))
         for block, pursuit in enumerate(self._pursuits):
             columns = self._planner.blocks[block]
             if not self.follows:
                 pursuit.restart()
             velocity, acceleration, jerk = (limit[columns] for limit in self._limits)
-            now, goal = (JointState(*(x[columns] for x in state)) for state in (self._state, target))
+            now, goal = (MotionState(*(x[columns] for x in state)) for state in (self._state, target))
             found = pursuit.step(now, goal, (velocity, acceleration, jerk), smoothing, dt)
             for whole, part in zip(after, found, strict=True):
                 whole[columns] = part
@@ -286,7 +286,7 @@ class JointMotion:
                         whole[columns] = part[columns]
         return after
 
-    def go_on_from(self, state: JointState) -> bool:
+    def go_on_from(self, state: MotionState) -> bool:
         """Go on from another state; False, and nothing changes, if no plan leads to rest."""
         before, plan, target = self._state, self._plan, self._moving_target
         if self.on_path:
@@ -299,7 +299,7 @@ class JointMotion:
         self.follows = self._resting = False
         return True
 
-    def coasting(self, duration: float) -> tuple[JointState, Array, JointPlan] | None:
+    def coasting(self, duration: float) -> tuple[MotionState, Array, JointPlan] | None:
         """Return how the joints go on after a moving target for a while [s], and then rest.
 
         That is the state now, the jerk (n,) that ends the acceleration meanwhile, and the plan from then on.
@@ -311,7 +311,7 @@ class JointMotion:
         if not self.follows or (np.abs(jerk) > jerkiest).any() or (np.abs(end.velocity) > velocity).any():
             return None
         low, high = self._allowed()
-        self._state = JointState(end.position, end.velocity, np.zeros(self.n))
+        self._state = MotionState(end.position, end.velocity, np.zeros(self.n))
         plan = self._planned(None, Synchronization.No, 1.0, jerkiest, (low, high))
         self._state = now
         if plan is None or (self.guard is None and self._pace is None):
@@ -325,11 +325,11 @@ class JointMotion:
         return (now, jerk, plan) if slow and free else None
 
     @property
-    def _state(self) -> JointState:
-        return JointState(self.position, self.velocity, self.acceleration)
+    def _state(self) -> MotionState:
+        return MotionState(self.position, self.velocity, self.acceleration)
 
     @_state.setter
-    def _state(self, state: JointState) -> None:
+    def _state(self, state: MotionState) -> None:
         self.position, self.velocity, self.acceleration = state
 
     def _use(self, plan: Plan, jerk: Array) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ruckig import ControlInterface, InputParameter, Ruckig, Synchronization, Trajectory
 
 from ik_node.checks import Array
-from ik_node.control.motion.goal_stream import JointState
+from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.pursuit import Limits, calculated
 
 ROUNDING = 1e-9  # a plan may exceed the position limits by this much
@@ -41,7 +41,7 @@ class Planner:
 
     def planned(
         self,
-        start: JointState,
+        start: MotionState,
         target: Array | None,
         synchronization: Synchronization,
         limits: Limits,
@@ -59,7 +59,7 @@ class Planner:
     def part(
         self,
         block: int,
-        start: JointState,
+        start: MotionState,
         target: Array | None,
         synchronization: Synchronization,
         limits: Limits,

@@ -20,7 +20,7 @@ from ruckig import InputParameter, Result, Ruckig, RuckigError, Synchronization,
 from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.control.motion.demand import Demand
-from ik_node.control.motion.goal_stream import JointState
+from ik_node.control.motion.goal_stream import MotionState
 from ik_node.kernels.tracking.pursuit import KEPT
 
 LARGEST_GAIN = 0.4  # of the poles per period: faster ones would not be stable with constant jerk in a period
@@ -52,8 +52,8 @@ class Pursuit:
         self._lack = np.zeros(self.n)  # of acceleration, because of limits
 
     def step(
-        self, now: JointState, target: JointState, limits: Limits, smoothing: float, dt: float
-    ) -> JointState:
+        self, now: MotionState, target: MotionState, limits: Limits, smoothing: float, dt: float
+    ) -> MotionState:
         """Return the state dt [s] after now; target: at that time. smoothing: time constant [s]."""
         near = NEAR_BY + LAG * np.abs(target.velocity)
         if (np.abs(target.position - now.position) > (near if self._calm is None else FAR * near)).any():
@@ -68,9 +68,9 @@ class Pursuit:
         pole = min(1.0 / smoothing, LARGEST_GAIN / dt)
         if kernels.chase(joints, self._calm, goal, most, self._share, pole, self._lack, dt):
             self._yield(joints, goal, dt)
-        return JointState(*joints)
+        return MotionState(*joints)
 
-    def _approached(self, now: JointState, position: Array, limits: Limits, dt: float) -> JointState:
+    def _approached(self, now: MotionState, position: Array, limits: Limits, dt: float) -> MotionState:
         """Return the state dt [s] after now of a time-optimal motion to rest at position (n,)."""
         request = InputParameter(self.n)
         request.current_position, request.current_velocity, request.current_acceleration = (
@@ -82,7 +82,7 @@ class Pursuit:
         plan = calculated(self._approach, request)
         if plan is None:  # end the acceleration
             return advanced(now, np.clip(-now.acceleration / dt, -limits[2], limits[2]), dt)
-        return JointState(*(np.array(x) for x in plan.at_time(dt)[:3]))
+        return MotionState(*(np.array(x) for x in plan.at_time(dt)[:3]))
 
     def _blend(self, target: Array, limits: Array, dt: float) -> None:
         """Move the share towards its aim. target, limits: (3, n)."""
@@ -123,7 +123,7 @@ def calculated(ruckig: Ruckig, request: InputParameter) -> Trajectory | None:
     return plan if found else None
 
 
-def admissible(state: JointState, limits: Limits) -> JointState:
+def admissible(state: MotionState, limits: Limits) -> MotionState:
     """Return the state with an acceleration within limits, now and while it ends.
 
     A velocity beyond its limit, which was lowered in mid-motion, stays as it is: it only may not grow.
@@ -132,12 +132,12 @@ def admissible(state: JointState, limits: Limits) -> JointState:
     fastest = np.maximum(fastest, np.abs(state.velocity))
     gains = fastest + state.velocity, fastest - state.velocity
     low, high = (np.minimum(np.sqrt(2.0 * jerkiest * gain), hardest) for gain in gains)
-    return JointState(state.position, state.velocity, np.clip(state.acceleration, -low, high))
+    return MotionState(state.position, state.velocity, np.clip(state.acceleration, -low, high))
 
 
-def advanced(now: JointState, jerk: Array, dt: float) -> JointState:
+def advanced(now: MotionState, jerk: Array, dt: float) -> MotionState:
     """Return the state after dt [s] of constant jerk (n,)."""
-    return JointState(
+    return MotionState(
         now.position + (now.velocity + (now.acceleration / 2.0 + jerk * (dt / 6.0)) * dt) * dt,
         now.velocity + (now.acceleration + jerk * (dt / 2.0)) * dt,
         now.acceleration + jerk * dt,

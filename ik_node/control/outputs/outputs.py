@@ -4,42 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ik_node.checks import Array
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.trajectory_streamer import Trajectories
+from ik_node.control.outputs.setpoint import Setpoint
+from ik_node.control.outputs.trajectory_streamer import TrajectoryStreamer
 
 LOST = 0.5  # [s] for which trajectories may come too late: the controller moves on along the last one
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Positions and velocities (m,) [rad or m, per second] of the joints called names at time [s].
-
-    controller: joints of the controller, in its order. replanned: it begins another motion than the sample
-    before. trajectory: the rest of the motion, if a controller that interpolates has to be sent a new one.
-    arrival: if this is the first sample for a goal, when that was received (time.perf_counter), else None.
-    """
-
-    time: float
-    names: tuple[str, ...]
-    positions: Array
-    velocities: Array
-    controller: tuple[str, ...] = ()
-    replanned: bool = False
-    trajectory: JointTrajectory | None = None
-    arrival: float | None = None
-
-    def named(self) -> dict[str, tuple[float, float]]:
-        """Return position and velocity by joint name."""
-        pairs = zip(self.positions.tolist(), self.velocities.tolist(), strict=True)
-        return dict(zip(self.names, pairs, strict=True))
-
-    def listed(self) -> list[float]:
-        """Return the positions of the joints of the controller."""
-        places = dict(zip(self.names, self.positions.tolist(), strict=True))
-        return [places[name] for name in self.controller]
 
 
 class Output:
@@ -55,7 +26,7 @@ class Output:
         """Return how late [s] what is sent now would come for a sample of a time [s]."""
         return 0.0
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: Setpoint) -> None:
         """Receive the next sample of the motion."""
 
     def done(self) -> bool:
@@ -78,7 +49,7 @@ class Outputs:
         self._late_since = math.inf  # since when trajectories come too late [s]
         self.runs_plans = any(output.runs_plans for output in self._outputs)
         self.only_listed = any(output.only_listed for output in self._outputs)
-        self.trajectories = Trajectories() if self.runs_plans else None
+        self.trajectories = TrajectoryStreamer() if self.runs_plans else None
 
     def done(self) -> bool:
         """Whether what was sent is carried out, as far as controllers tell."""
@@ -95,7 +66,7 @@ class Outputs:
     def _late(self, time: float) -> float:
         return max(output.late(time) for output in self._outputs)
 
-    def in_time(self, sample: Sample | None) -> tuple[Sample | None, str]:
+    def in_time(self, sample: Setpoint | None) -> tuple[Setpoint | None, str]:
         """Return the sample without a trajectory that would come too late: the next sample may do.
 
         The controller moves on along the last one. No sample and why, if that lasts: then the arm is halted
@@ -119,7 +90,7 @@ class Outputs:
             return None, f'a trajectory was not sent: {late:.3f} s late, this computer is too busy'
         return replace(sample, trajectory=None), ''
 
-    def drop(self, sample: Sample) -> None:
+    def drop(self, sample: Setpoint) -> None:
         """Take back a sample that does not go out: the motion that it belongs to has ended meanwhile."""
         if sample.trajectory is not None and self.trajectories is not None:
             self.trajectories.withdraw()
@@ -130,7 +101,7 @@ class Outputs:
             return None
         return self.trajectories.halted(measured(), self._late(self.trajectories.time))
 
-    def emit(self, sample: Sample | None, stand: JointTrajectory | None = None) -> Sample | None:
+    def emit(self, sample: Setpoint | None, stand: JointTrajectory | None = None) -> Setpoint | None:
         """Pass on a sample and return it. None: commands end, with what stand returned."""
         if sample is not None:
             for output in self._outputs:

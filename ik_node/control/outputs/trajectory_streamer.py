@@ -15,19 +15,16 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.motion.goal_stream import JointState
+from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.halt import halt
 from ik_node.control.motion.motion_ahead import Part, Plan
 from ik_node.control.motion.trajectory import Trajectory
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
-
-if TYPE_CHECKING:
-    from ik_node.control.outputs.outputs import Sample
+from ik_node.control.outputs.setpoint import Setpoint
 
 DELAY = 0.04  # [s] of a controller behind the samples
 MARGIN = 0.015  # [s] of that for the way to the controller and one of its periods
@@ -51,7 +48,7 @@ def point_times(plan: Plan | Part) -> list[float]:
     return [*(time for time in times if time <= end - SPACING), end]
 
 
-class Trajectories:
+class TrajectoryStreamer:
     """Decides when the trajectory of a controller is replaced, and by which."""
 
     def __init__(self) -> None:
@@ -100,7 +97,7 @@ class Trajectories:
         """Whether the controller moves at time [s]."""
         return self._running is not None and self._running.begins <= time < self.ends
 
-    def note(self, sample: Sample, states: Array, passed: float) -> None:
+    def note(self, sample: Setpoint, states: Array, passed: float) -> None:
         """Note the states (3, n) of the joints sent, passed [s] of motion after the last sample."""
         now, since = sample.time, sample.time - self._time
         if self._due and since > self.slack:
@@ -122,7 +119,7 @@ class Trajectories:
         while len(self._samples) > 1 and self._samples[1][0] <= now:
             self._samples.popleft()
 
-    def due(self, sample: Sample, moving: bool, braking: bool) -> bool:
+    def due(self, sample: Setpoint, moving: bool, braking: bool) -> bool:
         """Whether a new trajectory has to be sent: for each new plan, at most once per WINDOW.
 
         A motion that only brakes is sent at once.
@@ -132,7 +129,7 @@ class Trajectories:
         early = self._running is not None and sample.time < self._running.begins + WINDOW
         return self._due and not (moving and early and not self._urgent)
 
-    def next(self, sample: Sample, plan: Plan) -> JointTrajectory:
+    def next(self, sample: Setpoint, plan: Plan) -> JointTrajectory:
         """Return the trajectory from where the controller is to the end of a plan."""
         self._limits.update(zip(plan.names, plan.limits.T, strict=True))
         times, states = self._past()
@@ -211,7 +208,7 @@ class Trajectories:
         states = running.states(np.array([now, (now + leave) / 2.0, leave]))
         stops = np.array([measured.get(name, math.nan) for name in running.names])
         bounds = np.transpose([most.get(name, UNLIMITED) for name in running.names])
-        end = halt(JointState(*states[2]), stops, bounds)
+        end = halt(MotionState(*states[2]), stops, bounds)
         if end is None:
             return None
         ahead = [time for time in point_times(end) if time >= SPACING]  # none: it hardly moves
@@ -227,7 +224,7 @@ class Trajectories:
         return self._halt is not None and self._halt.begins <= time < self._halt.ends + MARGIN
 
 
-def _states(sample: Sample, plan: Plan, times: list[float]) -> Array:
+def _states(sample: Setpoint, plan: Plan, times: list[float]) -> Array:
     """Return position, velocity and acceleration (k, 3, n) of the joints sent, by a plan."""
     moved = [(i, plan.names.index(name)) for i, name in enumerate(sample.controller) if name in plan.names]
     columns, mine = np.array(moved, dtype=np.intp).reshape(-1, 2).T

@@ -14,7 +14,8 @@ import numpy as np
 
 from ik_node.checks import Array, yaml_number
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.outputs import Output, Sample
+from ik_node.control.outputs.outputs import Output
+from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.errors import LARGEST, InputError, listed
 
 SYNTAX = "such as 'shoulder_pan: -1, elbow_flex: 1'"
@@ -85,7 +86,7 @@ class Calibrated(Output):
         """Ask the output."""
         return self._output.done()
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: Setpoint) -> None:
         """Pass a sample on."""
         positions, velocities = self._calibration.commanded(sample.names, sample.positions, sample.velocities)
         trajectory = None if sample.trajectory is None else self._of_driver(sample.trajectory)

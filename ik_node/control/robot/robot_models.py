@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.joint_model import JointModel
+from ik_node.control.robot.arm_model import ArmModel, JointModel
 from ik_node.control.robot.robot_settings import RobotSettings
 from ik_node.control.robot.tree_model import TreeModel
 from ik_node.errors import ChainError, InputError

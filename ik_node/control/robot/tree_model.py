@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.control.robot.arm_collision import arm_collision
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.joint_model import Columns, JointModel
+from ik_node.control.robot.arm_model import ArmModel, Columns, JointModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm

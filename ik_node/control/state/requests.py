@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ik_node.control.paths.tool_path import ToolPath
+from ik_node.control.state.snapshot import Snapshot
 from ik_node.solver.goal import Goal
-
-if TYPE_CHECKING:
-    from ik_node.control.state.snapshot import Snapshot
 
 Aim = Goal | ToolPath | Mapping[str, float]  # a goal of the tool, a path of it, or joint positions by name
 Wanted = Aim | None  # None: nothing new

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.joints.feedback import Feedback
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.joint_model import JointModel
 from ik_node.control.state.states import ON_ITS_WAY, State
-
-if TYPE_CHECKING:
-    from ik_node.control.joints.arm_joints import ArmJoints
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,23 +30,6 @@ class Snapshot:
     share: float
     measured_age: float
     moving_target: Array | None = None
-
-    @classmethod
-    def of(
-        cls,
-        model: JointModel,
-        tool: str,
-        state: State,
-        joints: ArmJoints,
-        feedback: Feedback,
-        share: float,
-    ) -> Snapshot:
-        """Return the snapshot of the arm of a tool."""
-        arm, columns = model.of(tool)
-        motion, values = joints.arm.motion, joints.values(feedback)[0]
-        age = feedback.age(joints.arm.names)
-        chased = None if joints.chased is None else joints.chased[columns]
-        return cls(arm, state, values, joints.arm.target[columns], motion.remaining, share, age, chased)
 
     @property
     def position(self) -> Array:

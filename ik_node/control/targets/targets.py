@@ -10,71 +10,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.motion.goal_stream import STREAM_GAP, GoalStream, JointState
+from ik_node.control.motion.goal_stream import STREAM_GAP, GoalStream, MotionState
 from ik_node.control.motion.pursuit import advanced
-from ik_node.control.motion.trajectory import Trajectory
 from ik_node.control.paths.lines import plan_path
 from ik_node.control.paths.tool_path import ToolPath
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.joint_model import Columns, JointModel
+from ik_node.control.robot.arm_model import ArmModel, Columns, JointModel
 from ik_node.control.robot.settings import ArmSettings
-from ik_node.control.state.report import Level, Report
+from ik_node.control.state.report import Level
 from ik_node.control.state.requests import Aim, Request
-from ik_node.control.state.states import State
+from ik_node.control.state.target_plan import TargetPlan, arrival_at
 from ik_node.solver.goal import Goal, Solution, Status
 
 HELD = 0.05  # [s] for which the state that a hand asks for is carried on
 CALM = 0.08  # [s] least smoothing for a hand: with 0.04 s the jerk limits turn its tremor into larger swings
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """The joint targets for a request, by name; joints is None if the arm holds its position.
-
-    goal and solution: None for joint targets. arrived: the message at the end of the motion. path: how to
-    move there, None for the fastest way. partial: only a part of a path can be followed.
-    """
-
-    joints: dict[str, float] | None
-    level: Level
-    message: str
-    arrived: str
-    goal: Goal | None = None
-    solution: Solution | None = None
-    solve_time: float = 0.0
-    path: Trajectory | None = None
-    partial: bool = False
-
-    def report(self, state: State, request: Request, number: int) -> Report:
-        """Return the report on the request, with the arm in state."""
-        status = 'unreachable' if self.partial else 'solved'
-        if self.solution is not None:
-            status = self.solution.status.value
-        phase = 'held' if self.joints is None else 'moving'
-        return Report(
-            self.level,
-            self.message,
-            status,
-            phase,
-            state,
-            request,
-            number,
-            self.goal,
-            self.solution,
-            self.solve_time,
-        )
-
-    def arrived_report(self, report: Report) -> Report:
-        """Return the report for the end of the motion that report announced."""
-        level = Level.OK if report.status == 'solved' else Level.WARN
-        return replace(report, level=level, message=self.arrived, phase='arrived', state=State.HOLDING)
-
-
-def arrival_at(solution: Solution) -> str:
-    """Return the message at the end of the motion to a solution."""
-    if solution.solved:
-        return 'arrived at the goal'
-    return f'arrived at the closest configuration; {solution.status.value}: {solution.reason}'
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +47,7 @@ class Targets(ABC):
         self._last: Followed | None = None
         self._newest = model.home  # joints (k,) of the newest goal
         self._streams = self._new_streams()
-        self._hand: tuple[JointState, float] | None = None
+        self._hand: tuple[MotionState, float] | None = None
 
     def restart(self) -> None:
         """Begin anew: the next goal is not part of a stream."""
@@ -120,7 +68,7 @@ class Targets(ABC):
         arrival: float,
         position: Array,
         settings: ArmSettings,
-    ) -> Answer:
+    ) -> TargetPlan:
         """Return the targets for a goal of a tool received at arrival, with the joints at position (k,).
 
         Raises InputError for joint targets beyond the limits, and for a path that cannot be followed.
@@ -130,7 +78,7 @@ class Targets(ABC):
         if not isinstance(wanted, Goal):
             joints = self.model.joint_targets(wanted)
             said = 'solved: moving to the requested joint positions'
-            return Answer(joints, Level.OK, said, 'arrived at the requested joint positions')
+            return TargetPlan(joints, Level.OK, said, 'arrived at the requested joint positions')
         begin = time.perf_counter()
         last = self._last  # read once: a hand may drop it meanwhile
         solution, q, switched = self._solve(wanted, tool, arrival, position, settings)
@@ -141,13 +89,13 @@ class Targets(ABC):
         if solution.solved:
             level = Level.WARN if switched else Level.OK
             said = f'solved: {switched}; moving to the goal' if switched else 'solved: moving to the goal'
-            return Answer(joints, level, said, arrival_at(solution), wanted, solution, solve_time)
+            return TargetPlan(joints, level, said, arrival_at(solution), wanted, solution, solve_time)
         reason = f'{solution.status.value}: {solution.reason}'
         if settings.on_unreachable == 'hold':
             said = f'{reason}; holding position'
-            return Answer(None, Level.WARN, said, said, wanted, solution, solve_time)
+            return TargetPlan(None, Level.WARN, said, said, wanted, solution, solve_time)
         said = f'{reason}; moving to the closest configuration'
-        return Answer(joints, Level.WARN, said, arrival_at(solution), wanted, solution, solve_time)
+        return TargetPlan(joints, Level.WARN, said, arrival_at(solution), wanted, solution, solve_time)
 
     def _unwinding(self, before: Array, q: Array) -> str:
         """Return which joint that only rolls the tool turns back on the way from before to q (k,), or ''."""
@@ -159,7 +107,7 @@ class Targets(ABC):
                     return f'joint "{name}" turns by {turn:.3g} rad meanwhile, to stay within its limits'
         return ''
 
-    def _along(self, wanted: ToolPath, tool: str, position: Array, settings: ArmSettings) -> Answer:
+    def _along(self, wanted: ToolPath, tool: str, position: Array, settings: ArmSettings) -> TargetPlan:
         """Return the answer to a path of a tool that begins at position (k,)."""
         begin = time.perf_counter()
         found = plan_path(self.model.of(tool)[0], wanted, position, settings)
@@ -171,7 +119,7 @@ class Targets(ABC):
         if found.reason:
             said = f'unreachable: {found.reason}; moving along the part before, in {duration:.3g} s'
             arrived = f'arrived at the end of the part that can be followed; {found.reason}'
-        return Answer(
+        return TargetPlan(
             joints,
             Level.WARN if found.reason else Level.OK,
             said,
@@ -181,7 +129,7 @@ class Targets(ABC):
             partial=bool(found.reason),
         )
 
-    def accept(self, answer: Answer, request: Request) -> None:
+    def accept(self, answer: TargetPlan, request: Request) -> None:
         """Note that an answer is pursued: a goal soon after it continues from its solution."""
         if answer.solution is None or answer.joints is None:
             self.restart()
@@ -194,7 +142,7 @@ class Targets(ABC):
         self._hand = None
         self._followed(q, answer, request)
 
-    def _followed(self, q: Array, answer: Answer, request: Request) -> None:  # noqa: ARG002
+    def _followed(self, q: Array, answer: TargetPlan, request: Request) -> None:  # noqa: ARG002
         """Note the joints (k,) of a goal that is pursued."""
         for columns, stream in self._streams:
             stream.add(q[columns], request.received, request.goal_time)
@@ -205,7 +153,7 @@ class Targets(ABC):
         rates: velocities and accelerations (arm.n,) there; None: from the positions before.
         """
         self._last, self._newest = None, q
-        self._hand = None if rates is None else (JointState(q, *rates), time)
+        self._hand = None if rates is None else (MotionState(q, *rates), time)
         for columns, stream in self._streams:
             if rates is None:
                 stream.add(q[columns], time, time)
@@ -213,7 +161,7 @@ class Targets(ABC):
                 stream.clear()
         return dict(zip(self.model.joint_names, q.tolist(), strict=True))
 
-    def moving(self, time: float) -> JointState | None:
+    def moving(self, time: float) -> MotionState | None:
         """Return the state of the joints (arm.n,) at time [s] that a moving goal asks for; None at rest."""
         if self._hand is None:
             return self._streamed(time)
@@ -222,9 +170,9 @@ class Targets(ABC):
             return None
         return advanced(state, np.zeros(len(state.position)), time - then)
 
-    def _streamed(self, time: float) -> JointState | None:
+    def _streamed(self, time: float) -> MotionState | None:
         """Return the same from the streams; joints whose stream rests are at the newest goal."""
-        found = JointState(self._newest.copy(), *np.zeros((2, len(self._newest))))
+        found = MotionState(self._newest.copy(), *np.zeros((2, len(self._newest))))
         anything = False
         for columns, stream in self._streams:
             state = stream.at(time)

@@ -8,11 +8,12 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.motion.goal_stream import GoalStream
-from ik_node.control.robot.joint_model import Columns, JointModel
+from ik_node.control.robot.arm_model import Columns, JointModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.tree_model import TreeModel
 from ik_node.control.state.requests import Request
-from ik_node.control.targets.targets import Answer, ArmTargets, Targets
+from ik_node.control.state.target_plan import TargetPlan
+from ik_node.control.targets.targets import ArmTargets, Targets
 from ik_node.solver.goal import Cause, Goal, Solution
 from ik_node.solver.trees.tree_solver import TreeSolution
 
@@ -42,7 +43,7 @@ class TreeTargets(Targets):
         super().restart()
         self._goals.clear()
 
-    def accept(self, answer: Answer, request: Request) -> None:
+    def accept(self, answer: TargetPlan, request: Request) -> None:
         """Note that an answer is pursued; a goal that is not pursued leaves the other tools at theirs."""
         if answer.joints is not None:
             super().accept(answer, request)
@@ -68,7 +69,7 @@ class TreeTargets(Targets):
             found = solver.solve(goals, found.q)
         return _told(tool, found), found.q, switched
 
-    def _followed(self, q: Array, answer: Answer, request: Request) -> None:
+    def _followed(self, q: Array, answer: TargetPlan, request: Request) -> None:
         """Keep the goal, and add to the streams of the joints that it moves."""
         assert answer.goal is not None
         assert answer.solution is not None

@@ -1,4 +1,4 @@
-"""Teleoperation: from velocities and poses of a hand to joint positions, a step at a time.
+"""JogKinematics: from velocities and poses of a hand to joint positions, a step at a time.
 
 A velocity of the tool moves a goal, and the solver follows it: no inverse of the Jacobian, so that no
 singularity stops an arm with fewer than six joints. Out of reach the goal stays at the closest place, so it
@@ -30,7 +30,7 @@ SOONER = 0.3  # [s] by which another one has to be reached sooner while the arm 
 AT_BOUND = 1e-3  # [m] by which a hand is out of reach
 
 
-class Teleoperation:
+class JogKinematics:
     """The goal of an arm that is moved by hand; q (n,): the joint positions it has been brought to.
 
     held_back: the last step ended short of what was asked for, at a limit or at the end of the reach.

@@ -1,4 +1,4 @@
-"""HandMotion: where a hand is between its poses and shortly after them, from noisy poses."""
+"""PoseSmoother: where a hand is between its poses and shortly after them, from noisy poses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Value(NamedTuple):
     stamp: float | None
 
 
-class HandMotion:
+class PoseSmoother:
     """A parabola through the newest values (n,) by least squares. Times are seconds of one clock."""
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""What kernels share below kinematics: array layout, rotations, polynomials, eigenvalues, random numbers."""
+"""What kernels share below kinematics: array layout, rotations, polynomials, eigenvalues."""

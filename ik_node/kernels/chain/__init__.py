@@ -1,1 +1,1 @@
-"""One chain of joints: forward kinematics, Jacobians, ball joints, lists of configurations."""
+"""One chain of joints: forward kinematics, Jacobians, ball joints, random configurations and lists."""

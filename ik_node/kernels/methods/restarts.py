@@ -6,9 +6,9 @@ import numpy as np
 
 from ..arrays.copies import copy, copy_column
 from ..arrays.layout import ACCEPTANCE, COOLING, CYCLE, WEIGHT
-from ..arrays.random import next_random, perturb
 from ..chain.forward import forward, goal_errors, met, squared_errors
 from ..chain.known_poses import distances_but_nearest
+from ..chain.random import next_random, perturb
 from ..runtime.compiled import compiled
 
 INFORMED = 8  # restarts from the table of known poses, before the random ones

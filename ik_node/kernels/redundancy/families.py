@@ -7,9 +7,9 @@ import numpy as np
 from ..arrays.copies import copy
 from ..arrays.distance import add_distinct, largest_move
 from ..arrays.layout import CHORD_TOLERANCE, POSITION_TOLERANCE
-from ..arrays.random import perturb
 from ..arrays.rotation import wrap_into_limits
 from ..chain.forward import forward, met, squared_errors
+from ..chain.random import perturb
 from ..closed_form.candidates import EXACT, polish_and_check
 from ..methods.lm import FIRST_DAMPING, descend_lm
 from ..runtime.compiled import compiled

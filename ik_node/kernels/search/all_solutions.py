@@ -5,11 +5,11 @@ import numpy as np
 from ..arrays.copies import copy
 from ..arrays.distance import add_distinct
 from ..arrays.layout import CHORD_TOLERANCE, POSITION_TOLERANCE, WEIGHT
-from ..arrays.random import perturb
 from ..arrays.rotation import FAR_TURNED
 from ..chain.balls import stop_at_edges
 from ..chain.forward import clip, forward, met, squared_errors
 from ..chain.linear import damped_step, normal_equations
+from ..chain.random import perturb
 from ..closed_form.candidates import EXACT, polish_and_check
 from ..methods.lm import FIRST_DAMPING, descend_lm
 from ..runtime.compiled import compiled

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..arrays.copies import copy
 from ..arrays.layout import DIRECTION, LATERAL, POSITION_TOLERANCE
-from ..arrays.random import perturb
 from ..chain.forward import squared_errors
+from ..chain.random import perturb
 from ..methods.lm import FIRST_DAMPING, descend_lm
 from ..runtime.compiled import compiled
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..arrays.copies import copy
 from ..arrays.layout import CHORD_TOLERANCE, COOLING, CYCLE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
-from ..arrays.random import perturb
 from ..chain.forward import clip, forward, goal_errors, squared_errors
 from ..chain.linear import LEAST_DAMPING
+from ..chain.random import perturb
 from ..closest.newton import bounded_step, curved_equations, move_and_gain, next_damping, shorten
 from ..methods.driver import AIM
 from ..methods.lm import FIRST_DAMPING

@@ -17,7 +17,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.outputs.joint_trajectory import JointTrajectory as Trajectory
-from ik_node.control.outputs.outputs import Sample
+from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.errors import MissingError, shown
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.outputs.context import OutputContext
@@ -97,7 +97,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         self._handle: Any = None  # of the goal that the controller carries out
         self._running = 0  # its number
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: Setpoint) -> None:
         """Send the trajectory that is due, if any, and check that the controller answers."""
         super().sampled(sample)
         with self._lock:

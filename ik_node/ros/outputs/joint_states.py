@@ -8,7 +8,8 @@ import numpy as np
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from ik_node.control.outputs.outputs import Output, Sample
+from ik_node.control.outputs.outputs import Output
+from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.ros.conversions import joint_state
 from ik_node.ros.node_time import NodeTime
 from ik_node.ros.qos import STREAM
@@ -21,9 +22,9 @@ class JointStates(Output):
         """hold_back(): whether a sample must not be published, since a driver may just have started."""
         self._time, self._hold_back = time, hold_back
         self._publisher = node.create_publisher(JointState, 'joint_states', STREAM)
-        self._samples: list[Sample] = []
+        self._samples: list[Setpoint] = []
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: Setpoint) -> None:
         """Take the sample of one arm."""
         self._samples.append(sample)
 

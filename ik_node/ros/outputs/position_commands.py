@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from std_msgs.msg import Float64MultiArray
 
-from ik_node.control.outputs.outputs import Output, Sample
+from ik_node.control.outputs.outputs import Output
+from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.qos import STREAM
 
@@ -18,6 +19,6 @@ class PositionCommands(Output):
         topic = context.named('position_commands', of_controller='commands')
         self._publisher = context.node.create_publisher(Float64MultiArray, topic, STREAM)
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: Setpoint) -> None:
         """Publish a sample."""
         self._publisher.publish(Float64MultiArray(data=sample.listed()))

@@ -8,7 +8,8 @@ from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.outputs import Output, Sample
+from ik_node.control.outputs.outputs import Output
+from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.outputs.context import OutputContext
 
@@ -66,7 +67,7 @@ class TrajectoryOutput(Output):
         """Return how late [s] a trajectory would be sent now for a sample of a time [s]."""
         return self._context.time.now() - time
 
-    def sampled(self, sample: Sample) -> None:
+    def sampled(self, sample: Setpoint) -> None:
         """Send the trajectory that is due, if any."""
         if sample.trajectory is not None:
             self._send(sample.trajectory)

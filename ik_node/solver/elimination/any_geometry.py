@@ -11,8 +11,8 @@ from ik_node.kernels.elimination import layout as rows
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.elimination.form import EliminationForm
 from ik_node.solver.elimination.motion_matrices import AFFINE, HALF_TANGENT
-from ik_node.solver.elimination.plan import Way, base_of, equations_of, goal_vectors, last_two
-from ik_node.solver.elimination.task_joints import Chain, chain_of
+from ik_node.solver.elimination.plan import EliminationPlan, base_of, equations_of, goal_vectors, last_two
+from ik_node.solver.elimination.task_joints import TaskChain, chain_of
 
 TURNS = 8  # of the half tangent of joint c that are tried
 REGULAR = 1e-10  # least share of the smallest singular value: below this solutions are lost
@@ -37,7 +37,9 @@ def any_form(arm: Arm) -> EliminationForm | None:
     return EliminationForm('any geometry of five joints', frozen(constants), rough=True)
 
 
-def _constants(chain: Chain, way: Way, equations: Array, goals: Array, joint_c: int) -> tuple[float, Array]:
+def _constants(
+    chain: TaskChain, way: EliminationPlan, equations: Array, goals: Array, joint_c: int
+) -> tuple[float, Array]:
     """Return how far from singular the matrix of joint c is, and the constants (ROWS_OF_THREE, 15).
 
     equations (k, 3, 3, 3, 15) in the monomials of joints 1, 2, 3.

@@ -13,7 +13,7 @@ from ik_node.model.arm import Arm, frozen
 from ik_node.solver.elimination.form import EliminationForm
 from ik_node.solver.elimination.motion_matrices import AFFINE, HALF_TANGENT
 from ik_node.solver.elimination.plan import vector_at
-from ik_node.solver.elimination.task_joints import Chain, chain_of
+from ik_node.solver.elimination.task_joints import TaskChain, chain_of
 
 ZEROS = (0.3, -0.5, 0.7)  # rad: what has no half tangent is away from 0, 90 and 180 degrees
 RANK = 1e-9  # singular values below this share of the largest are zero
@@ -34,7 +34,7 @@ def general_form(arm: Arm) -> EliminationForm | None:
     return EliminationForm('general geometry', constants) if regular > REGULAR else None
 
 
-def general_constants(chain: Chain) -> tuple[Array, float]:
+def general_constants(chain: TaskChain) -> tuple[Array, float]:
     """Return the constants (k, 15) of five joints for the kernels, and how far from singular they are."""
     found = [_constants(chain, False)]
     if not chain.slides[0]:
@@ -42,7 +42,7 @@ def general_constants(chain: Chain) -> tuple[Array, float]:
     return max(found, key=lambda pair: pair[1] * (SLIDE if pair[0][rows.JOINTS + 2, rows.SLIDING] else 1.0))
 
 
-def _read_from_the_tool(chain: Chain) -> Chain:
+def _read_from_the_tool(chain: TaskChain) -> TaskChain:
     """Return the chain of a roll about the tool axis and joints 5 to 2, with axis 1 as the tool."""
     order = [4, 3, 2, 1]
     return replace(
@@ -56,7 +56,7 @@ def _read_from_the_tool(chain: Chain) -> Chain:
     )
 
 
-def _constants(arm: Chain, backward: bool) -> tuple[Array, float]:
+def _constants(arm: TaskChain, backward: bool) -> tuple[Array, float]:
     chain = _read_from_the_tool(arm) if backward else arm
     zeros = np.where(chain.slides[:3], 0.0, ZEROS)
     last = [chain.matrices(k) for k in (3, 4)]

@@ -20,8 +20,8 @@ from ik_node.solver.closed_form import (
 )
 from ik_node.solver.elimination.form import EliminationForm
 from ik_node.solver.elimination.motion_matrices import invariants_of, vector_of
-from ik_node.solver.elimination.plan import Way, constants_of, last_two
-from ik_node.solver.elimination.task_joints import Chain, chain_of
+from ik_node.solver.elimination.plan import EliminationPlan, constants_of, last_two
+from ik_node.solver.elimination.task_joints import TaskChain, chain_of
 
 GOALS = 12  # at which a way is tried when an arm is loaded
 FOUND = 11  # of them whose configuration has to be found
@@ -39,7 +39,7 @@ def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
     chain = chain_of(arm, direction)
     if chain is None:
         return None
-    best: dict[str, tuple[tuple[bool, bool, float], Way, Array]] = {}  # by name
+    best: dict[str, tuple[tuple[bool, bool, float], EliminationPlan, Array]] = {}  # by name
     refused = []
     samples = _samples(arm)
     for way in _ways(chain, direction):
@@ -72,7 +72,7 @@ def _samples(arm: Arm) -> Array:
     return samples
 
 
-def _ways(chain: Chain, direction: bool) -> Iterator[Way]:
+def _ways(chain: TaskChain, direction: bool) -> Iterator[EliminationPlan]:
     """Yield the ways that the geometry allows."""
     tool = np.vstack([chain.point, chain.axis if direction else np.zeros(3)])
     n = chain.n
@@ -87,12 +87,12 @@ def _ways(chain: Chain, direction: bool) -> Iterator[Way]:
         name = f'{n} joint{"s" * (n > 1)}'
         known = invariants_of(chain.axes[0], chain.points[0], bool(chain.slides[0]))
         if n == 3:
-            yield Way(f'{name}: the position decides', rows.ONE_JOINT, 0, known[:2], tool)
+            yield EliminationPlan(f'{name}: the position decides', rows.ONE_JOINT, 0, known[:2], tool)
         else:
-            yield Way(name, rows.ONE_JOINT, 0, known if direction else known[:2], tool)
+            yield EliminationPlan(name, rows.ONE_JOINT, 0, known if direction else known[:2], tool)
 
 
-def _triples(chain: Chain, first: int, tool: Array) -> Iterator[Way]:
+def _triples(chain: TaskChain, first: int, tool: Array) -> Iterator[EliminationPlan]:
     """Yield the ways to eliminate the three joints from first on."""
     part = slice(first, first + 3)
     axes, slides = chain.axes[part], chain.slides[part]
@@ -101,14 +101,14 @@ def _triples(chain: Chain, first: int, tool: Array) -> Iterator[Way]:
     if slides.all():
         mixed = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
         normals = np.array([vector_of(y=mixed[k]) for k in range(2)])
-        yield Way(f'joints {numbers} slide', rows.SLIDES, first, normals, tool)
+        yield EliminationPlan(f'joints {numbers} slide', rows.SLIDES, first, normals, tool)
         return
     u = axes[~slides][0]
     off = [abs(float(w @ u)) if slide else slant(u, w) for w, slide in zip(axes, slides, strict=True)]
     if max(off) < AXIS_TOLERANCE:
         normals = np.array([vector_of(x=u), vector_of(y=u)])
         name = f'joints {numbers} move in one plane' if slides.any() else f'axes {numbers} are parallel'
-        yield Way(name, rows.PLANAR, first, normals, tool, max(off), np.vstack([u, zero]))
+        yield EliminationPlan(name, rows.PLANAR, first, normals, tool, max(off), np.vstack([u, zero]))
     if slides.any() or min(slant(axes[0], axes[1]), slant(axes[1], axes[2])) < AXIS_TOLERANCE:
         return
     centre, gap = meeting_point(axes, chain.points[part])
@@ -120,10 +120,10 @@ def _triples(chain: Chain, first: int, tool: Array) -> Iterator[Way]:
             ]
         )
         name = f'axes {numbers} meet in one point'
-        yield Way(name, rows.SPHERICAL, first, normals, tool, gap, np.vstack([zero, centre]))
+        yield EliminationPlan(name, rows.SPHERICAL, first, normals, tool, gap, np.vstack([zero, centre]))
 
 
-def _wrists(chain: Chain) -> Iterator[Way]:
+def _wrists(chain: TaskChain) -> Iterator[EliminationPlan]:
     """Yield the way by the point in which axes 4, 5 and the tool axis meet."""
     if chain.slides[3:].any():
         return
@@ -138,10 +138,10 @@ def _wrists(chain: Chain) -> Iterator[Way]:
     fourth, fifth = chain.numbers[3:]
     name = f'axes {fourth}, {fifth} and the tool axis meet in one point'
     along = float((chain.point - centre) @ chain.axis)
-    yield Way(name, rows.ONE_JOINT, 0, normals, tool, gap, wrist=True, along=along)
+    yield EliminationPlan(name, rows.ONE_JOINT, 0, normals, tool, gap, wrist=True, along=along)
 
 
-def _tried(arm: Arm, constants: Array, way: Way, samples: Array, direction: bool) -> float | None:
+def _tried(arm: Arm, constants: Array, way: EliminationPlan, samples: Array, direction: bool) -> float | None:
     """Return the median error of a way that finds the configurations of goals; None if it misses too many."""
     allowed = min(RAW_ERROR + 10.0 * math.sqrt(way.deviation), 0.3)  # near double roots the square root
     span = np.where(arm.prismatic, max(arm.reach, 1e-9), 1.0)

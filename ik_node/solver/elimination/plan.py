@@ -14,13 +14,13 @@ from ik_node.checks import Array
 from ik_node.kernels.elimination import layout as rows
 from ik_node.solver.closed_form import EXACT_TOLERANCE
 from ik_node.solver.elimination.motion_matrices import AFFINE, HALF_TANGENT, invariants_of
-from ik_node.solver.elimination.task_joints import Chain
+from ik_node.solver.elimination.task_joints import TaskChain
 
 STRUCTURE = 1e-9  # share by which equations may miss the form that leaves a quartic
 
 
 @dataclass(eq=False)
-class Way:
+class EliminationPlan:
     """Which joints are eliminated: inner, from the joint first on, by covectors normals (k, 15).
 
     tool (2, 3): point and axis for the equations. wrist: joints 4 and 5 are left to the end; along: the
@@ -43,7 +43,7 @@ class Way:
         return {rows.ONE_JOINT: 1, rows.TWO_JOINTS: 2}.get(self.inner, 3)
 
 
-def constants_of(chain: Chain, way: Way, direction: bool) -> Iterator[Array]:
+def constants_of(chain: TaskChain, way: EliminationPlan, direction: bool) -> Iterator[Array]:
     """Yield the constants (ROWS, 15) of a way, with either of two outer joints as the one found first."""
     equations, outer = equations_of(chain, way)
     goals = goal_vectors(chain, way, direction)
@@ -74,7 +74,7 @@ def constants_of(chain: Chain, way: Way, direction: bool) -> Iterator[Array]:
                 yield constants
 
 
-def equations_of(chain: Chain, way: Way) -> tuple[Array, tuple[int, ...]]:
+def equations_of(chain: TaskChain, way: EliminationPlan) -> tuple[Array, tuple[int, ...]]:
     """Return coefficients (k, 3, .., 15) of the equations, and the outer joints whose monomials they have."""
     last = 3 if way.wrist else chain.n
     before, behind = tuple(range(way.first)), tuple(range(way.first + way.width, last))
@@ -92,16 +92,16 @@ def equations_of(chain: Chain, way: Way) -> tuple[Array, tuple[int, ...]]:
     return equations, before + behind
 
 
-def last_two(chain: Chain, tool: Array) -> Way:
+def last_two(chain: TaskChain, tool: Array) -> EliminationPlan:
     """Return the way to eliminate the last two joints: they leave at least six covectors alone."""
     first = chain.n - 2
     images = moved(chain, (first, first + 1), tool).reshape(9, 15).T
     left, values, _ = np.linalg.svd(images)
     rank = int((values > 1e-9 * values[0]).sum())
-    return Way(f'{chain.n} joints', rows.TWO_JOINTS, first, left[:, rank:].T, tool)
+    return EliminationPlan(f'{chain.n} joints', rows.TWO_JOINTS, first, left[:, rank:].T, tool)
 
 
-def moved(chain: Chain, joints: tuple[int, ...], tool: Array) -> Array:
+def moved(chain: TaskChain, joints: tuple[int, ...], tool: Array) -> Array:
     """Return the vector of the tool (..., 15) by the monomials of these joints, three for each."""
     image = vector_at(tool)
     for k in reversed(joints):
@@ -160,7 +160,7 @@ def _stage(values: Array, slides_a: bool, slides_b: bool) -> int:
     return rows.SLIDE_LAST if slides_b else rows.TURN_LAST
 
 
-def goal_vectors(chain: Chain, way: Way, direction: bool) -> Array:
+def goal_vectors(chain: TaskChain, way: EliminationPlan, direction: bool) -> Array:
     """Return the vectors (8, 15) of random goals that the chain can meet, for the equations."""
     rng = np.random.default_rng(3)
     vectors = []
@@ -175,7 +175,7 @@ def goal_vectors(chain: Chain, way: Way, direction: bool) -> Array:
     return np.array(vectors)
 
 
-def base_of(chain: Chain, way: Way) -> Array:
+def base_of(chain: TaskChain, way: EliminationPlan) -> Array:
     """Return the constants (ROWS, 15) but for the equations and how they are solved."""
     form = np.zeros((rows.ROWS, 15))
     head = form[0]
@@ -199,7 +199,7 @@ def base_of(chain: Chain, way: Way) -> Array:
     return form
 
 
-def _joint_row(chain: Chain, k: int, u: Array | None) -> Array:
+def _joint_row(chain: TaskChain, k: int, u: Array | None) -> Array:
     row = np.zeros(15)
     row[rows.AXIS : rows.AXIS + 3], row[rows.POINT : rows.POINT + 3] = chain.axes[k], chain.points[k]
     row[rows.SLIDING], row[rows.VARIABLE] = chain.slides[k], chain.variables[k]

@@ -17,7 +17,7 @@ SAMPLES = 8  # configurations in which joints are looked at
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class TaskChain:
     """The joints that count for a goal: axes, points (n, 3), slides (n,).
 
     variables (n,): their indices. numbers (n,): their places in the chain, from 1, mimic joints counted.
@@ -44,7 +44,7 @@ class Chain:
         return joint_matrices(self.axes[k], self.points[k], bool(self.slides[k]), inverse)
 
 
-def chain_of(arm: Arm, direction: bool) -> Chain | None:
+def chain_of(arm: Arm, direction: bool) -> TaskChain | None:
     """Return the joints that count for goals with or without direction; None if there are too many.
 
     A joint that mimics another counts as one of its own, with an index beyond those of the arm's variables.
@@ -68,7 +68,7 @@ def chain_of(arm: Arm, direction: bool) -> Chain | None:
     size = float(np.linalg.norm(np.vstack([points, tool_point]) - origin, axis=1).max())
     if size == 0.0:  # all in one point: only directions count
         size = 1.0
-    return Chain(
+    return TaskChain(
         joints[counts, AXIS],
         (points - origin) / size,
         joints[counts, PRISMATIC] != 0.0,

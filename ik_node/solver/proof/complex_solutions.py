@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.solver.elimination.motion_matrices import hat
-from ik_node.solver.elimination.task_joints import Chain
+from ik_node.solver.elimination.task_joints import TaskChain
 
 Complex = NDArray[np.complex128]
 
@@ -34,7 +34,7 @@ MOST_STEPS = 1500
 class ComplexSolutions:
     """Finds all complex solutions of the goals of one arm with five joints."""
 
-    def __init__(self, chain: Chain, most: int) -> None:
+    def __init__(self, chain: TaskChain, most: int) -> None:
         """Find the solutions of a random complex goal, of which there are most at most."""
         self._chain = chain
         self._kinematics = _Kinematics(chain)
@@ -87,7 +87,7 @@ def _random_goal(rng: np.random.Generator) -> Complex:
 class _Kinematics:
     """Forward kinematics of a chain at complex values, lengths as shares of its size."""
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: TaskChain) -> None:
         self.slides = chain.slides
         joints = zip(chain.axes, chain.points, chain.slides, strict=True)
         parts = np.array([_motion_parts(*joint) for joint in joints])
@@ -206,7 +206,7 @@ def _solved(rates: Complex, tangents: Complex, right: Complex) -> Complex:
     return motions
 
 
-def _distinct(rows: Complex, chain: Chain) -> Complex:
+def _distinct(rows: Complex, chain: TaskChain) -> Complex:
     """Return rows (k, n) without repetitions, whole turns left out."""
     kept: list[Complex] = []
     for row in rows:

@@ -4,8 +4,8 @@ from math import isfinite, pi
 
 import numpy as np
 
-from ..chain.balls import fold_into_balls
 from ..runtime.compiled import compiled
+from .balls import fold_into_balls
 
 
 @compiled

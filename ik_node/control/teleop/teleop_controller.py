@@ -1,4 +1,4 @@
-"""Steering: from the commands of a hand to an ArmController. It uses neither ROS nor a clock."""
+"""TeleopController: from the commands of a hand to an ArmController. It uses neither ROS nor a clock."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ik_node.control.state.report import Level
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import READY, State
 from ik_node.control.teleop.clutch import Clutch
-from ik_node.control.teleop.jog_kinematics import Teleoperation
-from ik_node.control.teleop.pose_smoother import HandMotion
+from ik_node.control.teleop.jog_kinematics import JogKinematics
+from ik_node.control.teleop.pose_smoother import PoseSmoother
 from ik_node.errors import InputError
 from ik_node.solver.goal import Goal
 
@@ -24,14 +24,14 @@ FASTEST = 0.95  # share of the velocity limits that a hand may use: the rest is 
 AHEAD = 0.02  # [s] between the hand poses from which velocities and accelerations of the joints come
 
 
-class Steering:
+class TeleopController:
     """Moves an arm by hand. Times are seconds of one clock; not for several threads at once."""
 
     def __init__(self, controller: ArmController) -> None:
         self._controller = controller
         self.clutch = Clutch()
-        self._hand = HandMotion()
-        self._arm: Teleoperation | None = None
+        self._hand = PoseSmoother()
+        self._arm: JogKinematics | None = None
         self._stepped = -math.inf  # time of the last step
         self.ignored = ''  # why the last pose of a hand did not count; empty if it did
 
@@ -57,11 +57,11 @@ class Steering:
         self._hand.clear()
         self._controller.let_go()
 
-    def _begun(self, arm: Snapshot, now: float, period: float) -> tuple[Teleoperation, float]:
+    def _begun(self, arm: Snapshot, now: float, period: float) -> tuple[JogKinematics, float]:
         """Return the teleoperation of arm and the time since its last step [s]."""
         steered = arm.state is State.TELEOPERATED and 0.0 <= now - self._stepped <= PAUSE
         if self._arm is None or not steered:
-            self._arm = Teleoperation(arm.model.solver, arm.position)
+            self._arm = JogKinematics(arm.model.solver, arm.position)
             self._stepped = now - period
         dt = min(now - self._stepped, MOST_PERIODS * period)
         self._stepped = now

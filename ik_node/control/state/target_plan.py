@@ -1,0 +1,61 @@
+"""TargetPlan: what a request asks of the joints, and what is reported about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ik_node.control.motion.trajectory import Trajectory
+from ik_node.control.state.report import Level, Report
+from ik_node.control.state.requests import Request
+from ik_node.control.state.states import State
+from ik_node.solver.goal import Goal, Solution
+
+
+@dataclass(frozen=True, eq=False)
+class TargetPlan:
+    """The joint targets for a request, by name; joints is None if the arm holds its position.
+
+    goal and solution: None for joint targets. arrived: the message at the end of the motion. path: how to
+    move there, None for the fastest way. partial: only a part of a path can be followed.
+    """
+
+    joints: dict[str, float] | None
+    level: Level
+    message: str
+    arrived: str
+    goal: Goal | None = None
+    solution: Solution | None = None
+    solve_time: float = 0.0
+    path: Trajectory | None = None
+    partial: bool = False
+
+    def report(self, state: State, request: Request, number: int) -> Report:
+        """Return the report on the request, with the arm in state."""
+        status = 'unreachable' if self.partial else 'solved'
+        if self.solution is not None:
+            status = self.solution.status.value
+        phase = 'held' if self.joints is None else 'moving'
+        return Report(
+            self.level,
+            self.message,
+            status,
+            phase,
+            state,
+            request,
+            number,
+            self.goal,
+            self.solution,
+            self.solve_time,
+        )
+
+    def arrived_report(self, report: Report) -> Report:
+        """Return the report for the end of the motion that report announced."""
+        level = Level.OK if report.status == 'solved' else Level.WARN
+        return replace(report, level=level, message=self.arrived, phase='arrived', state=State.HOLDING)
+
+
+def arrival_at(solution: Solution) -> str:
+    """Return the message at the end of the motion to a solution."""
+    if solution.solved:
+        return 'arrived at the goal'
+    return f'arrived at the closest configuration; {solution.status.value}: {solution.reason}'
