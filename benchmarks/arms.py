@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.chain import Array, Chain, angle_between, into_limits, within
 from ik_node import Arm, Goal, IkSolver
 from ik_node.model.urdf.reader import load_description
-from ik_node.ros.robots import ARMS, SUFFIX, URDF
+from ik_node.startup.robots import ARMS, SUFFIX, URDF
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get('IK_NODE_SHARED') or ROOT.parent / 'shared')

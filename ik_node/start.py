@@ -66,7 +66,7 @@ def _end(code: int) -> NoReturn:
 
 def ik_node() -> NoReturn:
     """Run the solver node."""
-    _run('ik_node.ros.node', STOPPED, node=True)
+    _run('ik_node.ros.node.node', STOPPED, node=True)
 
 
 def ik_viewer() -> NoReturn:
@@ -76,12 +76,12 @@ def ik_viewer() -> NoReturn:
 
 def ik_marker() -> NoReturn:
     """Run the interactive marker for RViz."""
-    _run('ik_node.viewer.marker_node', STOPPED, node=True)
+    _run('ik_node.ros.rviz.marker_node', STOPPED, node=True)
 
 
 def ik_goals() -> NoReturn:
     """Run the node that publishes goals along a track."""
-    _run('ik_node.ros.track_player', STOPPED, node=True)
+    _run('ik_node.ros.programs.track_player', STOPPED, node=True)
 
 
 def ik_plant() -> NoReturn:
@@ -91,17 +91,17 @@ def ik_plant() -> NoReturn:
 
 def ik_teleop() -> NoReturn:
     """Move an arm with the keys of a terminal."""
-    _run('ik_node.ros.teleop_keys', STOPPED, node=True)
+    _run('ik_node.ros.programs.teleop_keys', STOPPED, node=True)
 
 
 def ik_goto() -> NoReturn:
     """Send a goal and wait for the arm."""
-    _run('ik_node.ros.goto', INTERRUPTED)
+    _run('ik_node.ros.programs.goto', INTERRUPTED)
 
 
 def ik_demo() -> NoReturn:
     """Run all three nodes."""
-    _run('ik_node.ros.demo', STOPPED)
+    _run('ik_node.startup.demo', STOPPED)
 
 
 def ik_inspect() -> NoReturn:

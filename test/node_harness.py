@@ -25,7 +25,7 @@ from visualization_msgs.msg import MarkerArray
 from waiting import wait_for
 
 from ik_node.ros.conversions import array_point, matrix_pose
-from ik_node.ros.node import IkNode
+from ik_node.ros.node.node import IkNode
 
 TIMEOUT = 60.0  # seconds; a cold compile takes a minute, all else a fraction of a second
 

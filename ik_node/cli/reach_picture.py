@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,10 +11,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
 from ik_node.checks import Array
+from ik_node.cli.slices import Slice
 from ik_node.model.arm import Arm
-
-if TYPE_CHECKING:
-    from ik_node.cli.reach import Slice
 
 NOTHING = '#eeeeee'  # out of reach
 ARM = '#d62728'

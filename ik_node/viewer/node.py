@@ -19,22 +19,22 @@ from ik_node.model.robot import Robot
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
+from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.ros.run import ClosableNode, run
-from ik_node.viewer.colours import TOOLS
 from ik_node.viewer.guard import Guard
-from ik_node.viewer.html import RED
-from ik_node.viewer.lengths import MEASURED, OUTPUT, VariableLinks
-from ik_node.viewer.methods_panel import SOLVER, SWITCHES_OFF, MethodsPanel
-from ik_node.viewer.panel import Panel
-from ik_node.viewer.remote_parameters import RemoteParameters
-from ik_node.viewer.scene import Scene
+from ik_node.viewer.links.lengths import MEASURED, OUTPUT, VariableLinks
+from ik_node.viewer.panel.colours import TOOLS
+from ik_node.viewer.panel.html import RED
+from ik_node.viewer.panel.methods_panel import SOLVER, SWITCHES_OFF, MethodsPanel
+from ik_node.viewer.panel.panel import Panel
+from ik_node.viewer.scene.scene import Scene
+from ik_node.viewer.scene.tool_scene import ToolScene
+from ik_node.viewer.scene.visuals import draw, extent_of
 from ik_node.viewer.server import page_url, start_server, stop_server
 from ik_node.viewer.settings import declare_viewer
-from ik_node.viewer.slow_motion import SlowMotion
-from ik_node.viewer.slow_motion_panel import SlowMotionPanel
+from ik_node.viewer.slow_motion.panel import SlowMotionPanel
+from ik_node.viewer.slow_motion.slow_motion import SlowMotion
 from ik_node.viewer.tool import ArmServices, ViewedTool
-from ik_node.viewer.tool_scene import ToolScene
-from ik_node.viewer.visuals import draw, extent_of
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next

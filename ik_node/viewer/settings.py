@@ -10,8 +10,8 @@ from rclpy.node import Node
 from ik_node.control.robot.robot_settings import tool_names
 from ik_node.model.urdf.description import xacro_args
 from ik_node.ros.parameters import declare_fields, warn_of_unknown
+from ik_node.ros.tool_settings import ToolSettings
 from ik_node.settings import parameter
-from ik_node.viewer.tool_settings import ToolSettings
 
 OF_TOOL = ('base_link', 'tip_link', 'tool_axis', 'tool_point')  # what every tool has of its own
 

@@ -21,12 +21,12 @@ from ik_node.errors import IkError
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
 from ik_node.ros.qos import LATCHED, NEWEST
+from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.tracks.settings import NO_TRACK
-from ik_node.viewer.card import Report
-from ik_node.viewer.html import capital
-from ik_node.viewer.panel import BUTTONS, STOP, ToolPanel
-from ik_node.viewer.remote_parameters import RemoteParameters
-from ik_node.viewer.tool_scene import ToolScene
+from ik_node.viewer.panel.card import Report
+from ik_node.viewer.panel.html import capital
+from ik_node.viewer.panel.panel import BUTTONS, STOP, ToolPanel
+from ik_node.viewer.scene.tool_scene import ToolScene
 
 SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal counts as no longer followed
 SLIDER_HOLD = 1.0  # [s] that sliders keep a user's value while the arm has not moved yet

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 
+from ik_node.control.outputs.calibration import Calibrated, Calibration
 from ik_node.control.outputs.outputs import Outputs
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.calibration import Calibrated, Calibration
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.errors import InputError
 

@@ -19,7 +19,7 @@ from ik_node.control.state.states import State
 from ik_node.errors import InputError, MissingError
 from ik_node.model.collision.collision import FAR
 from ik_node.model.urdf.description import load_description
-from ik_node.ros.robots import ARMS, ROBOTS, SUFFIX, URDF
+from ik_node.startup.robots import ARMS, ROBOTS, SUFFIX, URDF
 
 pytest.importorskip('coal')
 FOLDING = ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.05, 0.0, 0.0))

@@ -14,9 +14,9 @@ from launch_file import ROOT
 from ik_node import InputError, UrdfError
 from ik_node.checks import AXES
 from ik_node.model.urdf.reader import load_description, read_urdf
-from ik_node.ros import arm_launch
-from ik_node.ros.arm_launch import ARGUMENTS, Start, check_installed, plan
-from ik_node.ros.robots import ARMS
+from ik_node.startup import arm_launch
+from ik_node.startup.arm_launch import ARGUMENTS, Program, check_installed, plan
+from ik_node.startup.robots import ARMS
 from ik_node.tracks.curves import TRACKS
 
 FLAGS = {
@@ -26,7 +26,7 @@ FLAGS = {
 }
 
 
-def starts(**given: str) -> dict[str, Start]:
+def starts(**given: str) -> dict[str, Program]:
     """Return the nodes that arguments start, by executable."""
     values = {name: default for name, (default, _, _) in ARGUMENTS.items()}
     assert given.keys() <= values.keys()
@@ -145,7 +145,7 @@ def test_a_package_that_is_missing_is_told_before_anything_starts(flag, tmp_path
         ('ik_node', 'ik_node.control.robot.settings', 'ArmSettings', {'tip_link': 'link5'}),
         ('ik_goals', 'ik_node.tracks.settings', 'TrackSettings', {'centre': (0.3, 0.0, 0.1), 'size': 0.05}),
         ('ik_viewer', 'ik_node.viewer.settings', 'ViewerSettings', {'tip_link': 'link5'}),
-        ('ik_marker', 'ik_node.viewer.tool_settings', 'ToolSettings', {'tip_link': 'link5'}),
+        ('ik_marker', 'ik_node.ros.tool_settings', 'ToolSettings', {'tip_link': 'link5'}),
     ],
 )
 def test_parameters_exist_in_the_node_and_have_allowed_values(node, module, settings, expected, monkeypatch):

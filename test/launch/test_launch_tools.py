@@ -10,10 +10,10 @@ from launch_file import ROOT
 
 from ik_node import Goal, InputError, Tree, TreeSolver
 from ik_node.model.urdf.reader import load_description
-from ik_node.ros import arm_launch
-from ik_node.ros.arm_launch import ARGUMENTS, Plan, plan
-from ik_node.ros.robots import SUFFIX, URDF, tools_file, tools_in
-from ik_node.ros.rviz_config import MARKER
+from ik_node.startup import arm_launch
+from ik_node.startup.arm_launch import ARGUMENTS, Plan, plan
+from ik_node.startup.robots import SUFFIX, URDF, tools_file, tools_in
+from ik_node.startup.rviz_config import MARKER
 from ik_node.tracks.curves import Track
 
 PAIRS = pytest.mark.parametrize('name', ['torso_arms', 'two_arms'])

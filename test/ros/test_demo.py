@@ -10,8 +10,8 @@ import pytest
 from processes import Running
 from shared_files import shared_path
 
-from ik_node.ros import demo as ik_demo
-from ik_node.ros.robots import ROBOTS, tools_file
+from ik_node.startup import demo as ik_demo
+from ik_node.startup.robots import ROBOTS, tools_file
 
 PRESETS = [(name, track) for name in ROBOTS for track in ('circle', 'figure_eight', 'spiral')]
 GOING = 'solved: moving to the goal'

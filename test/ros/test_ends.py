@@ -11,8 +11,8 @@ from node_harness import running
 from small_arm import arm_urdf
 
 from ik_node.kernels import Stage
-from ik_node.ros.garbage import Garbage
-from ik_node.ros.moveit_services import MoveItServices
+from ik_node.ros.moveit.services import MoveItServices
+from ik_node.ros.node.garbage import Garbage
 
 
 def test_the_thread_that_answers_moveit_ends_with_its_node_and_the_collector_is_left_alone():

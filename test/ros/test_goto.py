@@ -11,7 +11,7 @@ from node_harness import Client
 from processes import Running
 from small_arm import arm_urdf
 
-from ik_node.ros.goto import Goto
+from ik_node.ros.programs.goto import Goto
 
 GOAL = ('0.45', '0.1', '1.2')  # in the base link, here the root: "world", 1 m below the link "base_link"
 

@@ -10,7 +10,7 @@ from node_harness import Client, running
 from small_arm import arm_urdf
 from std_msgs.msg import String
 
-from ik_node.ros.rest import Rest
+from ik_node.ros.node.rest import Rest
 
 
 def change(client: Client, transition: int) -> bool:
@@ -75,7 +75,7 @@ def test_a_configuration_that_fails_leaves_it_unconfigured():
 
 
 def test_callbacks_run_while_it_comes_to_rest_and_a_second_request_waits(monkeypatch):
-    monkeypatch.setattr('ik_node.ros.node.BRAKING', 1e6)  # its rest ends the wait
+    monkeypatch.setattr('ik_node.ros.node.node.BRAKING', 1e6)  # its rest ends the wait
     with running(arm_urdf()) as client:
         assert 'solved' in client.answer('goal_joints', client.joints(yaw=2.0)).message
         client.wait(lambda: client.position('yaw') > 0.1, 'the motion')
@@ -106,7 +106,7 @@ def test_callbacks_run_while_it_comes_to_rest_and_a_second_request_waits(monkeyp
 
 
 def test_it_ends_its_wait_though_the_arm_never_rests(monkeypatch):
-    monkeypatch.setattr('ik_node.ros.node.BRAKING', 0.1)
+    monkeypatch.setattr('ik_node.ros.node.node.BRAKING', 0.1)
     with running(arm_urdf()) as client:
         client.answer('goal_joints', client.joints(yaw=2.0))
         client.wait(lambda: client.position('yaw') > 0.1, 'the motion')

@@ -9,7 +9,7 @@ import pytest
 from visualization_msgs.msg import Marker
 
 from ik_node.ros.conversions import array_point
-from ik_node.ros.markers import goal_markers, track_marker
+from ik_node.ros.rviz.markers import goal_markers, track_marker
 from ik_node.solver.goal import Goal, Status
 
 TOOL, DOWN = np.array([0.3, 0.1, 0.2]), np.array([0.0, 0.0, -1.0])

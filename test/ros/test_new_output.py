@@ -34,7 +34,7 @@ PROGRAM = """
 import sys, time
 import rclpy
 from rclpy.parameter import Parameter
-from ik_node.ros.node import IkNode
+from ik_node.ros.node.node import IkNode
 
 rclpy.init(domain_id=int(sys.argv[1]))
 given = {

@@ -14,7 +14,7 @@ from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Arm, Goal, IkSolver
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.ros.projection import Projection
+from ik_node.ros.goals.projection import Projection
 from ik_node.ros.qos import STREAM
 from ik_node.tracks.curves import tip_pose
 

@@ -8,8 +8,8 @@ from small_arm import arm_urdf
 
 from ik_node.control.state.report import Level, Report
 from ik_node.control.state.states import State
-from ik_node.ros import report_pace
-from ik_node.ros.report_pace import ReportPace
+from ik_node.ros.tools import report_pace
+from ik_node.ros.tools.report_pace import ReportPace
 
 
 def report(number: int, status: str = 'solved', phase: str = 'moving', level: Level = Level.OK) -> Report:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ik_node.ros.sample_loop import SampleLoop, in_step
+from ik_node.ros.node.sample_loop import SampleLoop, in_step
 
 PERIOD = 10_000_000  # [ns]
 

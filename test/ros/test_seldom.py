@@ -7,7 +7,7 @@ from node_harness import running
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from small_arm import arm_urdf
 
-from ik_node.ros import seldom
+from ik_node.ros.node import seldom
 
 
 def handlers(node):

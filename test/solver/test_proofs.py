@@ -15,11 +15,11 @@ from test_elimination import general_arm, manseur_doty_arm
 from ik_node import Arm, Goal, IkSolver, Status
 from ik_node.errors import MissingError
 from ik_node.model.urdf.reader import load_description
-from ik_node.ros.robots import SUFFIX, URDF
 from ik_node.solver.proof.complex_solutions import ComplexSolutions
 from ik_node.solver.proof.enclosures import Enclosing
 from ik_node.solver.proof.exact_geometry import geometry_of, special_nearby
 from ik_node.solver.proof.solution_bounds import most_solutions
+from ik_node.startup.robots import SUFFIX, URDF
 
 pytest.importorskip('flint')
 

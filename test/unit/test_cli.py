@@ -17,7 +17,7 @@ from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver
 from ik_node.cli import inspect, reach, solve
-from ik_node.ros import demo
+from ik_node.startup import demo
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
 SEED_ARM = URDF / 'seed_arm.urdf.xacro'

@@ -75,7 +75,7 @@ assert len(every) >= 1
         ('ik_goals', 'ik_node.tracks.settings', 'TrackSettings'),
         ('ik_plant', 'ik_node.sim.settings', 'PlantSettings'),
         ('ik_viewer', 'ik_node.viewer.settings', 'ViewerSettings'),
-        ('ik_marker', 'ik_node.viewer.tool_settings', 'ToolSettings'),
+        ('ik_marker', 'ik_node.ros.tool_settings', 'ToolSettings'),
     ],
 )
 def test_the_parameter_tables_are_those_of_the_nodes(node: str, module: str, settings: str) -> None:
@@ -115,7 +115,7 @@ def test_the_programs_are_those_of_setup() -> None:
 
 
 def test_the_launch_arguments_exist() -> None:
-    source = (ROOT / 'ik_node' / 'ros' / 'arm_launch.py').read_text(encoding='utf-8')
+    source = (ROOT / 'ik_node' / 'startup' / 'arm_launch.py').read_text(encoding='utf-8')
     known = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
     launches = ' '.join(re.findall(r'ros2 launch .*', README) + re.findall(r'`(\w+:=\w+)`', README))
     named = set(re.findall(r'(\w+):=', launches))
@@ -141,7 +141,7 @@ def test_every_shipped_arm_is_described() -> None:
     described = dict(re.findall(r'^\| `(\w+)` \| (\d) \|', section, re.MULTILINE))
     assert described.keys() == shipped
     from ik_node import Arm
-    from ik_node.ros.robots import tools_file
+    from ik_node.startup.robots import tools_file
 
     for name, dof in described.items():
         tip = 'left_tool0' if tools_file(name) else 'tool0'

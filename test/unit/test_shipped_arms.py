@@ -16,7 +16,7 @@ from ik_node.errors import FileError, InputError
 from ik_node.model.default_tip import default_tip
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import load_description, read_urdf
-from ik_node.ros.robots import ROBOTS, SUFFIX, URDF, tools_file, tools_in
+from ik_node.startup.robots import ROBOTS, SUFFIX, URDF, tools_file, tools_in
 
 # name: effective degrees of freedom, movable joints off the arm
 ARMS = {

@@ -15,9 +15,9 @@ from PIL import Image
 from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
-from ik_node.viewer.scene import EYE, EYE_TARGET, FIELD_OF_VIEW
-from ik_node.viewer.tool_scene import GIZMO_SCALE
-from ik_node.viewer.visuals import draw
+from ik_node.viewer.scene.scene import EYE, EYE_TARGET, FIELD_OF_VIEW
+from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
+from ik_node.viewer.scene.visuals import draw
 
 webdriver = pytest.importorskip('selenium.webdriver', reason='selenium is not installed')
 

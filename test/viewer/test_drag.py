@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ik_node.viewer.drag import OTHERS, SETTLED, SILENCE, Drag, Shown
+from ik_node.ros.rviz.drag import OTHERS, SETTLED, SILENCE, Drag, Shown
 
 
 @pytest.fixture

@@ -23,14 +23,14 @@ from visualization_msgs.srv import GetInteractiveMarkers
 
 from ik_node import Arm
 from ik_node.model.urdf.description import load_description
-from ik_node.ros.arm_launch import marker_of
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.ros.node import IkNode
+from ik_node.ros.node.node import IkNode
+from ik_node.ros.programs.track_player import GoalsNode
 from ik_node.ros.run import ClosableNode
-from ik_node.ros.share import share_path
-from ik_node.ros.track_player import GoalsNode
+from ik_node.ros.rviz.marker_node import MarkerNode
+from ik_node.startup.arm_launch import marker_of
+from ik_node.startup.share import share_path
 from ik_node.tracks.curves import tip_pose
-from ik_node.viewer.marker_node import MarkerNode
 
 pytest.importorskip('interactive_markers')
 

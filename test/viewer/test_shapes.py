@@ -11,7 +11,7 @@ import trimesh
 from shared_files import shared_names, shared_path
 
 from ik_node.model.urdf.reader import read_urdf
-from ik_node.viewer.visuals import Drawing, draw
+from ik_node.viewer.scene.visuals import Drawing, draw
 
 
 def kinds(drawing: Drawing, link: str) -> list[str]:

@@ -20,10 +20,10 @@ from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 from ik_node.model.arm import Arm
 from ik_node.tracks.curves import TRACKS
 from ik_node.viewer.guard import Guard
-from ik_node.viewer.panel import LABELS
+from ik_node.viewer.panel.panel import LABELS
+from ik_node.viewer.scene.trail import Trail
+from ik_node.viewer.scene.visuals import draw
 from ik_node.viewer.server import start_server, stop_server
-from ik_node.viewer.trail import Trail
-from ik_node.viewer.visuals import draw
 
 DOMAIN = new_domain()
 Q = dict(zip(SEED_JOINTS, (0.3, -0.4, 0.9, -0.5, 0.7), strict=True))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ik_node.checks import unit_vector
-from ik_node.control.robot.calibration import Calibration
+from ik_node.control.outputs.calibration import Calibration
 from ik_node.control.robot.workspace import Workspace
 from ik_node.errors import InputError
 from ik_node.settings import HasTool, check, parameter

@@ -1,6 +1,6 @@
 """One step after a moving target: how it moves, its demand, the calm point, the joints.
 
-See control/goal_stream.py and control/pursuit.py.
+See control/motion/goal_stream.py and control/motion/pursuit.py.
 
 States are (3, n): positions, velocities and accelerations of joints, which are advanced in place. limits
 (3, n): of velocity, acceleration and jerk. dt [s]: the step.

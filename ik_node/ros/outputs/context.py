@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ik_node.ros.node_time import NodeTime
+from ik_node.ros.goals.node_time import NodeTime
 from ik_node.ros.outputs.clocks import Clocks
 
 

@@ -11,7 +11,7 @@ from sensor_msgs.msg import JointState
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.ros.conversions import joint_state
-from ik_node.ros.node_time import NodeTime
+from ik_node.ros.goals.node_time import NodeTime
 from ik_node.ros.qos import STREAM
 
 

@@ -1,0 +1,1 @@
+"""Goals and reports as messages: frames, times, projections."""

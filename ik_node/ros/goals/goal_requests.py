@@ -1,0 +1,164 @@
+"""Goal messages: one class per kind turns a message into a goal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
+from sensor_msgs.msg import JointState
+
+from ik_node.checks import Array
+from ik_node.control.motion.motion import MOVING
+from ik_node.control.paths.tool_path import MOST_POINTS, ToolPath
+from ik_node.control.state.requests import Wanted
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.errors import InputError
+from ik_node.ros.conversions import check_stamp, joint_values, point_array, pose_matrix
+from ik_node.ros.goals.frames import Frames
+from ik_node.ros.goals.node_time import NO_CLOCK, NodeTime
+from ik_node.solver.goal import Goal
+
+SHARED = (
+    'another tool moves with some of these joints: only goal_pose, goal_point and goal_joints are possible'
+)
+REPEAT = 1.5  # [s] within which the same joint goal again belongs to a stream and is not a new goal
+
+
+@dataclass
+class GoalContext:
+    """What goals need besides their message.
+
+    tool: whose goals they are, empty if there is only one tool. time: the node's clock. timeout: how old a
+    goal may be [s]. replaced: when another robot replaced the previous one (time.perf_counter). joints: the
+    last joint goal, and when it was received.
+    """
+
+    frames: Frames
+    time: NodeTime
+    timeout: Callable[[], float]
+    tool: str = ''
+    replaced: float = 0.0
+    joints: tuple[dict[str, float], float] | None = None
+
+
+@dataclass(eq=False)
+class GoalRequest:
+    """A goal message from a topic, and when it was received."""
+
+    source: str
+    message: Any
+    context: GoalContext
+    arrival: float = field(default_factory=time.perf_counter)
+    received: float = field(init=False)
+    moves: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self.received = self.context.time.now()
+
+    @property
+    def tool(self) -> str:
+        """The tool whose goal it is, empty if there is only one."""
+        return self.context.tool
+
+    @property
+    def goal_time(self) -> float | None:
+        """The time of the stamp on the clock of the arm [s], None without one."""
+        return self.context.time.of(self.message.header.stamp)
+
+    @property
+    def stamp(self) -> str:
+        """The stamp of the message [s], exactly."""
+        stamp = self.message.header.stamp
+        return f'{stamp.sec}.{stamp.nanosec:09d}'
+
+    @property
+    def frame(self) -> str:
+        """The frame of the message."""
+        return str(self.message.header.frame_id)
+
+    def wanted(self, arm: Snapshot) -> Wanted:
+        """Return the goal of the message for arm. Raises InputError if the message is rejected."""
+        timeout = self.context.timeout()
+        if self.context.time.stands:
+            raise InputError(NO_CLOCK)
+        if self.arrival < self.context.replaced:
+            raise InputError('received before this robot_description')
+        waited = time.perf_counter() - self.arrival
+        if waited > timeout:
+            raise InputError(f'received {waited:.3g} s ago, but goal_timeout allows {timeout:g} s')
+        check_stamp(self.message.header.stamp, self.context.time.now_ns(), timeout)
+        return self._wanted(arm)
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        raise NotImplementedError
+
+    def _in_base(self, arm: Snapshot) -> Array:
+        """Return the pose of the goal's frame in the base frame, T (4, 4)."""
+        return self.context.frames.in_base(self.message.header, arm.model, arm.values)
+
+
+class PoseRequest(GoalRequest):
+    """The pose of the tip frame, roll about the tool axis free."""
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        return self.goal(arm)
+
+    def goal(self, arm: Snapshot) -> Goal:
+        """Return the goal of the message. Raises InputError if the message is invalid."""
+        pose = pose_matrix(self.message.pose)
+        return arm.model.pose_goal(self._in_base(arm) @ pose)
+
+
+class PointRequest(GoalRequest):
+    """The position of the tool point, direction free."""
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        point = point_array(self.message.point)
+        T = self._in_base(arm)
+        return Goal(T[:3, :3] @ point + T[:3, 3])
+
+
+class PathRequest(GoalRequest):
+    """Poses of the tip frame, which it passes in straight lines, roll about the tool axis free."""
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        poses = self.message.poses
+        if not 0 < len(poses) <= MOST_POINTS:
+            raise InputError(f'a path must have from 1 to {MOST_POINTS} poses, got {len(poses)}')
+        if arm.model.shared:
+            raise InputError(SHARED)
+        if arm.moving:
+            raise InputError(MOVING)
+        T = self._in_base(arm)
+        goals = []
+        for number, pose in enumerate(poses, 1):
+            try:
+                goals.append(arm.model.pose_goal(T @ pose_matrix(pose)))
+            except InputError as error:
+                raise InputError(f'pose {number}: {error}') from None
+        rows = np.array([goal.packed for goal in goals])
+        return ToolPath(rows[:, :3], rows[:, 3:6])
+
+
+class JointsRequest(GoalRequest):
+    """Joint positions; an unchanged repeat is ignored."""
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        named = joint_values(self.message, arm.model.joints.names)
+        before, self.context.joints = self.context.joints, (named, self.arrival)
+        if before is not None and before[0] == named and self.arrival - before[1] < REPEAT:
+            return None
+        return named
+
+
+# By topic: the message, and the class that reads it.
+GOALS: dict[str, tuple[type, type[GoalRequest]]] = {
+    'goal_pose': (PoseStamped, PoseRequest),
+    'goal_point': (PointStamped, PointRequest),
+    'goal_path': (PoseArray, PathRequest),
+    'goal_joints': (JointState, JointsRequest),
+}

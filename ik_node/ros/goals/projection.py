@@ -1,0 +1,107 @@
+"""Questions by topics, answered without moving the arm: what it can reach of a pose, and a pose at joints."""
+
+from __future__ import annotations
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PoseStamped
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from ik_node.checks import Array
+from ik_node.control.controller.inbox import Inbox
+from ik_node.control.state.report import Level
+from ik_node.control.state.requests import Wanted
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.ros.conversions import joint_values, matrix_pose
+from ik_node.ros.goals.goal_requests import GoalContext, GoalRequest, PoseRequest
+from ik_node.ros.goals.reports import diagnostic
+from ik_node.ros.qos import STREAM
+from ik_node.solver.goal import Solution
+
+
+class Projection:
+    """Answers poses on ~/project_pose with ~/projected_pose and, with the same stamp, ~/projection.
+
+    Joints on ~/fk_joint_states are answered with the pose of the tip there on ~/fk_pose, with their stamp.
+    """
+
+    def __init__(self, node: Node, prefix: str, context: GoalContext, inbox: Inbox) -> None:
+        """prefix: of the topics."""
+        self._name, self._topic = node.get_name(), f'~/{prefix}project_pose'
+        self._pose = node.create_publisher(PoseStamped, f'~/{prefix}projected_pose', STREAM)
+        self._status = node.create_publisher(DiagnosticStatus, f'~/{prefix}projection', STREAM)
+        node.create_subscription(PoseStamped, self._topic, self._ask, STREAM)
+        self._joints_topic = f'~/{prefix}fk_joint_states'
+        self._tip = node.create_publisher(PoseStamped, f'~/{prefix}fk_pose', STREAM)
+        node.create_subscription(JointState, self._joints_topic, self._ask_joints, STREAM)
+        self._context, self._inbox = context, inbox
+
+    def _ask(self, message: PoseStamped) -> None:
+        question = _Question(self._topic, message, self._context)
+        question.projection = self
+        self._inbox.put(question)
+
+    def _ask_joints(self, message: JointState) -> None:
+        question = _JointsQuestion(self._joints_topic, message, self._context)
+        question.projection = self
+        self._inbox.put(question)
+
+    def answer(self, question: _Question, arm: Snapshot, solution: Solution) -> None:
+        """Publish the pose of the tip at a solution and what became of it."""
+        values = arm.values.copy()
+        values[arm.model.index] = solution.q
+        names = (f'joint {name}' for name in arm.model.arm.joint_names)
+        said = {
+            'status': solution.status.value,
+            'position_error': solution.position_error,
+            'direction_error': solution.direction_error,
+            'reason': solution.reason or '',
+            'goal_stamp': question.stamp,
+            'frame': question.frame,
+            **dict(zip(names, solution.q.tolist(), strict=True)),
+        }
+        level = Level.OK if solution.solved else Level.WARN
+        message = 'solved' if solution.solved else f'{solution.status.value}: {solution.reason}'
+        self._pose.publish(_tip_pose(question, arm, values))
+        self._status.publish(diagnostic(level, self._name, message, said))
+
+    def answer_joints(self, question: _JointsQuestion, arm: Snapshot, values: Array) -> None:
+        """Publish the pose of the tip at the variables (n,)."""
+        self._tip.publish(_tip_pose(question, arm, values))
+
+
+class _Question(PoseRequest):
+    """A pose of the tip frame, roll about the tool axis free, to which the arm is not to move."""
+
+    moves = False
+    projection: Projection
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        goal = self.goal(arm)
+        self.projection.answer(self, arm, arm.model.solver.solve(goal, arm.position))
+        return None
+
+
+class _JointsQuestion(GoalRequest):
+    """Positions of some joints; all others are where they are."""
+
+    moves = False
+    projection: Projection
+
+    def _wanted(self, arm: Snapshot) -> Wanted:
+        joints = arm.model.joints
+        named = joint_values(self.message, joints.names)
+        values = arm.values.copy()
+        for index, name in enumerate(joints.variables):
+            values[index] = named.get(name, values[index])
+        self.projection.answer_joints(self, arm, values)
+        return None
+
+
+def _tip_pose(question: GoalRequest, arm: Snapshot, values: Array) -> PoseStamped:
+    """Return the pose of the tip in the base link at the variables (n,), with the stamp of a question."""
+    tip = arm.model.arm
+    pose = PoseStamped(pose=matrix_pose(arm.model.link_in_base(tip.tip_link, values)))
+    pose.header.frame_id = tip.base_link
+    pose.header.stamp = question.message.header.stamp
+    return pose

@@ -1,0 +1,309 @@
+"""Answers to MoveIt's questions for inverse and forward kinematics, from its messages. Nothing moves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped
+from sensor_msgs.msg import JointState
+
+from ik_node.checks import Array
+from ik_node.control.checks.motion_check import CLEARANCE
+from ik_node.control.robot.arm_model import JointModel
+from ik_node.control.robot.robot_models import Models
+from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.errors import InputError, listed
+from ik_node.model.collision.collision import SelfCollision
+from ik_node.model.robot import Robot
+from ik_node.ros.conversions import joint_values, matrix_pose, pose_matrix
+from ik_node.ros.goals.frames import Frames
+from ik_node.solver.goal import Goal, Solution, Status
+
+ALTERNATIVES = 8  # other solutions that are tried where the nearest collides
+TURNED = 1e-3  # [rad] of the roll that is worth mentioning
+CONSTRAINTS = (
+    'joint_constraints',
+    'position_constraints',
+    'orientation_constraints',
+    'visibility_constraints',
+)
+
+
+class Code(IntEnum):
+    """The codes of moveit_msgs/msg/MoveItErrorCodes that are used."""
+
+    SUCCESS = 1
+    FAILURE = 99999
+    TIMED_OUT = -6
+    INVALID_GROUP_NAME = -15
+    INVALID_GOAL_CONSTRAINTS = -16
+    INVALID_ROBOT_STATE = -17
+    INVALID_LINK_NAME = -18
+    FRAME_TRANSFORM_FAILURE = -21
+    COLLISION_CHECKING_UNAVAILABLE = -22
+    ROBOT_STATE_STALE = -23
+    NO_IK_SOLUTION = -31
+
+
+class RefusedError(Exception):
+    """A question without the wanted answer: the code, and the reason as a sentence."""
+
+    def __init__(self, code: Code, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What an answer needs besides the message.
+
+    arms: the arms now, by tool; the only tool of a robot has the empty name. models: what moves together.
+    frames: for goals in other frames. check_needed: refuse avoid_collisions where self-collision is not
+    checked, instead of leaving that check to the caller. timeout: of a search [s], inf: none.
+    """
+
+    arms: Mapping[str, Snapshot]
+    models: Models
+    frames: Frames
+    check_needed: bool = True
+    timeout: float = math.inf
+
+    @property
+    def arm(self) -> Snapshot:
+        """The arm of the first tool; its values and joints are those of the whole robot."""
+        return next(iter(self.arms.values()))
+
+    def group(self, tool: str) -> JointModel:
+        """Return what the joints of a tool move together with."""
+        return next(model for model in self.models.values() if tool in _tools(model, self.models))
+
+
+def inverse(question: Question, request: Any) -> tuple[JointState, str]:
+    """Return the joints that answer a moveit_msgs/msg/PositionIKRequest, and a sentence about them.
+
+    The joints are all movable ones of the robot; those of no tool that was asked for are as in robot_state.
+    Raises RefusedError.
+    """
+    for name in CONSTRAINTS:
+        if getattr(request.constraints, name):
+            raise RefusedError(
+                Code.INVALID_GOAL_CONSTRAINTS, f'{name} are not supported, only poses of tools'
+            )
+    values = _state(question, request.robot_state)
+    goals = _goals(question, request)
+    checkers = _checkers(question, request, goals)
+    begin = perf_counter()
+    candidates = _together(question, goals, values) if len(goals) > 1 else _alone(question, goals, values)
+    reason = ''
+    for found in candidates:
+        missed = {tool: solution for tool, solution in found.items() if not solution.solved}
+        if missed:
+            searched = all(solution.status is Status.NOT_FOUND for solution in missed.values())
+            late = searched and perf_counter() - begin >= question.timeout
+            raise RefusedError(Code.TIMED_OUT if late else Code.NO_IK_SOLUTION, _told(missed))
+        there = values.copy()
+        for tool, solution in found.items():
+            there[question.arms[tool].model.index] = solution.q
+        overlap = next((told for checker in checkers if (told := _overlap(checker, there))), '')
+        if not overlap:
+            joints = question.arm.model.joints
+            positions, _ = joints.expand(there, np.zeros(joints.n))
+            return JointState(name=list(joints.names), position=positions.tolist()), _told(found)
+        reason = reason or overlap
+    raise RefusedError(Code.NO_IK_SOLUTION, f'every solution that was tried collides; the nearest: {reason}')
+
+
+def forward(question: Question, request: Any) -> tuple[list[PoseStamped], list[str], str]:
+    """Return the poses that answer a moveit_msgs/srv/GetPositionFK request, their links, and a sentence.
+
+    The sentence is empty if all links are known; else poses and links are those that are known, as
+    move_group does it. The poses are in the frame of the header, empty: the base link, all at the joints of
+    robot_state. Raises RefusedError.
+    """
+    model = question.arm.model
+    if not request.fk_link_names:
+        raise RefusedError(Code.INVALID_LINK_NAME, f'no link is given; links: {listed(model.robot.links)}')
+    values = _state(question, request.robot_state)
+    try:
+        T_frame_base = np.linalg.inv(question.frames.in_base(request.header, model, values))
+    except InputError as error:
+        raise RefusedError(Code.FRAME_TRANSFORM_FAILURE, str(error)) from None
+    poses, links = [], []
+    for link in request.fk_link_names:
+        if link in model.robot.links:
+            pose = PoseStamped(pose=matrix_pose(T_frame_base @ model.link_in_base(link, values)))
+            pose.header.frame_id = request.header.frame_id or model.arm.base_link
+            poses.append(pose)
+            links.append(link)
+    unknown = [link for link in request.fk_link_names if link not in links]
+    said = (
+        f'unknown links: {listed(unknown)}; links: {listed(model.robot.links, unknown[0])}' if unknown else ''
+    )
+    return poses, links, said
+
+
+def _tools(model: JointModel, models: Models) -> Collection[str]:
+    """Return the tools of one of the models."""
+    if isinstance(model, TreeModel):
+        return model.arms
+    return [first for first, other in models.items() if other is model]
+
+
+def _state(question: Question, state: Any) -> Array:
+    """Return the variables (n,) of a moveit_msgs/msg/RobotState; joints that it lacks are where they are."""
+    given, joints = state.joint_state, question.arm.model.joints
+    named: dict[str, float] = {}
+    if given.name or given.position:
+        try:
+            named = joint_values(given, given.name)  # joints of other robots are none of our business
+        except InputError as error:
+            raise RefusedError(Code.INVALID_ROBOT_STATE, f'robot_state: {error}') from None
+        if not named.keys() & set(joints.names):
+            raise RefusedError(
+                Code.INVALID_ROBOT_STATE,
+                f'robot_state has no joint of this robot ({listed(joints.names)}), got {listed(named)}',
+            )
+    unknown = [
+        name
+        for arm in question.arms.values()
+        if math.isinf(arm.measured_age)
+        for name in arm.model.joint_names
+        if name not in named
+    ]
+    if unknown:
+        raise RefusedError(
+            Code.ROBOT_STATE_STALE,
+            f'robot_state lacks joints that have not been measured either: {listed(unknown)}',
+        )
+    values = question.arm.values.copy()
+    for index, name in enumerate(joints.variables):
+        values[index] = named.get(name, values[index])
+    return values
+
+
+def _goals(question: Question, request: Any) -> dict[str, Goal]:
+    """Return the goals by tool."""
+    poses = list(request.pose_stamped_vector) or [request.pose_stamped]
+    links = list(request.ik_link_names) if request.pose_stamped_vector else [request.ik_link_name]
+    if len(poses) == 1 and not links:
+        links = ['']
+    if len(poses) != len(links):
+        raise RefusedError(
+            Code.INVALID_LINK_NAME,
+            f'pose_stamped_vector and ik_link_names must be as many, got {len(poses)} and {len(links)}',
+        )
+    goals: dict[str, Goal] = {}
+    for pose, link in zip(poses, links, strict=True):
+        tool, T_link_tip = _tool(question, link, request.group_name)
+        if tool in goals:
+            raise RefusedError(Code.INVALID_LINK_NAME, f'the tool of link "{link}" already has a pose')
+        try:
+            model = question.arms[tool].model
+            T_base_frame = question.frames.in_base(pose.header, model, question.arm.values)
+        except InputError as error:
+            raise RefusedError(Code.FRAME_TRANSFORM_FAILURE, str(error)) from None
+        try:
+            goals[tool] = model.pose_goal(T_base_frame @ pose_matrix(pose.pose) @ T_link_tip)
+        except InputError as error:
+            raise RefusedError(Code.INVALID_GOAL_CONSTRAINTS, f'pose of the goal: {error}') from None
+    return goals
+
+
+def _tool(question: Question, link: str, group: str) -> tuple[str, Array]:
+    """Return the tool that a link is fixed to, and the pose T_link_tip (4, 4); without a link, of a group."""
+    arms = question.arms
+    if not link:
+        if group not in arms and len(arms) > 1:
+            raise RefusedError(
+                Code.INVALID_GROUP_NAME,
+                f'without ik_link_name, group_name must be a tool: {listed(arms)}, got "{group}"',
+            )
+        return (group if group in arms else next(iter(arms))), np.eye(4)
+    robot = question.arm.model.robot
+    if link in robot.links:
+        above = _moved_by(robot, link)
+        for tool, arm in arms.items():
+            tip = arm.model.arm.tip_link
+            if _moved_by(robot, tip) == above:
+                return tool, np.linalg.inv(robot.link_pose(link, {})) @ robot.link_pose(tip, {})
+    tips = [arm.model.arm.tip_link for arm in arms.values()]
+    raise RefusedError(
+        Code.INVALID_LINK_NAME,
+        f'poses are answered for {listed(tips)} and the links fixed to it, got link "{link}"',
+    )
+
+
+def _moved_by(robot: Robot, link: str) -> list[str]:
+    return [joint.name for joint in robot.path(link) if joint.movable]
+
+
+def _checkers(question: Question, request: Any, tools: Collection[str]) -> list[SelfCollision]:
+    """Return the self-collision checkers that the request asks for, those of the tools that move."""
+    if not request.avoid_collisions:
+        return []
+    models = dict.fromkeys(question.group(tool) for tool in tools)
+    found = [model.collision for model in models if model.collision is not None]
+    if question.check_needed:
+        if len(found) < len(models):
+            raise RefusedError(
+                Code.COLLISION_CHECKING_UNAVAILABLE,
+                'avoid_collisions is set, but self-collision is not checked: the log tells why',
+            )
+        if request.robot_state.attached_collision_objects:
+            raise RefusedError(
+                Code.COLLISION_CHECKING_UNAVAILABLE,
+                'avoid_collisions is set, but attached objects are not checked',
+            )
+    return found
+
+
+def _alone(question: Question, goals: Mapping[str, Goal], values: Array) -> Iterator[dict[str, Solution]]:
+    """Yield the solution for one tool that is nearest to values (n,), then others."""
+    ((tool, goal),) = goals.items()
+    model = question.arms[tool].model
+    solver, seed = model.solver, values[model.index]
+    budget = None if question.timeout == math.inf else question.timeout
+    yield {tool: solver.solve(goal, seed, budget)}
+    for other in solver.solve_all(goal, seed, time_budget=budget)[:ALTERNATIVES]:
+        yield {tool: solver.with_lateral(goal, seed, other)}
+
+
+def _together(question: Question, goals: Mapping[str, Goal], values: Array) -> Iterator[dict[str, Solution]]:
+    """Yield the solution for several tools that is nearest to values (n,)."""
+    found: dict[str, Solution] = {}
+    for model in dict.fromkeys(question.group(tool) for tool in goals):
+        own = {tool: goal for tool, goal in goals.items() if question.group(tool) is model}
+        if isinstance(model, TreeModel):
+            found |= model.solver.solve(own, values[model.index], free=model.arms.keys() - own.keys()).tools
+        else:
+            found |= next(_alone(question, own, values))
+    yield {tool: found[tool] for tool in goals}
+
+
+def _overlap(collision: SelfCollision, values: Array) -> str:
+    """Return which links are too near to each other at the variables (n,), empty if none are."""
+    distance, (one, other) = collision.distance(values)
+    if distance >= CLEARANCE:
+        return ''
+    gap = f'overlap by {-distance:.4f} m' if distance < 0.0 else f'are as near as {distance:.4f} m'
+    return f'link "{one}" and link "{other}" {gap}'
+
+
+def _told(solutions: Mapping[str, Solution]) -> str:
+    return '; '.join(f'{tool}: {_sentence(s)}' if tool else _sentence(s) for tool, s in solutions.items())
+
+
+def _sentence(solution: Solution) -> str:
+    if not solution.solved:
+        return f'{solution.status.value}: {solution.reason}'
+    turned = solution.lateral_error or 0.0
+    if turned < TURNED:
+        return 'solved'
+    return f'solved, but turned about the tool axis by {math.degrees(turned):.1f} degrees: the roll is free'

@@ -1,0 +1,149 @@
+"""MoveIt's kinematics services, where moveit_msgs is installed. They answer without moving the arm."""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from rclpy.task import Future
+
+from ik_node.control.controller.controller import NO_MODEL
+from ik_node.control.robot.robot_models import Models
+from ik_node.ros.conversions import seconds
+from ik_node.ros.goals.frames import Frames
+from ik_node.ros.moveit.answers import Code, Question, RefusedError, forward, inverse
+from ik_node.ros.teleop.teleop import installed
+from ik_node.ros.tools.tool_interface import ToolInterface
+
+MOST = 64  # questions that may wait
+CHANGE = 1.0  # [s] to wait while the node changes from one robot to another
+
+RequestHandler = Callable[
+    [Any, Any, Question], str
+]  # fills the response to a request, and returns a sentence
+
+
+class MoveItServices:
+    """Offers solve_ik, ~/compute_ik and ~/compute_fk, each answered by a thread of its own.
+
+    So neither goals nor measurements wait for an answer. solve_ik is the name that MoveIt's
+    SrvKinematicsPlugin asks; it always sets avoid_collisions, and MoveIt checks collisions itself.
+    """
+
+    def __init__(
+        self, node: Node, tools: Sequence[ToolInterface], models: Callable[[], Models], frames: Frames
+    ) -> None:
+        """models: gives what moves together."""
+        self._node, self._tools, self._models, self._frames = node, tools, models, frames
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix='kinematics')
+        self._waiting = 0
+        node.context.on_shutdown(self.close)
+        ik, fk = (installed('moveit_msgs.srv', name) for name in ('GetPositionIK', 'GetPositionFK'))
+        if ik is None or fk is None:
+            node.get_logger().debug(
+                'no compute_ik and compute_fk: moveit_msgs is not installed; topics answer too: '
+                '~/project_pose, ~/fk_joint_states'
+            )
+            return
+        group = ReentrantCallbackGroup()  # one may be asked while another one is answered
+        services: tuple[tuple[Any, str, RequestHandler], ...] = (
+            (ik, '~/compute_ik', partial(self._inverse, True)),
+            (ik, 'solve_ik', partial(self._inverse, False)),
+            (fk, '~/compute_fk', self._forward),
+        )
+        for kind, name, answer in services:
+            node.create_service(kind, name, self._served(answer), callback_group=group)
+
+    def close(self) -> None:
+        """End the thread; what waits is not answered any more."""
+        self._worker.shutdown(wait=False, cancel_futures=True)
+
+    def _served(self, answer: RequestHandler) -> Callable[[Any, Any], Any]:
+        async def served(request: Any, response: Any) -> Any:
+            if self._waiting >= MOST:
+                _say(response, self._node, Code.FAILURE, f'{MOST} questions are waiting already')
+                return response
+            done = Future(executor=self._node.executor)
+            self._waiting += 1
+            try:
+                job = self._worker.submit(self._work, answer, request, response, perf_counter())
+                job.add_done_callback(lambda _: done.set_result(None))
+                done.add_done_callback(lambda _: None)  # this wakes the executor
+                await done
+            except RuntimeError:  # closed
+                _say(response, self._node, Code.FAILURE, 'the node is ending')
+            finally:  # also of a request that the executor drops
+                self._waiting -= 1
+            return response
+
+        return served
+
+    def _work(self, answer: RequestHandler, request: Any, response: Any, arrival: float) -> None:
+        """Fill a response, in the thread."""
+        try:
+            timeout = _timeout(request)
+            waited = perf_counter() - arrival
+            if waited > timeout:
+                raise RefusedError(Code.TIMED_OUT, f'waited {waited:.3g} s, timeout {timeout:g} s')
+            _say(response, self._node, Code.SUCCESS, answer(request, response, self._question(timeout)))
+        except RefusedError as refusal:
+            _say(response, self._node, refusal.code, str(refusal))
+        except Exception as error:
+            _say(response, self._node, Code.FAILURE, f'unexpected error: {error}')
+            self._node.get_logger().error(
+                f'unexpected error, please report it: {traceback.format_exc()}', throttle_duration_sec=10.0
+            )
+
+    def _question(self, timeout: float) -> Question:
+        """Return what is known now, once all tools have the same robot. Raises RefusedError without one."""
+        end = time.monotonic() + CHANGE
+        while True:
+            models = self._models()
+            arms = {tool.tool: tool.snapshot() for tool in self._tools}
+            known = {tool: arm for tool, arm in arms.items() if arm is not None}
+            texts = {model.text for model in models.values()} | {arm.model.text for arm in known.values()}
+            if models and len(known) == len(arms) and len(texts) == 1:
+                return Question(known, models, self._frames, timeout=timeout)
+            if not known or time.monotonic() > end:
+                raise RefusedError(Code.FAILURE, NO_MODEL if not known else 'the robot is being changed')
+            time.sleep(0.01)
+
+    def _inverse(self, check_needed: bool, request: Any, response: Any, question: Question) -> str:
+        question = replace(question, check_needed=check_needed)
+        response.solution.joint_state, sentence = inverse(question, request.ik_request)
+        response.solution.joint_state.header.stamp = self._node.get_clock().now().to_msg()
+        return sentence
+
+    def _forward(self, request: Any, response: Any, question: Question) -> str:
+        response.pose_stamped, response.fk_link_names, unknown = forward(question, request)
+        now = self._node.get_clock().now().to_msg()
+        for pose in response.pose_stamped:
+            pose.header.stamp = now
+        if unknown:
+            raise RefusedError(Code.INVALID_LINK_NAME, unknown)
+        return 'solved'
+
+
+def _timeout(request: Any) -> float:
+    """Return the timeout of a request [s], infinite if it has none."""
+    wanted = getattr(request, 'ik_request', None)
+    timeout = 0.0 if wanted is None else seconds(wanted.timeout)
+    return timeout if timeout > 0.0 else math.inf
+
+
+def _say(response: Any, node: Node, code: Code, sentence: str) -> None:
+    """Set the error code of a response; Humble's has neither message nor source."""
+    said = response.error_code
+    said.val = int(code)
+    for name, text in (('message', sentence), ('source', node.get_fully_qualified_name())):
+        if hasattr(said, name):
+            setattr(said, name, text)

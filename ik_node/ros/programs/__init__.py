@@ -1,0 +1,1 @@
+"""Small programs: go to a goal, play a track, drive with the keyboard."""

@@ -1,0 +1,1 @@
+"""What RViz shows: markers, and the interactive marker of the goal."""

@@ -1,0 +1,307 @@
+"""ik_marker: an interactive marker in RViz that drags the goal of the tool. Uses topics and services only.
+
+The wish is dragged; while it is, a second marker shows the nearest pose that the arm can reach.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import PointStamped, Pose, PoseStamped
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from visualization_msgs.msg import InteractiveMarkerFeedback as Feedback
+
+from ik_node.checks import Array
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.errors import IkError, MissingError
+from ik_node.model.arm import Arm
+from ik_node.model.urdf.reader import read_urdf
+from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
+from ik_node.ros.parameters import declare
+from ik_node.ros.qos import LATCHED, NEWEST, STREAM
+from ik_node.ros.remote_parameters import RemoteParameters
+from ik_node.ros.run import ClosableNode, run
+from ik_node.ros.rviz.drag import Drag, Shown
+from ik_node.ros.rviz.marker_shape import answer, wish
+from ik_node.ros.teleop.teleop import installed
+from ik_node.ros.tool_settings import ToolSettings
+from ik_node.tracks.settings import NO_TRACK
+
+RATE = 20.0  # [Hz] at which the marker follows goals and the tool
+STILL = 1e-4  # [rad or m] between two messages; a smaller change is no motion
+SEEN = 1e-5  # change of any number of a pose that is worth a message
+PATIENCE = 0.5  # [s] for the answer to one question before the next is asked
+FEEDBACK = QoSProfile(depth=50)  # the end of a drag follows its last pose at once
+WISH, ANSWER = 'goal', 'answer'
+BUTTONS = 'Home', 'Stop', 'Resume'  # each is a service of ik_node
+MENUS = {'Method': 'solver', 'On unreachable': 'on_unreachable'}  # of parameters of ik_node
+
+
+class MarkerNode(ClosableNode):
+    """The node; options are those of rclpy's Node. Raises IkError if it cannot start."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__('ik_marker', **options)
+        self._settings = declare(self, ToolSettings)
+        make_server = installed('interactive_markers', 'InteractiveMarkerServer')
+        make_menu = installed('interactive_markers', 'MenuHandler')
+        if make_server is None or make_menu is None:
+            raise MissingError(
+                'ik_marker needs the ROS package interactive_markers, which is not installed: '
+                'sudo apt install ros-$ROS_DISTRO-interactive-markers'
+            )
+        self._arm: Arm | None = None
+        self._description = ''
+        self._values: dict[str, float] = {}  # newest joint positions received
+        self._joint_goal: list[float] = []  # the last one of another node
+        self._drag = Drag()
+        self._goal = Pose()  # what is shown unless it is the tool
+        self._own_goals: deque[PoseStamped] = deque(maxlen=50)  # that may still be received
+        self._question: tuple[PoseStamped, float] | None = None  # that is not answered yet, and when asked
+        self._unasked: PoseStamped | None = None  # the newest wish that has not been asked for
+        self._placed: dict[str, Pose] = {}  # markers where they were last put
+
+        self._goals = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
+        self._questions = self.create_publisher(PoseStamped, 'ik_node/project_pose', NEWEST)
+        self.create_subscription(String, 'robot_description', self._on_description, LATCHED)
+        self.create_subscription(JointState, 'joint_states', self._on_joints, NEWEST)
+        self.create_subscription(PoseStamped, 'goal_pose', self._on_goal, STREAM)
+        self.create_subscription(PointStamped, 'goal_point', self._on_goal, STREAM)
+        self.create_subscription(JointState, 'goal_joints', self._on_joint_goal, STREAM)
+        self.create_subscription(PoseStamped, 'ik_node/projected_pose', self._on_answer, STREAM)
+        self._buttons = {
+            name: self.create_client(Trigger, f'ik_node/{name.lower()}')
+            for name in ('Home', 'Stop', 'Resume')
+        }
+        self._track = RemoteParameters(self, 'ik_goals', ['track'], self._refused)
+        self._node_parameters = RemoteParameters(self, 'ik_node', list(MENUS.values()), self._refused)
+        self._server = make_server(self, 'ik_marker', feedback_sub_qos=FEEDBACK)
+        self._menu = make_menu()
+        self._entries = self._fill_menu()
+        self._checked: dict[str, str] = {}
+        clock = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(1.0 / RATE, self._update, clock=clock)
+        self.create_timer(1.0, self._refresh, clock=clock)
+
+    def close(self) -> None:
+        """Remove the markers, and close the node."""
+        self._server.shutdown()
+        self.destroy_node()
+
+    # The menu
+
+    def _fill_menu(self) -> dict[tuple[str, str], int]:
+        """Insert all entries; return the handles of those that show a parameter's value."""
+        for name in self._buttons:
+            self._menu.insert(name, callback=partial(self._press, name))
+        choices = {field.name: field.metadata['choices'] for field in fields(ArmSettings)}
+        entries = {}
+        for title, parameter in MENUS.items():
+            parent = self._menu.insert(title)
+            for value in choices[parameter]:
+                handle = self._menu.insert(
+                    value, parent=parent, callback=partial(self._choose, parameter, value)
+                )
+                self._menu.setCheckState(handle, self._menu.UNCHECKED)
+                entries[parameter, value] = handle
+        return entries
+
+    def _press(self, name: str, _: Feedback) -> None:
+        self._end_track()
+        self._drag.drop()
+        client = self._buttons[name]
+        if client.service_is_ready():
+            client.call_async(Trigger.Request()).add_done_callback(partial(self._pressed, name))
+        else:
+            self.get_logger().warning(f'{name}: the service {client.srv_name} is not available')
+
+    def _pressed(self, name: str, future: Any) -> None:
+        if not future.result().success:
+            self.get_logger().warning(f'{name}: {future.result().message}')
+
+    def _choose(self, parameter: str, value: str, _: Feedback) -> None:
+        if not self._node_parameters.set(**{parameter: value}):
+            self._refused('the parameters of ik_node are not available')
+
+    def _refused(self, reason: str) -> None:
+        """Log why another node did not take a parameter, if it did not."""
+        if reason:
+            self.get_logger().warning(reason)
+
+    def _refresh(self) -> None:
+        self._track.refresh()
+        self._node_parameters.refresh()
+
+    def _check(self) -> None:
+        """Check the entries of the values that ik_node has."""
+        if self._node_parameters.values == self._checked:
+            return
+        self._checked = dict(self._node_parameters.values)
+        for (parameter, value), handle in self._entries.items():
+            checked = self._checked.get(parameter) == value
+            self._menu.setCheckState(handle, self._menu.CHECKED if checked else self._menu.UNCHECKED)
+        self._menu.reApply(self._server)
+
+    # The mouse
+
+    def _on_feedback(self, feedback: Feedback) -> None:
+        now = time.monotonic()
+        if feedback.event_type == Feedback.MOUSE_DOWN:
+            self._drag.press(now)
+        elif feedback.event_type == Feedback.KEEP_ALIVE:
+            self._drag.hold(now)
+        elif feedback.event_type == Feedback.MOUSE_UP:
+            self._drag.release(now)
+        elif feedback.event_type == Feedback.POSE_UPDATE and self._arm is not None:
+            self._pull(self._arm, feedback, now)
+
+    def _pull(self, arm: Arm, feedback: Feedback, now: float) -> None:
+        try:
+            pose_matrix(feedback.pose)
+        except IkError as error:
+            self._server.setPose(WISH, self._placed[WISH])
+            self.get_logger().warning(f'pose ignored: {error}', throttle_duration_sec=2.0)
+            return
+        self._placed[WISH] = feedback.pose  # the server has put it there
+        if not self._drag.pull(now):
+            return
+        self._end_track()
+        message = PoseStamped(pose=feedback.pose)
+        message.header.stamp = self.get_clock().now().to_msg()
+        message.header.frame_id = feedback.header.frame_id or arm.base_link
+        self._own_goals.append(message)
+        self._goals.publish(message)
+        self._goal, self._unasked = feedback.pose, message
+
+    def _end_track(self) -> None:
+        """Stop the goal publisher, which would override the user."""
+        if self._track.values.get('track', NO_TRACK) != NO_TRACK:
+            self._track.set(track=NO_TRACK)
+
+    # Received messages
+
+    def _on_description(self, message: String) -> None:
+        if message.data == self._description:
+            return
+        self._description = message.data
+        self._arm, self._values, self._drag = None, {}, Drag()
+        try:
+            self._arm = Arm(read_urdf(message.data), **self._settings.tool())
+        except IkError as error:
+            self.get_logger().error(f'no marker for this robot: {error}')
+        self._server.clear()
+        self._server.applyChanges()
+        self._placed.clear()
+
+    def _on_joints(self, message: JointState) -> None:
+        if self._arm is None:
+            return
+        pairs = zip(message.name, message.position, strict=False)
+        known = self._arm.robot.joints
+        values = {name: value for name, value in pairs if name in known and math.isfinite(value)}
+        if any(abs(value - self._values.get(name, value)) > STILL for name, value in values.items()):
+            self._drag.moved(time.monotonic())
+        self._values.update(values)
+
+    def _on_goal(self, message: PoseStamped | PointStamped) -> None:
+        if self._arm is None or self._is_own(message):
+            return
+        if self._drag.foreign(time.monotonic()):
+            self.get_logger().warning('another node sends goals: the marker is let go')
+        frame = message.header.frame_id or self._arm.base_link
+        if self._drag.dragged or frame not in self._arm.robot.links:
+            return
+        pose = np.eye(4)
+        try:
+            if isinstance(message, PoseStamped):
+                pose = pose_matrix(message.pose)
+            else:
+                pose[:3, 3] = point_array(message.point) - self._arm.tool_point
+        except IkError:
+            return  # ik_node refuses it too and reports why
+        self._goal = matrix_pose(self._in_base(self._arm, frame) @ pose)
+
+    def _is_own(self, message: Any) -> bool:
+        """Whether this node sent a received message: true once, since others may send the same."""
+        if message not in self._own_goals:
+            return False
+        while self._own_goals.popleft() != message:
+            pass  # older ones were overtaken
+        return True
+
+    def _on_joint_goal(self, message: JointState) -> None:
+        if list(message.position) != self._joint_goal:  # others repeat theirs continuously
+            self._joint_goal = list(message.position)
+            self._drag.drop()
+
+    def _on_answer(self, message: PoseStamped) -> None:
+        if self._question is None or message.header.stamp != self._question[0].header.stamp:
+            return  # to a question of another node
+        self._question = None
+        if self._arm is None or self._drag.shown is Shown.TOOL:
+            return
+        self._place(ANSWER, message.pose, partial(answer, self._arm, ANSWER))
+        if not self._drag.dragged and self._unasked is None:
+            self._goal = message.pose  # the mouse is released: show what can be reached
+
+    # Showing
+
+    def _update(self) -> None:
+        now, arm = time.monotonic(), self._arm
+        self._drag.update(now)
+        if arm is None or not self._values:
+            return
+        self._ask(now)
+        if self._drag.shown is Shown.TOOL:
+            self._unasked = None
+            self._goal = matrix_pose(self._in_base(arm, arm.tip_link))
+            if self._placed.pop(ANSWER, None) is not None:
+                self._server.erase(ANSWER)
+        if not self._drag.dragged:  # RViz itself moves what is dragged
+            self._place(WISH, self._goal, partial(wish, arm, WISH))
+            self._check()
+        self._server.applyChanges()
+
+    def _ask(self, now: float) -> None:
+        """Ask for the nearest pose to the newest wish, one question at a time."""
+        if self._unasked is None or (self._question is not None and now - self._question[1] < PATIENCE):
+            return
+        self._question, self._unasked = (self._unasked, now), None
+        self._questions.publish(self._question[0])
+
+    def _place(self, name: str, pose: Pose, make: Callable[[Pose], Any]) -> None:
+        """Put a marker at a pose; make: returns it, if it does not exist yet."""
+        before = self._placed.get(name)
+        if before is not None and np.abs(pose_matrix(before) - pose_matrix(pose)).max() < SEEN:
+            return
+        self._placed[name] = pose
+        if before is not None:
+            self._server.setPose(name, pose)
+            return
+        self._server.insert(make(pose), feedback_callback=self._on_feedback)
+        self._server.applyChanges()
+        if name == WISH:
+            self._checked = {}
+            self._menu.apply(self._server, name)
+
+    def _in_base(self, arm: Arm, link: str) -> Array:
+        """Return T_base_link (4, 4) at the newest joint positions."""
+        T_root_base, T_root_link = (arm.robot.link_pose(name, self._values) for name in (arm.base_link, link))
+        return np.asarray(np.linalg.solve(T_root_base, T_root_link), dtype=np.float64)
+
+
+def main() -> int:
+    """Run ik_marker."""
+    return run('ik_marker', MarkerNode)

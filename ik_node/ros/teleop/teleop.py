@@ -1,0 +1,237 @@
+"""Teleop: twists, joint velocities and hand poses to an ArmController, under the names of MoveIt Servo.
+
+Callbacks only store the newest command; a thread turns it into joint positions, at the publish rate and as
+soon as a command comes. Nothing moves the arm longer than incoming_command_timeout after the last command.
+Poses count only while the clutch is closed; twists and joint velocities end with the button that makes them.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped, TwistStamped
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, Int8
+from std_srvs.srv import SetBool
+
+from ik_node.checks import Array
+from ik_node.control.controller.controller import ArmController
+from ik_node.control.locks import OrderedLock, Rank
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.teleop.teleop_controller import TeleopController
+from ik_node.errors import InputError, listed
+from ik_node.ros.conversions import check_stamp, pose_matrix
+from ik_node.ros.goals.frames import Frames
+from ik_node.ros.goals.node_time import NodeTime
+from ik_node.ros.qos import GOAL_QOS, NEWEST, REPORTS
+
+JOINT_JOG, TWIST, POSE = 'joint_jog', 'twist', 'pose'  # in the order of moveit_msgs/srv/ServoCommandType
+COMMANDS = (JOINT_JOG, TWIST, POSE)
+INVALID, NO_WARNING, JOINT_BOUND = -1, 0, 6  # moveit_msgs/msg/ServoStatus
+
+
+def installed(module: str, name: str) -> Any:
+    """Return a message or service of a package that PyPI does not have, None where it is not installed."""
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError):
+        return None
+
+
+class Teleop:
+    """Subscribes to the commands of a hand and steers controller."""
+
+    def __init__(
+        self,
+        node: Node,
+        prefix: str,
+        controller: ArmController,
+        frames: Frames,
+        time: NodeTime,
+        settings: Callable[[], ArmSettings],
+    ) -> None:
+        """prefix: of the topics and services."""
+        self._node, self._frames, self._time = node, frames, time
+        self._refusal = ''  # why hands cannot move this tool
+        self._settings = settings
+        self._changed = threading.Condition(OrderedLock(Rank.HAND))  # type: ignore[arg-type]
+        self._command: tuple[str, Any, float] | None = None  # kind, message, when it was received [s]
+        self._new = self._closing = self._paused = False
+        self._kind = ''  # the only kind that counts; empty: every one
+        self._steering = TeleopController(controller)
+        self._code = NO_WARNING
+        jog = installed('control_msgs.msg', 'JointJog') or JointState
+        for kind, message, topic in (
+            (TWIST, TwistStamped, 'delta_twist_cmds'),
+            (JOINT_JOG, jog, 'delta_joint_cmds'),
+            (POSE, PoseStamped, 'pose_target_cmds'),
+        ):
+            node.create_subscription(message, f'~/{prefix}{topic}', self._store(kind), NEWEST)
+        # Reliable, and deep enough that no true displaces the false before it.
+        node.create_subscription(Bool, f'~/{prefix}enable', self._enable, GOAL_QOS)
+        node.create_service(SetBool, f'~/{prefix}pause_servo', self._pause)
+        switch = installed('moveit_msgs.srv', 'ServoCommandType')
+        if switch is not None:
+            node.create_service(switch, f'~/{prefix}switch_command_type', self._switch)
+        self._status_type = installed('moveit_msgs.msg', 'ServoStatus')
+        self._status = node.create_publisher(self._status_type or Int8, f'~/{prefix}servo_status', REPORTS)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(timeout=1.0)
+
+    def refuse(self, why: str) -> None:
+        """Refuse commands from now on, as hands cannot move this tool; empty: accept them."""
+        with self._changed:
+            self._refusal = why
+
+    # Storing
+
+    def _store(self, kind: str) -> Callable[[Any], None]:
+        def store(message: Any) -> None:
+            with self._changed:
+                if self._paused or self._kind not in ('', kind):
+                    return
+                self._command, self._new = (kind, message, self._time.now()), True
+                self._changed.notify()
+
+        return store
+
+    def _enable(self, message: Bool) -> None:
+        self._steering.clutch.enable(message.data, self._time.now(), self._settings().clutch_timeout)
+
+    def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        with self._changed:
+            self._paused = request.data
+            if self._command is not None:  # it is over, and its motion ends
+                self._command, self._new = (*self._command[:2], -math.inf), False
+        response.success, response.message = True, 'paused' if request.data else 'commands are accepted'
+        return response
+
+    def _switch(self, request: Any, response: Any) -> Any:
+        response.success = request.command_type in range(len(COMMANDS))
+        if response.success:
+            with self._changed:
+                self._kind = COMMANDS[request.command_type]
+        return response
+
+    # Steps, in a thread of their own
+
+    def _run(self) -> None:
+        while True:
+            period = 1.0 / self._settings().publish_rate
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._closing or self._new, None if self._command is None else period
+                )
+                if self._closing:
+                    return
+                command, new, self._new = self._command, self._new, False
+                refusal = self._refusal
+            if command is not None:
+                try:
+                    self._step(*command, new, refusal)
+                except InputError as error:
+                    self._forget()
+                    self._say(INVALID, str(error))
+                    self._node.get_logger().warning(
+                        f'{command[0]} command ignored: {error}', throttle_duration_sec=2.0
+                    )
+                except Exception:  # the next command may do
+                    if self._closing or not self._node.context.ok():
+                        return
+                    self._forget()
+                    self._node.get_logger().error(
+                        f'unexpected error, please report it: {traceback.format_exc()}',
+                        throttle_duration_sec=10.0,
+                    )
+
+    def _forget(self) -> None:
+        """End the motion: no command counts any more."""
+        with self._changed:
+            if self._new:
+                return
+            self._command = None
+        self._steering.let_go()
+
+    def _step(self, kind: str, message: Any, received: float, new: bool, refusal: str) -> None:
+        settings, now, steering = self._settings(), self._time.now(), self._steering
+        if now - received > settings.incoming_command_timeout or now < received:
+            self._forget()
+            return
+        if refusal:
+            raise InputError(refusal)
+        arm = steering.ready()
+        check_stamp(message.header.stamp, self._time.now_ns(), settings.goal_timeout)
+        if kind == JOINT_JOG:
+            moves = steering.jog(arm, _joint_velocities(message, arm, settings), now, settings)
+        elif kind == TWIST:
+            R = self._in_base(message, arm)[:3, :3]
+            linear, angular = _twist(message, settings)
+            moves = steering.twist(arm, R @ linear, R @ angular, now, settings)
+        else:
+            if new:
+                hand = self._in_base(message, arm) @ pose_matrix(message.pose)
+                steering.take(arm, hand, received, self._time.of(message.header.stamp), settings)
+            moves = steering.follow(arm, now, settings)
+            if steering.ignored:
+                self._say(INVALID, steering.ignored)
+        if moves:
+            self._say(JOINT_BOUND if steering.held_back else NO_WARNING)
+
+    def _in_base(self, message: Any, arm: Snapshot) -> Array:
+        """Return the pose T (4, 4) in the base link of the frame of a message."""
+        return self._frames.in_base(message.header, arm.model, arm.values)
+
+    def _say(self, code: int, message: str = '') -> None:
+        """Publish a status when its code changes."""
+        if code == self._code:
+            return
+        self._code = code
+        if self._status_type is None:
+            self._status.publish(Int8(data=code))
+        else:
+            self._status.publish(self._status_type(code=code, message=message))
+
+
+def _twist(message: TwistStamped, settings: ArmSettings) -> tuple[Array, Array]:
+    """Return linear [m/s] and angular [rad/s] velocity, each (3,), in the frame of the message."""
+    parts = message.twist.linear, message.twist.angular
+    linear, angular = (np.array([part.x, part.y, part.z]) for part in parts)
+    if not (np.isfinite(linear).all() and np.isfinite(angular).all()):
+        raise InputError(f'a twist must be finite, got linear {linear.tolist()}, angular {angular.tolist()}')
+    if settings.command_in_type == 'unitless':
+        linear = settings.scale_linear * np.clip(linear, -1.0, 1.0)
+        angular = settings.scale_rotational * np.clip(angular, -1.0, 1.0)
+    return linear, angular
+
+
+def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings) -> Array:
+    """Return the velocities (n,) of the joints of the arm that a JointJog or a JointState asks for."""
+    names = list(getattr(message, 'joint_names', None) or getattr(message, 'name', []))
+    given = list(getattr(message, 'velocities', None) or getattr(message, 'velocity', []))
+    known = arm.model.arm.joint_names
+    if len(names) != len(given) or not np.isfinite(given).all():
+        raise InputError(f'one finite velocity per joint is needed, got {given} for {listed(names)}')
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(f'unknown joints: {listed(unknown)}; joints: {listed(known, unknown[0])}')
+    wanted = dict(zip(names, given, strict=True))
+    velocities = np.array([wanted.get(name, 0.0) for name in known])
+    if settings.command_in_type == 'unitless':
+        velocities = settings.scale_joint * np.clip(velocities, -1.0, 1.0)
+    fastest = settings.speed_scaling * arm.model.arm.velocity
+    return np.clip(velocities, -fastest, fastest)

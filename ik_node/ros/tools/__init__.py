@@ -1,0 +1,1 @@
+"""The topics and services of one tool."""

@@ -1,0 +1,258 @@
+"""ToolInterface: the topics and services of one tool, in front of the controller that moves it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+from visualization_msgs.msg import MarkerArray
+
+from ik_node.control.controller.controller import ArmController
+from ik_node.control.controller.inbox import Inbox
+from ik_node.control.controller.statistics import Statistics
+from ik_node.control.joints.shared_robot import SharedRobot
+from ik_node.control.outputs.outputs import Output
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.report import Level, Report
+from ik_node.control.state.requests import HomeRequest
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.state.states import ON_ITS_WAY, READY
+from ik_node.errors import InputError
+from ik_node.model.arm import Arm
+from ik_node.ros.goals.frames import Frames
+from ik_node.ros.goals.goal_requests import GOALS, SHARED, GoalContext, GoalRequest
+from ik_node.ros.goals.node_time import NodeTime
+from ik_node.ros.goals.projection import Projection
+from ik_node.ros.goals.reports import goal_state, status_message
+from ik_node.ros.qos import GOAL_QOS, LATCHED, REPORTS, STREAM
+from ik_node.ros.rviz.goal_markers import GoalMarkers
+from ik_node.ros.teleop.teleop import Teleop
+from ik_node.ros.tools.diagnostics import arm_values
+from ik_node.ros.tools.report_pace import ReportPace
+
+ServiceResult = tuple[bool, str]  # whether a service did what was asked for, and one sentence
+STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
+
+
+@dataclass(frozen=True, eq=False)
+class NodeContext:
+    """What the tools of one node share.
+
+    inbox: of goals. questions: the same of what moves no arm. sample_now: called when an arm begins to move.
+    """
+
+    node: Any
+    time: NodeTime
+    frames: Frames
+    inbox: Inbox
+    questions: Inbox
+    statistics: Statistics
+    robot: SharedRobot
+    sample_now: Callable[[], None]
+
+
+class ToolInterface:
+    """The topics and services of one tool.
+
+    tool: its name, empty if there is only one; it stands before the names of topics and services. own: its
+    controller. Tools that share joints are moved by the controller of the first of them, leader.
+    """
+
+    def __init__(
+        self,
+        shared: NodeContext,
+        tool: str,
+        settings: Callable[[], ArmSettings],
+        outputs: Callable[[ToolInterface], Sequence[Output]],
+    ) -> None:
+        """outputs: gives those of the own controller, once."""
+        self.tool = tool
+        self._node, self._time, self._sample_now = shared.node, shared.time, shared.sample_now
+        self._inbox, self._statistics = shared.inbox, shared.statistics
+        node, frames = shared.node, shared.frames
+        self.prefix = prefix = f'{tool}/' if tool else ''
+        self.name = f'{node.get_name()}/{tool}' if tool else node.get_name()
+        self.goals = GoalContext(frames, shared.time, lambda: settings().goal_timeout, tool)
+        self.last_report: Report | None = None  # on a goal
+        self._state_due = 0.0  # when the next goal_state is (time.monotonic)
+        self._on_its_way = False  # at the last sample
+        self._stopped = False  # a stop was asked for, and no resume since
+        self._pace = ReportPace(self._publish)
+        self._members = [self]  # the tools that this controller moves
+        self._status = node.create_publisher(DiagnosticStatus, f'~/{prefix}status', REPORTS)
+        self._goal_state = node.create_publisher(Float64MultiArray, f'~/{prefix}goal_state', STREAM)
+        self.markers = GoalMarkers(node.create_publisher(MarkerArray, f'~/{prefix}markers', LATCHED))
+        self.leader = self
+        self.own = ArmController(self._hear, outputs(self), shared.robot)
+        for topic, (message, kind) in GOALS.items():
+            name = prefix + topic
+            node.create_subscription(message, name, self._store(name, kind), GOAL_QOS)
+        Projection(node, prefix, self.goals, shared.questions)
+        self._teleop = Teleop(node, prefix, self.own, frames, shared.time, settings)
+        node.create_service(Trigger, f'~/{prefix}home', answered(self.home))
+        node.create_service(Trigger, f'~/{prefix}stop', answered(self.stop))
+        node.create_service(Trigger, f'~/{prefix}resume', answered(self.resume))
+        node.create_service(SetBool, f'~/{prefix}hand_guide', self._hand_guide)
+
+    def close(self) -> None:
+        """End what moves the arm."""
+        self._teleop.close()
+
+    def bind(self, members: Sequence[ToolInterface]) -> None:
+        """Move these tools, of which this is the first, with the own controller."""
+        self._members = list(members)
+        for member in members:
+            member.leader = self
+            member._teleop.refuse(SHARED if len(members) > 1 else '')
+        if any(member._stopped for member in members):
+            self.own.stop()
+
+    @property
+    def leads(self) -> bool:
+        """Whether its own controller moves it."""
+        return self.leader is self
+
+    def label(self, text: str) -> str:
+        """Return text for the log, behind the name of the tool."""
+        return text if text.startswith(self.prefix) else f'{self.tool}: {text}'
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the present state of the arm; None before the first one."""
+        return self.leader.own.snapshot(self.tool)
+
+    def renew(self, arm: Arm, replaced: bool) -> None:
+        """Complete the switch to a new robot: goals for the previous one are void."""
+        if replaced:
+            self.goals.replaced = time.perf_counter()
+        self.goals.joints = None
+        self.markers.clear()
+        for warning in arm.warnings:
+            self._node.get_logger().warning(warning)
+
+    # Goals and services
+
+    def _store(self, topic: str, kind: type[GoalRequest]) -> Callable[[Any], None]:
+        def store(message: Any) -> None:
+            pushed = self._inbox.put(kind(topic, message, self.goals))
+            self._statistics.count('superseded', pushed)
+
+        return store
+
+    def home(self) -> ServiceResult:
+        """Move to the home position; return whether the arm is ready, and what happens or why not."""
+        if self.leader.own.state not in READY:
+            return False, self.leader.own.condition()[1]
+        self._inbox.put(HomeRequest(self.tool, f'~/{self.prefix}home'))
+        return True, 'moving to the home position'
+
+    def stop(self) -> ServiceResult:
+        """Stop until resume."""
+        self._stopped = True
+        for member in self.leader._members:
+            self._inbox.clear(member.tool)
+        self.leader.own.stop()
+        return True, f'stopping; call ~/{self.prefix}resume to continue'
+
+    def resume(self) -> ServiceResult:
+        """Accept goals again."""
+        for member in self.leader._members:
+            member._stopped = False
+        return self._tried(self.leader.own.resume)
+
+    def guide(self, begin: bool) -> ServiceResult:
+        """Begin or end hand guiding."""
+        return self._tried(lambda: self.leader.own.guide(begin, self._time.now()))
+
+    def _hand_guide(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        response.success, response.message = self.guide(request.data)
+        return response
+
+    def _tried(self, act: Callable[[], None]) -> ServiceResult:
+        try:
+            act()
+        except InputError as error:
+            return False, str(error)
+        return True, self.leader.own.condition()[1]
+
+    # Reports
+
+    def _hear(self, report: Report) -> None:
+        """Pass a report of the own controller on: one on a goal to its tool, else to all tools."""
+        tool = None if report.request is None else report.request.tool
+        for member in self._members:
+            if tool in (None, member.tool):
+                member.report(report, logged=tool is not None or member is self)
+
+    def report(self, report: Report, logged: bool = True) -> None:
+        """Publish the result of a goal or the state of the arm, and log problems."""
+        if report.request is not None:
+            self.last_report = report
+        if report.phase in ('moving', 'held'):
+            self._statistics.count('taken')
+            self._statistics.solved_in(report.solve_time)
+            if report.goal is None or report.solution is None:
+                self.markers.clear()
+            else:
+                self.markers.set(report.goal, report.solution.status)
+        elif report.status == 'refused':
+            self._statistics.count('refused')
+        if report.status == 'refused' or report.phase == 'stopped':
+            self.goals.joints = None  # the same joint goal again is a new one
+        self._pace.add(report)
+        if report.phase == 'moving' and not self._on_its_way:
+            self._sample_now()
+        if logged and not self._node.closing:  # goals that are refused then are no news
+            self._log(report)
+
+    def _log(self, report: Report) -> None:
+        log = self._node.get_logger()
+        message = self.label(report.message)
+        if report.level is Level.ERROR:
+            log.error(message, throttle_duration_sec=2.0)
+        elif report.level is Level.WARN:
+            log.warning(message, throttle_duration_sec=2.0)
+        elif report.request is None:
+            log.info(message)
+
+    def _publish(self, report: Report) -> None:
+        self._status.publish(status_message(self.name, report))
+        self._publish_goal_state()
+
+    def _publish_goal_state(self) -> None:
+        self._state_due = time.monotonic() + STATE_PERIOD
+        snapshot = self.snapshot() if self._goal_state.get_subscription_count() else None
+        if snapshot is not None:
+            self._goal_state.publish(goal_state(self.last_report, snapshot))
+
+    def publish_due(self) -> None:
+        """Publish a report that was held back, if it is due."""
+        self._pace.publish_due()
+
+    def moved(self) -> None:
+        """Publish the progress of a moving arm when it is due; call it after each sample."""
+        self.publish_due()
+        self._on_its_way = self.leader.own.state in ON_ITS_WAY
+        if self._on_its_way and time.monotonic() >= self._state_due:
+            self._publish_goal_state()
+
+    def diagnostics(self, condition: str) -> dict[str, str]:
+        """Return the values of the arm for /diagnostics; condition: of the arm, as a sentence."""
+        snapshot = self.snapshot()
+        if snapshot is None:
+            return {'state': self.leader.own.state.value}
+        return arm_values(snapshot, self.last_report, condition)
+
+
+def answered(act: Callable[[], ServiceResult]) -> Callable[[Any, Any], Any]:
+    """Return a service callback that answers with what act returns."""
+
+    def callback(_: Any, response: Any) -> Any:
+        response.success, response.message = act()
+        return response
+
+    return callback

@@ -1,0 +1,1 @@
+"""What starts the programs: as a launch description, or as processes."""

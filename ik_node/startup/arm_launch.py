@@ -1,0 +1,314 @@
+"""The arguments of arm.launch.py and the nodes that they start. Does not import launch packages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ik_node.checks import AXES, read_axis
+from ik_node.errors import IkError, InputError, listed
+from ik_node.extras import require
+from ik_node.model.arm import Arm
+from ik_node.model.meshes import mesh_folder
+from ik_node.model.robot import Robot
+from ik_node.model.tree import Tool, Tree
+from ik_node.model.urdf.description import load_description, read_from, xacro_args
+from ik_node.model.urdf.reader import read_urdf
+from ik_node.startup.robots import ROBOTS, description_path, tools_file, tools_in
+from ik_node.startup.rviz_config import rviz_config
+from ik_node.startup.share import PACKAGE, share_path
+from ik_node.startup.tool_tracks import CHOICES, check_tracks, placed, placed_by_tool
+from ik_node.tracks.settings import NO_TRACK
+
+SHARE = share_path('launch').parent
+PARAMS_FILE = SHARE / 'config' / 'ik_node.yaml'
+YES_OR_NO = ('true', 'false', 'True', 'False')
+FRAME_RATE = 60.0  # [Hz] of robot_state_publisher; its default of 20 looks jerky in RViz
+NO_SIMULATION = 'none'
+SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
+FOR_ONE_TOOL = ('base_link', 'tool_axis', 'tool_point', 'gui', 'track_centre', 'track_size')
+# name: (default, description, choices or None for any text)
+REAL_NAMES = (('joint_states', 'joint_commands'), ('measured_joint_states', 'joint_states'))
+ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
+    'description_file': (
+        SEED,
+        f'Path of a .urdf or .xacro file, or one of the robots shipped with ik_node: {", ".join(ROBOTS)}',
+        None,
+    ),
+    'xacro_args': ('', "Arguments for the xacro file, such as 'prefix:=left_ gripper:=true'", None),
+    'base_link': ('', 'Link that goals are relative to; empty: the root link', None),
+    'tip_link': (
+        '',
+        'Link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
+        None,
+    ),
+    'tool_axis': (
+        '',
+        f"Axis of the tool in the tip frame: {', '.join(AXES)} or numbers such as '0 0.6 0.8'; "
+        'empty: as in params_file',
+        None,
+    ),
+    'tool_point': (
+        '',
+        "Tool point in the tip frame [m], such as '0 0 0.1'; empty: as in params_file",
+        None,
+    ),
+    'params_file': (
+        str(PARAMS_FILE),
+        'Parameters of the nodes of this package; launch arguments override it',
+        None,
+    ),
+    'namespace': ('', 'Namespace of every node and topic, including tf: one for each arm', None),
+    'use_sim_time': ('false', 'Take the time from /clock', YES_OR_NO),
+    'rviz': ('true', 'Start RViz', YES_OR_NO),
+    'marker': (
+        'auto',
+        'Start a marker in RViz that drags the goal; auto: with RViz, if interactive_markers is installed',
+        ('auto', *YES_OR_NO),
+    ),
+    'viewer': ('false', 'Start the browser viewer; it prints the URL of its page', YES_OR_NO),
+    'real': (
+        'false',
+        'A driver publishes joint_states: ik_node reads them and sends commands on joint_commands',
+        YES_OR_NO,
+    ),
+    'sim': (
+        NO_SIMULATION,
+        'Simulate the arm in MuJoCo behind a trajectory controller, which publishes joint_states',
+        (NO_SIMULATION, 'mujoco'),
+    ),
+    'gui': ('false', 'Start joint_state_publisher_gui; its sliders set joint goals', YES_OR_NO),
+    'track': (
+        NO_TRACK,
+        f'Curve along which the goal moves ({", ".join(CHOICES)}), or one for each tool such as '
+        "'circle figure_eight'; its speed: as in params_file",
+        None,
+    ),
+    'track_centre': ('', "Centre of the curve in the base link [m], such as '0.2 0 0.04'", None),
+    'track_size': ('', 'Radius of the curve, or half the length of a line or an eight [m]', None),
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A node to start. asked_by: the argument that requests it; empty if it always starts.
+
+    parameters: by name; a str stays a string even if YAML would read it as a number. files: parameter files.
+    namespace: within that of the plan.
+    """
+
+    package: str
+    executable: str
+    parameters: Mapping[str, Any]
+    files: tuple[str, ...] = ()
+    remappings: tuple[tuple[str, str], ...] = ()
+    asked_by: str = ''
+    ends_all: bool = False
+    namespace: str = ''
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to start. rviz_config: the text of a file that RViz gets as its configuration."""
+
+    namespace: str
+    starts: list[Program] = field(default_factory=list)
+    rviz_config: str = ''
+
+
+def plan(given: Mapping[str, str]) -> Plan:
+    """Return the nodes for the values of all ARGUMENTS. Raises IkError for values that no node accepts."""
+    given = {name: given[name].strip() for name in ARGUMENTS}
+    wanted = {name for name, value in given.items() if value.lower() == 'true'}
+    path = description_path(given['description_file'], 'description_file')
+    text = load_description(path, xacro_args(given['xacro_args']))
+    with read_from(path):
+        robot = read_urdf(text)
+    tools, files = tools_of(given)
+    tracks = given['track'].split()
+    check_tracks(tracks, list(tools))
+    links = {name: given[name] for name in ('base_link', 'tip_link') if given[name]}
+    tool: dict[str, Any] = {}
+    if given['tool_axis']:
+        tool['tool_axis'] = list(read_axis('tool_axis', given['tool_axis']))
+    if given['tool_point']:
+        tool['tool_point'] = numbers('tool_point', given['tool_point'], 3)
+    known = given['params_file'] == str(PARAMS_FILE)
+    arm = None if tools else checked_arm(robot, links, tool, known)
+    # One tf tree for each namespace, so that several arms of the same model can run at once.
+    tf = (('/tf', 'tf'), ('/tf_static', 'tf_static'))
+    time = {'use_sim_time': 'use_sim_time' in wanted}
+
+    simulated = given['sim'] != NO_SIMULATION
+    if simulated:
+        require('mujoco', 'sim:=mujoco')
+    if simulated and 'real' in wanted:
+        raise InputError(f'real:=true and sim:={given["sim"]} exclude each other')
+    swapped = REAL_NAMES if 'real' in wanted else ()
+    output = {'output': 'joint_trajectory'} if simulated else {}
+
+    def own(name: str, parameters: dict[str, Any], **options: Any) -> Program:
+        return Program(PACKAGE, name, {**time, **parameters}, files, **options)
+
+    def other(name: str, parameters: dict[str, Any], **options: Any) -> Program:
+        return Program(name, name, {**time, **parameters}, **options)
+
+    starts = [
+        other(
+            'robot_state_publisher',
+            {'robot_description': text, 'publish_frequency': FRAME_RATE},
+            remappings=tf,
+        ),
+        own('ik_node', {**links, **tool, **output}, remappings=(*tf, *swapped), ends_all=True),
+    ]
+    if simulated:
+        starts.append(own('ik_plant', {}))
+    config = ''
+    around = given['namespace'].strip('/')
+    root = f'/{around}' if around else ''
+    marker = 'marker' in wanted or (given['marker'] == 'auto' and 'rviz' in wanted and marker_possible())
+    if marker:
+        if not marker_possible():
+            raise InputError(_not_installed('marker:=true needs', 'interactive_markers'))
+        for name, each in tools.items():
+            vectors = {'tool_axis': each.axis, 'tool_point': each.point}
+            shown = {key: np.array(value, dtype=float).tolist() for key, value in vectors.items()}
+            starts.append(own('ik_marker', {'tip_link': each.tip_link, **shown}, **marker_of(name, root)))
+        if not tools:
+            starts.append(own('ik_marker', {**links, **tool}))
+    if 'rviz' in wanted:
+        arms = Tree(robot, tools).arms if tools else {} if arm is None else {'': arm}
+        config = rviz_config(robot, arms, marker)
+        starts.append(other('rviz2', {}, remappings=tf, asked_by='rviz:=true'))
+    if 'viewer' in wanted:
+        folder = None if given['description_file'] in ROBOTS else mesh_folder(path, text)
+        meshes = {'mesh_path': str(folder)} if folder else {}
+        picture = given['description_file'] in ROBOTS and not simulated and 'real' not in wanted
+        variable = {'description_file': str(path), 'xacro_args': given['xacro_args']} if picture else {}
+        starts.append(own('ik_viewer', {**links, **tool, **meshes, **variable}))
+    if 'gui' in wanted:
+        sliders = (('joint_states', 'goal_joints'),)
+        starts.append(other('joint_state_publisher_gui', {}, remappings=sliders, asked_by='gui:=true'))
+    if tools:
+        everybody = (('joint_states', f'{root}/joint_states'),)
+        for name, goals in placed_by_tool(robot, tools, tracks).items():
+            if goals['track'] != NO_TRACK:
+                starts.append(own('ik_goals', goals, namespace=name, remappings=everybody))
+    elif tracks != [NO_TRACK]:
+        goals = {'frame': given['base_link'] or robot.root, **tool}
+        goals |= track_at(given, tracks[0], arm if known and given['description_file'] != SEED else None)
+        if goals['track'] != NO_TRACK:
+            starts.append(own('ik_goals', goals))
+    return Plan(given['namespace'], starts, config)
+
+
+def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]]:
+    """Return the tools by name, none if the robot has one without a name, and the parameter files.
+
+    A shipped robot with several tools has a file with these, unless tip_link names one. Raises InputError.
+    """
+    files = [existing_file('params_file', given['params_file'])]
+    own = tools_file(given['description_file'])
+    if own is not None and not given['tip_link']:
+        files.insert(files[0] == PARAMS_FILE, own)  # the file of the user comes last: it overrides the others
+    tools = tools_in(files)
+    if tools:
+        for name in FOR_ONE_TOOL:
+            if given[name] != ARGUMENTS[name][0]:
+                raise InputError(
+                    f'{name} is for robots with one tool; this one has the tools {listed(tools)}. Parameters '
+                    f'of a tool, such as {next(iter(tools))}.tool_axis, are set in params_file'
+                )
+    return tools, tuple(map(str, files))
+
+
+def track_at(given: Mapping[str, str], track: str, arm: Arm | None) -> dict[str, Any]:
+    """Return the parameters of a track: where arguments want it, else where arm, if any, can follow it."""
+    goals: dict[str, Any] = {'track': track}
+    if arm is not None and not given['track_centre']:
+        goals |= placed(arm, track)
+    if given['track_centre']:
+        goals['centre'] = numbers('track_centre', given['track_centre'], 3)
+    if given['track_size']:
+        (goals['size'],) = numbers('track_size', given['track_size'], 1)
+    return goals
+
+
+def checked_arm(robot: Robot, links: Mapping[str, str], tool: Mapping[str, Any], known: bool) -> Arm | None:
+    """Return the arm that the nodes will use, None if it depends on the parameter file. Raises IkError.
+
+    known: the parameter file is the shipped one, so it does not define the arm.
+    """
+    # The parameter file may name a tip link where no default is unique.
+    try:
+        return Arm(robot, **links, **tool)
+    except IkError:
+        if known or 'tip_link' in links:
+            raise
+        base = links.get('base_link')
+        if base is not None and base not in robot.links:
+            raise InputError(
+                f'base_link "{base}" does not exist; links: {listed(robot.links, base)}'
+            ) from None
+        return None
+
+
+def check_installed(starts: Iterable[Program]) -> None:
+    """Raise InputError, with the remedy, if a ROS package of starts is not installed."""
+    from ament_index_python.packages import PackageNotFoundError, get_package_prefix
+
+    for start in starts:
+        try:
+            get_package_prefix(start.package)
+        except (PackageNotFoundError, OSError):  # OSError: no ROS environment at all
+            need = f'{start.asked_by} needs' if start.asked_by else 'the launch file needs'
+            raise InputError(_not_installed(need, start.package)) from None
+
+
+def _not_installed(need: str, package: str) -> str:
+    debian = f'ros-{os.environ.get("ROS_DISTRO", "jazzy")}-{package.replace("_", "-")}'
+    return f'{need} the ROS package {package}, which is not installed: sudo apt install {debian}'
+
+
+def marker_possible() -> bool:
+    """Whether ik_marker can run here."""
+    return find_spec('interactive_markers') is not None
+
+
+def marker_of(name: str, root: str) -> dict[str, Any]:
+    """Return namespace and remappings of the marker of a tool, in a namespace of the robot such as /lab."""
+    whole = (
+        'joint_states',
+        'robot_description',
+        'ik_node/get_parameters',
+        'ik_node/set_parameters_atomically',
+    )
+    remappings = [(each, f'{root}/{each}') for each in whole]
+    for each in ('home', 'stop', 'resume', 'project_pose', 'projected_pose'):
+        remappings.append((f'ik_node/{each}', f'{root}/ik_node/{name}/{each}'))
+    return {'namespace': name, 'remappings': tuple(remappings)}
+
+
+def existing_file(name: str, given: str) -> Path:
+    """Return the absolute path of a file, relative to the folder of the caller. Raises InputError."""
+    path = Path(given).expanduser().absolute()
+    if not path.is_file():
+        raise InputError(f'{name}:={given}: the file {path} does not exist')
+    return path
+
+
+def numbers(name: str, given: str, count: int) -> list[float]:
+    """Return count numbers from text such as '0 0 1' or '[0, 0, 1]'. Raises InputError."""
+    try:
+        found = [float(part) for part in given.strip('[]()').replace(',', ' ').split()]
+    except ValueError:
+        found = []
+    if len(found) != count:
+        raise InputError(f"{name} must be {count} number{'s' * (count > 1)}, got '{given}'")
+    return found

@@ -1,0 +1,113 @@
+"""VariableLinks: changes link lengths of the shown robot, by a parameter of the description's publisher."""
+
+from __future__ import annotations
+
+import time
+
+import viser
+from rclpy.node import Node
+
+from ik_node.errors import IkError
+from ik_node.model.urdf.link_lengths import LinkLengths
+from ik_node.ros.remote_parameters import RemoteParameters
+from ik_node.viewer.links.lengths_panel import LengthsPanel
+
+REST = 0.15  # [s] from one change to the next: a description takes time to build
+OUTPUT, MEASURED = 'output', 'wait_for_measured'  # parameters of ik_node
+PICTURE = 'joint_states'
+DESCRIPTION = 'robot_description'
+
+
+class VariableLinks:
+    """The sliders for link lengths, shown while the description is the one that the file gives.
+
+    The publisher of robot_description, ik_node or robot_state_publisher, gets the new text as its parameter
+    of that name and publishes it, so that there is one publisher. Never for a real or simulated arm.
+    """
+
+    def __init__(self, node: Node, gui: viser.GuiApi, lengths: LinkLengths, solver: RemoteParameters) -> None:
+        """solver: the parameters of ik_node."""
+        self._node, self._lengths, self._solver = node, lengths, solver
+        self._text = lengths.description()
+        self._sent: tuple[LinkLengths, str] | None = None
+        self._panel = LengthsPanel(gui, lengths.values)
+        self._publisher = ''
+        self._remote: RemoteParameters | None = None
+        self._due = 0.0
+        self._shown = ''  # the description that the scene shows
+
+    def hear(self, text: str) -> None:
+        """Take the description that the scene shows."""
+        self._shown = text
+        if self._sent is not None and text == self._sent[1]:
+            self._lengths, self._text = self._sent
+            self._sent = None
+        self._panel.show(self._lengths.values if text == self._text else None)
+
+    def refresh(self) -> None:
+        """Notice an answer that never came; call it regularly."""
+        if self._remote is not None:
+            self._remote.refresh()
+
+    def update(self) -> None:
+        """Do what users asked for; call it once per frame."""
+        now = time.monotonic()
+        busy = self._remote is not None and self._remote.busy
+        if not self._panel.touched or now < self._due or busy:
+            return
+        self._due = now + REST
+        touched = self._panel.take()
+        refusal = self._refusal()
+        if not refusal:
+            try:
+                lengths = self._lengths.changed(**touched)
+                text = lengths.description()
+            except IkError as error:
+                refusal = str(error)
+        if refusal:
+            self._answered(refusal)
+            return
+        self._sent = lengths, text
+        if not self._publishing().set(**{DESCRIPTION: text}):
+            self._answered(f'{self._publisher} has no services to set its parameters')
+
+    def _answered(self, refusal: str) -> None:
+        if refusal:
+            self._sent = None
+            self._panel.show(self._lengths.values if self._shown == self._text else None)
+        self._panel.answer(refusal)
+
+    def _publishing(self) -> RemoteParameters:
+        """Return the parameters of the publisher of robot_description."""
+        name = self._publishers(DESCRIPTION)[0]
+        if self._remote is None or name != self._publisher:
+            self._publisher = name
+            self._remote = RemoteParameters(self._node, name, [], self._answered)
+        return self._remote
+
+    def _publishers(self, topic: str) -> list[str]:
+        infos = self._node.get_publishers_info_by_topic(self._node.resolve_topic_name(topic))
+        return [f'{info.node_namespace.rstrip("/")}/{info.node_name}' for info in infos]
+
+    def _refusal(self) -> str:
+        """Return why link lengths cannot change now."""
+        if self._shown != self._text:
+            return 'the description is no longer the one that the sliders belong to'
+        publishers = self._publishers(DESCRIPTION)
+        if len(publishers) != 1:
+            names = ', '.join(publishers) or 'none'
+            return f'one node has to publish robot_description, its publishers are: {names}'
+        values = self._solver.values
+        if OUTPUT not in values:
+            return 'ik_node does not answer, so the arm might be real'
+        if values[OUTPUT] != PICTURE or values.get(MEASURED) == 'true':
+            return (
+                f'ik_node commands a real or simulated arm ({OUTPUT}: {values[OUTPUT]}, {MEASURED}: '
+                f'{values.get(MEASURED)}), whose links do not change'
+            )
+        own = f'{self._node.get_namespace().rstrip("/")}/ik_node'
+        others = {name for name in self._publishers('joint_states') if name != own}
+        others |= set(self._publishers('measured_joint_states'))
+        if others:
+            return f'the joints are measured by {", ".join(sorted(others))}: links of that arm do not change'
+        return ''

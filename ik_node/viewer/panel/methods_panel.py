@@ -1,0 +1,87 @@
+"""The folder Methods of the panel: the solver of ik_node and its switches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import viser
+
+from ik_node.solver.methods.registry import METHODS
+from ik_node.viewer.panel import html
+from ik_node.viewer.panel.html import RED
+from ik_node.viewer.panel.inputs import Inputs, merged
+
+SOLVER, SWITCHES_OFF = 'solver', 'solver_switches_off'  # parameters of ik_node
+ORDER = 1e6  # of the folder: below the joints
+
+
+class MethodsPanel:
+    """Shows the parameters of ik_node and lets users change them.
+
+    User input is kept until take returns it; until then it is not overwritten.
+    """
+
+    def __init__(self, gui: viser.GuiApi) -> None:
+        self._changed: Inputs[dict[str, str]] = Inputs()
+        self.folder = gui.add_folder('Methods', order=ORDER, expand_by_default=False)
+        with self.folder:
+            self._solver = gui.add_dropdown(
+                'Solver',
+                tuple(METHODS),
+                disabled=True,
+                hint='Local method of ik_node. With any but lm it does not use the closed form.',
+            )
+            self._switches = {
+                switch: gui.add_checkbox(
+                    f'{method}: {switch}', True, disabled=True, hint=f'A part of {method} that can be off.'
+                )
+                for method, row in METHODS.items()
+                for switch in row.switches
+            }
+            self._answer = gui.add_html('')
+        self._solver.on_update(self._on_solver)
+        for box in self._switches.values():
+            box.on_update(self._on_switch)
+
+    # viser calls these on its own threads; client_id is None if this program caused the event, not a user
+
+    async def _on_solver(self, event: viser.GuiEvent[Any]) -> None:
+        if event.client_id is not None:
+            self._changed.add({SOLVER: event.target.value})
+
+    async def _on_switch(self, event: viser.GuiEvent[Any]) -> None:
+        if event.client_id is not None:
+            self._changed.add({SWITCHES_OFF: ', '.join(self.switches_off)})
+
+    @property
+    def switches_off(self) -> list[str]:
+        """The switches that the page shows as off."""
+        return [switch for switch, box in self._switches.items() if not box.value]
+
+    def take(self) -> dict[str, str]:
+        """Return the parameters that users changed since the last call, by name."""
+        return merged(self._changed.take())
+
+    def show(self, values: Mapping[str, Any]) -> None:
+        """Show the parameters of ik_node; none without ik_node."""
+        for control in (self._solver, *self._switches.values()):
+            if control.disabled is bool(values):
+                control.disabled = not values
+        changed = merged(self._changed.waiting())
+        if SOLVER not in changed and values.get(SOLVER) in METHODS:
+            self._solver.value = values[SOLVER]  # type: ignore[misc]
+        if SWITCHES_OFF not in changed and SWITCHES_OFF in values:
+            off = values[SWITCHES_OFF].replace(',', ' ').split()
+            for switch, box in self._switches.items():
+                if box.value is (switch in off):
+                    box.value = switch not in off  # type: ignore[misc]
+
+    def answer(self, refusal: str) -> None:
+        """Show that ik_node has taken a change, or why it refused it."""
+        content = (
+            html.pills(('Refused', RED)) + html.paragraph(refusal)
+            if refusal
+            else html.paragraph('Accepted by ik_node.', faint=True)
+        )
+        self._answer.content = html.box(content)

@@ -1,0 +1,1 @@
+"""What the page shows in three dimensions."""

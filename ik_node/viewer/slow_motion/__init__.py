@@ -1,0 +1,1 @@
+"""How a method finds its solution, step by step."""

@@ -1,0 +1,58 @@
+"""Playback: several descents in step, one iteration or sweep per frame."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from ik_node.viewer.slow_motion.descent import Descent, Step
+
+
+class Playback:
+    """Shows every descent at the same step; those that have ended stay at their last one."""
+
+    def __init__(self) -> None:
+        self.descents: list[Descent] = []
+        self.index = 0
+        self.playing = False
+        self.rate = 1.0  # [1/s]
+        self._due = 0.0  # when the next step is shown (time.monotonic)
+
+    def start(self, descents: Sequence[Descent]) -> None:
+        """Show the first step of new descents."""
+        for descent in self.descents:
+            descent.stop()
+        self.descents = list(descents)
+        self.index = 0
+        self._due = time.monotonic() + 1.0 / self.rate
+
+    def play(self) -> None:
+        """Go on, from the start if the end has been reached."""
+        if self.at_end:
+            self.index = 0
+        self.playing = True
+
+    def tick(self) -> None:
+        """Show the next step if it is due."""
+        now = time.monotonic()
+        if not self.playing or now < self._due:
+            return
+        self._due = max(now, self._due + 1.0 / self.rate)
+        self.advance()
+
+    def advance(self) -> None:
+        """Show the next step, once it is known of every descent that has one."""
+        if self.at_end:
+            self.playing = False
+        elif all(descent.ended or len(descent.steps) > self.index + 1 for descent in self.descents):
+            self.index += 1
+
+    @property
+    def at_end(self) -> bool:
+        """Whether no descent has a further step."""
+        return all(descent.ended and len(descent.steps) <= self.index + 1 for descent in self.descents)
+
+    def shown(self, descent: Descent) -> tuple[int, Step] | None:
+        """Return the number of the step that is shown of a descent, 0 for the seed, and the step."""
+        number = min(self.index, len(descent.steps) - 1)
+        return (number, descent.steps[number]) if number >= 0 else None
