@@ -17,7 +17,7 @@ from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from ik_node.startup.arm_launch import ARGUMENTS, Start, check_installed, plan
+from ik_node.startup.arm_launch import ARGUMENTS, Program, check_installed, plan
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -49,7 +49,7 @@ def start(context: LaunchContext) -> list[Any]:
     ]
 
 
-def node(one: Start, namespace: str, arguments: list[str]) -> Node:
+def node(one: Program, namespace: str, arguments: list[str]) -> Node:
     """Return the action that starts a node."""
     # A string stays a string even if YAML would read it as a number or a boolean.
     parameters = {
