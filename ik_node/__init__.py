@@ -35,9 +35,9 @@ _MODULES = {
     'Status': 'solver.goal',
     'Tool': 'model.tree',
     'Tree': 'model.tree',
-    'TreeBatchSolution': 'solver.tree_solver',
-    'TreeSolution': 'solver.tree_solver',
-    'TreeSolver': 'solver.tree_solver',
+    'TreeBatchSolution': 'solver.trees.tree_solver',
+    'TreeSolution': 'solver.trees.tree_solver',
+    'TreeSolver': 'solver.trees.tree_solver',
 }
 
 

@@ -1,7 +1,7 @@
 """Show an arm in RViz that moves to goal_pose: ros2 launch ik_node arm.launch.py
 
 Any arm: description_file:=my_arm.urdf tip_link:=gripper. All arguments: ros2 launch -s ik_node arm.launch.py
-They are defined in ik_node/startup/arm_launch.py.
+They are defined in ik_node/startup/plan.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from ik_node.startup.arm_launch import ARGUMENTS, Program, check_installed, plan
+from ik_node.startup.plan import ARGUMENTS, Program, check_installed, plan
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -32,7 +32,7 @@ def generate_launch_description() -> LaunchDescription:
 def start(context: LaunchContext) -> list[Any]:
     """Return the actions for the arguments. Raises IkError, which ros2 launch prints before it ends."""
     planned = plan(context.launch_configurations)
-    check_installed(planned.starts)
+    check_installed(planned.programs)
     actions: list[Any] = []
     arguments = {}
     if planned.rviz_config:
@@ -45,7 +45,7 @@ def start(context: LaunchContext) -> list[Any]:
         node(
             one, '/'.join(filter(None, (planned.namespace, one.namespace))), arguments.get(one.executable, [])
         )
-        for one in planned.starts
+        for one in planned.programs
     ]
 
 

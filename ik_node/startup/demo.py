@@ -11,100 +11,35 @@ Everything stays on this machine: the nodes discover only nodes of the same host
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from ik_node.checks import read_axis
 from ik_node.errors import IkError, InputError, MissingError, listed
 from ik_node.extras import EXTRAS, require
-from ik_node.model.arm import Arm
-from ik_node.model.meshes import mesh_folder
-from ik_node.model.robot import Robot
-from ik_node.model.tree import Tool, Tree
-from ik_node.model.urdf.description import load_description, read_from
-from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.signal_flag import SignalFlag
-from ik_node.startup.robots import ROBOTS, description_path, tools_file, tools_in
-from ik_node.startup.tool_tracks import CHOICES, check_tracks, placed, placed_by_tool
+from ik_node.startup.plan import ARGUMENTS, NO_SIMULATION, SEED, Plan, Program, plan
+from ik_node.startup.processes import Child, stop_all
+from ik_node.startup.robots import ROBOTS
+from ik_node.startup.share import PACKAGE
+from ik_node.startup.status_printer import Listener
+from ik_node.startup.tool_tracks import CHOICES
 from ik_node.tracks.settings import NO_TRACK
 
-SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
 HOST = '127.0.0.1'
-PATIENCE = 10.0  # seconds within which the nodes must shut down before they are killed
-HEARD_EVERY = 5.0  # seconds between two reports of the same status
 DOMAIN = 'ROS_DOMAIN_ID'
 KEYS = 'ik_teleop'
-PLACING = 'placing the track in the workspace (slower on a first start, while the solver is being compiled)'
-FOR_ONE_TOOL = ('base_link', 'tool_axis', 'teleop')
 SIMULATED = {'noise': 2e-4, 'latency': 0.005, 'droop': 0.005}  # [rad], [s], [rad]: a decent small arm
 
 
 def say(message: str) -> None:
     """Print at once, also into a pipe."""
     print(f'ik_demo: {message}', flush=True)
-
-
-@dataclass(frozen=True)
-class Program:
-    """A node to start, with its parameters by name and its parameter files, which these override."""
-
-    name: str
-    parameters: Mapping[str, Any]
-    files: Sequence[Path] = ()
-    namespace: str = ''
-
-
-class Child:
-    """A node in a separate process and session, so that it receives Ctrl-C only once, from here.
-
-    ik_teleop stays in this session: otherwise it could not read the keys of the terminal.
-    """
-
-    def __init__(self, start: Program, folder: Path) -> None:
-        self.name = start.name
-        self.title = '/'.join(filter(None, (start.namespace, start.name)))
-        file = folder / f'{self.title.replace("/", "_")}.yaml'
-        file.write_text(yaml.safe_dump({'/**': {'ros__parameters': dict(start.parameters)}}))
-        arguments = [part for path in (*start.files, file) for part in ('--params-file', str(path))]
-        if start.namespace:
-            arguments += ['-r', f'__ns:=/{start.namespace}', '-r', 'joint_states:=/joint_states']
-        self._process = subprocess.Popen(
-            [sys.executable, '-m', 'ik_node.start', start.name, '--ros-args', *arguments],
-            start_new_session=start.name != KEYS,
-        )
-
-    @property
-    def exit_code(self) -> int | None:
-        """The exit code, None while it runs."""
-        return self._process.poll()
-
-    def stop(self) -> None:
-        """Request its shutdown."""
-        if self.exit_code is None:
-            self._process.send_signal(signal.SIGINT)
-
-    def wait(self, until: float) -> None:
-        """Wait for it until a time (time.monotonic); then kill it and its children."""
-        try:
-            self._process.wait(timeout=max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            say(f'{self.title} did not shut down within {PATIENCE:g} s; killing it')
-            with contextlib.suppress(ProcessLookupError):  # no group of its own
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.kill()
-            self._process.wait()
 
 
 def parse(args: Sequence[str] | None) -> argparse.Namespace:
@@ -132,93 +67,31 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(args)
 
 
-def plan(options: argparse.Namespace) -> list[Program]:
-    """Return the nodes to start. Raises IkError for an invalid robot."""
-    path = description_path(options.description_file, '--description-file')
-    text = load_description(path)
-    with read_from(path):
-        robot = read_urdf(text)
-    page: dict[str, Any] = {'port': options.port, 'mesh_path': str(mesh_folder(path, text) or '')}
-    if options.description_file in ROBOTS and not options.sim:  # only a picture: its links may change
-        page['description_file'] = str(path)
-    files = [] if options.tip_link else tool_files(options)
-    tools = tools_in(files)
-    check_tracks(options.track, tuple(tools))
-    if tools:
-        return _with_tools(options, robot, text, page, tools, files)
+def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
+    """Return what the robot needs, and the programs to start here. Raises IkError for an invalid robot."""
+    given = {name: default for name, (default, _, _) in ARGUMENTS.items()} | {
+        'description_file': options.description_file,
+        'base_link': options.base_link,
+        'tip_link': options.tip_link,
+        'tool_axis': ' '.join(options.tool_axis or ()),
+        'track': NO_TRACK if options.teleop else ' '.join(options.track),
+        'viewer': str(not options.no_viewer),
+        'sim': 'mujoco' if options.sim else NO_SIMULATION,
+        'rviz': 'false',
+    }
     if options.params_file is not None:
-        raise InputError(
-            f'--params-file {options.params_file} defines no tools, or --tip-link names the only one'
-        )
-    return _with_one_tool(options, robot, text, page)
+        given['params_file'] = options.params_file
+    planned = plan(given, say)
+    if options.teleop and planned.tools:
+        raise InputError(f'--teleop is for robots with one tool; this one has {listed(planned.tools)}')
+    keys = [Program(PACKAGE, KEYS, {})] if options.teleop else []
+    return planned, [one for one in planned.programs if one.package == PACKAGE] + keys
 
 
-def tool_files(options: argparse.Namespace) -> list[Path]:
-    """Return the parameter files with the tools of a robot, none if it has one."""
-    own = tools_file(options.description_file) if options.params_file is None else Path(options.params_file)
-    return [] if own is None else [own.expanduser().absolute()]
-
-
-def _with_tools(
-    options: argparse.Namespace,
-    robot: Robot,
-    text: str,
-    page: Mapping[str, Any],
-    tools: Mapping[str, Tool],
-    files: Sequence[Path],
-) -> list[Program]:
-    for name in FOR_ONE_TOOL:
-        if getattr(options, name):
-            raise InputError(
-                f'--{name.replace("_", "-")} is for robots with one tool; {robot.name} has the tools '
-                f'{listed(tools)}. Parameters such as {next(iter(tools))}.tool_axis are set in --params-file'
-            )
-    say(Tree(robot, tools).describe())
-    nodes = _moving({}, text, options.sim, files)
-    if not options.no_viewer:
-        nodes.append(Program('ik_viewer', page, files))
-    wanted = dict(zip(tools, options.track * len(tools), strict=False))
-    say(PLACING)
-    for name, goals in placed_by_tool(robot, tools, options.track).items():
-        _say_if_off(goals, wanted[name], f'the tool {name}')
-        nodes.append(Program('ik_goals', goals, namespace=name))
-    return nodes
-
-
-def _moving(tool: Mapping[str, Any], text: str, simulated: bool, files: Sequence[Path] = ()) -> list[Program]:
-    """Return the node that moves a robot, and the one that simulates it if asked for."""
-    if not simulated:
-        return [Program('ik_node', {**tool, 'robot_description': text}, files)]
-    return [
-        Program('ik_node', {**tool, 'output': 'joint_trajectory', 'robot_description': text}, files),
-        Program('ik_plant', {'robot_description': text, **SIMULATED}, files),
-    ]
-
-
-def _with_one_tool(
-    options: argparse.Namespace, robot: Robot, text: str, page: Mapping[str, Any]
-) -> list[Program]:
-    axis = read_axis('tool_axis', ' '.join(options.tool_axis or ['z']))
-    arm = Arm(robot, options.tip_link or None, axis, base_link=options.base_link or None)
-    say(arm.describe())
-    tool = {'tip_link': options.tip_link, 'base_link': options.base_link, 'tool_axis': list(axis)}
-    nodes = _moving(tool, text, options.sim)
-    if not options.no_viewer:
-        nodes.append(Program('ik_viewer', {**tool, **page}))
-    if options.teleop:
-        return [*nodes, Program(KEYS, {})]
-    (track,) = options.track
-    goals = {'frame': arm.base_link, 'tool_axis': tool['tool_axis'], 'track': track}
-    if options.description_file != SEED:
-        say(PLACING)
-        goals |= placed(arm, track)
-        _say_if_off(goals, track, 'this arm')
-    return [*nodes, Program('ik_goals', goals)]
-
-
-def _say_if_off(goals: Mapping[str, Any], track: str, who: str) -> None:
-    if goals['track'] == NO_TRACK != track:
-        say(f'{who} cannot follow a {track} with a fixed direction at any of the places tried: no track')
+def extra_parameters(options: argparse.Namespace, planned: Plan) -> dict[str, dict[str, Any]]:
+    """Return what programs need that get no topic robot_description, by their names."""
+    robot = {'robot_description': planned.description}
+    return {'ik_node': robot, 'ik_plant': {**robot, **SIMULATED}, 'ik_viewer': {'port': options.port}}
 
 
 def check_port(port: int) -> None:
@@ -236,66 +109,9 @@ def check_port(port: int) -> None:
             ) from None
 
 
-class StatusPrinter:
-    """What was printed last of one tool."""
-
-    def __init__(self, tool: str) -> None:
-        self._who = f'{tool}: ' if tool else ''
-        self._said, self._count, self._next = '', 0, 0.0
-
-    def hear(self, status: Any) -> None:
-        """Print a status unless it is old news."""
-        values = {pair.key: pair.value for pair in status.values}
-        self._count += 1
-        now = time.monotonic()
-        word = f'{values.get("status")} {values.get("state")}'
-        if now < self._next and word == self._said:
-            return
-        errors = ''
-        if values.get('position_error', 'nan') != 'nan':  # of a goal for the tool
-            errors = (
-                f' ({1e3 * float(values["position_error"]):.3f} mm and '
-                f'{float(values["direction_error"]):.5f} rad off; {self._count} goals so far)'
-            )
-        say(f'{self._who}{status.message}{errors}')
-        self._said, self._next = word, now + HEARD_EVERY
-
-
-class Listener:
-    """Prints the status of the goals, at most every HEARD_EVERY seconds while it stays the same.
-
-    tools: their names, empty for one without a name.
-    """
-
-    def __init__(self, tools: Sequence[str]) -> None:
-        import rclpy
-        from diagnostic_msgs.msg import DiagnosticStatus
-        from rclpy.signals import SignalHandlerOptions
-
-        from ik_node.ros.qos import REPORTS
-
-        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-        self._rclpy = rclpy
-        self._node = rclpy.create_node('ik_demo')
-        for tool in tools or ('',):
-            topic = f'ik_node/{tool}/status' if tool else 'ik_node/status'
-            self._node.create_subscription(DiagnosticStatus, topic, StatusPrinter(tool).hear, REPORTS)
-
-    def listen(self, seconds: float) -> None:
-        """Listen for that long."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0.0:
-            self._rclpy.spin_once(self._node, timeout_sec=left)
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._node.destroy_node()
-        self._rclpy.utilities.try_shutdown()
-
-
 def watch(children: list[Child], stop: SignalFlag, tools: Sequence[str]) -> int:
     """Report the status until a stop is requested or a child ends; return the exit code."""
-    listener = Listener(tools)
+    listener = Listener(tools, say)
     try:
         while not stop.is_set():
             for child in children:
@@ -310,16 +126,6 @@ def watch(children: list[Child], stop: SignalFlag, tools: Sequence[str]) -> int:
         listener.close()
 
 
-def stop_all(children: list[Child]) -> bool:
-    """Stop the children, the last first; return whether all ended without an error."""
-    for child in reversed(children):
-        child.stop()
-    until = time.monotonic() + PATIENCE
-    for child in children:
-        child.wait(until)
-    return all(child.exit_code == 0 for child in children)
-
-
 def run(options: argparse.Namespace) -> int:
     """Start everything, and stop it again on request."""
     stop = SignalFlag()
@@ -329,7 +135,8 @@ def run(options: argparse.Namespace) -> int:
         check_port(options.port)
     if options.sim:
         require('mujoco', 'ik_demo --sim')
-    nodes = plan(options)
+    planned, nodes = programs(options)
+    extra = extra_parameters(options, planned)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop.set)
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
@@ -340,13 +147,13 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix='ik_demo_') as folder:
         try:
             for start in nodes:
-                children.append(Child(start, Path(folder)))
+                more = extra.get(start.executable, {})
+                children.append(Child(start, more, Path(folder), reads_keys=start.executable == KEYS))
                 say(f'starting {children[-1].title}')
-            tools = [start.namespace for start in nodes if start.namespace]
-            code = watch(children, stop, tools)
+            code = watch(children, stop, planned.tools)
         finally:
             say('stopping')
-            well = stop_all(children)
+            well = stop_all(children, say)
     if code == 0 and not well:
         codes = ', '.join(f'{child.title} {child.exit_code}' for child in children)
         say(f'some nodes exited with an error, exit codes: {codes}')

@@ -14,8 +14,8 @@ from launch_file import ROOT
 from ik_node import InputError, UrdfError
 from ik_node.checks import AXES
 from ik_node.model.urdf.reader import load_description, read_urdf
-from ik_node.startup import arm_launch
-from ik_node.startup.arm_launch import ARGUMENTS, Program, check_installed, plan
+from ik_node.startup import plan as planning
+from ik_node.startup.plan import ARGUMENTS, Program, check_installed, plan
 from ik_node.startup.robots import ARMS
 from ik_node.tracks.curves import TRACKS
 
@@ -30,7 +30,7 @@ def starts(**given: str) -> dict[str, Program]:
     """Return the nodes that arguments start, by executable."""
     values = {name: default for name, (default, _, _) in ARGUMENTS.items()}
     assert given.keys() <= values.keys()
-    return {start.executable: start for start in plan(values | given).starts}
+    return {start.executable: start for start in plan(values | given).programs}
 
 
 def rviz(**given: str) -> dict[str, Any]:
@@ -54,14 +54,14 @@ def test_the_goal_can_be_dragged_in_rviz_where_that_is_installed(monkeypatch):
         (found,) = [d for d in rviz(**given)['Displays'] if d['Class'].endswith('/InteractiveMarkers')]
         return found
 
-    monkeypatch.setattr(arm_launch, 'marker_possible', lambda: True)
+    monkeypatch.setattr(planning, 'marker_possible', lambda: True)
     assert 'ik_marker' in starts()
     assert display()['Enabled']
     assert 'ik_marker' not in starts(marker='false')
     assert not display(marker='false')['Enabled']
     assert 'ik_marker' not in starts(rviz='false')
     assert 'ik_marker' in starts(rviz='false', marker='true')
-    monkeypatch.setattr(arm_launch, 'marker_possible', lambda: False)
+    monkeypatch.setattr(planning, 'marker_possible', lambda: False)
     assert 'ik_marker' not in starts()
     with pytest.raises(InputError, match='marker:=true needs the ROS package interactive_markers'):
         starts(marker='true')
@@ -150,7 +150,7 @@ def test_a_package_that_is_missing_is_told_before_anything_starts(flag, tmp_path
 )
 def test_parameters_exist_in_the_node_and_have_allowed_values(node, module, settings, expected, monkeypatch):
     pytest.importorskip('rclpy', reason='the parameters are declared with rclpy')
-    monkeypatch.setattr(arm_launch, 'marker_possible', lambda: True)
+    monkeypatch.setattr(planning, 'marker_possible', lambda: True)
     nodes = starts(
         base_link='base_link',
         tip_link='link5',
@@ -252,7 +252,7 @@ def test_namespaces_hold_every_node_and_tf():
         'rviz2',
     }
     targets = [target for node in nodes.values() for _, target in getattr(node, 'remappings', [])]
-    assert not [target for target in targets if target.startswith('/')]
+    assert not [target for target in targets if target.programswith('/')]
 
 
 # Which description

@@ -10,8 +10,8 @@ from launch_file import ROOT
 
 from ik_node import Goal, InputError, Tree, TreeSolver
 from ik_node.model.urdf.reader import load_description
-from ik_node.startup import arm_launch
-from ik_node.startup.arm_launch import ARGUMENTS, Plan, plan
+from ik_node.startup import plan as planning
+from ik_node.startup.plan import ARGUMENTS, Plan, plan
 from ik_node.startup.robots import SUFFIX, URDF, tools_file, tools_in
 from ik_node.startup.rviz_config import MARKER
 from ik_node.tracks.curves import Track
@@ -26,12 +26,12 @@ def planned(name: str, **given: str) -> Plan:
 
 def goals(plan: Plan) -> dict[str, dict]:
     """Return the parameters of every ik_goals by namespace."""
-    return {start.namespace: start.parameters for start in plan.starts if start.executable == 'ik_goals'}
+    return {start.namespace: start.parameters for start in plan.programs if start.executable == 'ik_goals'}
 
 
 @PAIRS
 def test_the_nodes_learn_the_tools_from_the_file_of_the_robot(name):
-    starts = {start.executable: start for start in planned(name, viewer='true').starts}
+    starts = {start.executable: start for start in planned(name, viewer='true').programs}
     for node in ('ik_node', 'ik_viewer'):
         assert starts[node].files[-1] == str(tools_file(name))
         assert not {'tip_link', 'tool_axis', 'tool_point'} & set(starts[node].parameters)
@@ -66,7 +66,7 @@ def test_goals_listen_to_the_joints_of_the_whole_robot():
         ('lab', '/lab/joint_states'),
         ('/lab', '/lab/joint_states'),
     ):
-        starts = planned('two_arms', track='line', namespace=namespace).starts
+        starts = planned('two_arms', track='line', namespace=namespace).programs
         listening = {start.namespace: start.remappings for start in starts if start.executable == 'ik_goals'}
         assert listening == dict.fromkeys(('left', 'right'), (('joint_states', topic),))
 
@@ -96,9 +96,9 @@ def test_rviz_shows_which_publish_point_is_for_which_tool():
 
 
 def test_every_tool_has_its_own_marker_to_drag(monkeypatch):
-    monkeypatch.setattr(arm_launch, 'marker_possible', lambda: True)
+    monkeypatch.setattr(planning, 'marker_possible', lambda: True)
     found = planned('two_arms', namespace='lab')
-    markers = [start for start in found.starts if start.executable == 'ik_marker']
+    markers = [start for start in found.programs if start.executable == 'ik_marker']
     assert [start.namespace for start in markers] == ['left', 'right']
     assert markers[0].parameters['tip_link'] == 'left_tool0'
     to = dict(markers[0].remappings)
@@ -113,7 +113,7 @@ def test_every_tool_has_its_own_marker_to_drag(monkeypatch):
 
 
 def test_one_tool_of_the_pair_by_its_tip_link():
-    starts = {start.executable: start for start in planned('two_arms', tip_link='left_tool0').starts}
+    starts = {start.executable: start for start in planned('two_arms', tip_link='left_tool0').programs}
     assert starts['ik_node'].parameters['tip_link'] == 'left_tool0'
     assert str(tools_file('two_arms')) not in starts['ik_node'].files
 
@@ -137,9 +137,9 @@ def test_a_robot_of_ones_own_has_its_tools_in_the_parameter_file(tmp_path):
     path.write_text(load_description(URDF / f'two_arms{SUFFIX}'))
     found = planned(str(path), params_file=str(mine), track='circle line')
     assert list(goals(found)) == ['a', 'b']
-    assert found.starts[1].files == (str(mine),)
+    assert found.programs[1].files == (str(mine),)
     # the file of the user overrides that of a shipped robot
-    assert planned('two_arms', params_file=str(mine)).starts[1].files == (
+    assert planned('two_arms', params_file=str(mine)).programs[1].files == (
         str(tools_file('two_arms')),
         str(mine),
     )

@@ -11,6 +11,7 @@ from processes import Running
 from shared_files import shared_path
 
 from ik_node.startup import demo as ik_demo
+from ik_node.startup.plan import PARAMS_FILE
 from ik_node.startup.robots import ROBOTS, tools_file
 
 PRESETS = [(name, track) for name in ROBOTS for track in ('circle', 'figure_eight', 'spiral')]
@@ -204,10 +205,12 @@ def test_an_arm_of_ones_own_gets_a_circle_that_it_can_follow(demo):
 
 @pytest.mark.parametrize(('name', 'track'), PRESETS)
 def test_every_robot_has_a_place_for_every_track(name, track):
-    starts = ik_demo.plan(ik_demo.parse(['--description-file', name, '--track', track]))
-    goals = {start.namespace: start.parameters for start in starts if start.name == 'ik_goals'}
+    options = ik_demo.parse(['--description-file', name, '--track', track])
+    planned, starts = ik_demo.programs(options)
+    goals = {start.namespace: start.parameters for start in starts if start.executable == 'ik_goals'}
     assert list(goals) == (['left', 'right'] if tools_file(name) else [''])
     assert {given['track'] for given in goals.values()} == {track}
-    (node,) = [start for start in starts if start.name == 'ik_node']
-    assert f'name="{name}"' in node.parameters['robot_description']
-    assert list(node.files) == list(filter(None, [tools_file(name)]))
+    (node,) = [start for start in starts if start.executable == 'ik_node']
+    more = ik_demo.extra_parameters(options, planned)['ik_node']
+    assert f'name="{name}"' in more['robot_description']
+    assert list(node.files) == [str(file) for file in (PARAMS_FILE, tools_file(name)) if file]

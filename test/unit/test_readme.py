@@ -115,7 +115,7 @@ def test_the_programs_are_those_of_setup() -> None:
 
 
 def test_the_launch_arguments_exist() -> None:
-    source = (ROOT / 'ik_node' / 'startup' / 'arm_launch.py').read_text(encoding='utf-8')
+    source = (ROOT / 'ik_node' / 'startup' / 'plan.py').read_text(encoding='utf-8')
     known = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
     launches = ' '.join(re.findall(r'ros2 launch .*', README) + re.findall(r'`(\w+:=\w+)`', README))
     named = set(re.findall(r'(\w+):=', launches))

@@ -1,10 +1,10 @@
-"""The arguments of arm.launch.py and the nodes that they start. Does not import launch packages."""
+"""What a robot needs to run, as programs and their parameters: for arm.launch.py and for ik_demo."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,11 @@ FRAME_RATE = 60.0  # [Hz] of robot_state_publisher; its default of 20 looks jerk
 NO_SIMULATION = 'none'
 SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
 FOR_ONE_TOOL = ('base_link', 'tool_axis', 'tool_point', 'gui', 'track_centre', 'track_size')
-# name: (default, description, choices or None for any text)
+PLACING = 'placing the track in the workspace (slower on a first start, while the solver is being compiled)'
 REAL_NAMES = (('joint_states', 'joint_commands'), ('measured_joint_states', 'joint_states'))
+# One tf tree for each namespace, so that several arms of the same model can run at once.
+TF = (('/tf', 'tf'), ('/tf_static', 'tf_static'))
+# name: (default, description, choices or None for any text)
 ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'description_file': (
         SEED,
@@ -115,97 +118,161 @@ class Program:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to start. rviz_config: the text of a file that RViz gets as its configuration."""
+    """What to start. description: of the robot. rviz_config: the text of a file for RViz, empty without RViz.
+
+    tools: their names, none if the robot has one without a name.
+    """
 
     namespace: str
-    starts: list[Program] = field(default_factory=list)
+    programs: list[Program]
+    description: str
+    tools: tuple[str, ...] = ()
     rviz_config: str = ''
 
 
-def plan(given: Mapping[str, str]) -> Plan:
-    """Return the nodes for the values of all ARGUMENTS. Raises IkError for values that no node accepts."""
-    given = {name: given[name].strip() for name in ARGUMENTS}
-    wanted = {name for name, value in given.items() if value.lower() == 'true'}
-    path = description_path(given['description_file'], 'description_file')
-    text = load_description(path, xacro_args(given['xacro_args']))
-    with read_from(path):
-        robot = read_urdf(text)
-    tools, files = tools_of(given)
-    tracks = given['track'].split()
-    check_tracks(tracks, list(tools))
-    links = {name: given[name] for name in ('base_link', 'tip_link') if given[name]}
-    tool: dict[str, Any] = {}
-    if given['tool_axis']:
-        tool['tool_axis'] = list(read_axis('tool_axis', given['tool_axis']))
-    if given['tool_point']:
-        tool['tool_point'] = numbers('tool_point', given['tool_point'], 3)
-    known = given['params_file'] == str(PARAMS_FILE)
-    arm = None if tools else checked_arm(robot, links, tool, known)
-    # One tf tree for each namespace, so that several arms of the same model can run at once.
-    tf = (('/tf', 'tf'), ('/tf_static', 'tf_static'))
-    time = {'use_sim_time': 'use_sim_time' in wanted}
+def plan(given: Mapping[str, str], tell: Callable[[str], None] = lambda _: None) -> Plan:
+    """Return the programs for the values of all ARGUMENTS. Raises IkError for values that no node accepts.
 
-    simulated = given['sim'] != NO_SIMULATION
-    if simulated:
-        require('mujoco', 'sim:=mujoco')
-    if simulated and 'real' in wanted:
-        raise InputError(f'real:=true and sim:={given["sim"]} exclude each other')
-    swapped = REAL_NAMES if 'real' in wanted else ()
-    output = {'output': 'joint_trajectory'} if simulated else {}
+    tell: is called with sentences on what is found and what takes long.
+    """
+    planner = Planner({name: given[name].strip() for name in ARGUMENTS}, tell)
+    programs = [
+        *planner.moving(),
+        *planner.markers(),
+        *planner.rviz(),
+        *planner.viewer(),
+        *planner.sliders(),
+        *planner.tracks(),
+    ]
+    return Plan(given['namespace'], programs, planner.text, tuple(planner.tools), planner.rviz_config)
 
-    def own(name: str, parameters: dict[str, Any], **options: Any) -> Program:
-        return Program(PACKAGE, name, {**time, **parameters}, files, **options)
 
-    def other(name: str, parameters: dict[str, Any], **options: Any) -> Program:
+class Planner:
+    """The programs for the values of all ARGUMENTS, by subject."""
+
+    def __init__(self, given: Mapping[str, str], tell: Callable[[str], None]) -> None:
+        self._given, self._tell = given, tell
+        self._wanted = {name for name, value in given.items() if value.lower() == 'true'}
+        self._path = description_path(given['description_file'], 'description_file')
+        self.text = load_description(self._path, xacro_args(given['xacro_args']))
+        with read_from(self._path):
+            self._robot = read_urdf(self.text)
+        self.tools, self._files = tools_of(given)
+        self._tracks = given['track'].split()
+        check_tracks(self._tracks, list(self.tools))
+        self._simulated = given['sim'] != NO_SIMULATION
+        if self._simulated:
+            require('mujoco', 'sim:=mujoco')
+        if self._simulated and 'real' in self._wanted:
+            raise InputError(f'real:=true and sim:={given["sim"]} exclude each other')
+        self._links = {name: given[name] for name in ('base_link', 'tip_link') if given[name]}
+        self._tool: dict[str, Any] = {}
+        if given['tool_axis']:
+            self._tool['tool_axis'] = list(read_axis('tool_axis', given['tool_axis']))
+        if given['tool_point']:
+            self._tool['tool_point'] = numbers('tool_point', given['tool_point'], 3)
+        self._known = given['params_file'] == str(PARAMS_FILE)
+        self._arm: Arm | None = None
+        if self.tools:
+            tell(Tree(self._robot, self.tools).describe())
+        elif arm := checked_arm(self._robot, self._links, self._tool, self._known):
+            self._arm = arm
+            tell(arm.describe())
+        around = given['namespace'].strip('/')
+        self._root = f'/{around}' if around else ''
+        self._marker = 'marker' in self._wanted
+        if given['marker'] == 'auto':
+            self._marker = 'rviz' in self._wanted and marker_possible()
+        self.rviz_config = ''
+
+    def _own(self, name: str, parameters: dict[str, Any], **options: Any) -> Program:
+        time = {'use_sim_time': 'use_sim_time' in self._wanted}
+        return Program(PACKAGE, name, {**time, **parameters}, self._files, **options)
+
+    def _other(self, name: str, parameters: dict[str, Any], **options: Any) -> Program:
+        time = {'use_sim_time': 'use_sim_time' in self._wanted}
         return Program(name, name, {**time, **parameters}, **options)
 
-    starts = [
-        other(
+    def moving(self) -> Iterator[Program]:
+        """Yield what shows and moves the robot, and what simulates it."""
+        yield self._other(
             'robot_state_publisher',
-            {'robot_description': text, 'publish_frequency': FRAME_RATE},
-            remappings=tf,
-        ),
-        own('ik_node', {**links, **tool, **output}, remappings=(*tf, *swapped), ends_all=True),
-    ]
-    if simulated:
-        starts.append(own('ik_plant', {}))
-    config = ''
-    around = given['namespace'].strip('/')
-    root = f'/{around}' if around else ''
-    marker = 'marker' in wanted or (given['marker'] == 'auto' and 'rviz' in wanted and marker_possible())
-    if marker:
+            {'robot_description': self.text, 'publish_frequency': FRAME_RATE},
+            remappings=TF,
+        )
+        swapped = REAL_NAMES if 'real' in self._wanted else ()
+        output = {'output': 'joint_trajectory'} if self._simulated else {}
+        yield self._own(
+            'ik_node', {**self._links, **self._tool, **output}, remappings=(*TF, *swapped), ends_all=True
+        )
+        if self._simulated:
+            yield self._own('ik_plant', {})
+
+    def markers(self) -> Iterator[Program]:
+        """Yield a marker for each tool that drags its goal in RViz."""
+        if not self._marker:
+            return
         if not marker_possible():
             raise InputError(_not_installed('marker:=true needs', 'interactive_markers'))
-        for name, each in tools.items():
-            vectors = {'tool_axis': each.axis, 'tool_point': each.point}
+        for name, tool in self.tools.items():
+            vectors = {'tool_axis': tool.axis, 'tool_point': tool.point}
             shown = {key: np.array(value, dtype=float).tolist() for key, value in vectors.items()}
-            starts.append(own('ik_marker', {'tip_link': each.tip_link, **shown}, **marker_of(name, root)))
-        if not tools:
-            starts.append(own('ik_marker', {**links, **tool}))
-    if 'rviz' in wanted:
-        arms = Tree(robot, tools).arms if tools else {} if arm is None else {'': arm}
-        config = rviz_config(robot, arms, marker)
-        starts.append(other('rviz2', {}, remappings=tf, asked_by='rviz:=true'))
-    if 'viewer' in wanted:
-        folder = None if given['description_file'] in ROBOTS else mesh_folder(path, text)
-        meshes = {'mesh_path': str(folder)} if folder else {}
-        picture = given['description_file'] in ROBOTS and not simulated and 'real' not in wanted
-        variable = {'description_file': str(path), 'xacro_args': given['xacro_args']} if picture else {}
-        starts.append(own('ik_viewer', {**links, **tool, **meshes, **variable}))
-    if 'gui' in wanted:
-        sliders = (('joint_states', 'goal_joints'),)
-        starts.append(other('joint_state_publisher_gui', {}, remappings=sliders, asked_by='gui:=true'))
-    if tools:
-        everybody = (('joint_states', f'{root}/joint_states'),)
-        for name, goals in placed_by_tool(robot, tools, tracks).items():
-            if goals['track'] != NO_TRACK:
-                starts.append(own('ik_goals', goals, namespace=name, remappings=everybody))
-    elif tracks != [NO_TRACK]:
-        goals = {'frame': given['base_link'] or robot.root, **tool}
-        goals |= track_at(given, tracks[0], arm if known and given['description_file'] != SEED else None)
-        if goals['track'] != NO_TRACK:
-            starts.append(own('ik_goals', goals))
-    return Plan(given['namespace'], starts, config)
+            yield self._own('ik_marker', {'tip_link': tool.tip_link, **shown}, **marker_of(name, self._root))
+        if not self.tools:
+            yield self._own('ik_marker', {**self._links, **self._tool})
+
+    def rviz(self) -> Iterator[Program]:
+        """Yield RViz, and note its configuration."""
+        if 'rviz' in self._wanted:
+            arms = Tree(self._robot, self.tools).arms if self.tools else {}
+            if self._arm is not None:
+                arms = {'': self._arm}
+            self.rviz_config = rviz_config(self._robot, arms, self._marker)
+            yield self._other('rviz2', {}, remappings=TF, asked_by='rviz:=true')
+
+    def viewer(self) -> Iterator[Program]:
+        """Yield the browser viewer. It may change the link lengths of a shipped robot that is only shown."""
+        if 'viewer' not in self._wanted:
+            return
+        shipped = self._given['description_file'] in ROBOTS
+        folder = None if shipped else mesh_folder(self._path, self.text)
+        page = {'mesh_path': str(folder)} if folder else {}
+        if shipped and not self._simulated and 'real' not in self._wanted:
+            page |= {'description_file': str(self._path), 'xacro_args': self._given['xacro_args']}
+        yield self._own('ik_viewer', {**self._links, **self._tool, **page})
+
+    def sliders(self) -> Iterator[Program]:
+        """Yield the sliders that set joint goals."""
+        if 'gui' in self._wanted:
+            renamed = (('joint_states', 'goal_joints'),)
+            yield self._other('joint_state_publisher_gui', {}, remappings=renamed, asked_by='gui:=true')
+
+    def tracks(self) -> Iterator[Program]:
+        """Yield a player for each tool that has a track."""
+        if self._tracks == [NO_TRACK]:
+            return
+        everybody = (('joint_states', f'{self._root}/joint_states'),)
+        if self.tools:
+            self._tell(PLACING)
+            wanted = dict(zip(self.tools, self._tracks * len(self.tools), strict=False))
+            for name, goals in placed_by_tool(self._robot, self.tools, self._tracks).items():
+                if self._placed(goals, wanted[name], f'the tool {name}'):
+                    yield self._own('ik_goals', goals, namespace=name, remappings=everybody)
+            return
+        (track,) = self._tracks
+        goals = {'frame': self._given['base_link'] or self._robot.root, **self._tool}
+        places = self._known and self._given['description_file'] != SEED
+        goals |= track_at(self._given, track, self._arm if places else None, self._tell)
+        if self._placed(goals, track, 'this arm'):
+            yield self._own('ik_goals', goals)
+
+    def _placed(self, goals: Mapping[str, Any], track: str, who: str) -> bool:
+        """Return whether a track has a place; tell if it has none."""
+        if goals['track'] == NO_TRACK != track:
+            self._tell(
+                f'{who} cannot follow a {track} with a fixed direction at any of the places tried: no track'
+            )
+        return goals['track'] != NO_TRACK
 
 
 def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]]:
@@ -228,10 +295,13 @@ def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]
     return tools, tuple(map(str, files))
 
 
-def track_at(given: Mapping[str, str], track: str, arm: Arm | None) -> dict[str, Any]:
+def track_at(
+    given: Mapping[str, str], track: str, arm: Arm | None, tell: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
     """Return the parameters of a track: where arguments want it, else where arm, if any, can follow it."""
     goals: dict[str, Any] = {'track': track}
     if arm is not None and not given['track_centre']:
+        tell(PLACING)
         goals |= placed(arm, track)
     if given['track_centre']:
         goals['centre'] = numbers('track_centre', given['track_centre'], 3)
