@@ -23,7 +23,7 @@ from typing import Any
 from ik_node.errors import IkError, InputError, MissingError, listed
 from ik_node.extras import EXTRAS, require
 from ik_node.ros.signal_flag import SignalFlag
-from ik_node.startup.plan import ARGUMENTS, NO_SIMULATION, SEED, Plan, Program, plan
+from ik_node.startup.plan import ARGUMENTS, NO_SIMULATION, SEED, Plan, Program, plan, tools_of
 from ik_node.startup.processes import Child, stop_all
 from ik_node.startup.robots import ROBOTS
 from ik_node.startup.share import PACKAGE
@@ -81,9 +81,9 @@ def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
     }
     if options.params_file is not None:
         given['params_file'] = options.params_file
+    if options.teleop and (tools := tools_of(given)[0]):
+        raise InputError(f'--teleop is for robots with one tool; this one has the tools {listed(tools)}')
     planned = plan(given, say)
-    if options.teleop and planned.tools:
-        raise InputError(f'--teleop is for robots with one tool; this one has {listed(planned.tools)}')
     keys = [Program(PACKAGE, KEYS, {})] if options.teleop else []
     return planned, [one for one in planned.programs if one.package == PACKAGE] + keys
 

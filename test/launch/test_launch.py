@@ -252,7 +252,7 @@ def test_namespaces_hold_every_node_and_tf():
         'rviz2',
     }
     targets = [target for node in nodes.values() for _, target in getattr(node, 'remappings', [])]
-    assert not [target for target in targets if target.programswith('/')]
+    assert not [target for target in targets if target.startswith('/')]
 
 
 # Which description
