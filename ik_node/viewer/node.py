@@ -23,17 +23,17 @@ from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.ros.run import ClosableNode, run
 from ik_node.viewer.guard import Guard
 from ik_node.viewer.links.lengths import MEASURED, OUTPUT, VariableLinks
+from ik_node.viewer.methods.methods_panel import SOLVER, SWITCHES_OFF, MethodsPanel
+from ik_node.viewer.methods.slow_motion import SlowMotion
+from ik_node.viewer.methods.slow_motion_panel import SlowMotionPanel
 from ik_node.viewer.panel.colours import TOOLS
 from ik_node.viewer.panel.html import RED
-from ik_node.viewer.panel.methods_panel import SOLVER, SWITCHES_OFF, MethodsPanel
 from ik_node.viewer.panel.panel import Panel
 from ik_node.viewer.scene.scene import Scene
 from ik_node.viewer.scene.tool_scene import ToolScene
 from ik_node.viewer.scene.visuals import draw, extent_of
 from ik_node.viewer.server import page_url, start_server, stop_server
 from ik_node.viewer.settings import declare_viewer
-from ik_node.viewer.slow_motion.panel import SlowMotionPanel
-from ik_node.viewer.slow_motion.slow_motion import SlowMotion
 from ik_node.viewer.tool import ArmServices, ViewedTool
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states

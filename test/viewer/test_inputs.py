@@ -15,9 +15,9 @@ from small_arm import arm_urdf
 from ik_node.model.arm import Arm
 from ik_node.viewer.guard import Guard
 from ik_node.viewer.links.lengths_panel import LengthsPanel
+from ik_node.viewer.methods.methods_panel import MethodsPanel
 from ik_node.viewer.panel.colours import TOOLS
 from ik_node.viewer.panel.joints_panel import JointsPanel
-from ik_node.viewer.panel.methods_panel import MethodsPanel
 from ik_node.viewer.panel.panel import Buttons, ToolPanel
 from ik_node.viewer.scene.tool_scene import ToolScene
 from ik_node.viewer.server import start_server, stop_server

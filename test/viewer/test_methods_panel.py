@@ -17,7 +17,7 @@ from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.solver import IkSolver
-from ik_node.viewer.slow_motion.playback import Playback
+from ik_node.viewer.methods.playback import Playback
 
 Q = dict(zip(SEED_JOINTS, (0.3, -0.4, 0.9, -0.5, 0.7), strict=True))
 DOWN = np.array([[1.0, 0.0, 0.0, 0.35], [0.0, -1.0, 0.0, -0.2], [0.0, 0.0, -1.0, 0.25], [0.0, 0.0, 0.0, 1.0]])

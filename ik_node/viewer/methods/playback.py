@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ik_node.viewer.slow_motion.descent import Descent, Step
+from ik_node.viewer.methods.descent import Descent, Step
 
 
 class Playback:

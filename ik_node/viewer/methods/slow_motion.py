@@ -14,12 +14,12 @@ from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.solver.methods.registry import METHODS
+from ik_node.viewer.methods.descent import Descent
+from ik_node.viewer.methods.ghost import Ghost
+from ik_node.viewer.methods.playback import Playback
+from ik_node.viewer.methods.slow_motion_panel import PAUSE, PLAY, RESTART, STEP, SlowMotionPanel
 from ik_node.viewer.panel.colours import GHOSTS
 from ik_node.viewer.scene.visuals import Drawing
-from ik_node.viewer.slow_motion.descent import Descent
-from ik_node.viewer.slow_motion.ghost import Ghost
-from ik_node.viewer.slow_motion.panel import PAUSE, PLAY, RESTART, STEP, SlowMotionPanel
-from ik_node.viewer.slow_motion.playback import Playback
 
 REST = 0.25  # [s] that the gizmo has to rest before the descents towards it start
 

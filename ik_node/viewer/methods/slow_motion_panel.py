@@ -8,11 +8,11 @@ from typing import Any
 import viser
 
 from ik_node.solver.methods.registry import METHODS
+from ik_node.viewer.methods.error_plot import ErrorPlot
+from ik_node.viewer.methods.playback import Playback
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.colours import GHOSTS
 from ik_node.viewer.panel.html import RED
-from ik_node.viewer.slow_motion.error_plot import ErrorPlot
-from ik_node.viewer.slow_motion.playback import Playback
 
 NONE = 'none'
 PLAY, PAUSE, STEP, RESTART = 'Play', 'Pause', 'Step', 'Restart'

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import viser
 
+from ik_node.viewer.methods.playback import Playback
 from ik_node.viewer.panel.colours import GHOSTS
-from ik_node.viewer.slow_motion.playback import Playback
 
 LEAST = 1e-9  # [m] at the bottom: a logarithm has no place for 0
 HEIGHT = 150  # pixels

@@ -1,0 +1,1 @@
+"""The local methods: which one solves, and how it finds its solution, step by step."""

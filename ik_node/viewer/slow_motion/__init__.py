@@ -1,1 +1,0 @@
-"""How a method finds its solution, step by step."""
