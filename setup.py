@@ -65,7 +65,7 @@ setup(
             'import-linter>=2.5,<3',
             'mypy>=2.4,<2.5',
             'pillow>=9',
-            'pytest>=8',
+            'pytest>=9',
             'pytest-xdist>=3.5',
             'ruff>=0.17,<0.18',
             'selenium>=4.10',

@@ -4,20 +4,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ik_node.errors import IkError, InputError, UrdfError
+    from ik_node.errors import IkError, InputError, KernelError, MissingError, UrdfError
     from ik_node.model.arm import Arm
     from ik_node.model.tree import Tool, Tree
-    from ik_node.solver.goal import Goal, Solution, Status
+    from ik_node.model.urdf.reader import read_urdf
+    from ik_node.solver.goal import (
+        BatchSolution,
+        Cause,
+        Goal,
+        PathSolution,
+        Reason,
+        Solution,
+        Solutions,
+        Status,
+    )
+    from ik_node.solver.proof.proof import Proof
     from ik_node.solver.solver import IkSolver
     from ik_node.solver.trees.tree_solver import TreeBatchSolution, TreeSolution, TreeSolver
 
 __all__ = [
     'Arm',
+    'BatchSolution',
+    'Cause',
     'Goal',
     'IkError',
     'IkSolver',
     'InputError',
+    'KernelError',
+    'MissingError',
+    'PathSolution',
+    'Proof',
+    'Reason',
     'Solution',
+    'Solutions',
     'Status',
     'Tool',
     'Tree',
@@ -25,27 +44,27 @@ __all__ = [
     'TreeSolution',
     'TreeSolver',
     'UrdfError',
+    'read_urdf',
 ]
 
-_MODULES = {
-    'Arm': 'model.arm',
-    'Goal': 'solver.goal',
-    'IkSolver': 'solver.solver',
-    'Solution': 'solver.goal',
-    'Status': 'solver.goal',
-    'Tool': 'model.tree',
-    'Tree': 'model.tree',
-    'TreeBatchSolution': 'solver.trees.tree_solver',
-    'TreeSolution': 'solver.trees.tree_solver',
-    'TreeSolver': 'solver.trees.tree_solver',
+_NAMES = {
+    'errors': 'IkError InputError KernelError MissingError UrdfError',
+    'model.arm': 'Arm',
+    'model.tree': 'Tool Tree',
+    'model.urdf.reader': 'read_urdf',
+    'solver.goal': 'BatchSolution Cause Goal PathSolution Reason Solution Solutions Status',
+    'solver.proof.proof': 'Proof',
+    'solver.solver': 'IkSolver',
+    'solver.trees.tree_solver': 'TreeBatchSolution TreeSolution TreeSolver',
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use: numba takes a second to load, see start.py for why that matters."""
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    value = getattr(import_module(f'ik_node.{_MODULES.get(name, "errors")}'), name)
+    value = getattr(import_module(f'ik_node.{_MODULES[name]}'), name)
     globals()[name] = value
     return value
 

@@ -26,6 +26,7 @@ from ik_node.model.urdf.description import load_description
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
 ELSEWHERE = {'ik_node.lerobot': ['RobotKinematics'], 'ik_node.model.urdf.reader': ['read_file', 'read_urdf']}
+RESULTS = ('Solutions',)  # lists that only the solver makes: Python's own constructor decides what they take
 N = 5  # joints of the arm
 
 
@@ -136,6 +137,8 @@ class Samples:
 
     def _add(self, thing: Any) -> None:
         """Add a public function, or a class with its methods and those of what they return."""
+        if thing.__qualname__ in RESULTS:
+            return
         if not inspect.isclass(thing):
             self.callables[thing.__qualname__] = thing
             return

@@ -28,10 +28,11 @@ def test_every_method_is_in_the_suite():
     assert {'pipeline', *METHODS} == {subject.values[0].method for subject in SUBJECTS}
 
 
-@pytest.mark.parametrize('check', CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize('subject', SUBJECTS)
-def test_conformance(subject, check):
-    check(subject)
+def test_conformance(subject, subtests):
+    for check in CHECKS:
+        with subtests.test(check.__name__):
+            check(subject)
 
 
 def test_known_poses_are_no_sample_that_a_caller_would_draw():

@@ -27,11 +27,11 @@ ARMS = {case.label: case for case in shipped_cases()}
 TOY = '''
 """Toy: steps along single joints, each the best for the linear model."""
 
-from ..chain import clip, forward, jacobian
-from ..compiled import compiled
-from ..layout import WEIGHT
-from ..restarts import anneal
-from ..specialised import specialised
+from ..chain.forward import clip, forward, jacobian
+from ..runtime.compiled import compiled
+from ..arrays.layout import WEIGHT
+from .restarts import anneal
+from ..runtime.specialised import specialised
 from .driver import drive
 
 
@@ -84,7 +84,7 @@ def test_a_method_is_one_file_and_one_row(tmp_path: Path) -> None:
     for folder in ('ik_node', 'test', 'benchmarks', 'urdf', 'config'):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns('__pycache__'))
     (tmp_path / 'ik_node' / 'kernels' / 'methods' / 'toy.py').write_text(TOY.lstrip())
-    registry = tmp_path / 'ik_node' / 'solver' / 'methods.py'
+    registry = tmp_path / 'ik_node' / 'solver' / 'methods' / 'registry.py'
     text = registry.read_text()
     registry.write_text(text.replace('METHODS = {\n', f'METHODS = {{\n{ROW}'))
     assert registry.read_text() != text
