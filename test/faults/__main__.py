@@ -15,8 +15,9 @@ def main() -> int:
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--first', type=int, default=0, help='number of the first run')
     parser.add_argument('--workers', type=int, default=2, help='nodes at once')
+    parser.add_argument('--more', action='store_true', help='the action and tf2 too, where installed')
     options = parser.parse_args()
-    return campaign(options.seed, options.first, options.runs, options.workers)
+    return campaign(options.seed, options.first, options.runs, options.workers, options.more)
 
 
 if __name__ == '__main__':

@@ -6,7 +6,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import rclpy
@@ -25,13 +24,16 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from faults.driver import Driver
+from faults.extras import JOG
 from faults.judge import Rates
 from faults.record import Record, Seen, SeenTrajectory, Status, now
 from faults.robots import ROBOTS, TIPS, Robot, bounds, robot, text_of
+from faults.setups import ACTION, ACTIONS, OUTPUTS, Setup
+from faults.trajectory_action import Conduct, TrajectoryController
 
 TELEOPERATION = {
     'ik_node/delta_twist_cmds': TwistStamped,
-    'ik_node/delta_joint_cmds': JointState,
+    'ik_node/delta_joint_cmds': JOG,
     'ik_node/pose_target_cmds': PoseStamped,
     'ik_node/enable': Bool,
 }
@@ -54,6 +56,7 @@ SERVICES = {
     'list_parameters': ListParameters,
 }
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+HEARD_LATER = ('/tf_static', '/_action/status')  # topics of which late subscribers hear too
 REPORTS = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 ANSWER = 2.0  # [s] within which a service answers
 LATE = 0.2  # [s] for the last messages of a node
@@ -61,37 +64,6 @@ EPOCH = int(time.time())  # [s] subtracted from stamps: seconds since 1970 are f
 END = 15.0  # [s] within which a node ends that was asked to
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What a node is started with. output: one of OUTPUTS. simulated: the time. stamped: the feedback."""
-
-    robot: str
-    output: str
-    simulated: bool
-    stamped: bool = False
-
-    def __str__(self) -> str:
-        simulated = ', simulated time' if self.simulated else ''
-        return f'{self.robot}, {self.output}{simulated}{", stamped" if self.stamped else ""}'
-
-
-# By name: the parameter output, the topics of samples, and that of the feedback.
-OUTPUTS: dict[str, tuple[str, tuple[str, ...], str | None]] = {
-    'joint_commands': ('joint_states', ('joint_commands',), 'joint_states'),
-    'picture': ('joint_states', ('joint_states',), None),
-    'position_commands': ('position_commands', ('position_commands',), 'joint_states'),
-    'position_commands, picture': (
-        'position_commands joint_states',
-        ('position_commands', 'joint_states'),
-        'measured_joint_states',
-    ),
-    'joint_trajectory': ('joint_trajectory', ('joint_trajectory',), 'joint_states'),
-    'joint_trajectory, picture': (
-        'joint_trajectory joint_states',
-        ('joint_trajectory', 'joint_states'),
-        'measured_joint_states',
-    ),
-}
 OWN = ('position_commands', 'joint_trajectory')  # topics that each tool has
 READ_ONLY = ('robot_description', 'urdf_file', 'output', 'tools')
 
@@ -122,7 +94,7 @@ class Arena:
         self.said = ''  # by nodes that have ended
         self.process: Running | None = None
         self.described = self.robot.text  # the newest description
-        self._output, self.topics, measured = OUTPUTS[setup.output]
+        self._output, self.topics, measured = {**OUTPUTS, **ACTIONS}[setup.output]
         self._start()
         assert self.process is not None
         self._context = rclpy.Context()
@@ -130,6 +102,7 @@ class Arena:
         self.node = Node('campaign', context=self._context)
         every = {name: None for text in map(text_of, ROBOTS) for name in bounds(text)}
         self.driver = Driver(self.node, tuple(every), measured, setup.simulated, setup.stamped, self.record)
+        self.conduct = Conduct()  # of the controllers that offer the action
         self._publishers: dict[str, Any] = {}
         self._clients: dict[str, Any] = {}
         for tool in self.tools:
@@ -298,7 +271,8 @@ class Arena:
             self.driver.send(message)
             return
         if topic not in self._publishers:
-            self._publishers[topic] = self.node.create_publisher(type(message), topic, 100)
+            qos = REPORTS if topic.endswith(HEARD_LATER) else 100
+            self._publishers[topic] = self.node.create_publisher(type(message), topic, qos)
         self._publishers[topic].publish(message)
 
     def request(self, service: str, kind: Any, request: Any) -> None:
@@ -319,6 +293,11 @@ class Arena:
             'joint_trajectory': (JointTrajectory, self._trajectory),
         }
         for topic in self.topics:
+            if topic == ACTION:
+                TrajectoryController(
+                    self.node, of_tool(topic, tool), self.driver, self.conduct, self._trajectory
+                )
+                continue
             kind, hear = kinds[topic]
             if topic in OWN:
                 topic = of_tool(topic, tool)
@@ -365,7 +344,8 @@ class Arena:
             [list(p.accelerations) for p in points],
         )
         self.record.samples.append(seen)
-        self.driver.follow(message)
+        if ACTION not in self.topics:  # else the controller that offers it decides
+            self.driver.follow(message)
 
     def _status(self, tool: str, message: DiagnosticStatus) -> None:
         said = {pair.key: pair.value for pair in message.values}

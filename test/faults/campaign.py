@@ -18,9 +18,9 @@ COLUMNS = (POSITION, RATE, HARD, INFINITE, SNAP, STANDSTILL, CRASH, ABRUPT)
 SHOWN = 5  # violations of a run
 
 
-def session(seed: int, number: int, runs: tuple[int, ...]) -> list[Result]:
+def session(seed: int, number: int, runs: tuple[int, ...], more: bool = False) -> list[Result]:
     """Do some runs of one session."""
-    arena = Session(seed, number)
+    arena = Session(seed, number, more)
     try:
         results = [arena.run(run) for run in runs]
     finally:
@@ -37,8 +37,11 @@ def sessions(first: int, runs: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield number, tuple(mine)
 
 
-def campaign(seed: int, first: int, runs: int, workers: int) -> int:
-    """Do the runs, print what was wrong and a table; return 1 if anything was wrong."""
+def campaign(seed: int, first: int, runs: int, workers: int, more: bool = False) -> int:
+    """Do the runs, print what was wrong and a table; return 1 if anything was wrong.
+
+    more: with the action and tf2, where they are installed.
+    """
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # background jobs ignore it, and nodes inherit that
@@ -46,11 +49,11 @@ def campaign(seed: int, first: int, runs: int, workers: int) -> int:
     begin, results = time.monotonic(), []
     spawn = multiprocessing.get_context('spawn')
     with ProcessPoolExecutor(workers, mp_context=spawn) as pool:
-        futures = [pool.submit(session, seed, number, mine) for number, mine in sessions(first, runs)]
+        futures = [pool.submit(session, seed, number, mine, more) for number, mine in sessions(first, runs)]
         for future in as_completed(futures):
             for result in future.result():
                 results.append(result)
-                show(result, seed)
+                show(result, f'--seed {seed}{" --more" if more else ""}')
             print(f'{len(results)} of {runs} runs, {time.monotonic() - begin:.0f} s', flush=True)
     print(table(results))
     wrong = sum(bool(result.violations) for result in results)
@@ -59,7 +62,7 @@ def campaign(seed: int, first: int, runs: int, workers: int) -> int:
     return int(wrong > 0)
 
 
-def show(result: Result, seed: int) -> None:
+def show(result: Result, options: str) -> None:
     """Print what was wrong in a run, and how to repeat it."""
     if not result.violations:
         return
@@ -69,7 +72,7 @@ def show(result: Result, seed: int) -> None:
     for violation in result.violations[:SHOWN]:
         print(f'  {violation.kind}: {shortened(violation.what)}')
     before = result.number % RUNS
-    again = f"make faults FAULTS='--seed {seed} --first {result.number} --runs 1'"
+    again = f"make faults FAULTS='{options} --first {result.number} --runs 1'"
     more = f'; with the runs before: --first {result.number - before} --runs {before + 1}' if before else ''
     print(f'  alone: {again}{more}')
 

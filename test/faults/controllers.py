@@ -43,16 +43,16 @@ class Controllers:
         names: Sequence[str],
         times: Sequence[float],
         rows: Sequence[Sequence[Sequence[float]]],
-    ) -> None:
+    ) -> bool:
         """Take a trajectory that begins at a time, None: now. rows: positions, velocities, accelerations.
 
-        From where the joints are to the first point, if that is still to come, and between the points they
-        go along quintics.
+        Returns whether a controller takes it. From where the joints are to the first point, if that is still
+        to come, and between the points they go along quintics.
         """
         if not times or not set(names) <= self._index.keys() or len(set(names)) < len(names):
-            return
+            return False
         if any(len(row) != len(times) or any(len(point) != len(names) for point in row) for row in rows):
-            return
+            return False
         joints = np.array([self._index[name] for name in names])
         at = (now if begins is None else begins) + np.array(times)
         points = np.stack([np.array(row, dtype=np.float64) for row in rows], axis=1)  # (k, 3, m)
@@ -62,12 +62,24 @@ class Controllers:
             or not np.isfinite(points).all()
             or np.abs(points[-1, 1]).max() > 1e-6
         ):
-            return
+            return False
         self.position(now)
         if at[0] > now:
             at, points = np.append(now, at), np.concatenate([self._state[None, :, joints], points])
         self._end(joints)
         self._running.append((joints, BPoly.from_derivatives(at, points)))
+        return True
+
+    def moving(self, now: float, names: Sequence[str]) -> bool:
+        """Whether a trajectory moves any of these joints."""
+        self.position(now)
+        joints = [self._index[name] for name in names]
+        return any(np.isin(others, joints).any() for others, _ in self._running)
+
+    def hold(self, now: float, names: Sequence[str]) -> None:
+        """Hold joints at once where they are, as controllers do that are told to cancel."""
+        self.position(now)
+        self._end(np.array([self._index[name] for name in names]))
 
     def _end(self, joints: np.ndarray) -> None:
         """End the trajectories that move any of these joints: all of theirs rest where they are."""

@@ -116,14 +116,26 @@ class Driver:
         with self._lock:
             self._controllers.drive(names, positions)
 
-    def follow(self, message: JointTrajectory) -> None:
-        """Take a trajectory."""
+    def follow(self, message: JointTrajectory) -> bool:
+        """Take a trajectory; return whether a controller would."""
         points = message.points
         times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
         rows = [[list(getattr(p, name)) for p in points] for name in ROWS]
         begins = self.begins(message.header.stamp)
         with self._lock:
-            self._controllers.follow(self.time(), begins, message.joint_names, times, rows)
+            return self._controllers.follow(self.time(), begins, message.joint_names, times, rows)
+
+    def moving(self, names: Sequence[str]) -> bool:
+        """Whether a trajectory moves any of these joints."""
+        with self._lock:
+            return self._controllers.moving(self.time(), names)
+
+    def hold(self, names: Sequence[str]) -> None:
+        """Hold joints at once where they are measured, as controllers do that are told to cancel."""
+        with self._lock:
+            self._controllers.hold(self.time(), names)
+            if self.stuck:
+                self._controllers.drive(self._names, self._held.tolist())
 
     def go_home(self) -> None:
         """Put all joints at 0."""

@@ -12,6 +12,7 @@ from std_msgs.msg import Bool
 from transforms3d.quaternions import mat2quat
 
 from faults.arena import Arena
+from faults.extras import JointJog
 from faults.robots import BASE, Robot
 
 Make = Callable[[Robot, np.random.Generator], Any]
@@ -84,10 +85,13 @@ def twist(_: Robot, rng: np.random.Generator) -> TwistStamped:
     return message
 
 
-def jog(robot: Robot, rng: np.random.Generator) -> JointState:
+def jog(robot: Robot, rng: np.random.Generator) -> Any:
     """Return velocities of the joints, unitless."""
-    names = robot.arm.joint_names
-    return JointState(name=list(names), velocity=rng.uniform(-1.0, 1.0, len(names)).tolist())
+    names = list(robot.arm.joint_names)
+    velocities = rng.uniform(-1.0, 1.0, len(names)).tolist()
+    if JointJog is not None:
+        return JointJog(joint_names=names, velocities=velocities)
+    return JointState(name=names, velocity=velocities)
 
 
 def enable(_: Robot, rng: np.random.Generator) -> Bool:

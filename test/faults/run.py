@@ -14,14 +14,15 @@ from std_srvs.srv import SetBool
 
 from faults.actions import Action, Draw, Plan
 from faults.activities import ACTIVITIES
-from faults.arena import OUTPUTS, Arena, Setup
+from faults.arena import Arena
 from faults.judge import Rates, SampleJudge, Violation, largest
 from faults.judge_trajectories import TrajectoryJudge
-from faults.kinds import KINDS
+from faults.kinds import KINDS, answers
 from faults.kinds.requests import change_state
 from faults.messages import joints_message, stamped
 from faults.record import Seen, SeenTrajectory, Status, now
-from faults.robots import ROBOTS, SHARING, bounds, robot, text_of
+from faults.robots import ROBOTS, bounds, robot, text_of
+from faults.setups import generator, setup_of
 from faults.standstill import PATIENCE, Motion, standstills
 
 STANDSTILL, CRASH, ABRUPT = 'standstill', 'crash', 'abrupt end'
@@ -33,6 +34,7 @@ START = 60.0  # [s] for the start of a node on a busy machine
 LOGGED = ('Traceback', 'unexpected error', 'Exception', 'terminate called', 'Segmentation', 'Fatal Python')
 # Faults with which a node that is asked to end cannot bring its arm to rest before.
 HECTIC = {'killed', 'clock jumps', 'clock stands or races', 'garbage in /clock', 'garbage on every topic'}
+HECTIC |= {name for name, kind in KINDS.items() if kind.applies is answers}
 LEFT = 'ended while the arm was'  # said by a node that had not the time for it
 ENDS = {'killed': -9, 'interrupted': 0, 'terminated': 0}  # exit codes
 # False feedback has taken the joints to where they collide, or nearly.
@@ -54,33 +56,18 @@ class Result:
     violations: list[Violation] = field(default_factory=list)
 
 
-def generator(seed: int, *numbers: int) -> np.random.Generator:
-    """Return what a run, or its node, is drawn from."""
-    return np.random.default_rng([seed, *numbers])
-
-
-def setup_of(seed: int, session: int) -> Setup:
-    """Return the setup of a session: RUNS runs in a row."""
-    rng = generator(seed, 0, session)
-    outputs, name = list(OUTPUTS), str(rng.choice(ROBOTS))
-    output = outputs[int(rng.choice(len(outputs), p=(0.3, 0.1, 0.1, 0.1, 0.25, 0.15)))]
-    if name in SHARING:  # one controller moves the joints of all tools: a list of them has no known order
-        output = output.replace('position_commands', 'joint_trajectory')
-    return Setup(name, output, bool(rng.random() < 0.3), bool(rng.random() < 0.7))
-
-
 class Session:
     """One arena, in which runs take place one after another."""
 
-    def __init__(self, seed: int, session: int) -> None:
+    def __init__(self, seed: int, session: int, more: bool = False) -> None:
         self.seed = seed
-        self.setup = setup_of(seed, session)
+        self.setup = setup_of(seed, session, more)
         self.arena = Arena(self.setup)
         self._before = Rates()  # of the last run: the arm may still brake by them
         every = {n: b for name in ROBOTS for n, b in bounds(text_of(name)).items()}
         every.update(bounds(self.arena.robot.text))
         record = self.arena.record
-        picture = 'joint_states' if self.setup.output == 'joint_trajectory, picture' else ''
+        picture = 'joint_states' if self.setup.output.endswith('trajectory, picture') else ''
         self._samples = SampleJudge(every, record, self.setup.simulated, picture)
         self._trajectories: defaultdict[str, TrajectoryJudge] = defaultdict(
             lambda: TrajectoryJudge(every, record, self.setup.simulated)
@@ -150,6 +137,7 @@ class Session:
         """End all faults; a node that has ended is started again."""
         arena, driver = self.arena, self.arena.driver
         driver.disturbances.clear()
+        arena.conduct.behave()
         driver.stuck, driver.offset = False, 0.0 * driver.offset
         self.reborn = False
         ends = [name for name in result.faults if name in ENDS]

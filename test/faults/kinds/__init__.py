@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from faults.actions import Draw, Plan
-from faults.arena import Setup
-from faults.kinds import clock, everything, feedback, garbage, process, requests
+from faults.kinds import clock, controller, everything, feedback, frames, garbage, process, requests
+from faults.setups import ACTIONS, Setup
 
 
 def always(_: Setup) -> bool:
@@ -23,6 +23,16 @@ def measured(setup: Setup) -> bool:
 def simulated(setup: Setup) -> bool:
     """Whether the time is simulated."""
     return setup.simulated
+
+
+def answers(setup: Setup) -> bool:
+    """Whether controllers answer: they offer the action."""
+    return setup.output in ACTIONS
+
+
+def in_frames(setup: Setup) -> bool:
+    """Whether goals may be in frames that only tf2 knows."""
+    return setup.frames
 
 
 @dataclass(frozen=True)
@@ -62,4 +72,19 @@ KINDS: dict[str, Kind] = {
     'another description': Kind(requests.another_description),
     'stop': Kind(requests.stop, share=2.5),
     'lifecycle': Kind(requests.lifecycle),
+    'controller refuses': Kind(controller.refuses, answers, 4.0),
+    'controller aborts': Kind(controller.aborts, answers, 4.0),
+    'controller answers late': Kind(controller.answers_late, answers, 4.0),
+    'controller never answers': Kind(controller.never_answers, answers, 4.0),
+    'controller answers twice': Kind(controller.answers_twice, answers, 4.0),
+    'controller says garbage': Kind(controller.says_garbage, answers, 4.0),
+    'controller told to cancel by others': Kind(controller.cancelled_by_others, answers, 4.0),
+    'controller goes away': Kind(controller.goes_away, answers, 4.0),
+    'frames of tf2': Kind(frames.good, in_frames, 4.0),
+    'frames of tf2 with garbage': Kind(frames.garbage, in_frames, 6.0),
+    'frames of tf2 jump': Kind(frames.jumps, in_frames, 4.0),
+    'frames of tf2 in a loop': Kind(frames.loops, in_frames, 4.0),
+    'frames of tf2 missing': Kind(frames.missing, in_frames, 4.0),
+    'frames of tf2 old': Kind(frames.old, in_frames, 4.0),
+    'frames of tf2 ahead': Kind(frames.ahead, in_frames, 6.0),
 }

@@ -66,6 +66,8 @@ def spoil(message: Any, path: Path, rng: np.random.Generator) -> Any:
 def _garbage(kind: str, value: Any, rng: np.random.Generator) -> Any:
     if kind.startswith('sequence'):
         return _sequence(kind, list(value), rng)
+    if kind.endswith(']'):  # of a fixed length: no message of another can be made
+        return rng.integers(0, 256, len(value)).astype(value.dtype)
     if kind in ('double', 'float'):
         return float(rng.choice(FLOATS))
     if kind == 'string':
