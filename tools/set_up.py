@@ -25,7 +25,7 @@ VENV = ROOT / '.venv'
 PYTHON = VENV / 'bin' / 'python'
 UV = VENV / 'bin' / 'uv'
 STATE = VENV / '.ready'  # what was set up, and where; it is absent while that is going on
-KERNELS = ROOT / 'ik_node' / 'kernels' / 'build.py'
+KERNELS = ROOT / 'ik_node' / 'kernels' / 'runtime' / 'build.py'
 
 # pip's options and uv's variables for them; pip separates several values by blanks or new lines.
 UV_VARIABLES = {
