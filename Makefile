@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test quick check bench compare faults soak clean venv venv-test
+.PHONY: help demo test quick check bench compare docs faults soak clean venv venv-test
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -42,7 +42,12 @@ check: venv-test  ## Lint, formatting, types and who may import whom
 bench: venv-test  ## Measure the solver beside its peers; BENCH='success --scale 0.1' for a part of it
 	@$(RUN) -m benchmarks.bench $(BENCH)
 
-compare: venv-test  ## Measure the local methods side by side, and rewrite docs/methods.md and its plots
+docs:  ## Build the documentation in docs/_build/html; warnings are errors
+	@$(SETUP) proofs sim test docs
+	@$(RUN) -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo 'file://$(CURDIR)/docs/_build/html/index.html'
+
+compare: venv-test  ## Measure the local methods side by side, and rewrite docs/explanation/methods.md and its plots
 	@$(RUN) -m benchmarks.compare $(COMPARE)
 
 faults: venv-test  ## 1,000 randomised faults against the node, and a judge; FAULTS='--runs 50 --seed 7' for a part

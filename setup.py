@@ -46,6 +46,7 @@ setup(
         'scipy': ['scipy>=1.9'],  # the method of that name
         'sim': ['mujoco>=3.2'],  # ik_plant
         'proofs': ['python-flint>=0.7'],  # IkSolver.prove
+        'docs': ['furo>=2024.8', 'myst-parser>=4', 'sphinx>=8,<9'],  # make docs
         # ROS 2 itself, from PyPI, for machines without a ROS installation. Never beside a sourced ROS.
         'ros-wheels': [
             'ros-jazzy-diagnostic-msgs',

@@ -1,4 +1,4 @@
-"""make compare: the local methods side by side on every arm; writes docs/methods.md and its plots."""
+"""make compare: the local methods side by side on every arm; writes the page docs/explanation/methods.md."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--arms', help='names, separated by commas; default all')
     parser.add_argument('--scale', type=float, default=1.0, help='times the number of goals')
-    parser.add_argument('--out', type=Path, default=ROOT / 'docs', help='folder to write to')
+    parser.add_argument('--out', type=Path, default=ROOT / 'docs' / 'explanation', help='folder to write to')
     options = parser.parse_args()
     kernels.prepare(wait=True)
     try:

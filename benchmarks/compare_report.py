@@ -1,4 +1,4 @@
-"""What make compare writes: the tables of docs/methods.md and the plots beside it."""
+"""What make compare writes: the tables of docs/explanation/methods.md and the plots beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far behind and beside a moving goal the tool is, by the speed of the goal: docs/following.png."""
+"""How far behind and beside a moving goal the tool is, by its speed: docs/explanation/following.png."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ik_node.tracks.curves import TRACKS, Track
 mpl.use('agg')
 from matplotlib import pyplot
 
-FILE = ROOT / 'docs' / 'following.png'
+FILE = ROOT / 'docs' / 'explanation' / 'following.png'
 STEP = 1.06  # between two speeds
 SPEEDS = 0.05 * STEP ** np.arange(52)  # [m/s]
 ROWS = {'behind [mm]': 0, 'off the curve [mm]': 2}  # of what judged returns, each with the worst after it

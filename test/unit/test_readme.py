@@ -1,10 +1,10 @@
-"""What README.md promises is what the package has."""
+"""What README.md and docs/ promise is what the package has."""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib
+import importlib.util
 import os
 import re
 import subprocess
@@ -13,33 +13,35 @@ from pathlib import Path
 
 import pytest
 
+import ik_node
+from ik_node.solver.goal import Cause
+
 ROOT = Path(__file__).resolve().parents[2]
-README = re.sub(r'<!--.*?-->', '', (ROOT / 'README.md').read_text(encoding='utf-8'), flags=re.DOTALL)
+DOCS = ROOT / 'docs'
+PAGES = [
+    ROOT / 'README.md',
+    *sorted(path for path in DOCS.rglob('*.md') if '_build' not in path.parts),
+]
+
+
+def page(name: str) -> str:
+    """Return a page of docs/."""
+    return (DOCS / name).read_text(encoding='utf-8')
+
+
+README = (ROOT / 'README.md').read_text(encoding='utf-8')
 SETUP = (ROOT / 'setup.py').read_text(encoding='utf-8')
 
 
-def blocks(language: str) -> list[str]:
-    """Return the code blocks of README.md in this language."""
-    return re.findall(rf'^```{language}\n(.*?)^```', README, re.MULTILINE | re.DOTALL)
-
-
-def table(title: str) -> list[list[str]]:
-    """Return the rows below the table head whose first cell is title, as lists of cells."""
-    lines = README.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith(f'| {title} |')) + 2
-    rows = []
-    for line in lines[start:]:
-        if not line.startswith('|'):
-            break
-        rows.append([cell.strip() for cell in line.strip('|').split(' | ')])
-    return rows
+def blocks(language: str, text: str) -> list[str]:
+    """Return the code blocks of a page in this language."""
+    return re.findall(rf'^```{language}\n(.*?)^```', text, re.MULTILINE | re.DOTALL)
 
 
 def test_no_way_to_a_real_arm_commands_the_topic_joint_states() -> None:
-    text = README[README.index('**The real arm.**') : README.index('**Moving goals.**')]
     commands = [
         command
-        for block in re.findall(r'^```bash\n(.*?)^```', text, re.MULTILINE | re.DOTALL)
+        for block in blocks('bash', page('how_to/real_arm.md'))
         for command in block.replace('\\\n', ' ').splitlines()
     ]
     assert len(commands) == 2
@@ -48,8 +50,9 @@ def test_no_way_to_a_real_arm_commands_the_topic_joint_states() -> None:
 
 
 @pytest.mark.slow
-def test_the_python_example_does_what_its_comments_say() -> None:
-    (program,) = blocks('python')
+@pytest.mark.parametrize('text', [README, page('tutorials/python.md')], ids=['README', 'tutorial'])
+def test_the_python_examples_do_what_their_comments_say(text: str) -> None:
+    (program,) = blocks('python', text)
     checks = """
 from ik_node import Status
 assert solution.status is Status.SOLVED
@@ -68,36 +71,36 @@ assert len(every) >= 1
     assert result.stdout.count('Status.') == 2
 
 
-@pytest.mark.parametrize(
-    ('node', 'module', 'settings'),
-    [
-        ('ik_node', 'ik_node.control.robot.settings', 'ArmSettings'),
-        ('ik_goals', 'ik_node.tracks.settings', 'TrackSettings'),
-        ('ik_plant', 'ik_node.sim.settings', 'PlantSettings'),
-        ('ik_viewer', 'ik_node.viewer.settings', 'ViewerSettings'),
-        ('ik_marker', 'ik_node.ros.tool_settings', 'ToolSettings'),
-    ],
-)
-def test_the_parameter_tables_are_those_of_the_nodes(node: str, module: str, settings: str) -> None:
+def test_the_generated_pages_are_complete() -> None:
+    """Sphinx writes them from the code: every node with parameters and every public name has its row."""
     pytest.importorskip('rclpy')
     pytest.importorskip('viser')
-    kind = getattr(importlib.import_module(module), settings)
-    rows = []
-    for field in dataclasses.fields(kind):
-        default = list(field.default) if isinstance(field.default, tuple) else field.default
-        text = str(default).lower() if isinstance(default, bool) else repr(default)
-        choices = field.metadata['choices']
-        allowed = f' ({", ".join(choices)})' if choices else ''
-        rows.append([f'`{field.name}`', f'`{text}`', field.metadata['text'] + allowed])
-    assert table(f'`{node}`') == rows, '\n' + '\n'.join(f'| {" | ".join(row)} |' for row in rows)
+    spec = importlib.util.spec_from_file_location('generated', DOCS / 'generated.py')
+    assert spec is not None
+    assert spec.loader is not None
+    generated = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generated)
+    parameters = generated.parameters()
+    for path in generated.SETTINGS.values():
+        module, _, name = path.rpartition('.')
+        for field in dataclasses.fields(getattr(importlib.import_module(module), name)):
+            assert f'| `{field.name}`' in parameters
+    assert parameters.count('\n| `') > 90
+    for program in generated.PROGRAMS:
+        assert f'usage: {program} ' in generated.programs()
+    for cause in Cause:
+        assert f'| `{cause.name}` |' in generated.reasons()
+    for name in ik_node.__all__:
+        assert f':: ik_node.{name}\n' in generated.api()
 
 
 def test_the_pip_lines_bring_what_rosdep_does_not() -> None:
-    (requires,) = re.findall(r'install_requires=(.*?)# ROS 2 itself', SETUP, re.DOTALL)
+    (requires,) = re.findall(r'install_requires=(.*?)# make docs', SETUP, re.DOTALL)
+    requires = requires.rpartition('\n')[0]
     bounds = dict(re.findall(r"'([\w-]+)(>=.*?)'", requires))
     rosdep = set(re.findall(r'<exec_depend>(?:python3-)?(.*?)</', (ROOT / 'package.xml').read_text()))
     rosdep |= {'pyyaml'} if 'yaml' in rosdep else set()
-    lines = re.findall(r'pip install (.*)', README)
+    lines = re.findall(r'pip install (.*)', page('how_to/install_with_ros.md'))
     for line in (line for line in lines if 'numba' in line):
         # trimesh comes along with yourdfpy, websockets with viser; mujoco is for simulations only,
         # python-flint for proofs.
@@ -110,14 +113,15 @@ def test_the_pip_lines_bring_what_rosdep_does_not() -> None:
 
 def test_the_programs_are_those_of_setup() -> None:
     programs = re.findall(r"'(ik_\w+) = ik_node.start:\1'", SETUP)
-    (section,) = re.findall(r'### Programs\n(.*?)\n#', README, re.DOTALL)
-    assert sorted(re.findall(r'`(ik_\w+)`', section)) == sorted(programs)
+    rows = re.findall(r'^\| (`.*?) \|', page('reference/programs.md'), re.MULTILINE)
+    assert sorted(name for row in rows for name in re.findall(r'`(ik_\w+)`', row)) == sorted(programs)
 
 
 def test_the_launch_arguments_exist() -> None:
     source = (ROOT / 'ik_node' / 'startup' / 'plan.py').read_text(encoding='utf-8')
     known = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
-    launches = ' '.join(re.findall(r'ros2 launch .*', README) + re.findall(r'`(\w+:=\w+)`', README))
+    text = '\n'.join(path.read_text(encoding='utf-8') for path in PAGES)
+    launches = ' '.join(re.findall(r'ros2 launch ik_node arm.*', text) + re.findall(r'`(\w+:=\w+)`', README))
     named = set(re.findall(r'(\w+):=', launches))
     assert len(named) > 4
     assert named <= known
@@ -129,16 +133,14 @@ def test_the_make_targets_and_linked_files_exist() -> None:
     assert {'demo', 'test'} <= set(targets)
     for target in targets:
         assert re.search(rf'^{target}:', makefile, re.MULTILINE), target
-    links = re.findall(r'\]\((?!https?:)(.+?)\)', README)
-    assert 'LICENSE' in links
-    for link in links:
-        assert (ROOT / link).is_file(), link
+    for path in PAGES:
+        for link in re.findall(r'\]\((?!https?:)([^)\s]+)\)', path.read_text(encoding='utf-8')):
+            assert (path.parent / link.partition('#')[0]).is_file(), f'{path.name}: {link}'
 
 
 def test_every_shipped_arm_is_described() -> None:
     shipped = {path.name.partition('.')[0] for path in (ROOT / 'urdf').glob('*.urdf.xacro')}
-    (section,) = re.findall(r'### Arms in `urdf/`\n(.*?)\n#', README, re.DOTALL)
-    described = dict(re.findall(r'^\| `(\w+)` \| (\d) \|', section, re.MULTILINE))
+    described = dict(re.findall(r'^\| `(\w+)` \| (\d) \|', page('reference/arms.md'), re.MULTILINE))
     assert described.keys() == shipped
     from ik_node import Arm
     from ik_node.startup.robots import tools_file

@@ -11,7 +11,7 @@ from ik_node.model.urdf.elements import Element, attribute_of, place
 from ik_node.model.urdf.findings import Reading
 
 JOINT_TYPES = (*MOVABLE, 'fixed', 'planar', 'floating')
-_BALL = 'write a ball joint as three revolute joints in one point (docs/ball_joints.md)'
+_BALL = 'write a ball joint as three revolute joints in one point (docs/how_to/ball_joints.md)'
 INSTEAD = {  # of joint types with several degrees of freedom
     'floating': _BALL,
     'planar': 'write a planar joint as two prismatic joints and a revolute one',

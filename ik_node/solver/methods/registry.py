@@ -36,7 +36,7 @@ class Promise:
 class Method:
     """A local method.
 
-    text: description with source, for docs/methods.md. iterations: at most, of one descent; what has not
+    text: description with source, for the page on methods. iterations: at most, of one descent; what has not
     converged by then rarely does. stall: a descent ends if it gains less than this share of the squared
     error, lm in three steps, the others in kernels.PATIENCE iterations. thorough: (iterations, stall) for
     goals beyond reach, where the error has no zero. starts: of the search for the closest configuration, and

@@ -3,7 +3,7 @@
 Five joints and the free roll are a chain of six hinges, whose loop has at most 16 isolated solutions
 (Primrose, On the input-output equation of the general 7R-mechanism, Mechanism and Machine Theory 21, 1986).
 Where three neighbouring joints move in a plane or meet in a point, or axes 4 and 5 meet the tool axis, four
-pairs of angles remain, and two ways for the others to each: 8 (docs/how_the_solver_works.md, section 3).
+pairs of angles remain, and two ways for the others to each: 8 (docs/explanation/proofs.md).
 
 Those are the bounds of general arms of each kind. They hold for all others and for slides: regular solutions
 persist when the geometry is disturbed, and a slide is the limit of a hinge far away.

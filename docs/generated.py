@@ -1,0 +1,106 @@
+"""Pages that are written from the code: parameters, programs, reasons. A Sphinx extension."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+FOLDER = Path(__file__).parent / 'reference'
+SETTINGS = {
+    'ik_node': 'ik_node.control.robot.settings.ArmSettings',
+    'ik_goals': 'ik_node.tracks.settings.TrackSettings',
+    'ik_viewer': 'ik_node.viewer.settings.ViewerSettings',
+    'ik_marker': 'ik_node.ros.tool_settings.ToolSettings',
+    'ik_plant': 'ik_node.sim.settings.PlantSettings',
+}
+PROGRAMS = {
+    'ik_solve': 'ik_node.cli.solve',
+    'ik_inspect': 'ik_node.cli.inspect',
+    'ik_reach': 'ik_node.cli.reach',
+    'ik_goto': 'ik_node.ros.programs.goto',
+    'ik_demo': 'ik_node.startup.demo',
+}
+
+
+def parameters() -> str:
+    """Return the parameters of all nodes, as tables."""
+    lines = ['# Parameters', '']
+    lines += [
+        'Those marked with a star are read once, when the node starts; all others may change while it runs.',
+        'If a change needs another solver, later goals wait for it, while `joint_states`, `~/stop` and the',
+        'other services keep working. `config/ik_node.yaml` holds them as a file to copy.',
+    ]
+    for node, path in SETTINGS.items():
+        module, _, name = path.rpartition('.')
+        lines += ['', f'## {node}', '', '| name | default | unit and meaning |', '|---|---|---|']
+        for field in dataclasses.fields(getattr(import_module(module), name)):
+            default = list(field.default) if isinstance(field.default, tuple) else field.default
+            text = str(default).lower() if isinstance(default, bool) else repr(default)
+            choices = field.metadata['choices']
+            allowed = f' ({", ".join(choices)})' if choices else ''
+            star = '\\*' if field.metadata.get('read_only') else ''
+            lines.append(f'| `{field.name}`{star} | `{text}` | {field.metadata["text"]}{allowed} |')
+    return '\n'.join(lines) + '\n'
+
+
+def programs() -> str:
+    """Return the options of all programs, as they print them."""
+    lines = ['# Options of the programs', '']
+    for program, module in PROGRAMS.items():
+        printed = io.StringIO()
+        with (
+            contextlib.redirect_stdout(printed),
+            contextlib.suppress(SystemExit),
+            patch('sys.argv', [program]),
+        ):
+            import_module(module).main(['--help'])
+        lines += [f'## {program}', '', '```text', printed.getvalue().rstrip(), '```', '']
+    return '\n'.join(lines)
+
+
+def reasons() -> str:
+    """Return the causes for which a goal is not met, and the states of an arm."""
+    from ik_node.control.state.states import State
+    from ik_node.solver.goal import Cause, Status
+
+    lines = ['# Messages and reasons', '']
+    for title, kind in (('Results of a goal', Status), ('Causes', Cause), ('States of an arm', State)):
+        lines += [f'## {title}', '', (kind.__doc__ or '').strip(), '', '| name | value |', '|---|---|']
+        lines += [f'| `{one.name}` | {one.value} |' for one in kind]
+        lines.append('')
+    return '\n'.join(lines)
+
+
+def api() -> str:
+    """Return a page with every public name of ik_node."""
+    import ik_node
+
+    lines = ['# Python API', '', 'Everything that `from ik_node import ...` offers.', '']
+    for name in ik_node.__all__:
+        kind, members = 'function', []
+        if isinstance(getattr(ik_node, name), type):
+            kind, members = 'class', ['   :members:']
+        lines += [f'## {name}', '', '```{eval-rst}', f'.. auto{kind}:: ik_node.{name}', *members, '```', '']
+    return '\n'.join(lines)
+
+
+PAGES = {'parameters': parameters, 'options': programs, 'reasons': reasons, 'api': api}
+
+
+def write(*_: Any) -> None:
+    """Write all pages, those that have changed."""
+    for name, page in PAGES.items():
+        path, text = FOLDER / f'{name}.md', page()
+        if not path.exists() or path.read_text(encoding='utf-8') != text:
+            path.write_text(text, encoding='utf-8')
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect to Sphinx."""
+    app.connect('config-inited', write)
+    return {'parallel_read_safe': True}
