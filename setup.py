@@ -1,10 +1,12 @@
 """The ROS package ik_node (ament_python) and its console scripts."""
 
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 PACKAGE = 'ik_node'
+MANIFEST = Path('package.xml').read_text(encoding='utf-8')
 SHARE = f'share/{PACKAGE}'
 
 
@@ -16,11 +18,24 @@ def shared(folder: str) -> tuple[str, list[str]]:
 
 setup(
     name=PACKAGE,
-    version='0.1.0',
+    version=re.findall('<version>(.*)</version>', MANIFEST)[0],
     description='Position-plus-direction inverse kinematics for arms with five joints',
     maintainer='ik_node maintainers',
     maintainer_email='maintainers@ik-node.example',
     license='Apache-2.0',
+    long_description=Path('README.md').read_text(encoding='utf-8'),
+    long_description_content_type='text/markdown',
+    keywords=['inverse kinematics', 'robotics', 'ROS 2', 'URDF', 'five joints'],
+    classifiers=[
+        'Development Status :: 4 - Beta',
+        'Intended Audience :: Education',
+        'Intended Audience :: Science/Research',
+        'Operating System :: POSIX :: Linux',
+        'Programming Language :: Python :: 3 :: Only',
+        *(f'Programming Language :: Python :: 3.{minor}' for minor in range(10, 15)),
+        'Topic :: Scientific/Engineering',
+        'Typing :: Typed',
+    ],
     packages=find_packages(include=[PACKAGE, f'{PACKAGE}.*']),
     package_data={PACKAGE: ['py.typed']},
     data_files=[
@@ -32,7 +47,7 @@ setup(
     python_requires='>=3.10',
     install_requires=[
         'lxml>=4.8',
-        'numba>=0.57',
+        'numba>=0.57,<0.69',
         'numpy>=1.22',
         'pyyaml>=5.4',
         'ruckig>=0.12.2',
