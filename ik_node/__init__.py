@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_node: position-plus-direction inverse kinematics for arms with five joints."""
 
 from importlib import import_module

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of single arguments, numbers and vectors of three, with uniform error messages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exceptions of ik_node, and formatting for messages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packages that only some programs and methods need; setup.py has the same extras."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RobotKinematics: a drop-in for lerobot.model.kinematics.RobotKinematics. It imports nothing of LeRobot."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings: a frozen dataclass of parameters, each with its default, text, unit and range."""
 
 from __future__ import annotations

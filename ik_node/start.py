@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Entry points of the programs; Ctrl-C ends them quietly at any time.
 
 Their modules take a second or two to load, and some libraries swallow a KeyboardInterrupt meanwhile. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared by the console scripts: an arm from the command line, and errors without a traceback."""
 
 from __future__ import annotations

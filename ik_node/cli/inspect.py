@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_inspect: describe an arm and the goals that it can meet."""
 
 from __future__ import annotations

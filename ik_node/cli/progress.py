@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress of a long command: a bar in a terminal, a line every few seconds in a log."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_reach: the workspace of an arm, and the share of directions at each position."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The picture of ik_reach."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slices: planes of positions through the workspace of an arm."""
 
 from __future__ import annotations

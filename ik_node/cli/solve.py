@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_solve: one goal for one arm, all solutions, as text or JSON."""
 
 from __future__ import annotations

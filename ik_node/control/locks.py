@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The locks of a running arm, in the one order in which a thread may take them.
 
 A thread that holds a lock takes only locks that stand further down in Rank, so no two threads ever wait for

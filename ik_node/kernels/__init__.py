@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mathematics: plain functions of arrays; arrays/layout.py describes the arrays that they share.
 
 Call them through this package, as kernels.forward(...): they are plain Python at first, and are replaced by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arm: one chain of a robot with a tool at its end, as frozen arrays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ball joints: three revolute joints in one point taken as one, with a cone for the swing.
 
 URDF has no ball joint. It is written as three revolute joints with massless links of no length between them;

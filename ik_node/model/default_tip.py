@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The default tip link of an arm."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joint: one joint of a robot."""
 
 from __future__ import annotations

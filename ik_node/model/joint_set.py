@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JointSet: every joint of a robot that moves, and the independent ones among them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Find the mesh files of a URDF, within the folders that a description may access.
 
 A description from a topic is untrusted: a file that it names is read only if it is in the share folder of an

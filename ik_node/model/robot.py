@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Robot: a validated tree of links and joints."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tree: several tools on one robot, and the joints that they share."""
 
 from __future__ import annotations

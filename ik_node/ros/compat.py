@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What this package uses of rclpy's inside, in one place; test_compat.py tells when a release changes it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion between messages and arrays. Invalid contents of a message raise InputError."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of a node as one frozen dataclass: declared, checked and changed by its fields."""
 
 from __future__ import annotations

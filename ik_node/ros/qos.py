@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quality of service profiles."""
 
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RemoteParameters: some parameters of another node, read and set by its services."""
 
 from __future__ import annotations

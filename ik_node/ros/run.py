@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """run: create, spin and close a node; returns an exit code, prints no traceback."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SignalFlag: an event that signal handlers may set."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parameters of a tool that a node shows, and all those of ik_marker."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Controllers: the controllers of ros2_control and a simple driver, as far as commands for arms go.
 
 Measured at joint_trajectory_controller and forward_command_controller of ROS 2 Jazzy: both act in the periods

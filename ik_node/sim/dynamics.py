@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dynamics: a robot in MuJoCo, each joint driven by a position servo."""
 
 from __future__ import annotations

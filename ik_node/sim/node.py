@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_plant: a simulated robot that takes commands as controllers do, and publishes measured joint_states.
 
 For each joint the newest command counts, whatever topic it comes from.

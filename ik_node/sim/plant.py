@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plant: a simulated arm with its controllers, its delays and its sensors. No ROS, no clock."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every solution of a goal: by formula or elimination, or by restarts until a missing one is unlikely."""
 
 from __future__ import annotations

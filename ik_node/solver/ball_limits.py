@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals that a ball joint's cone or twist is in the way of."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many goals at once, on all cores."""
 
 from __future__ import annotations

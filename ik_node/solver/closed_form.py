@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arm families with a closed-form solution, recognised from the geometry."""
 
 from __future__ import annotations

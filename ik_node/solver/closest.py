@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The configuration closest to a goal that cannot be met."""
 
 from __future__ import annotations

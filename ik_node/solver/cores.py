@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The number of usable cores."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals and their results: Goal, Status, Reason, Solution, Solutions."""
 
 from __future__ import annotations

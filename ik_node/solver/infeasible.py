@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a goal cannot be met, as data and as a sentence."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The best branch for a whole path of goals."""
 
 from __future__ import annotations

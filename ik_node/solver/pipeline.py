@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stages from a goal to its solution, in the order in which IkSolver tries them."""
 
 from __future__ import annotations

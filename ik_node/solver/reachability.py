@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which directions the tool axis of an arm can take, position by position."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random restarts of a local method: from the seed, from known poses near the goal, from random offsets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IkSolver: the solver for one arm."""
 
 from __future__ import annotations

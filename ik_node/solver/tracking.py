@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Following one branch of solutions along a moving goal, and why a branch ends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lower and upper bounds of the distance of the tool point, valid for all joint positions of any arm."""
 
 from __future__ import annotations

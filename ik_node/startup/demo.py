@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_demo: start ik_node, ik_viewer and ik_goals for a robot, report what they do, and stop them.
 
 A robot with several tools gets one ik_goals for each, in the namespace of the tool. With --sim the arm is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a robot needs to run, as programs and their parameters: for arm.launch.py and for ik_demo."""
 
 from __future__ import annotations

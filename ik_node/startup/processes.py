@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs as processes of this one, each in a session of its own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The robots in urdf/ by name, and the tools that parameter files define."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The configuration of RViz for a robot: displays and tools for its arms, and a camera that shows them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """share_path: the location of the urdf/, config/ and launch/ files of the package."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints what the nodes report, for a person at a terminal."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tracks of a robot's tools: one for each, placed where the tool can follow it."""
 
 from __future__ import annotations

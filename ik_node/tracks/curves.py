@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tracks: closed curves along which a goal moves at constant speed."""
 
 from __future__ import annotations

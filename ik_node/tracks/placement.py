@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """place_track: find a place where an arm can follow a track without a break."""
 
 from __future__ import annotations

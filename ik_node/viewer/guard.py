@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access control: only with the token, and no web pages of other origins.
 
 A browser opens websockets to loopback for any page, and any program of any user may connect to it, so

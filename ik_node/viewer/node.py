@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_viewer: shows the arm in a browser and lets users drag its goal. By topics, services and parameters."""
 
 from __future__ import annotations

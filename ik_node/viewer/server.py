@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The web server behind the page."""
 
 from __future__ import annotations

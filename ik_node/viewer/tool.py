@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ViewedTool: goals, reports and track of one tool, between its topics and the page."""
 
 from __future__ import annotations

@@ -86,6 +86,11 @@ def test_manifest_setup_and_changelog_agree(manifest: Any, setup: Any) -> None:
     ]
 
 
+def test_every_module_names_its_licence() -> None:
+    for path in (ROOT / 'ik_node').rglob('*.py'):
+        assert path.read_text(encoding='utf-8').startswith('# SPDX-License-Identifier: Apache-2.0\n'), path
+
+
 def brought_by_pip(setup: Any, *extras: str) -> set[str]:
     lists = [setup.install_requires, *map(setup.extras_require.get, extras)]
     names = [name for requirements in lists for name in requirement_names(requirements)]

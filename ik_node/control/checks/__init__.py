@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything that may reject a setpoint, a motion or a trajectory."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ArmGates: the last checks of an arm as a whole in every sample, after those of its joints in gate.py."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ConeGate: the limits of ball joints, for whole motions before they start and for every sample."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gate: the last check of every sample before it is published."""
 
 from __future__ import annotations

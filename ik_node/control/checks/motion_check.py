@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MotionCheck: the whole motion to a target, simulated and checked before it starts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ToolGate: the last check of the tool in every sample, after that of the joints in gate.py."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The last check of a trajectory that is sent whole, by the gates that check every sample.
 
 A controller makes of the plan what the samples would be, so that all limits hold. Before, it repeats the last

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ArmController: decides what an arm may be commanded at any time. It uses neither ROS nor a clock.
 
 Every change of state is a row of states.TRANSITIONS. Measured positions change commanded ones only while

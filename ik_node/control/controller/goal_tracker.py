@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GoalTracker: the requests that an arm pursues, one per tool, from their numbers to their arrival."""
 
 from __future__ import annotations

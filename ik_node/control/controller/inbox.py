@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inbox: callbacks store requests, one worker takes them. Bounded; the newest is never lost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ReportQueue: the reports of a change, delivered when the change is complete."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics: counters and times for /diagnostics."""
 
 from __future__ import annotations

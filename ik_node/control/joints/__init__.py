@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups of joints: where they are, how they follow, who shares them."""

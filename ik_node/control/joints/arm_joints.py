@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ArmJoints: the commanded joints of a robot: those of the arm, and others that goals or settings name."""
 
 from __future__ import annotations

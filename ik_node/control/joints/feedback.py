@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Feedback: measured joint positions and their times."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Following: measured joints against what they were commanded when they were measured.
 
 A measurement that is late says nothing about the joint now. So there are two distances with the same

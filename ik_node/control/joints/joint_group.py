@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JointGroup: joints that are commanded together; the gate checks each sample."""
 
 from __future__ import annotations

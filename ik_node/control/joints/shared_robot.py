@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SharedRobot: what the arms of one robot share, so that each of them heeds what the others do."""
 
 from __future__ import annotations

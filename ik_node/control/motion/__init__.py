@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Motion within the limits, to a place or after a stream of goals."""

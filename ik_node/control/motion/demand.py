@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Demand: the share of the velocity, acceleration and jerk limits that a moving target needs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GoalStream: where the joint targets of a moving goal are at any time, and how fast they move."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Halt: the motion that ends another one at given places, within all limits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JointMotion: from joint targets to samples within all limits, one per publish period."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """motion_ahead: the rest of a motion of several groups of joints, as one plan."""
 
 from __future__ import annotations

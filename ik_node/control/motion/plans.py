@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans of Ruckig for joints in blocks that do not wait for each other."""
 
 from __future__ import annotations

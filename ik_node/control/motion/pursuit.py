@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pursuit: one step after a moving target, within velocity, acceleration and jerk limits.
 
 Following the target exactly is right as long as it stays within the limits. Near and beyond them every

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ToolMotion: where the tool of an arm is and how fast it moves, for many configurations at once."""
 
 from __future__ import annotations

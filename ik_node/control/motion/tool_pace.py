@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ToolPace: plans so slow that the tool keeps its speed limits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trajectory: a timed motion of joints."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calibration: joint positions of a driver whose signs and zeros differ from those of the URDF.
 
 Applied at the border only: to measured positions as they arrive and to commands as they go out. Everything

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JointTrajectory: a motion as a joint_trajectory_controller of ros2_control carries it out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Output: the interface of everything that receives the commands of an arm."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Setpoint: where the joints are commanded to be at one time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trajectories for controllers that interpolate on their own, from the plans of an arm.
 
 A controller carries out the samples, a DELAY after them: each trajectory says when it begins, repeats the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JointPath: the joints along a stretch of a tool path, on one branch of solutions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Straight lines: from a tool path and the joints at its start to a timed motion of the joints."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fastest timing of a joint path within velocity, acceleration and jerk limits.
 
 The path is q(u), u from 0 to 1, with q' = q'' = 0 at both ends, so that the arm rests there whatever the

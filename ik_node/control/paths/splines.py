@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """B-splines: the smooth curves of joint paths and of their timing."""
 
 from __future__ import annotations

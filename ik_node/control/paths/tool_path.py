@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ToolPath: straight lines of the tool from pose to pose, with stopped or blended corners."""
 
 from __future__ import annotations

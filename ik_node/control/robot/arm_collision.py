@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Self-collision of an arm: the geometry that the settings ask for, and the last check of every sample."""
 
 from __future__ import annotations

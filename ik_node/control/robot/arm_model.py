@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JointModel: joints of a robot that are commanded together; ArmModel: those of an arm with one tool."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What moves together: the models of a robot with one tool or several."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RobotSettings: the parameters of ik_node, and what each of several tools has of its own."""
 
 from __future__ import annotations

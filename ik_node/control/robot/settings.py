@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parameters of ik_node: arm, solver, goals and motion."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TreeModel: several tools that share joints, on one robot."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workspace: the box that the tool point may not leave."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Report: the result of a request, or the state of an arm."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Snapshot: an arm at one moment."""
 
 from __future__ import annotations

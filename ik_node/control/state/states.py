@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The states of an arm and the transitions between them."""
 
 from __future__ import annotations

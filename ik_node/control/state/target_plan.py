@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TargetPlan: what a request asks of the joints, and what is reported about it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Targets: from goals to joint targets. Streams of goals are tracked on one branch."""
 
 from __future__ import annotations

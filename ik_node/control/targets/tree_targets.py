@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TreeTargets: the targets of tools that share joints. A goal of one leaves the others at theirs."""
 
 from __future__ import annotations

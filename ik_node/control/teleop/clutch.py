@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clutch: whether the poses of a hand count, and relative to where hand and tool were when they began to."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JogKinematics: from velocities and poses of a hand to joint positions, a step at a time.
 
 A velocity of the tool moves a goal, and the solver follows it: no inverse of the Jacobian, so that no

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PoseSmoother: where a hand is between its poses and shortly after them, from noisy poses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TeleopController: from the commands of a hand to an ArmController. It uses neither ROS nor a clock."""
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What kernels share below kinematics: array layout, rotations, polynomials, eigenvalues."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies from one array to another."""
 
 from ..runtime.compiled import compiled

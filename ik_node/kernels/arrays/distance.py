@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distances between configurations."""
 
 from math import floor

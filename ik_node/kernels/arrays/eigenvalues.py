@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Eigenvalues of a small real matrix."""
 
 from math import frexp, ldexp, sqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arrays that kernels share, and names for their columns.
 
 Built by Arm, IkSolver and the recognition of closed forms; float64, C-contiguous.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real roots of a quartic between given stops."""
 
 from math import atan2, cos, sin, sqrt

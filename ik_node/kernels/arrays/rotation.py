@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rotations of vectors and angles within limits."""
 
 from math import ceil, cos, floor, nan, pi, sqrt

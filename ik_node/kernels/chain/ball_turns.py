@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ball joints turned as one: three joints in one point, and where they lock the rotation vector of the ball.
 
 In the right-handed basis of the first axis x, the second y and z, at zero, a ball is Rx(q1) Ry(q2) Rz(q3)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ball joints: the cone of their swing and the limits of their twist.
 
 The rows of limits after the first two describe them, BALL_ROWS for each: see layout.py and model/ball.py.

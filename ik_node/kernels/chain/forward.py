@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forward kinematics, Jacobian and the errors of a goal."""
 
 from math import atan2, cos, isnan, sin, sqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table of poses at random joint values, and which of them are nearest to a goal."""
 
 from math import inf, isnan

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normal equations of a goal and damped steps within limits."""
 
 from math import isnan

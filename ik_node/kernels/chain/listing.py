@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of all solutions: whole-turn variants with their errors, best first."""
 
 from math import ceil, floor, inf, isinf

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SplitMix64 and random offsets within limits."""
 
 from math import isfinite, pi

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A spare last joint that serves the lateral direction."""
 
 from math import atan2, cos, isnan

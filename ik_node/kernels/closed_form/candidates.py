@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Closed-form candidates, checked and polished by forward kinematics."""
 
 from math import inf, isnan, sqrt

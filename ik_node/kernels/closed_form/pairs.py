@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pairs of joint angles 1 and 5 and planar two-link arms: what both families share."""
 
 from math import atan2, isnan, sqrt

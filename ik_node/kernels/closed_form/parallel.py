@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Axes 2, 3, 4 parallel: a quartic in the angles of joints 1 and 5."""
 
 from math import atan2, cos, sin, sqrt

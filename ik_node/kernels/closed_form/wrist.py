@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Axes 2, 3 parallel; axes 4, 5 and the tool axis meet in one point."""
 
 from math import atan2, cos, nan, sin, sqrt

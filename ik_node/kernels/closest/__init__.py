@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Closest configurations for goals that cannot be met."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What joints 2, 3, 4 can reach in their plane: the arcs that bound it, and the nearest point on them."""
 
 from math import atan2, isnan, sqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Closest configurations of any arm: position first, then direction."""
 
 from math import inf, isnan, pi, sqrt

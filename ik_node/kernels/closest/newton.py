@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Newton descents with the exact Hessian, within limits."""
 
 from math import cos, inf, isnan, sin, sqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Closest configurations where axes 2, 3, 4 are parallel: a search over joint 5."""
 
 from math import inf, isnan, pi, sin, sqrt

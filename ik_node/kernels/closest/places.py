@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Least distance where axes 2, 3, 4 are parallel: a search over joints 1 and 5, the others by formula."""
 
 from math import ceil, inf, pi, sqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plane of joints 2, 3, 4 as complex numbers."""
 
 from math import acos, atan2, cos, floor, inf, isnan, pi, sin, sqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Least position error of any arm, for any direction: many descents of the position alone."""
 
 from math import inf, isnan, sqrt

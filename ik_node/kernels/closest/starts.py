@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the search for a closest configuration starts: the best known configuration of each cluster."""
 
 from math import inf

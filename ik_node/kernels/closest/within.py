@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configurations within both tolerances of goals that none meets exactly."""
 
 from math import inf, sqrt

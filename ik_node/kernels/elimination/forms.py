@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real roots of homogeneous polynomials in two variables, X and Y: the half tangent of an angle is X / Y.
 
 A form of degree n has coefficients g (n + 1,) of Y^n, X Y^(n-1), ... X^n. No root is at infinity.

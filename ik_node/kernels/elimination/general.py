@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms of general geometry: all solutions from the eigenvalues of one matrix.
 
 Joints 4 and 5 are eliminated when the arm is loaded, see solver/elimination/general.py. What is left are six

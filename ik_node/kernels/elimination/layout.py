@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layout of the constants (K, 15) of eliminations; general.py has rows and columns of its own.
 
 Only the joints that move tool point or axis are listed, from the base on. Three of them in a row, or one, or

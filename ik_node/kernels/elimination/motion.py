@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Points and directions under the motions of single joints."""
 
 from math import atan2, cos, nan, sin, sqrt

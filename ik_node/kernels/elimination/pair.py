@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All candidates of arms of special geometry or with fewer than five joints."""
 
 from math import isnan

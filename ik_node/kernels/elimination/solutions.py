@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All solutions by elimination: candidates, polished and checked on the true model, within the limits."""
 
 from math import inf, isnan, sqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Equations in three joints, for arms whose matrix in two powers of the others is singular.
 
 Six or more equations in the half tangents x and y of two joints, each of degree 2, times 1, x, y and x y are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The eliminated joints, once the others are known: they bring v (6,), point and direction, onto g (6,)."""
 
 from math import atan2, cos, nan, sin, sqrt

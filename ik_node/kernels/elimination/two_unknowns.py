@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two equations in two joints, each linear in the monomials of either joint."""
 
 from math import atan2, cos, sin, sqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cyclic coordinate descent with hinges, limits and a direction step."""
 
 from math import atan2, cos, inf, isnan, sin

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Damped least squares with a constant damping (damped pseudo-inverse)."""
 
 from ..arrays.layout import WEIGHT

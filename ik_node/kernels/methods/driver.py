@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop around the steps of a local method: limits, the best configuration so far, when to stop."""
 
 from math import inf

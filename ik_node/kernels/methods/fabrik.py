@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forward and backward reaching (FABRIK) with hinges, limits and a direction step."""
 
 from math import atan2, isnan, sqrt

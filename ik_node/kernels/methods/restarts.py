@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random restarts of a local method under a falling temperature."""
 
 from math import exp, inf, sqrt

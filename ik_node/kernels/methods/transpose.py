@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps along the Jacobian's transpose."""
 
 from math import inf

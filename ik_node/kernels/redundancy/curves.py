@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Curves of solutions of arms with one spare joint, step by step."""
 
 from math import floor, inf, isinf, sqrt

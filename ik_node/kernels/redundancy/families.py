@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Families of solutions of arms with one spare joint: the pieces of curves that are inside the limits."""
 
 from math import ceil, floor, inf, isinf

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fill the cache of kernels, so that a first start finds them: python -m ik_node.kernels.runtime.build."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cache of compiled kernels.
 
 numba keys its cache by the text of one file and misses a change of a callee in another. Here the folder

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """compiled: the decorator of every kernel.
 
 The modules of kernels are loaded twice. As ik_node.kernels they are plain Python and the decorator does

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How kernels are compiled that only kernels call: as parts of those, and for nothing else.
 
 numba optimises every function together with all that it calls, turns it into machine code, and does so again

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Load numba and compiled kernels without the parts that kernels do not need."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernels that Python calls, and the types of their arguments.
 
 Each is compiled for these types and no others, before it is called: numba takes read-only arrays and other

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels made from a template: a function some of whose globals stand for others.
 
 numba keeps no cache of functions that are given functions, so a loop that several kernels share is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replace plain Python kernels by compiled ones at run time.
 
 Compiled kernels in the cache are loaded at once. Otherwise one low-priority process for each machine and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distinct solutions found by restarts, and the nearest one of a self-motion."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many goals by formula and by a few descents each."""
 
 from math import isnan

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which directions a tool can take at a position; bounds on the workspace."""
 
 from math import isfinite, nan, sqrt

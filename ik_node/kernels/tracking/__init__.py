@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals that move: one step along a branch, paths, pursuit within limits."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Branches along a whole path and the cheapest of them."""
 
 from math import inf

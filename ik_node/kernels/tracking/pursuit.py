@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One step after a moving target: how it moves, its demand, the calm point, the joints.
 
 See control/motion/goal_stream.py and control/motion/pursuit.py.

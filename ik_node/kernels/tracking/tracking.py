@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One branch of solutions along a moving goal."""
 
 from math import isnan, sqrt

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normal equations of branching robots: tools whose joints are on different branches do not couple them.
 
 parents (n,): by joint the one before it on the way to the base, -1 for the first. leaves (K,): by tool its

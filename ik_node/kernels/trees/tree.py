@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several tools on one set of joints: one bounded descent over all of them, and its random restarts.
 
 joints (M, 10): the rows of all tools one after the other, those of tool k from rows[k] to rows[k + 1],

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several tools on one set of joints by the mean rule: each steps along the transpose of its own Jacobian.
 
 Joints that tools share take the mean of their steps. Arguments as in tree.py.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limbs on a trunk: for fixed joints of the trunk every limb is an arm of its own, with a formula.
 
 K limbs. trunk (M, 10): the joints that carry them, those of limb k from rows[k] to rows[k + 1], their

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bodies: the rigid bodies of a robot, and where they are."""
 
 from __future__ import annotations

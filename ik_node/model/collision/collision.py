@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SelfCollision: the distance between parts of a robot that are not joined to each other."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """KnownDistances: what the last looks at distances say about configurations near them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The collision geometry of a URDF, as shapes of the library coal."""
 
 from __future__ import annotations

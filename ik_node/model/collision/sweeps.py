@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sweeps: how fast two parts of a robot can come nearer to each other when a joint moves."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """<ball> elements: the limits of ball joints, which URDF cannot express. See model/ball.py."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files -> URDF text: .urdf unchanged, .xacro expanded, relative mesh names made absolute."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URDF text -> XML elements, safe to walk: no entities, no document type, bounded in size, xacro checked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading: faults and warnings collected while a description is read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JointElement: one <joint> of a URDF as written, with its numbers parsed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joint limits besides those of the URDF: a joint_limits.yaml as MoveIt writes it, and margins."""
 
 from __future__ import annotations

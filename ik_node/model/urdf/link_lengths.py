@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LinkLengths: a xacro file whose arguments NAME_length set the lengths of links."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mimic joints: the joint that finally drives each one, and the range that they leave to it."""
 
 from __future__ import annotations

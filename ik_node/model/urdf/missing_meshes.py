@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which mesh files of a URDF are missing."""
 
 from __future__ import annotations

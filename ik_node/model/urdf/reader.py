@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URDF text -> Robot, with validation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors of xacro in one line, with the file and a remedy."""
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals and reports as messages: frames, times, projections."""

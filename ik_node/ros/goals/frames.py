@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames: the pose of a goal's frame, from the links of the robot or else from tf2."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goal messages: one class per kind turns a message into a goal."""
 
 from __future__ import annotations

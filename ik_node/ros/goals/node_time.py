@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NodeTime: a node's clock as seconds since it started, exact to the nanosecond."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions by topics, answered without moving the arm: what it can reach of a pose, and a pose at joints."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports as messages: a sentence with data as text on ~/status, and numbers on ~/goal_state."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers to MoveIt's questions for inverse and forward kinematics, from its messages. Nothing moves."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MoveIt's kinematics services, where moveit_msgs is installed. They answer without moving the arm."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Descriptions: where the robot description comes from, the parameters or else the topic."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Garbage: when the program ik_node collects garbage. A node in the process of others leaves that to them."""
 
 from __future__ import annotations

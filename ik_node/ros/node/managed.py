@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ManagedNode: a lifecycle node that also starts by itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MeasuredWatch: whether joints are measured, and who else publishes joints of this robot."""
 
 from __future__ import annotations

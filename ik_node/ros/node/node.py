@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_node: robot description and goals in, moving joints out.
 
 Callbacks only store. One thread solves goals, since a search may take long, one answers questions that move

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rest: calls back once the arm rests."""
 
 from __future__ import annotations

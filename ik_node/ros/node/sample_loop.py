@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SampleLoop: a thread that requests samples at the publish rate, on a real or simulated clock."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Seldom: a callback group for events that may wait a second."""
 
 from __future__ import annotations

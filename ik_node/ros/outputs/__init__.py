@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outputs: how commands are published. One file each, and one row here."""
 
 import re

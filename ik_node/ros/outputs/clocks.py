@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clocks: whether measurements are stamped by the clock of this computer.
 
 A joint_trajectory_controller begins a trajectory when its own clock shows the stamp, and the measured joints

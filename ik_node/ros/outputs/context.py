@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OutputContext: what an output may use of its node."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """follow_joint_trajectory: whole moves for the action of a joint_trajectory_controller of ros2_control.
 
 Unlike the topic, the action answers: whether a trajectory is accepted, and how it ended.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """joint_states: every sample as a JointState message, for display or as commands for a driver."""
 
 from __future__ import annotations

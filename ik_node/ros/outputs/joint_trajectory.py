@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """joint_trajectory: whole moves for the topic of a joint_trajectory_controller of ros2_control."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """position_commands: every sample as a list of positions, for a forward_position_controller."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TrajectoryOutput: what the outputs to a joint_trajectory_controller of ros2_control share."""
 
 from __future__ import annotations

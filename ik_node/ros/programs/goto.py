@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_goto: send one goal to ik_node, and wait until the arm has arrived or the reason why it does not."""
 
 from __future__ import annotations

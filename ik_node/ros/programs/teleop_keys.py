@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_teleop: move the tool of an arm with the keys of a terminal."""
 
 from __future__ import annotations

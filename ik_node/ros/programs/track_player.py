@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_goals: publish a goal pose that moves along a track.
 
 It starts after the first joint_states message, i.e. once an arm is running.

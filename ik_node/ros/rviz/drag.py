@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drag: who decides where a goal is shown: a user who drags it, other nodes, or the tool itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GoalMarkers: keeps the markers of the newest goal up to date at 10 Hz."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_marker: an interactive marker in RViz that drags the goal of the tool. Uses topics and services only.
 
 The wish is dragged; while it is, a second marker shows the nearest pose that the arm can reach.

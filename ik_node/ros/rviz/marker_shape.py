@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interactive marker of a tool in RViz: six handles, a ball that is dragged freely, and the tool axis."""
 
 from __future__ import annotations

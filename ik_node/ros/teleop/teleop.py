@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Teleop: twists, joint velocities and hand poses to an ArmController, under the names of MoveIt Servo.
 
 Callbacks only store the newest command; a thread turns it into joint positions, at the publish rate and as

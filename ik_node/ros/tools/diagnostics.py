@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What /diagnostics says about an arm: its goal, its measurements, its margins, and why it stands still."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ReportPace: publishes reports at once, but in a stream of goals that are all solved the newest at 10 Hz."""
 
 from __future__ import annotations

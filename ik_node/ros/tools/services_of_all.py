@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Services for all tools at once, beside those of each tool."""
 
 from __future__ import annotations

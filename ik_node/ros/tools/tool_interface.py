@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ToolInterface: the topics and services of one tool, in front of the controller that moves it."""
 
 from __future__ import annotations

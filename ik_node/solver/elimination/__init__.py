@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """All solutions of arms of any geometry, by elimination of joints."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms with five joints of any geometry: three unknowns at once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """EliminationForm: one way to find all solutions of an arm."""
 
 from __future__ import annotations

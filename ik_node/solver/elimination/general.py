@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Constants for the elimination in arms of general geometry, from the axes of the arm."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rigid motions as 15 x 15 matrices: they transform a point and a direction linearly, products and all.
 
 The vector of a point x and a direction y is m = (1, x, y, x.x, x.y, x cross y, (x.x) y - 2 (x.y) x), after

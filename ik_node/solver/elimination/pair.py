@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms of special geometry, and with fewer than five joints: which joints drop out of two equations."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two equations in the joints that are left after others have been eliminated, for the kernels."""
 
 from __future__ import annotations

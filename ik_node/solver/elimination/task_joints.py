@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The joints of an arm that count for a goal, scaled."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """L-BFGS-B on a gradient by automatic differentiation: inverse kinematics as a differentiable program."""
 
 from __future__ import annotations

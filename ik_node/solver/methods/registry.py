@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The registry of local methods: one row each; every list of methods is made from it.
 
 A local method moves from a start to a nearby configuration that meets the goal or comes close to it; the

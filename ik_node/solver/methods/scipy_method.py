@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference: scipy's bounded least_squares, used as a careful user of scipy would use it."""
 
 from __future__ import annotations

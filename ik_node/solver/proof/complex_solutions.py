@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All complex solutions of goals with a direction, by continuation. Numerical: proof.py encloses them.
 
 Where an arm has as many joints as the task has degrees of freedom, its solutions move continuously with the

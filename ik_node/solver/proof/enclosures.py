@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Solutions of a goal enclosed in discs by ball arithmetic: FLINT's acb, which rounds outwards.
 
 Krawczyk's operator with complex numbers: let C be an approximate inverse of the derivative f' at y, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All solutions of a goal proven by interval arithmetic: five joints, goals with a direction.
 
 As many regular complex solutions as there can be at most, each enclosed, leave no room for another: near any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many solutions a goal with a direction can have, complex ones included.
 
 Five joints and the free roll are a chain of six hinges, whose loop has at most 16 isolated solutions

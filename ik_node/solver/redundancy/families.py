@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The families of solutions of arms with one joint more than a position and a direction need."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms some of whose joints are held: smaller arms, with goals seen from the links that still move."""
 
 from __future__ import annotations

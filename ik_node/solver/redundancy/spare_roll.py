@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The spare roll: a last joint on the tool axis only turns the tool's lateral axis."""
 
 from __future__ import annotations

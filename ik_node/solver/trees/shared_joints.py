@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SharedJoints: the solver for tools of which each shares joints with another."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TreeSearch: one search over all joints for several tools at once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TreeSolver: goals for several tools of one robot at once."""
 
 from __future__ import annotations

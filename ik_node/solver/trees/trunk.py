@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limbs on a trunk: for fixed joints of the trunk every limb is an arm of its own, with its own formula."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """VariableLinks: changes link lengths of the shown robot, by a parameter of the description's publisher."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Descent: the configurations of one descent by a method, computed ahead in a thread."""
 
 from __future__ import annotations

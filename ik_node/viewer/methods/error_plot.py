@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ErrorPlot: the position errors of descents, step by step, on a logarithmic scale."""
 
 from __future__ import annotations

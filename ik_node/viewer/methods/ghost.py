@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ghost: a translucent second arm in one colour."""
 
 from __future__ import annotations

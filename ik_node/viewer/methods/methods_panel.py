@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The folder Methods of the panel: the solver of ik_node and its switches."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Playback: several descents in step, one iteration or sweep per frame."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SlowMotion: methods at work, one iteration or sweep per frame, shown by ghosts; nothing is commanded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The folder Slow motion of the panel: which methods to watch, playback, and their errors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The card at the top of the panel: the state of a tool or of the whole robot, in words."""
 
 from __future__ import annotations

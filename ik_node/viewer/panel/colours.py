@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The colours of tools and ghosts, in the scene and in the panel."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pieces of HTML for the panel, and numbers as people read them."""
 
 from __future__ import annotations

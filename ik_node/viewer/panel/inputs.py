@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs: what users did, from the threads of viser to the one that obeys, in order and without loss."""
 
 from __future__ import annotations

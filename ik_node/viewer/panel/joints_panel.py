@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The joint sliders of the panel."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The panel beside the scene: status, target track and buttons, and the joint sliders."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Poses (4, 4) of scene nodes."""
 
 from __future__ import annotations

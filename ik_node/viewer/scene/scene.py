@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scene: the robot, the ground and the cameras."""
 
 from __future__ import annotations

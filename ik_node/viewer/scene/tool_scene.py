@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the scene shows of one tool: the goal as a draggable gizmo, both tool axes and the trail."""
 
 from __future__ import annotations

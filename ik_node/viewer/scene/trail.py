@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recent path of the tool point, as a trail of beads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """URDF text -> shapes to draw: primitives and meshes, sticks if these are missing."""
 
 from __future__ import annotations
