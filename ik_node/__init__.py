@@ -5,8 +5,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ik_node.control.motion.trajectory import Trajectory
+    from ik_node.control.paths.lines import LineMotion, plan_lines
+    from ik_node.control.paths.path_timing import Bounds
+    from ik_node.control.paths.tool_path import ToolPath
     from ik_node.errors import IkError, InputError, KernelError, MissingError, UrdfError
     from ik_node.model.arm import Arm
+    from ik_node.model.robot import Robot
     from ik_node.model.tree import Tool, Tree
     from ik_node.model.urdf.reader import read_urdf
     from ik_node.solver.goal import (
@@ -26,31 +31,42 @@ if TYPE_CHECKING:
 __all__ = [
     'Arm',
     'BatchSolution',
+    'Bounds',
     'Cause',
     'Goal',
     'IkError',
     'IkSolver',
     'InputError',
     'KernelError',
+    'LineMotion',
     'MissingError',
     'PathSolution',
     'Proof',
     'Reason',
+    'Robot',
     'Solution',
     'Solutions',
     'Status',
     'Tool',
+    'ToolPath',
+    'Trajectory',
     'Tree',
     'TreeBatchSolution',
     'TreeSolution',
     'TreeSolver',
     'UrdfError',
+    'plan_lines',
     'read_urdf',
 ]
 
 _NAMES = {
+    'control.motion.trajectory': 'Trajectory',
+    'control.paths.lines': 'LineMotion plan_lines',
+    'control.paths.path_timing': 'Bounds',
+    'control.paths.tool_path': 'ToolPath',
     'errors': 'IkError InputError KernelError MissingError UrdfError',
     'model.arm': 'Arm',
+    'model.robot': 'Robot',
     'model.tree': 'Tool Tree',
     'model.urdf.reader': 'read_urdf',
     'solver.goal': 'BatchSolution Cause Goal PathSolution Reason Solution Solutions Status',

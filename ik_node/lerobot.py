@@ -7,6 +7,7 @@ import math
 import numbers
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -129,24 +130,22 @@ class RobotKinematics:
     def _judged(self, goal: Goal, before: Array, q: Array) -> Solution:
         """Return what is true of q (n,), reached from before (n,)."""
         solver, turn = self._solver, self._turn_left(goal, q)
-        judged = solver.judged(goal, q)
-        judged.lateral_error = turn
+        judged = replace(solver.evaluate(goal, q), lateral_error=turn)
         if judged.solved:
             return judged
         packed = goal.packed.copy()
         packed[LATERAL:] = np.nan
         best = solver.solve(Goal.unpacked(packed), q)
         if not best.solved:
-            judged.status, judged.reason = best.status, best.reason
-            return judged
+            return replace(judged, status=best.status, reason=best.reason)
         left = float(np.degrees(np.abs(best.q - q).max()))
         if (np.abs(q - before) >= self._step - 1e-9).any():
             sentence = f'on the way: {left:.3g} degrees are left'
         else:
             sentence = 'no continuous motion leads to the goal; the nearest configuration that meets it is '
             sentence += f'{left:.3g} degrees away'
-        judged.reason, judged.other_branch = Reason(Cause.BRANCH_ENDS, left, sentence), best.q
-        return judged
+        reason = Reason(Cause.BRANCH_ENDS, left, sentence)
+        return replace(judged, reason=reason, other_branch=best.q)
 
     def _turn_left(self, goal: Goal, q: Array) -> float | None:
         """Return the angle [rad] between the lateral axis at q (n,) and that of goal, None if it has none."""

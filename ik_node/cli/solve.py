@@ -7,6 +7,7 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ik_node.cli.arguments import add_goal, arm_parser, read_arm, run, say, unit_direction, warn
@@ -66,9 +67,9 @@ def _answers(
         every = solver.solve_all(goal, seed, held)
         if every:
             return every[0], every
-        solution = solver.judged(goal, solver.arm.middle if seed is None else solver.arm.checked(seed))
-        solution.status = Status.UNREACHABLE if every.complete else Status.NOT_FOUND
-        return solution, every
+        solution = solver.evaluate(goal, solver.arm.middle if seed is None else seed)
+        status = Status.UNREACHABLE if every.complete else Status.NOT_FOUND
+        return replace(solution, status=status), every
     solution = solver.solve(goal, seed)
     if solution.solved:
         return solution, solver.solve_all(goal, seed)

@@ -58,7 +58,9 @@ class Reason:
 
 @dataclass(slots=True, eq=False)
 class Solution:
-    """The result of a solve. q is the best configuration found, for every status.
+    """The result of a solve; not to be changed (frozen, making one would take six times as long).
+
+    q is the best configuration found, for every status.
 
     q: (n,) [rad or m]. position_error [m] and direction_error [rad] are those of FK at q;
     direction_error is 0 for a position-only goal. reason is None when SOLVED. self_motion: q is one

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,9 @@ class IkSolver:
 
     Methods other than lm are used by solve, solve_batch and steps, which then do not use the closed form;
     solve_all, track and solve_path always use lm.
+
+    arm, method: as given. closed_form, elimination, families: what the geometry of the arm allows, None where
+    it does not; to look at, see ik_inspect.
     """
 
     def __init__(
@@ -186,10 +190,10 @@ class IkSolver:
             solution = self._pipeline(goal, q, solution, budget)
         if math.isnan(packed[LATERAL]):
             return solution
-        return self._with_lateral(goal, self._start(seed), solution)
+        return self._aligned(goal, self._start(seed), solution)
 
-    def with_lateral(self, goal: Goal, seed: ArrayLike, solution: Solution) -> Solution:
-        """Turn the spare roll of a solution, near seed (n,), towards goal.lateral, and set lateral_error.
+    def align_lateral(self, goal: Goal, seed: ArrayLike, solution: Solution) -> Solution:
+        """Return solution, its spare roll turned towards goal.lateral, near seed (n,), with lateral_error.
 
         Only as far as that keeps what is solved; solve and track do it themselves. Raises InputError.
         """
@@ -198,9 +202,9 @@ class IkSolver:
         if not isinstance(solution, Solution):
             raise InputError(f'solution must be a Solution, got {solution!r}')
         self.arm.checked(solution.q, 'q of solution')
-        return self._with_lateral(goal, self.arm.checked(seed, 'seed'), solution)
+        return self._aligned(goal, self.arm.checked(seed, 'seed'), solution)
 
-    def _with_lateral(self, goal: Goal, seed: Array, solution: Solution) -> Solution:
+    def _aligned(self, goal: Goal, seed: Array, solution: Solution) -> Solution:
         arm, q = self.arm, solution.q.copy()
         lateral_error = kernels.serve_lateral(
             arm.joints, arm.tool, arm.limits, goal.packed, self._roll, seed, q
@@ -210,9 +214,13 @@ class IkSolver:
             return solution
         if arm.has_cones and arm.ball_excess(q) > 0.0:
             return solution
-        solution.q, solution.lateral_error = q, lateral_error
-        solution.position_error, solution.direction_error = errors
-        return solution
+        return replace(
+            solution,
+            q=q,
+            position_error=errors[0],
+            direction_error=errors[1],
+            lateral_error=lateral_error,
+        )
 
     def solve_all(
         self,
@@ -245,7 +253,7 @@ class IkSolver:
             budget = min(budget, LISTING_BUDGET)
         self_motion = is_redundant(self.arm, goal)
         if are_named(held):
-            return self._held.solve_all(goal, near, held, self.judged, budget)
+            return self._held.solve_all(goal, near, held, self.evaluate, budget)
         if self._infeasibility.by_reach(goal) is not None:
             return Solutions((), complete=True)
         rows, errors, complete = self._all_solutions.find(goal, near, budget)
@@ -317,11 +325,9 @@ class IkSolver:
         last = now.copy() if before is None else arm.checked(before, 'before')
         lateral = goal.lateral
         solution = self._tracker.advance(goal, now, last, self.solve)
-        return (
-            solution if lateral is None or not solution.solved else self._with_lateral(goal, last, solution)
-        )
+        return solution if lateral is None or not solution.solved else self._aligned(goal, last, solution)
 
-    def settle(self, goal: Goal, q: ArrayLike, largest_move: ArrayLike | None = None) -> Solution:
+    def solve_nearby(self, goal: Goal, q: ArrayLike, largest_move: ArrayLike | None = None) -> Solution:
         """Find the closest configuration that a continuous motion from configuration q (n,) leads to.
 
         For goals that move, in reach or not: the joints move about as little as the goal, where solve looks
@@ -391,8 +397,12 @@ class IkSolver:
 
         return best_path(self.arm, self.closed_form, goals, self._search.options, start, every)
 
-    def judged(self, goal: Goal, q: Array, restarts: int = 0) -> Solution:
-        """Return q (n,) with its errors by FK: SOLVED if both are within the tolerances, else NOT_FOUND."""
+    def evaluate(self, goal: Goal, q: ArrayLike, restarts: int = 0) -> Solution:
+        """Return configuration q (n,) with its errors by FK: SOLVED within the tolerances, else NOT_FOUND.
+
+        Limits are not checked. restarts: what the solution says about them. Raises InputError.
+        """
+        q, restarts = self.arm.checked(q, 'q'), whole('restarts', restarts, 0)
         errors = self.errors(goal, q)
         status = Status.SOLVED if self._search.met(*errors) else Status.NOT_FOUND
         return Solution(status, q, *errors, restarts=restarts)

@@ -214,14 +214,14 @@ def test_goals_beyond_reach_are_impossible_and_the_answer_is_inside(parts):
         assert judge.excess(solution.q) <= 0.0
 
 
-def test_settle_and_a_compromise_keep_the_cone(parts):
+def test_solve_nearby_and_a_compromise_keep_the_cone(parts):
     arm, solver, judge = parts
     weighing = IkSolver(arm, compromise=0.1, compile='wait')
     rng = np.random.default_rng(8)
     for q in inside(arm, judge, rng, 10):
         goal = Goal(arm.fk(q)[0], random_unit(rng))
-        assert judge.excess(solver.settle(goal, q).q) <= 0.0
-        assert judge.excess(solver.settle(goal, q, np.full(arm.n, 0.05)).q) <= 0.0
+        assert judge.excess(solver.solve_nearby(goal, q).q) <= 0.0
+        assert judge.excess(solver.solve_nearby(goal, q, np.full(arm.n, 0.05)).q) <= 0.0
         assert judge.excess(weighing.solve(goal).q) <= 1e-15
 
 

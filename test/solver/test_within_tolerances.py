@@ -64,7 +64,7 @@ def test_where_two_solutions_have_just_vanished_those_of_goals_nearby_lead_there
     )
     q = [3.171414620122309, -2.6496574983719805, -1.3690973864413785, 1.8352674950295143, -2.7036675559169723]
     solver = IkSolver(arm)
-    assert solver.judged(goal, np.array(q)).solved
+    assert solver.evaluate(goal, np.array(q)).solved
     assert solver.solve(goal).solved
 
 
@@ -79,7 +79,7 @@ def test_solutions_by_formula_of_goals_nearby_lead_there_too():
     rng = np.random.default_rng(0)
     for _ in range(GOALS):
         goal = displaced(arm, q, 1e-6, 1e-4, rng)
-        assert solver.judged(goal, q).solved
+        assert solver.evaluate(goal, q).solved
         assert solver.solve(goal, arm.sample(rng, 1)[0]).solved
 
 
@@ -92,7 +92,7 @@ def test_where_the_direction_is_tied_to_the_position_solutions_that_miss_it_a_li
         (-0.4923793476774183, 0.0867217354464988, -0.8660496051508295),
     )
     solver = IkSolver(arm, position_tolerance=1e-6, direction_tolerance=1e-4)
-    assert solver.judged(goal, np.array([2.9671, -1.0472, 0.0, -2.0944, 0.0])).solved
+    assert solver.evaluate(goal, np.array([2.9671, -1.0472, 0.0, -2.0944, 0.0])).solved
     rng = np.random.default_rng(0)
     for _ in range(10):
         assert solver.solve(goal, arm.sample(rng, 1)[0]).solved
@@ -107,7 +107,7 @@ def test_formula_solutions_may_miss_a_tied_direction_by_as_much_as_the_tolerance
         (9.671343405651467e-05, -0.02153480837420715, -0.9997680944473062),
     )
     solver = IkSolver(arm, position_tolerance=5e-3, direction_tolerance=5e-2)
-    assert solver.judged(goal, np.array([3.388, 1.5055820993, 0.19198621772, -1.69296937443, 0.0])).solved
+    assert solver.evaluate(goal, np.array([3.388, 1.5055820993, 0.19198621772, -1.69296937443, 0.0])).solved
     rng = np.random.default_rng(0)
     for _ in range(10):
         assert solver.solve(goal, arm.sample(rng, 1)[0]).solved

@@ -235,3 +235,54 @@ def test_test_files_have_different_names() -> None:
     """Pytest cannot collect two of the same name."""
     names = [path.name for path in (ROOT / 'test').rglob('test_*.py')]
     assert sorted(set(names)) == sorted(names)
+
+
+def test_what_users_get_in_hand_is_public() -> None:
+    """The results of solve, solve_all, prove, of paths and trees, and what these hold."""
+    import typing
+
+    import ik_node
+
+    methods = [
+        *(
+            getattr(ik_node.IkSolver, n)
+            for n in ('solve', 'solve_all', 'prove', 'solve_path', 'solve_batch', 'track')
+        ),
+        *(getattr(ik_node.TreeSolver, n) for n in ('solve', 'solve_batch', 'track')),
+        ik_node.plan_lines,
+        ik_node.read_urdf,
+    ]
+    kinds: set[type] = set()
+
+    def add(hint: Any) -> None:
+        if isinstance(hint, type) and hint.__module__.startswith('ik_node.') and hint not in kinds:
+            kinds.add(hint)
+            for field in getattr(hint, '__dataclass_fields__', {}):
+                add(typing.get_type_hints(hint)[field])
+        for part in typing.get_args(hint):
+            add(part)
+
+    for method in methods:
+        add(typing.get_type_hints(method, localns={'Proof': ik_node.Proof})['return'])
+    assert {kind.__name__ for kind in kinds} - set(ik_node.__all__) == set()
+    assert {kind.__name__ for kind in kinds} >= {
+        'Proof',
+        'Reason',
+        'Cause',
+        'PathSolution',
+        'Trajectory',
+        'Robot',
+    }
+    assert sorted(ik_node.__all__) == ik_node.__all__
+    assert all(getattr(ik_node, name) for name in ik_node.__all__)
+
+
+def test_no_code_changes_a_solution() -> None:
+    """Solutions are shared; making them frozen would cost time in each solve."""
+    from ik_node import Solution
+
+    fields = set(Solution.__slots__) - {'q', 'status', 'reason', 'restarts'}  # other objects have these, too
+    for path in (ROOT / 'ik_node').rglob('*.py'):
+        for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in fields:
+                assert ast.unparse(node.value) == 'self', f'{path}:{node.lineno}: {ast.unparse(node)}'

@@ -77,7 +77,7 @@ class GoalTracker:
         if np.abs(q - self._targets[tool]).max() <= SAME:
             return
         self._targets[tool] = q
-        found = None if report.goal is None else arm.solver.judged(report.goal, q)
+        found = None if report.goal is None else arm.solver.evaluate(report.goal, q)
         if found is not None and found.solved:
             self._at_the_end[tool] = replace(
                 report, level=Level.OK, message=arrival_at(found), status=found.status.value, solution=found

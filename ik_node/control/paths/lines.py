@@ -6,8 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ik_node.checks import Array
+from ik_node.checks import Array, positive
 from ik_node.control.motion.tool_pace import SHARE, ToolPace
 from ik_node.control.motion.trajectory import Trajectory
 from ik_node.control.paths.joint_path import JointPath, PathEndsError
@@ -38,24 +39,36 @@ class LineMotion:
 
 def plan_lines(
     solver: IkSolver,
-    path: ToolPath,
-    start: Array,
+    tool_path: ToolPath,
+    start: ArrayLike,
     bounds: Bounds,
     blend: float | None = None,
     partial: bool = False,
 ) -> LineMotion:
-    """Plan the fastest motion along path from joints start (n,), which keeps to it within ACCURACY.
+    """Plan the fastest motion along tool_path from joints start (n,), which keeps to it within ACCURACY.
 
     blend [m]: how near a corner the tool may leave the lines; None: it stops at each corner. partial: return
-    the motion up to the place where the path cannot be followed any farther. Else that raises InputError,
-    with the place and the reason.
+    the motion up to the point where the path cannot be followed any farther. Else that raises InputError,
+    with the point and the reason. Raises InputError for other arguments, too.
     """
+    for name, given, kind in (
+        ('solver', solver, IkSolver),
+        ('tool_path', tool_path, ToolPath),
+        ('bounds', bounds, Bounds),
+        ('partial', partial, (bool, np.bool_)),
+    ):
+        if not isinstance(given, kind):
+            raise InputError(f'{name} is not of the right type: {given!r}')
     arm = solver.arm
     q = arm.checked(start, 'start')
+    if not len(bounds.velocity) == len(bounds.acceleration) == len(bounds.jerk) == arm.n:
+        raise InputError(f'bounds must have limits for each of the {arm.n} joints of the arm')
+    if blend is not None:
+        blend = positive('blend', blend)
     outside = np.flatnonzero((q < arm.lower) | (q > arm.upper))
     if len(outside):
         raise InputError(f'joint "{arm.joint_names[outside[0]]}" is outside its limits')
-    stretches = path.stretches(*arm.fk(q), blend)
+    stretches = tool_path.stretches(*arm.fk(q), blend)
     length = sum(stretch.length for stretch in stretches)
     before, whole = 0.0, None
     for number, stretch in enumerate(stretches):

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ik_node.checks import Array
+from ik_node.checks import Array, positive, real_array
 from ik_node.control.motion.trajectory import Trajectory
 from ik_node.control.paths.splines import basis, derivative, knots_between
+from ik_node.errors import InputError
 
 DEGREE = 2  # of b: its second derivative, and the jerk, may jump where pieces meet
 INSIDE = np.array([1e-6, 0.5, 1.0 - 1e-6])  # where in a piece the limits count
@@ -41,12 +42,29 @@ MARGIN = 1.0 - 1e-4  # share of the limits that is used
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Velocity, acceleration and jerk limits (n,), and the tool's speed limit [m/s], inf for none."""
+    """Velocity, acceleration and jerk limits (n,), and the tool's speed limit [m/s], inf for none.
+
+    Raises InputError unless all are greater than 0, those of the joints finite.
+    """
 
     velocity: Array
     acceleration: Array
     jerk: Array
     tool_speed: float = np.inf
+
+    def __post_init__(self) -> None:
+        for name in ('velocity', 'acceleration', 'jerk'):
+            given = getattr(self, name)
+            try:
+                limits = real_array(given)
+            except (TypeError, ValueError, OverflowError):
+                limits = np.empty(0)
+            if limits.ndim != 1 or not len(limits) or not (np.isfinite(limits) & (limits > 0.0)).all():
+                raise InputError(
+                    f'{name} must be finite numbers greater than 0, one per joint, got {given!r}'
+                )
+            object.__setattr__(self, name, limits)
+        object.__setattr__(self, 'tool_speed', positive('tool_speed', self.tool_speed, finite=False))
 
 
 # Return the joints and their derivatives by s (4, p, n) and the tool's speed |dp/ds| (p,) at s (p,).

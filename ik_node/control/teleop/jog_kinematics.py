@@ -60,7 +60,7 @@ class JogKinematics:
         for share in SHARES:
             position = self._position + share * dt * linear
             direction = _unit(rotation_about(share * dt * angular) @ self._direction)
-            solution = self._solver.settle(Goal(position, direction), self.q, most)
+            solution = self._solver.solve_nearby(Goal(position, direction), self.q, most)
             if solution.position_error <= OFF * share * way + ROUNDING:
                 break
         else:
@@ -91,13 +91,13 @@ class JogKinematics:
         would be closer by BETTER for PATIENCE, the arm goes to the one of the closest that it reaches first
         from where it is now (n,). dt [s]: since the last step.
         """
-        solution = self._solver.settle(goal, self.q, self._most(goal, fastest * dt))
+        solution = self._solver.solve_nearby(goal, self.q, self._most(goal, fastest * dt))
         q = solution.q
         self._since += dt
         if solution.position_error < BETTER:
             self._better_for = 0.0
         elif self._since > INTERVAL:
-            nearby = self._solver.settle(goal, q).position_error
+            nearby = self._solver.solve_nearby(goal, q).position_error
             other = self._solver.solve(goal, self.q)
             closer = other.position_error < nearby - BETTER
             self._better_for = self._better_for + self._since if closer else 0.0
@@ -105,7 +105,7 @@ class JogKinematics:
             if self._better_for > PATIENCE:
                 q, self._better_for = self._soonest(goal, other, now, fastest), 0.0
             elif self._time(q - now, fastest) > SOONER:
-                q = self._soonest(goal, self._solver.settle(goal, q), now, fastest, SOONER)
+                q = self._soonest(goal, self._solver.solve_nearby(goal, q), now, fastest, SOONER)
         self.held_back = solution.position_error > AT_BOUND
         self.q = self._served(q, goal, fastest * dt)
         self._position, self._direction = self._arm.fk(self.q)
@@ -115,7 +115,7 @@ class JogKinematics:
         """Return found, or one as close that the joints reach sooner from now (n,), by [s] at least."""
         best, least = found.q, self._time(found.q - now, fastest) - by
         for start in self._arm.sample(np.random.default_rng(0), RIVALS):
-            other = self._solver.settle(goal, start)
+            other = self._solver.solve_nearby(goal, start)
             time = self._time(other.q - now, fastest)
             if other.position_error < found.position_error + BETTER and time < least:
                 best, least = other.q, time
@@ -130,7 +130,7 @@ class JogKinematics:
 
     def ahead(self, goal: Goal, q: Array, dt: float, fastest: Array) -> Array:
         """Return where the joints (n,) will be for goal, the one dt [s] after they are at q (n,)."""
-        after = self._solver.settle(goal, q, self._most(goal, fastest * dt)).q
+        after = self._solver.solve_nearby(goal, q, self._most(goal, fastest * dt)).q
         return self._served(after, goal, fastest * dt)
 
     def _most(self, goal: Goal, most: Array) -> Array:

@@ -273,7 +273,7 @@ def _alone(question: Question, goals: Mapping[str, Goal], values: Array) -> Iter
     budget = None if question.timeout == math.inf else question.timeout
     yield {tool: solver.solve(goal, seed, budget)}
     for other in solver.solve_all(goal, seed, time_budget=budget)[:ALTERNATIVES]:
-        yield {tool: solver.with_lateral(goal, seed, other)}
+        yield {tool: solver.align_lateral(goal, seed, other)}
 
 
 def _together(question: Question, goals: Mapping[str, Goal], values: Array) -> Iterator[dict[str, Solution]]:

@@ -67,19 +67,19 @@ class HeldJoints:
         goal: Goal,
         seed: Array,
         held: Sequence[str],
-        judged: Callable[[Goal, Array], Solution],
+        evaluate: Callable[[Goal, Array], Solution],
         time_budget: float,
     ) -> Solutions:
         """Return every solution with the joints named in held at their values in seed (n,), best first.
 
-        judged: judges a configuration of the whole arm by FK.
+        evaluate: evaluates a configuration of the whole arm by FK.
         Raises InputError: unknown names, one named twice, a value outside the limits, part of a ball with
         limits of its own.
         """
         places = self._places(held, seed)
         free = ~np.isin(np.arange(self._arm.n), places)
         if not free.any():
-            only = judged(goal, seed.copy())
+            only = evaluate(goal, seed.copy())
             return Solutions([only] if only.solved else [], complete=True)
         rest = self.rest(places, seed)
         ahead = seed[: len([joint for joint in rest.before if joint.movable])]
@@ -88,9 +88,7 @@ class HeldJoints:
         for one in found:
             q = seed.copy()
             q[free] = one.q
-            whole = judged(goal, q)
-            whole.status, whole.self_motion = Status.SOLVED, one.self_motion
-            solutions.append(whole)
+            solutions.append(replace(evaluate(goal, q), status=Status.SOLVED, self_motion=one.self_motion))
         return Solutions(solutions, found.complete)
 
     def rest(self, places: Sequence[int], seed: Array) -> ReducedArm:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -67,7 +68,8 @@ class SharedJoints:
         solutions = self._solutions(goals, self._search.closest(packed, sizes, starts), restarts)
         for name, solution in solutions.items():
             if not solution.solved:
-                solution.status, solution.reason = self._reason(name, alone, solution)
+                status, reason = self._reason(name, alone, solution)
+                solutions[name] = replace(solution, status=status, reason=reason)
         return solutions
 
     def track(self, goals: Mapping[str, Goal], q: Array, before: Array) -> dict[str, Solution]:
@@ -101,10 +103,11 @@ class SharedJoints:
             f'the current solution branch of {listed(solutions)} ends; continuing needs a joint motion of '
             f'{move:.3g} rad or m to another branch'
         )
-        for name, solution in solutions.items():
-            solution.status, solution.other_branch = Status.NOT_FOUND, others[name].q
-            solution.reason = Reason(Cause.BRANCH_ENDS, move, sentence)
-        return solutions
+        reason = Reason(Cause.BRANCH_ENDS, move, sentence)
+        return {
+            name: replace(solution, status=Status.NOT_FOUND, reason=reason, other_branch=others[name].q)
+            for name, solution in solutions.items()
+        }
 
     def _turned(
         self, goals: Mapping[str, Goal], seed: Array, solutions: dict[str, Solution]
@@ -113,7 +116,7 @@ class SharedJoints:
         for name, goal in goals.items():
             if goal.lateral is not None:
                 own = seed[self._tree.columns[name]]
-                solutions[name] = self._solvers[name].with_lateral(goal, own, solutions[name])
+                solutions[name] = self._solvers[name].align_lateral(goal, own, solutions[name])
         return solutions
 
     def _pieces(self, goals: Array, q: Array) -> Sequence[Array]:
@@ -143,7 +146,7 @@ class SharedJoints:
     def _solutions(self, goals: Mapping[str, Goal], q: Array, restarts: int) -> dict[str, Solution]:
         """Return what FK says of the joints q (n,)."""
         return {
-            name: solver.judged(goals[name], q[self._tree.columns[name]], restarts)
+            name: solver.evaluate(goals[name], q[self._tree.columns[name]], restarts)
             for name, solver in self._solvers.items()
         }
 
