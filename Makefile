@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test quick check bench compare docs faults soak clean venv venv-test
+.PHONY: help demo test quick check bench compare docs faults newest soak clean venv venv-test
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -25,6 +25,11 @@ demo: venv  ## Start an arm, the viewer and a goal on a circle; ARM=two_arms TRA
 		$(if $(SIM),--sim) $(if $(TELEOP),--teleop) $(if $(PORT),--port $(PORT))
 
 test: check  ## Run every check and every test, on all cores
+	@$(KERNELS)
+	@$(RUN) -m pytest -n logical
+
+newest:  ## Run every test with the newest versions of all packages that setup.py allows
+	@$(SETUP) --newest proofs sim test
 	@$(KERNELS)
 	@$(RUN) -m pytest -n logical
 

@@ -1,5 +1,8 @@
 """Set up .venv with this package and the extras that are named: python3 tools/set_up.py viewer test
 
+Packages have the tested versions, with the hashes in CONSTRAINTS, if there is such a file for this Python;
+without it, and with --newest, they are the newest that setup.py allows.
+
 One line per step, the whole output of a step that fails. It is uv that installs, with what pip is configured
 to (indexes, certificates, proxies), and pip itself where uv is not available or fails. What is set up already
 is left as it is; setup.py is read again when it has changed.
@@ -25,6 +28,7 @@ VENV = ROOT / '.venv'
 PYTHON = VENV / 'bin' / 'python'
 UV = VENV / 'bin' / 'uv'
 STATE = VENV / '.ready'  # what was set up, and where; it is absent while that is going on
+CONSTRAINTS = ROOT / 'tools' / f'constraints-{sys.version_info[0]}.{sys.version_info[1]}.txt'
 KERNELS = ROOT / 'ik_node' / 'kernels' / 'runtime' / 'build.py'
 
 # pip's options and uv's variables for them; pip separates several values by blanks or new lines.
@@ -77,11 +81,17 @@ def call(*command: object, **variables: str) -> str:
     return done.stdout
 
 
-def wanted(extras: list[str]) -> dict[str, object]:
+def constraints(newest: bool) -> str:
+    """Return the text of CONSTRAINTS, '' if the newest versions are wanted or this Python has none."""
+    return '' if newest or not CONSTRAINTS.exists() else CONSTRAINTS.read_text(encoding='utf-8')
+
+
+def wanted(extras: list[str], newest: bool = False) -> dict[str, object]:
     """Return what STATE holds once the extras are installed."""
     return {
         'folder': str(ROOT),
         'setup.py': hashlib.sha256((ROOT / 'setup.py').read_bytes()).hexdigest(),
+        'constraints': hashlib.sha256(constraints(newest).encode()).hexdigest(),
         'extras': sorted(extras),
     }
 
@@ -126,28 +136,34 @@ def uv_settings(config: str) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name not in os.environ}
 
 
-def install(extras: list[str]) -> None:
+def install(extras: list[str], newest: bool = False) -> None:
     """Install this package, editable, and what it needs. Raises StepError."""
     as_pip = {} if (VENV / 'bin' / 'pip').exists() else {'PYTHONPATH': pip_wheel()}
     if as_pip == {'PYTHONPATH': ''}:
         with Step('installing pip'):
             call(PYTHON, '-m', 'ensurepip', '--upgrade')
     pip = (PYTHON, '-m', 'pip')
-    packages = ('pip', '--editable', f'.[{",".join(extras)}]')
+    packages = ['pip', '--editable', f'.[{",".join(extras)}]']
+    pinned = constraints(newest)
+    chosen = ['--constraint', CONSTRAINTS] if pinned else ['--upgrade']
     try:
         if not UV.exists():
             with Step('fetching uv'):
                 call(*pip, 'install', 'uv', **as_pip)
         settings = uv_settings(call(*pip, 'config', 'list', **as_pip))
         with Step('installing packages') as step:
-            said = call(UV, 'pip', 'install', '--python', PYTHON, *packages, **settings)
+            said = call(UV, 'pip', 'install', '--python', PYTHON, *packages, *chosen, **settings)
             step.result = ''.join(
                 f', {count} packages' for count in re.findall(r'Installed (\d+) package', said)
             )
     except StepError as error:
         print(f'{error}\nuv failed: trying pip, which takes a minute or two.', file=sys.stderr, flush=True)
         with Step('installing packages with pip'):
-            call(*pip, 'install', *packages, **as_pip)
+            if pinned:  # pip takes no editable package where there are hashes
+                versions = VENV / 'versions.txt'
+                versions.write_text(re.sub(r' \\\n *--hash=\S+', '', pinned), encoding='utf-8')
+                chosen = ['--constraint', versions]
+            call(*pip, 'install', *packages, *chosen, **as_pip)
 
 
 def compile_kernels() -> None:
@@ -182,12 +198,14 @@ def check() -> str:
     return ''
 
 
-def main(extras: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Return 0 if all is set up, 1 if not, 130 after Ctrl-C."""
+    newest = '--newest' in arguments
+    extras = [name for name in arguments if name != '--newest']
     state = present()
     known = state.get('extras', [])
     assert isinstance(known, list)
-    target = wanted(list({*known, *extras}))
+    target = wanted(list({*known, *extras}), newest)
     if state == target:
         return 0
     if not state and (reason := check()):
@@ -202,7 +220,7 @@ def main(extras: list[str]) -> int:
                 call(sys.executable, '-m', 'venv', '--without-pip', VENV)
         else:
             print('Bringing .venv up to date:', flush=True)
-        install(sorted({*known, *extras}))
+        install(sorted({*known, *extras}), newest)
         STATE.write_text(json.dumps(target), encoding='utf-8')
     except StepError as error:
         print(error, file=sys.stderr)

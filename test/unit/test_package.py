@@ -75,6 +75,16 @@ def test_the_manifest_is_one_that_colcon_takes_for_ament_python(manifest: Any) -
     assert [(e.tagname, e.content) for e in manifest.exports] == [('build_type', 'ament_python')]
 
 
+def test_a_headless_node_needs_neither_rviz_nor_plots(manifest: Any) -> None:
+    def needed(**variables: str) -> set[str]:
+        manifest.evaluate_conditions(variables)
+        return {depend.name for depend in manifest.exec_depends if depend.evaluated_condition}
+
+    spared = needed() - needed(IK_NODE_HEADLESS='1')
+    assert spared >= {'rviz2', 'joint_state_publisher_gui', 'interactive_markers', 'python3-matplotlib'}
+    assert needed(IK_NODE_HEADLESS='1') >= {'rclpy', 'python3-numpy', 'sensor_msgs', 'trajectory_msgs'}
+
+
 def test_manifest_setup_and_changelog_agree(manifest: Any, setup: Any) -> None:
     changelog = (ROOT / 'CHANGELOG.rst').read_text(encoding='utf-8')
     released = re.findall(r'^(\d+\.\d+\.\d+) \(', changelog, re.MULTILINE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -117,3 +118,24 @@ def test_an_environment_that_cannot_work_does_not_count(set_up, harm):
     elif harm == 'state':
         set_up.STATE.write_text(str(set_up.ROOT))
     assert set_up.present() == ({} if harm else set_up.wanted(['test']))
+
+
+def test_newest_takes_no_notice_of_the_tested_versions(set_up):
+    set_up.CONSTRAINTS.write_text('numpy==1.0 \\\n    --hash=sha256:0\n')
+    assert set_up.constraints(newest=True) == ''
+    assert set_up.constraints(newest=False).startswith('numpy==1.0')
+    assert set_up.wanted(['test'], newest=True) != set_up.wanted(['test'])
+
+
+def test_the_tested_versions_are_allowed_have_hashes_and_name_no_index():
+    requirements = pytest.importorskip('packaging.requirements')
+    setup = (ROOT / 'setup.py').read_text()
+    wanted = [requirements.Requirement(text) for text in re.findall(r"'([a-z-]+[<>=][=\d.,<>]*)'", setup)]
+    for path in (ROOT / 'tools').glob('constraints-*.txt'):
+        text = path.read_text()
+        pinned = dict(re.findall(r'^([\w.-]+)==(\S+) \\\n +--hash=sha256:[0-9a-f]{64}', text, re.MULTILINE))
+        assert len(pinned) == text.count('==') > 100
+        assert not re.search('://|^--', text, re.MULTILINE)
+        for requirement in wanted:
+            assert pinned[requirement.name.lower()] in requirement.specifier, requirement
+        assert {requirement.name for requirement in wanted} > {'numba', 'ruckig', 'pytest', 'viser'}
