@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test quick check bench compare docs faults newest soak clean venv venv-test
+.PHONY: help demo test quick durations check bench compare docs faults newest soak clean venv venv-test
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -36,7 +36,10 @@ newest:  ## Run every test with the newest versions of all packages that setup.p
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
 	@$(KERNELS)
-	@$(RUN) -m pytest -n logical -m 'not slow' test/unit test/solver test/control test/sim
+	@$(RUN) -m pytest -q -m 'not slow' test/unit test/solver test/control test/sim
+
+durations:  ## Choose the tests of make quick by the times in FROM=junit.xml, which pytest --junitxml has written
+	@$(PYTHON) test/durations.py '$(FROM)'
 
 check: venv-test  ## Lint, formatting, types and who may import whom
 	@$(RUN) -m ruff check

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import durations
 import pytest
 from hypothesis import settings
 from shared_files import shared_path
@@ -24,6 +25,7 @@ settings.load_profile('ik_node')
 os.environ['IK_NODE_CHECK_LOCKS'] = '1'  # a wrong order of locks raises
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # of this process and of those that it starts
 
+SLOW = json.loads(durations.FILE.read_text(encoding='utf-8'))['slow']  # functions, by measured time
 NODES = ('test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
 
 
@@ -42,9 +44,11 @@ def shared_labels() -> frozenset[str]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that start nodes, and those of the solver on arms from ../shared, which are slow."""
+    """Mark the tests that start nodes, and those that are slow: as measured, and on arms from ../shared."""
     if item.nodeid.startswith(NODES):
         item.add_marker('ros')
+    if item.nodeid.partition('[')[0] in SLOW and not item.get_closest_marker('quick'):
+        item.add_marker('slow')
     callspec = getattr(item, 'callspec', None)
     if callspec and item.nodeid.startswith('test/solver/'):
         values = [getattr(value, 'label', value) for value in callspec.params.values()]

@@ -196,7 +196,7 @@ def test_every_arm_has_a_controller_of_its_own():
 
 
 def test_the_point_of_one_tool_changes_while_the_node_runs():
-    with robot('two_arms') as two:
+    with robot('two_arms', goal_timeout=60.0) as two:  # a goal waits for the new solver
         assert two.left.set_together(**{'left.tool_point': [0.0, 0.0, 0.05]}).successful
         before = two.places()
         assert two.left.answer('goal_point', two.left.point(before['left'])).message.startswith('solved')

@@ -10,13 +10,15 @@ from conformance import CHECKS, PROMISES, Subject
 from ik_node import IkSolver
 from ik_node.solver.methods.registry import METHODS
 
-QUICK = ('pipeline', 'lm')  # the methods that make quick runs, on the shipped arms
+QUICK = [
+    (method, arm) for method in ('pipeline', 'lm') for arm in ('seed_arm', 'ball_joint_arm')
+]  # for make quick
 SHIPPED = shipped_cases()
 SUBJECTS = [
     pytest.param(
         Subject(method, case),
         id=f'{method}-{case.label}',
-        marks=[] if method in QUICK and case in SHIPPED else pytest.mark.slow,
+        marks=pytest.mark.quick if (method, case.label) in QUICK else pytest.mark.slow,
     )
     for method, promise in PROMISES.items()
     for case in [*SHIPPED, *shared_cases()]
