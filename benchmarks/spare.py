@@ -1,4 +1,4 @@
-"""Arms with six and seven joints: held joints, and families of solutions, against brute force."""
+"""Arms with six and seven joints: locked joints, and families of solutions, against brute force."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ik_node import Arm, Goal, IkSolver
 
 GOALS = 20
 ARMS = 12  # random ones of either number of joints
-RESTARTS, POINTS = 20_000, 2_000  # descents for solutions with joints held, and for points of families
+RESTARTS, POINTS = 20_000, 2_000  # descents for solutions with joints locked, and for points of families
 REAL = ('koch_v1_1', 'omx_l', 'panda', 'ur5e', 'vx300s')
 
 
 def run(tasks: list[Task], scale: float) -> None:  # noqa: ARG001 - the arms are its own
-    """Print what is found, missed and wrong with joints held, then the same of families."""
+    """Print what is found, missed and wrong with joints locked, then the same of families."""
     count, number = max(2, round(GOALS * scale)), max(2, round(ARMS * min(scale, 1.0)))
     arms = spare_arms() + [random_arm(seed, joints) for joints in (6, 7) for seed in range(number)]
     held_joints(arms, count)
@@ -33,12 +33,12 @@ def run(tasks: list[Task], scale: float) -> None:  # noqa: ARG001 - the arms are
 
 
 def held_joints(arms: Sequence[Task], count: int) -> None:
-    """Print solutions with as many joints held as are to spare: the first, the last, and some between."""
+    """Print solutions with as many joints locked as are to spare: the first, the last, and some between."""
     heading(
-        'Every solution with joints held',
-        f"""{count} reachable goals per arm, three times as many joints held as are to spare, at the values by
-        which the goal was made: solve_all against {RESTARTS} descents of an independent solver with the same
-        joints held. Columns as in the section general. Times: milliseconds of the median call, processor
+        'Every solution with joints locked',
+        f"""{count} reachable goals per arm, three times as many joints locked as are to spare, at the values
+        by which the goal was made: solve_all against {RESTARTS} descents of an independent solver with the
+        same joints locked. Columns as in the section general. Times: milliseconds of the median call, CPU
         time; first: joints next to the base are held, whose values change the goal only; others: the
         constants are made for each value.""",
     )

@@ -129,12 +129,12 @@ def _proof_as_text(proof: Proof) -> str:
 def _as_text(
     arm: Arm, solution: Solution, every: Sequence[Solution], directed: bool, held: Sequence[str]
 ) -> list[str]:
-    reason = 'no solution while these joints are held' if held and not every else solution.reason
+    reason = 'no solution while these joints are locked' if held and not every else solution.reason
     lines = [
         arm.describe(),
         f'status           {solution.status.value}',
         *([f'reason           {reason}'] if reason else []),
-        *([f'joints held      {", ".join(held)}'] if held else []),
+        *([f'joints locked    {", ".join(held)}'] if held else []),
         f'position error   {solution.position_error:.3g} m',
         f'direction error  {f"{solution.direction_error:.3g} rad" if directed else "direction is free"}',
         '',

@@ -30,9 +30,9 @@ DESCENTS_OF_CHECK = 32  # of an elimination that finds nothing or is rough
 MOST_DESCENTS = 300_000  # even for the hardest goal
 
 
-def is_redundant(arm: Arm, goal: Goal, held: int = 0) -> bool:
-    """Whether the solutions of goal form continuous families (self-motion) while held joints stay."""
-    return arm.n - held > (arm.position_dof if math.isnan(goal.packed[DIRECTION]) else arm.effective_dof)
+def is_redundant(arm: Arm, goal: Goal, locked: int = 0) -> bool:
+    """Whether the solutions of goal form continuous families (self-motion) while locked joints stay."""
+    return arm.n - locked > (arm.position_dof if math.isnan(goal.packed[DIRECTION]) else arm.effective_dof)
 
 
 class AllSolutions:

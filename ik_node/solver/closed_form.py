@@ -16,7 +16,7 @@ AXIS_TOLERANCE = 1e-4  # rad: axes count as parallel up to here; solutions are p
 POINT_TOLERANCE = 5e-3  # of the typical length: lines count as meeting up to here, likewise
 ROLL_TOLERANCE = 1e-6  # rad and share of the length: below this the tool lies on axis 5
 EXACT_TOLERANCE = 1e-9  # rad and share of the length: geometry off by less is exact
-DOUBT = 1e-5  # m and rad: rounding may hide solutions with errors below this
+RESIDUAL_MARGIN = 1e-5  # m and rad: rounding may hide solutions with errors below this
 
 NO_FORM = np.zeros((14, 3))  # for the kernels: an arm without a formula
 NO_FORM.flags.writeable = False

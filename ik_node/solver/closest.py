@@ -19,7 +19,7 @@ from ik_node.model.arm import frozen
 from ik_node.solver.closed_form import ClosedForm, Family
 from ik_node.solver.goal import Goal
 from ik_node.solver.restarts import RandomRestarts
-from ik_node.solver.workspace_bounds import reach_shells
+from ik_node.solver.workspace_bounds import radial_bounds
 
 WIDE = (0.3, 0.03, 3e-3, 1e-4, 1e-5)  # decreasing weights, times the reach: the direction dominates at first
 NARROW = (0.02, 1e-3, 1e-4, 1e-5)  # the position dominates throughout
@@ -55,28 +55,30 @@ class ClosestSearch:
     Remaining freedom is used to stay near the seed. The position is minimised first and alone, so that its
     error depends neither on the direction nor on the seed: by formula if axes 2, 3, 4 are parallel, else by
     descents until another minimum is unlikely (see docs).
-    compromise [m/rad]: minimise position_error^2 + (compromise * direction_error)^2 instead.
+    direction_weight [m/rad]: minimise position_error^2 + (direction_weight * direction_error)^2 instead.
     """
 
-    def __init__(self, search: RandomRestarts, form: ClosedForm | None, compromise: float | None) -> None:
+    def __init__(
+        self, search: RandomRestarts, form: ClosedForm | None, direction_weight: float | None
+    ) -> None:
         """search: provides the arm, the random seed and the local method."""
         arm = search.arm
         self.arm = arm
         self.search = search
         self.form = form if form is not None and form.family is not Family.WRIST else None
-        self.compromise = compromise
+        self.direction_weight = direction_weight
         reach = min(max(arm.reach, 1e-3), 1e3)
-        if compromise is None:
+        if direction_weight is None:
             self._wide, self._narrow = reach * np.array(WIDE), reach * np.array(NARROW)
         else:
-            falling = [reach * weight for weight in WIDE if reach * weight > compromise]
-            self._wide = self._narrow = np.array([*falling, compromise])
+            falling = [reach * weight for weight in WIDE if reach * weight > direction_weight]
+            self._wide = self._narrow = np.array([*falling, direction_weight])
         self._ranking = RANKING * reach
         self._rough, self._alone = search.options.copy(), search.options.copy()  # with and without direction
         self._rough[ITERATIONS] = self._alone[ITERATIONS] = ROUGH
         self._rough[WEIGHT], self._alone[WEIGHT] = self._narrow[0], 0.0
         self._far = FAR * reach
-        self._shells = reach_shells(arm)
+        self._shells = radial_bounds(arm)
         # Limits a whole turn or more apart do not stop a descent: the result is wrapped back into them.
         bounds = np.array([arm.lower, arm.upper])
         whole_turns = (arm.period > 0.0) & (arm.upper - arm.lower >= arm.period)
@@ -104,7 +106,7 @@ class ClosestSearch:
         arm, packed = self.arm, self._within_far(goal)
         limits, opened = (self.endless, self.endless) if endless else (arm.limits, self._opened)
         in_place = None
-        if self.form is not None and self.compromise is None:
+        if self.form is not None and self.direction_weight is None:
             table, errors = np.empty((TABLE, arm.n)), np.empty((TABLE, 2))
             count, in_place = kernels.closest_parallel(
                 arm.joints,
@@ -122,7 +124,7 @@ class ClosestSearch:
             )
         else:
             given = np.array([seed, found])
-            if self.compromise is not None:
+            if self.direction_weight is not None:
                 table, errors, count = self._multistart(packed, opened, given, deadline, math.inf)
             else:
                 bound = kernels.least_possible(self._shells, packed)
@@ -140,9 +142,9 @@ class ClosestSearch:
                     table[count], errors[count] = place, error  # in case every descent has left the position
                     count += 1
             kernels.wrap_rows_into_limits(limits, arm.period, seed, table, count)
-        if self.compromise is not None:
-            errors[:, 0], errors[:, 1] = np.hypot(errors[:, 0], self.compromise * errors[:, 1]), 0.0
-        tolerance = float(self.search.options[POSITION_TOLERANCE]) if self.compromise is None else 0.0
+        if self.direction_weight is not None:
+            errors[:, 0], errors[:, 1] = np.hypot(errors[:, 0], self.direction_weight * errors[:, 1]), 0.0
+        tolerance = float(self.search.options[POSITION_TOLERANCE]) if self.direction_weight is None else 0.0
         q = table[kernels.best_row(errors, table, count, seed, tolerance)].copy()
         kernels.keep_unused_joints(arm.joints, arm.tool, limits, goal.packed, seed, q)
         position_error, direction_error = kernels.goal_errors(arm.joints, arm.frames(q), goal.packed)
@@ -254,7 +256,7 @@ class ClosestSearch:
     ) -> tuple[Array, Array, int]:
         """Minimise both errors at once from given (k, n): (table (j, n), errors (j, 2), number of rows < j).
 
-        least [m]: the smallest position error known to be attainable, infinite for a compromise.
+        least [m]: the smallest position error known to be attainable, infinite for a direction_weight.
         """
         arm = self.arm
         ranked = self._ranked(goal, 0.0 if math.isnan(goal[DIRECTION]) else self._ranking)

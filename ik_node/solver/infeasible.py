@@ -15,7 +15,7 @@ from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
 from ik_node.solver.goal import Cause, Goal, Reason
-from ik_node.solver.workspace_bounds import reach_shells
+from ik_node.solver.workspace_bounds import radial_bounds
 
 CAUSES = {0: None, 1: Cause.TOO_FAR, -1: Cause.TOO_NEAR}  # by the return value of kernels.out_of_reach
 
@@ -37,7 +37,7 @@ class Infeasibility:
     ) -> None:
         self.arm = arm
         self.form = form
-        self.shells = reach_shells(arm)
+        self.shells = radial_bounds(arm)
         self._closest_search = closest_search
         self._options = options
         self._tolerance = float(options[POSITION_TOLERANCE])  # m

@@ -19,14 +19,14 @@ from ik_node.kernels.closest.general import EQUAL
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import is_redundant
 from ik_node.solver.ball_limits import ball_in_the_way
-from ik_node.solver.closed_form import DOUBT, NO_FORM, ROLL_TOLERANCE, ClosedForm, Family
+from ik_node.solver.closed_form import NO_FORM, RESIDUAL_MARGIN, ROLL_TOLERANCE, ClosedForm, Family
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
 from ik_node.solver.infeasible import Infeasibility, NearMiss, least_miss
 from ik_node.solver.restarts import RandomRestarts, SearchResult
 
-LIMIT_DOUBT = 1e-4  # rad: a solution that exceeds limits by less casts doubt on algebra
+LIMIT_MARGIN = 1e-4  # rad: a solution that exceeds limits by less casts doubt on algebra
 SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
 NO_SEARCH = SearchResult(False, math.inf, math.inf, 0)
 NEARBY = 8  # goals nearby whose solutions are starts
@@ -42,8 +42,8 @@ class Task:
 
     seed (n,). deadline: time.perf_counter() when the budget [s] ends. excluded: formula or elimination find
     no solution within the limits; rounding near double roots and limits may hide one with errors
-    below DOUBT. near_miss: the solution with the smallest limit violation. q (n,): start of the next
-    search, and the best of the last one. found: result of the last search. closest: the closest one.
+    below RESIDUAL_MARGIN. near_miss: the solution with the smallest limit violation. q (n,): start of the
+    next search, and the best of the last one. found: result of the last search. closest: the closest one.
     """
 
     goal: Goal
@@ -76,7 +76,7 @@ class ByFormula:
         # Whether a formula without a solution may be believed.
         self.trusted = form is not None and form.exact
         # Whether the formula decides which positions, without a direction, are reachable: the least position
-        # error is off by no more than the geometry is, which is below DOUBT.
+        # error is off by no more than the geometry is, which is below RESIDUAL_MARGIN.
         self.decides_positions = (
             form is not None and form.family is Family.PARALLEL_ROLL and form.deviation < ROLL_TOLERANCE
         )
@@ -198,7 +198,7 @@ class WithinTolerances:
         closest, search = task.closest, self._search
         assert closest is not None
         least = search.options[POSITION_TOLERANCE] + EQUAL
-        if self._closest.compromise is None and closest.position_error > least:
+        if self._closest.direction_weight is None and closest.position_error > least:
             return None
         deadline = task.deadline
         given = np.vstack([task.seed, closest.q, task.q, *self._nearby(task, deadline)])
@@ -232,7 +232,7 @@ class WithinTolerances:
         return rows[: self._elimination.solutions(packed, seed, rows)[0]]
 
 
-class Believed:
+class ReportUnreachable:
     """Believe that there is no solution, if the closest configuration is not too close."""
 
     def __init__(self, formula: ByFormula, infeasibility: Infeasibility) -> None:
@@ -242,14 +242,14 @@ class Believed:
         closest, near_miss = task.closest, task.near_miss
         assert closest is not None
         excluded = task.excluded or (self._formula.decides(task.goal.packed) and not closest.in_place)
-        near = max(closest.position_error, closest.direction_error) < DOUBT
-        near = near or (near_miss is not None and near_miss.excess < LIMIT_DOUBT)
+        near = max(closest.position_error, closest.direction_error) < RESIDUAL_MARGIN
+        near = near or (near_miss is not None and near_miss.excess < LIMIT_MARGIN)
         if not excluded or near:
             return None
         answer = _unreachable(self._infeasibility, task, closest)
         reason = answer.reason
         assert reason is not None
-        return None if reason.cause is Cause.JOINT_LIMIT and reason.amount < LIMIT_DOUBT else answer
+        return None if reason.cause is Cause.JOINT_LIMIT and reason.amount < LIMIT_MARGIN else answer
 
 
 class RestartsAfterDoubt:
@@ -266,7 +266,7 @@ class RestartsAfterDoubt:
         return _searched(self._search, task, None)
 
 
-class GivenUp:
+class ReportNotFound:
     """Neither solved nor proven impossible: the closest configuration, and which budget ran out."""
 
     def __init__(self, search: RandomRestarts) -> None:
@@ -326,9 +326,9 @@ class Pipeline:
             by_elimination,
             Closest(closest, search),
             WithinTolerances(infeasibility, elimination, closest, search),
-            Believed(formula, infeasibility),
+            ReportUnreachable(formula, infeasibility),
             RestartsAfterDoubt(search, self.decides),
-            GivenUp(search),
+            ReportNotFound(search),
         )
 
     def restarts_before_algebra(self, goals: Array) -> int | None:
@@ -348,7 +348,7 @@ class Pipeline:
             answer = stage(task)
             if answer is not None:
                 return answer
-        raise AssertionError('GivenUp answers every goal')
+        raise AssertionError('ReportNotFound answers every goal')
 
 
 def _searched(search: RandomRestarts, task: Task, most: int | None) -> Solution | None:

@@ -221,7 +221,7 @@ class RandomRestarts:
             least = min(least, errors[0])
         return best
 
-    def settle(self, goal: Goal, q: Array, limits: Array) -> tuple[float, float]:
+    def refine(self, goal: Goal, q: Array, limits: Array) -> tuple[float, float]:
         """Move q (n,), in place, to the closest configuration nearby, position first. Returns both errors.
 
         limits: (2, n), read-only, those of the arm or narrower. No restarts: a goal that moves little moves q

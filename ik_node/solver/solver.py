@@ -40,7 +40,7 @@ from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.path import best_path
 from ik_node.solver.pipeline import SOLVED, ByFormula, Pipeline, errors_of
 from ik_node.solver.redundancy.families import families_of
-from ik_node.solver.redundancy.locked_joints import HeldJoints, are_named
+from ik_node.solver.redundancy.locked_joints import LockedJoints, are_named
 from ik_node.solver.redundancy.spare_roll import spare_roll
 from ik_node.solver.restarts import RandomRestarts, kernels_of
 from ik_node.solver.tracking import Tracker
@@ -75,7 +75,7 @@ class IkSolver:
         restarts: int = 1000,
         time_budget: float = math.inf,
         random_seed: int = 0,
-        compromise: float | None = None,
+        direction_weight: float | None = None,
         compile: str = 'background',  # noqa: A002 - the clearest name
     ) -> None:
         """Prepare to solve for this arm.
@@ -88,13 +88,14 @@ class IkSolver:
         nearest to the seed, refined to 1e-6 or as far as its branch allows. (Files that write pi as 3.1416
         tilt axes by about 1e-6 rad, which makes "straight down" just unreachable: hence 1e-4 for
         directions.) restarts: random restarts after the descent from the seed. time_budget: seconds after
-        which the search gives up; the only option that makes results depend on the machine. compromise
-        [m/rad]: for goals that cannot be met, minimise position_error^2 + (compromise * direction_error)^2;
-        None: position first, then direction. compile: 'background': if the cache has no compiled kernels,
-        another process compiles them, and meanwhile the same kernels run uncompiled, with the same results,
-        ten to a hundred times slower; 'wait': return only when the compiled kernels are in use.
-        Raises InputError
-        for values out of range, KernelError if compile='wait' and the kernels cannot be compiled.
+        which the search gives up; the only option that makes results depend on the machine. direction_weight
+        [m/rad]: for goals that cannot be met, minimise
+        position_error^2 + (direction_weight * direction_error)^2; None: position first, then direction.
+        compile: 'background': if the cache has no compiled kernels, another process compiles them, and
+        meanwhile the same kernels run uncompiled, with the same results, ten to a hundred times slower;
+        'wait': return only when the compiled kernels are in use.
+        Raises InputError for values out of range, KernelError if compile='wait' and the kernels cannot be
+        compiled.
         """
         self._options = {name: value for name, value in locals().items() if name not in ('self', 'arm')}
         if not isinstance(arm, Arm):
@@ -105,11 +106,12 @@ class IkSolver:
             raise InputError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
         if not isinstance(closed_form, (bool, np.bool_)):
             raise InputError(f'closed_form must be True or False, got {closed_form!r}')
-        if compromise is not None:
-            compromise = positive('compromise', compromise)
+        if direction_weight is not None:
+            direction_weight = positive('direction_weight', direction_weight)
             if method != 'lm':
                 raise InputError(
-                    f'compromise is supported by method lm only, got {method!r} with {compromise!r}'
+                    'direction_weight is supported by method lm only, '
+                    f'got {method!r} with {direction_weight!r}'
                 )
         served = kernels.prepare(kernels_of(method), wait=compile == 'wait')
         self.arm = arm
@@ -127,17 +129,19 @@ class IkSolver:
             method_options,
         )
         self._closest_search = (
-            ClosestSearch(search, self.closed_form, compromise) if method == 'lm' else ClosestByMethod(search)
+            ClosestSearch(search, self.closed_form, direction_weight)
+            if method == 'lm'
+            else ClosestByMethod(search)
         )
         self._infeasibility = Infeasibility(arm, self.closed_form, self._closest_search, search.options)
         self._formula = ByFormula(arm, self.closed_form, search.options)
         self.elimination = None
         if method == 'lm' and closed_form and (self.closed_form is None or not self.closed_form.exact):
             self.elimination = elimination_of(arm, search.options)
-        self._held = HeldJoints(arm, partial(IkSolver, **self._options))
+        self._locked = LockedJoints(arm, partial(IkSolver, **self._options))
         self.families = None
         if method == 'lm' and closed_form:
-            self.families = families_of(arm, self._held, search.options)
+            self.families = families_of(arm, self._locked, search.options)
         if self.families is not None:
             served = kernels.prepare(('eliminated', 'find_families'), wait=compile == 'wait')
         elif self.elimination is not None:
@@ -226,7 +230,7 @@ class IkSolver:
         self,
         goal: Goal,
         seed: ArrayLike | None = None,
-        held: Sequence[str] = (),
+        locked_joints: Sequence[str] = (),
         time_budget: float | None = None,
     ) -> Solutions:
         """Find every solution within the limits, whole turns included; an empty list if there is none.
@@ -238,13 +242,13 @@ class IkSolver:
         show that an empty list is complete.
         Of a self-motion family the member nearest to the seed is returned, marked self_motion; with one spare
         joint the families are followed instead of searched (see families.py).
-        held: names of joints that stay at their values in seed; the others are solved as an arm of their
-        own, so arms with six or seven joints are solved completely for any values of the spare ones.
+        locked_joints: names of joints that stay at their values in seed; the others are solved as an arm of
+        their own, so arms with six or seven joints are solved completely for any values of the spare ones.
         time_budget [s]: None is 0.1, or what the constructor was given if that is less. What is found by then
         is returned, and complete is False where that may not be all. The constants of an arm, for the first
         goal, take up to 0.3 s more.
-        Raises InputError for a seed of the wrong length or with NaN, for unknown held joints and those
-        outside their limits.
+        Raises InputError for a seed of the wrong length or with NaN, for unknown names in locked_joints and
+        for locked joints outside their limits.
         """
         if not isinstance(goal, Goal):
             raise no_goal(goal)
@@ -252,8 +256,8 @@ class IkSolver:
         if time_budget is None:
             budget = min(budget, LISTING_BUDGET)
         self_motion = is_redundant(self.arm, goal)
-        if are_named(held):
-            return self._held.solve_all(goal, near, held, self.evaluate, budget)
+        if are_named(locked_joints):
+            return self._locked.solve_all(goal, near, locked_joints, self.evaluate, budget)
         if self._infeasibility.by_reach(goal) is not None:
             return Solutions((), complete=True)
         rows, errors, complete = self._all_solutions.find(goal, near, budget)
@@ -345,7 +349,7 @@ class IkSolver:
             narrow = np.maximum(limits[0], inside - move), np.minimum(limits[1], inside + move)
             limits = frozen(np.vstack([*narrow, limits[2:]]))
         now = start.copy()
-        errors = self._search.settle(goal, now, limits)
+        errors = self._search.refine(goal, now, limits)
         if self._search.met(*errors):
             return Solution(Status.SOLVED, now, *errors)
         reason = Reason(Cause.SEARCH_ENDED, 0.0, 'no solution nearby')

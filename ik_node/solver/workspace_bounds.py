@@ -15,7 +15,7 @@ SLIDING_ROUNDS = 40  # of the minimisation that finds good points on the axes
 SAFETY = 1e-9  # share of the outer radius that bounds are wider by, for rounding
 
 
-def reach_shells(arm: Arm) -> Array:
+def radial_bounds(arm: Arm) -> Array:
     """Bound the distance of the tool point from points on the first revolute axis, within prismatic limits.
 
     Returns rows (k, 5) [m]: centre (3), and the least and the largest distance of the tool point from it for

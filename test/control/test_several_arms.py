@@ -246,7 +246,7 @@ def test_settings_that_tools_on_one_torso_cannot_have_are_refused_before_they_ar
     text = next(iter(models.values())).text
     for changes, says in (
         ({'solver': 'ccd'}, 'parameter solver must be lm or transpose'),
-        ({'compromise': 0.1}, 'parameter compromise must be 0.0'),
+        ({'direction_weight': 0.1}, 'parameter direction_weight must be 0.0'),
         ({'left.base_link': 'torso'}, 'restart ik_node'),
     ):
         own = {tool: {**OWN[tool], 'base_link': ''} for tool in OWN}

@@ -107,7 +107,7 @@ def test_all_that_is_started_is_installed():
         if node.package == 'ik_node':
             assert f"'{node.executable} = ik_node." in setup
         else:
-            assert f'<exec_depend>{node.package}</exec_depend>' in package
+            assert f'>{node.package}</exec_depend>' in package
 
 
 def test_the_end_of_ik_node_ends_everything():

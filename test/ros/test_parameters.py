@@ -102,9 +102,11 @@ def test_nonsense_is_refused_with_what_is_allowed(name, value, says):
 
 
 def test_only_the_solver_lm_knows_a_compromise():
-    assert ArmSettings(compromise=0.1).search()['compromise'] == 0.1
-    with pytest.raises(InputError, match='compromise must be 0 for solver ccd: it is supported by lm only'):
-        ArmSettings(compromise=0.1, solver='ccd')
+    assert ArmSettings(direction_weight=0.1).search()['direction_weight'] == 0.1
+    with pytest.raises(
+        InputError, match='direction_weight must be 0 for solver ccd: it is supported by lm only'
+    ):
+        ArmSettings(direction_weight=0.1, solver='ccd')
 
 
 def test_switches_are_those_of_the_solver():

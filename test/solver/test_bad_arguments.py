@@ -36,8 +36,8 @@ def seed_arm() -> Arm:
         ('position_tolerance', 10**400, FINITE + 'got 1000'),
         ('direction_tolerance', math.inf, FINITE + 'got inf'),
         ('direction_tolerance', None, FINITE + 'got None'),
-        ('compromise', math.inf, FINITE + 'got inf'),
-        ('compromise', '1', FINITE + "got '1'"),
+        ('direction_weight', math.inf, FINITE + 'got inf'),
+        ('direction_weight', '1', FINITE + "got '1'"),
         ('time_budget', math.nan, 'must be a number greater than 0, got nan'),
         ('time_budget', '1', "must be a number greater than 0, got '1'"),
     ],
@@ -74,7 +74,7 @@ def test_numbers_of_numpy_are_numbers():
         random_seed=np.uint64(7),
         position_tolerance=np.float32(1e-5),
         time_budget=np.int64(5),
-        compromise=np.float64(0.1),
+        direction_weight=np.float64(0.1),
     )
     position, direction = arm.fk(arm.middle + 0.1)
     assert solver.solve(Goal(position, direction)).solved

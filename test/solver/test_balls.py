@@ -216,7 +216,7 @@ def test_goals_beyond_reach_are_impossible_and_the_answer_is_inside(parts):
 
 def test_solve_nearby_and_a_compromise_keep_the_cone(parts):
     arm, solver, judge = parts
-    weighing = IkSolver(arm, compromise=0.1, compile='wait')
+    weighing = IkSolver(arm, direction_weight=0.1, compile='wait')
     rng = np.random.default_rng(8)
     for q in inside(arm, judge, rng, 10):
         goal = Goal(arm.fk(q)[0], random_unit(rng))

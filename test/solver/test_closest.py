@@ -201,7 +201,7 @@ def test_a_compromise_has_the_least_weighted_error():
     rng = np.random.default_rng(25)
     lower, upper = bounds_of(arm)
     for weight in (0.02, 0.3):
-        solver = IkSolver(arm, compromise=weight)
+        solver = IkSolver(arm, direction_weight=weight)
         for goal in tied_goals(arm, rng, 2):
 
             def cost(q, goal=goal, weight=weight):
@@ -223,7 +223,7 @@ def test_a_compromise_has_the_least_weighted_error():
 def test_the_dearer_the_direction_the_nearer_it_comes():
     arm = next(case for case in shipped_cases() if case.label == 'xarm5_like').arm()
     goal = tied_goals(arm, np.random.default_rng(26), 1)[0]
-    solutions = [IkSolver(arm, compromise=weight).solve(goal) for weight in (1e-3, 1e-2, 0.1, 1.0)]
+    solutions = [IkSolver(arm, direction_weight=weight).solve(goal) for weight in (1e-3, 1e-2, 0.1, 1.0)]
     directions = [solution.direction_error for solution in [IkSolver(arm).solve(goal), *solutions]]
     positions = [solution.position_error for solution in [IkSolver(arm).solve(goal), *solutions]]
     assert directions == sorted(directions, reverse=True)
@@ -231,10 +231,10 @@ def test_the_dearer_the_direction_the_nearer_it_comes():
     assert directions[-1] < 0.5 * directions[0]
 
 
-@pytest.mark.parametrize('compromise', [0.0, -1.0, math.nan, math.inf])
-def test_a_compromise_without_a_price_is_refused(compromise):
-    with pytest.raises(InputError, match='compromise must be a finite number greater than 0'):
-        IkSolver(shipped_cases()[0].arm(), compromise=compromise)
+@pytest.mark.parametrize('direction_weight', [0.0, -1.0, math.nan, math.inf])
+def test_a_compromise_without_a_price_is_refused(direction_weight):
+    with pytest.raises(InputError, match='direction_weight must be a finite number greater than 0'):
+        IkSolver(shipped_cases()[0].arm(), direction_weight=direction_weight)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1e-3, 0.3]), st.booleans())

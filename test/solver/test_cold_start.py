@@ -57,7 +57,7 @@ for name in ('seed_arm', 'so101_like', 'prismatic_arm'):
     solver.solve_batch(places, axes)
     solver.solve_all(goal)
     solver.solve_path(*map(np.array, zip(*map(arm.fk, np.linspace(joints[0], joints[1], 5)))))
-    IkSolver(arm, compromise=0.1).solve(Goal(places[2], axes[3]))
+    IkSolver(arm, direction_weight=0.1).solve(Goal(places[2], axes[3]))
 print(compiled)
 """
 

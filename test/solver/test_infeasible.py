@@ -9,7 +9,7 @@ from made_arms import make_arm, random_unit
 
 from ik_node import Arm, Goal, IkSolver, Status, kernels
 from ik_node.solver.goal import Cause
-from ik_node.solver.workspace_bounds import reach_shells
+from ik_node.solver.workspace_bounds import radial_bounds
 
 SHIPPED = {case.label: case for case in shipped_cases()}
 CASES = [*shipped_cases(), *shared_cases()]
@@ -42,7 +42,7 @@ def widened(arm: Arm, by: float) -> Arm:
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.label)
 def test_every_configuration_is_inside_the_bounds_of_the_reach(case):
     arm = case.arm()
-    shells = reach_shells(arm)
+    shells = radial_bounds(arm)
     for q in arm.sample(np.random.default_rng(30), 300):
         assert kernels.out_of_reach(shells, Goal(arm.fk(q)[0]).packed, 0.0) == 0
 
@@ -50,7 +50,7 @@ def test_every_configuration_is_inside_the_bounds_of_the_reach(case):
 def test_the_bounds_of_a_planar_arm_are_its_reach():
     planar, sliding = planar_arm(0.5, 0.2, 0.1), planar_arm(0.5, slide=(-0.1, 0.3))
     for arm, bounds in ((planar, (0.2, 0.8)), (sliding, (0.4, 0.8))):
-        shells = reach_shells(arm)
+        shells = radial_bounds(arm)
         assert len(shells) == 2
         for shell in shells:
             assert shell[3:] == pytest.approx(bounds, abs=1e-8)

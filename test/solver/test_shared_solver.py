@@ -36,8 +36,8 @@ def test_a_call_may_have_a_time_budget_of_its_own(arm):
 def test_a_solver_and_its_arm_are_freed_at_once_without_the_garbage_collector(arm):
     solver = IkSolver(Arm(arm.robot, arm.tip_link, base_link=arm.base_link))
     goal = Goal(*arm.fk(arm.middle))
-    assert solver.solve_all(goal, arm.middle, held=[arm.joint_names[0]])
-    assert solver.solve_all(goal, arm.middle, held=[arm.joint_names[2]]) is not None
+    assert solver.solve_all(goal, arm.middle, locked_joints=[arm.joint_names[0]])
+    assert solver.solve_all(goal, arm.middle, locked_joints=[arm.joint_names[2]]) is not None
     solver.track(goal, arm.middle)
     gone = [weakref.ref(one) for one in (solver, solver.arm, solver._held)]
     gc.disable()

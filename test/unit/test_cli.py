@@ -325,7 +325,7 @@ def test_held_joints_stay_and_the_others_are_all_found(capsys: Capture) -> None:
     assert all(one['q'][0] == q[0] for one in data['solutions'])
     assert run_solve(SEED_ARM, *position, '--direction', *direction, '--hold', held) == 1  # not at mid-range
     text = capsys.readouterr().out
-    assert 'no solution while these joints are held' in text
+    assert 'no solution while these joints are locked' in text
     assert re.search(r'^joint +seed$', text, re.MULTILINE)
-    assert f'joints held      {held}' in text
+    assert f'joints locked    {held}' in text
     assert run_solve(SEED_ARM, *position, '--hold', 'nobody') == 2

@@ -98,7 +98,7 @@ def test_the_pip_lines_bring_what_rosdep_does_not() -> None:
     (requires,) = re.findall(r'install_requires=(.*?)# make docs', SETUP, re.DOTALL)
     requires = requires.rpartition('\n')[0]
     bounds = dict(re.findall(r"'([\w-]+)(>=.*?)'", requires))
-    rosdep = set(re.findall(r'<exec_depend>(?:python3-)?(.*?)</', (ROOT / 'package.xml').read_text()))
+    rosdep = set(re.findall(r'<exec_depend[^>]*>(?:python3-)?(.*?)</', (ROOT / 'package.xml').read_text()))
     rosdep |= {'pyyaml'} if 'yaml' in rosdep else set()
     lines = re.findall(r'pip install (.*)', page('how_to/install_with_ros.md'))
     for line in (line for line in lines if 'numba' in line):

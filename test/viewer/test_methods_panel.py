@@ -240,12 +240,12 @@ def test_changes_of_others_are_followed(served: tuple[Page, Node]) -> None:
 
 def test_a_refusal_is_shown_and_the_choice_goes_back(served: tuple[Page, Node]) -> None:
     page, node = served
-    node.set('compromise', 0.1)
+    node.set('direction_weight', 0.1)
     page.choose('Solver', 'ccd')
-    page.wait(lambda: 'compromise must be 0 for solver ccd' in page.words(), 'the reason')
+    page.wait(lambda: 'direction_weight must be 0 for solver ccd' in page.words(), 'the reason')
     page.wait(lambda: page.control('Solver')['value'] == 'lm', 'the solver in use')
     assert node.get('solver') == 'lm'
-    node.set('compromise', 0.0)
+    node.set('direction_weight', 0.0)
 
 
 def test_switches_count_in_slow_motion_too(served: tuple[Page, Node], arm: Arm) -> None:

@@ -72,7 +72,7 @@ class ArmSettings(HasTool):
         'for a goal that cannot be met: go as near as possible, or stay',
         choices=('closest', 'hold'),
     )
-    compromise: float = parameter(
+    direction_weight: float = parameter(
         0.0,
         'weight of the direction error of unreachable goals [m/rad]; 0: position has strict priority',
         low=0.0,
@@ -263,9 +263,9 @@ class ArmSettings(HasTool):
         self.calibration()
         self._switches_off()
         Workspace.check(self.workspace)
-        if self.compromise and self.solver != 'lm':
+        if self.direction_weight and self.solver != 'lm':
             raise InputError(
-                f'parameter compromise must be 0 for solver {self.solver}: it is supported by lm only'
+                f'parameter direction_weight must be 0 for solver {self.solver}: it is supported by lm only'
             )
         names = self.controller_joints
         if len(set(names)) < len(names) or ('' in names and len(names) > 1):
@@ -306,7 +306,7 @@ class ArmSettings(HasTool):
             'restarts': self.restarts,
             'time_budget': self.time_budget,
             'random_seed': self.random_seed,
-            'compromise': self.compromise or None,
+            'direction_weight': self.direction_weight or None,
         }
 
     def listed_joints(self, arm_joints: tuple[str, ...]) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ class TreeModel(JointModel):
         for name, value, allowed in (
             ('solver', settings.solver, tuple(KERNELS)),
             ('schedule', settings.schedule, ('greedy',)),
-            ('compromise', settings.compromise, (0.0,)),
+            ('direction_weight', settings.direction_weight, (0.0,)),
         ):
             if value not in allowed:
                 raise InputError(

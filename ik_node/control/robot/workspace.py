@@ -10,7 +10,7 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
-from ik_node.solver.workspace_bounds import reach_shells
+from ik_node.solver.workspace_bounds import radial_bounds
 
 AXES = 'xyz'
 
@@ -27,7 +27,7 @@ class Workspace:
         if any(corners):
             return cls(np.array(corners[:3]), np.array(corners[3:]), given=True)
         low, high = np.full(3, -np.inf), np.full(3, np.inf)
-        for row in reach_shells(arm):
+        for row in radial_bounds(arm):
             low, high = np.maximum(low, row[:3] - row[4]), np.minimum(high, row[:3] + row[4])
         return cls(low, high, given=False)
 

@@ -18,7 +18,9 @@ from .newton import descend_newton, descend_position
 EQUAL = 1e-6  # m and rad: configurations whose errors differ by less are equally good
 SAME_BASIN = 0.02  # rad or m: two first descents that end this near continue to the same minimum
 WIDE = 3  # of every four starts, from 0: the one that is refined with other weights
-DOUBT = 1e-4  # share by which a value may exceed the best while its descent is not carried to the end
+PRUNING_MARGIN = (
+    1e-4  # share by which a value may exceed the best while its descent is not carried to the end
+)
 
 
 @compiled
@@ -82,7 +84,7 @@ def refine_together(joints, tool, limits, goal, ladder, table, errors, count, fr
 
 
 @compiled
-def settle(joints, tool, limits, goal, least, table, errors, count, frames, work):
+def restore_position(joints, tool, limits, goal, least, table, errors, count, frames, work):
     """Bring rows of table (k, n) whose position error exceeds least by a trace back to a minimum of it."""
     for k in range(count):
         if errors[k, 0] > least + 0.1 * EQUAL:
@@ -133,9 +135,9 @@ def keep_unused_joints(joints, tool, limits, goal, seed, q):
 
 @compiled
 def refine_seed(joints, tool, limits, goal, ladder, distance, angle, least, table, errors, frames, work):
-    """Refine the first row of table (k, n) with the last weight of ladder alone: see refine, settle.
+    """Refine the first row of table (k, n) with the last weight of ladder alone.
 
-    Returns 1, 0 if it is given up.
+    See refine and restore_position. Returns 1, 0 if it is given up.
     """
     end = ladder.shape[0]
     errors[0, 0], errors[0, 1] = refine(
@@ -143,7 +145,7 @@ def refine_seed(joints, tool, limits, goal, ladder, distance, angle, least, tabl
     )
     if errors[0, 0] == inf:
         return 0
-    settle(joints, tool, limits, goal, least, table, errors, 1, frames, work)
+    restore_position(joints, tool, limits, goal, least, table, errors, 1, frames, work)
     return 1
 
 
@@ -186,7 +188,7 @@ def multistart(
         end = ladder.shape[0]
         marks[start, :] = inf
         descend_lm(joints, tool, limits, goal, options, FIRST_DAMPING, q, frames, work)
-        angle = (1.0 + DOUBT) * best + EQUAL
+        angle = (1.0 + PRUNING_MARGIN) * best + EQUAL
         position, direction = refine(joints, tool, limits, goal, ladder, 0, 1, 0.0, angle, q, frames, work)
         seen = position == inf
         for k in range(start):
@@ -202,11 +204,11 @@ def multistart(
         if position == inf:
             continue
         errors[count, 0], errors[count, 1] = position, direction
-        settle(joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work)
+        restore_position(joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work)
         best = min(best, value_of(errors[count, 0], errors[count, 1], weight, least))
         count += 1
     if last == given.shape[0] + ranked.shape[0]:
-        angle, end = (1.0 + DOUBT) * best + EQUAL, narrow.shape[0]
+        angle, end = (1.0 + PRUNING_MARGIN) * best + EQUAL, narrow.shape[0]
         for k in range(count):
             if end > 1 and value_of(errors[k, 0], errors[k, 1], weight, least) <= best:
                 # A descent along a narrow valley may have ended early: once more.
@@ -215,7 +217,9 @@ def multistart(
                     joints, tool, limits, goal, narrow, 1, end, 0.0, angle, table[count], frames, work
                 )
                 if errors[count, 0] < inf:
-                    settle(joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work)
+                    restore_position(
+                        joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work
+                    )
                     count += 1
                 break
         # What is best already stays as it is.

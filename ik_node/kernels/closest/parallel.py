@@ -11,7 +11,7 @@ from ..arrays.rotation import FULL_TURN, stops_within_a_turn, wrap_into_limits
 from ..chain.forward import clip, forward, goal_errors
 from ..closed_form.candidates import EXACT
 from ..runtime.compiled import compiled
-from .general import EQUAL, refine_seed, refine_together, settle, wrap_rows_into_limits
+from .general import EQUAL, refine_seed, refine_together, restore_position, wrap_rows_into_limits
 from .newton import descend_position
 from .places import scan_places
 from .plane import first_joint_angles, in_plane, phase, planar_problem, plane_axes, solve_triangle_nearest
@@ -178,7 +178,9 @@ def closest_parallel(joints, tool, limits, opened, period, form, goal, narrow, s
         count = kept + refine_together(
             joints, tool, opened, goal, narrow, table[kept:], errors[kept:], kept + 1, frames, work
         )
-        settle(joints, tool, opened, goal, 0.0, table[kept:], errors[kept:], count - kept, frames, work)
+        restore_position(
+            joints, tool, opened, goal, 0.0, table[kept:], errors[kept:], count - kept, frames, work
+        )
     for k in range(count):
         least = min(least, errors[k, 0])
     if least > EQUAL:

@@ -11,7 +11,7 @@ from ..arrays.layout import DIRECTION
 from ..chain.forward import goal_errors
 from ..methods.lm import FIRST_DAMPING, descend_lm
 from ..runtime.compiled import compiled
-from .general import EQUAL, SAME_BASIN, penalty, refine_seed, refine_together, settle
+from .general import EQUAL, SAME_BASIN, penalty, refine_seed, refine_together, restore_position
 from .newton import descend_newton
 
 PROVEN = 1e-9  # m: a distance that exceeds a lower bound by less is the least
@@ -133,7 +133,9 @@ def turn_in_place(joints, tool, limits, goal, ladder, table, errors, count, fram
     total = count + refine_together(
         joints, tool, limits, goal, ladder, table[count:], errors[count:], count, frames, work
     )
-    settle(joints, tool, limits, goal, least, table[count:], errors[count:], total - count, frames, work)
+    restore_position(
+        joints, tool, limits, goal, least, table[count:], errors[count:], total - count, frames, work
+    )
     return total
 
 

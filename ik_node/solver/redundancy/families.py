@@ -15,7 +15,7 @@ from ik_node.checks import Array
 from ik_node.kernels.arrays.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS
-from ik_node.solver.redundancy.locked_joints import HeldJoints, ReducedArm
+from ik_node.solver.redundancy.locked_joints import LockedJoints, ReducedArm
 
 SPACING = 0.1  # [rad] of the values of joint 1, at most
 SLIDES = 64  # values of a prismatic joint 1
@@ -30,17 +30,17 @@ class Families:
     next to the base, so that a value changes the goal and nothing of what was prepared for the others.
     """
 
-    def __init__(self, arm: Arm, held: HeldJoints, options: Array) -> None:
+    def __init__(self, arm: Arm, locked: LockedJoints, options: Array) -> None:
         """options: of the search."""
-        self._arm, self._held, self._options = arm, held, options
+        self._arm, self._locked, self._options = arm, locked, options
         opened = arm.period > 0.0
         opened[0] = kernels.turns_freely(arm.limits, arm.period, 0)
         self._opened = np.where(opened, [[-math.inf], [math.inf]], arm.limits[:2])
 
     @cached_property
-    def _rest(self) -> ReducedArm:
+    def _reduced(self) -> ReducedArm:
         """The other joints."""
-        return self._held.rest([0], self._arm.middle)
+        return self._locked.reduced([0], self._arm.middle)
 
     @cached_property
     def _grid(self) -> Array:
@@ -54,7 +54,7 @@ class Families:
     @cached_property
     def _poses(self) -> Array:
         """The poses (k, 4, 4) of the other joints' base."""
-        return frozen(np.array([self._rest.pose([value]) for value in self._grid]))
+        return frozen(np.array([self._reduced.pose([value]) for value in self._grid]))
 
     def find(
         self,
@@ -70,7 +70,7 @@ class Families:
         goal (9,). limits (2, n): equal for idle joints. state: of random numbers. deadline:
         time.perf_counter() at which it gives up. None are found where the other joints have no elimination.
         """
-        elimination, arm = self._rest.solver.elimination, self._arm
+        elimination, arm = self._reduced.solver.elimination, self._arm
         if math.isnan(goal[DIRECTION]) or elimination is None or not elimination.forms(goal):
             return 0
         opened = self._opened.copy()
@@ -113,8 +113,8 @@ class Families:
         return seen
 
 
-def families_of(arm: Arm, held: HeldJoints, options: Array) -> Families | None:
+def families_of(arm: Arm, locked: LockedJoints, options: Array) -> Families | None:
     """Return the families of arm; None unless just one joint is to spare and joint 1 counts and can move."""
     if arm.has_cones or not arm.is_plain or arm.idle[0] or arm.lower[0] == arm.upper[0]:
         return None
-    return Families(arm, held, options) if np.count_nonzero(~arm.idle) == arm.effective_dof + 1 else None
+    return Families(arm, locked, options) if np.count_nonzero(~arm.idle) == arm.effective_dof + 1 else None

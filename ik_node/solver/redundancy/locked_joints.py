@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms some of whose joints are held: smaller arms, with goals seen from the links that still move."""
+"""Arms some of whose joints are locked: smaller arms, with goals seen from the links that still move."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ class Solver(Protocol):
     elimination: Elimination | None
 
     def solve_all(
-        self, goal: Goal, seed: ArrayLike | None = None, held: Sequence[str] = (), time_budget: float = ...
+        self,
+        goal: Goal,
+        seed: ArrayLike | None = None,
+        locked_joints: Sequence[str] = (),
+        time_budget: float = ...,
     ) -> Solutions:
         """Return every solution of goal."""
 
@@ -54,36 +58,38 @@ class ReducedArm:
         return pose
 
 
-class HeldJoints:
+class LockedJoints:
     """Solves an arm completely while some of its joints stay where they are."""
 
     def __init__(self, arm: Arm, solver_of: Callable[[Arm], Solver]) -> None:
         """solver_of: makes the solver of a smaller arm."""
         self._arm = arm
-        self._kept = lru_cache(maxsize=KEPT)(partial(_rest, arm, solver_of))
+        self._kept = lru_cache(maxsize=KEPT)(partial(_reduced, arm, solver_of))
 
     def solve_all(
         self,
         goal: Goal,
         seed: Array,
-        held: Sequence[str],
+        locked_joints: Sequence[str],
         evaluate: Callable[[Goal, Array], Solution],
         time_budget: float,
     ) -> Solutions:
-        """Return every solution with the joints named in held at their values in seed (n,), best first.
+        """Return every solution with locked_joints at their values in seed (n,), best first.
 
         evaluate: evaluates a configuration of the whole arm by FK.
         Raises InputError: unknown names, one named twice, a value outside the limits, part of a ball with
         limits of its own.
         """
-        places = self._places(held, seed)
+        places = self._places(locked_joints, seed)
         free = ~np.isin(np.arange(self._arm.n), places)
         if not free.any():
             only = evaluate(goal, seed.copy())
             return Solutions([only] if only.solved else [], complete=True)
-        rest = self.rest(places, seed)
-        ahead = seed[: len([joint for joint in rest.before if joint.movable])]
-        found = rest.solver.solve_all(seen_from(rest.pose(ahead), goal), seed[free], time_budget=time_budget)
+        reduced = self.reduced(places, seed)
+        ahead = seed[: len([joint for joint in reduced.before if joint.movable])]
+        found = reduced.solver.solve_all(
+            seen_from(reduced.pose(ahead), goal), seed[free], time_budget=time_budget
+        )
         solutions = []
         for one in found:
             q = seed.copy()
@@ -91,8 +97,8 @@ class HeldJoints:
             solutions.append(replace(evaluate(goal, q), status=Status.SOLVED, self_motion=one.self_motion))
         return Solutions(solutions, found.complete)
 
-    def rest(self, places: Sequence[int], seed: Array) -> ReducedArm:
-        """Return what moves while the joints at places, in order, are held at their values in seed (n,).
+    def reduced(self, places: Sequence[int], seed: Array) -> ReducedArm:
+        """Return what moves while the joints at places, in order, are locked at their values in seed (n,).
 
         Joints next to the base change the goal, not the arm: those of other values share a ReducedArm.
         """
@@ -101,64 +107,64 @@ class HeldJoints:
             ahead += 1
         return self._kept(ahead, tuple(places[ahead:]), tuple(seed[list(places[ahead:])].tolist()))
 
-    def _places(self, held: Sequence[str], seed: Array) -> list[int]:
-        """Return the indices of the joints named in held, in the arm's order."""
+    def _places(self, locked_joints: Sequence[str], seed: Array) -> list[int]:
+        """Return the indices of the joints named in locked_joints, in the arm's order."""
         arm = self._arm
-        for name in held:
+        for name in locked_joints:
             if name not in arm.joint_names:
-                raise InputError(f'held joint {quoted(name)} is not one of {listed(arm.joint_names)}')
-        if len(set(held)) < len(held):
-            raise InputError(f'held names a joint twice: {listed(held)}')
-        places = sorted(arm.joint_names.index(name) for name in held)
+                raise InputError(f'locked joint {quoted(name)} is not one of {listed(arm.joint_names)}')
+        if len(set(locked_joints)) < len(locked_joints):
+            raise InputError(f'locked_joints names a joint twice: {listed(locked_joints)}')
+        places = sorted(arm.joint_names.index(name) for name in locked_joints)
         for i in places:
             if not arm.lower[i] <= seed[i] <= arm.upper[i]:
                 raise InputError(
-                    f'joint {quoted(arm.joint_names[i])} cannot be held at {seed[i]:.6g}, outside its limits '
-                    f'{arm.lower[i]:.6g} to {arm.upper[i]:.6g}'
+                    f'joint {quoted(arm.joint_names[i])} cannot be locked at {seed[i]:.6g}, outside its '
+                    f'limits {arm.lower[i]:.6g} to {arm.upper[i]:.6g}'
                 )
         for ball in arm.balls:
-            part = set(ball.joints) & set(held)
+            part = set(ball.joints) & set(locked_joints)
             if ball.limited and part and (len(part) < len(ball.joints) or arm.ball_excess(seed) > 0.0):
                 raise InputError(
                     f'joints {listed(ball.joints)} form a ball joint with limits of its own: '
-                    'hold all of them, within these limits, or none'
+                    'lock all of them, within these limits, or none'
                 )
         return places
 
 
-def _rest(
+def _reduced(
     arm: Arm,
     solver_of: Callable[[Arm], Solver],
     ahead: int,
     places: tuple[int, ...],
     values: tuple[float, ...],
 ) -> ReducedArm:
-    """Make the ReducedArm of arm with the first joints held, ahead of them, and those at places at values."""
+    """Return the ReducedArm with the first joints locked, ahead of them, and those at places at values."""
     robot = arm.robot
     chain = robot.chain(arm.tip_link, arm.base_link)
     base, before = arm.base_link, chain[:0]
     if ahead:
         last = [joint.name for joint in chain].index(arm.joint_names[ahead - 1])
         base, before = chain[last].child, chain[: last + 1]
-    held = dict(zip((arm.joint_names[place] for place in places), values, strict=True))
+    locked = dict(zip((arm.joint_names[place] for place in places), values, strict=True))
     joints = dict(robot.joints)
     for joint in chain:
         driver = robot.driver(joint.name)
-        if joint.movable and driver.joint in held:
-            pose = joint.pose(driver.ratio * held[driver.joint] + driver.shift)
+        if joint.movable and driver.joint in locked:
+            pose = joint.pose(driver.ratio * locked[driver.joint] + driver.shift)
             joints[joint.name] = replace(joint, type='fixed', origin=pose, mimic=None)
-    names = set(arm.joint_names[:ahead]) | set(held)
+    names = set(arm.joint_names[:ahead]) | set(locked)
     balls = tuple(ball for ball in robot.balls if not names & set(ball.joints))
     smaller = Arm(robot.with_joints(joints, balls=balls), arm.tip_link, arm.tool_axis, arm.tool_point, base)
     free = np.array([arm.joint_names.index(name) for name in smaller.joint_names])
     return ReducedArm(solver_of(smaller), free, tuple(before))
 
 
-def are_named(held: Sequence[str]) -> bool:
-    """Whether held names any joints. Raises InputError unless it is a sequence of names."""
-    if not are_names(held):
-        raise InputError(f'held must be a list of joint names, got {held!r}')
-    return bool(held)
+def are_named(locked_joints: Sequence[str]) -> bool:
+    """Whether locked_joints names any joints. Raises InputError unless it is a sequence of names."""
+    if not are_names(locked_joints):
+        raise InputError(f'locked_joints must be a list of joint names, got {locked_joints!r}')
+    return bool(locked_joints)
 
 
 def seen_from(pose: Array, goal: Goal) -> Goal:

@@ -1,4 +1,4 @@
-"""solve_all with joints held: the others are solved as an arm of their own, completely."""
+"""solve_all with joints locked: the others are solved as an arm of their own, completely."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_held_joints_leave_families_while_others_are_to_spare():
 
 
 def test_joints_behind_a_held_one_follow_it_in_every_frame():
-    """The goal is one of the arm's base link, whatever is held; a direction is turned, not moved."""
+    """The goal is one of the arm's base link, whatever is locked; a direction is turned, not moved."""
     arm = ARMS['six']()
     chain = Chain(arm_text(arm), 'base', 'link6', arm.tool_axis, arm.tool_point)
     q = arm.sample(np.random.default_rng(8), 1)[0]
@@ -159,7 +159,7 @@ def test_bad_names_and_values_are_refused():
     ):
         with pytest.raises(InputError, match=words):
             solver.solve_all(goal, arm.middle, held, time_budget=np.inf)
-    with pytest.raises(InputError, match='"joint2" cannot be held'):
+    with pytest.raises(InputError, match='"joint2" cannot be locked'):
         solver.solve_all(goal, arm.upper + 0.1, ['joint2'], time_budget=np.inf)
 
 
