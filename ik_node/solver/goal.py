@@ -223,7 +223,9 @@ def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Array:
     if directions is not None:
         axes = _rows3('directions', directions)
         if len(axes) != len(points):
-            raise InputError(f'directions must be as many as positions, got {len(axes)} and {len(points)}')
+            raise InputError(
+                f'positions and directions must have the same length, got {len(points)} and {len(axes)}'
+            )
         x, y, z = axes.T
         with np.errstate(over='ignore'):
             lengths = np.sqrt(x * x + y * y + z * z)

@@ -73,7 +73,9 @@ def _parameters(file: Path) -> dict[str, Any]:
             found |= _joined('', (sections.get(section) or {}).get('ros__parameters') or {})
         return found
     except (AttributeError, OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f'{file} is no parameter file: {" ".join(str(error).split())}') from None
+        raise InputError(
+            f'cannot read {file} as a ROS parameter file: {" ".join(str(error).split())}'
+        ) from None
 
 
 def _joined(prefix: str, values: dict[str, Any]) -> dict[str, Any]:

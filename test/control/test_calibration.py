@@ -42,7 +42,7 @@ def test_an_arm_with_another_calibration_does_not_jump_and_arrives(model):
     driver = Kept()
     driver.runs_plans = True
     rig.controller._outputs = Outputs([Calibrated(driver, FLIPPED)])
-    rig.controller.limit(replace(SETTINGS, measured_timeout=0.0))
+    rig.controller.set_limits(replace(SETTINGS, measured_timeout=0.0))
     start = {**dict.fromkeys(ARM_JOINTS, 0.2), 'yaw': 0.7}
     rig.measure(**FLIPPED.measured(start))
     first = rig.tick() and driver.samples[-1]
@@ -75,7 +75,7 @@ def test_an_arm_with_another_calibration_does_not_jump_and_arrives(model):
         ({'joint_offsets': '[1, 2]'}, 'must hold a number by joint'),
         (
             {'joint_offsets': 'jaw: 1'},
-            'names "jaw", which is no movable joint of this robot; movable joints:',
+            'names "jaw", which is not a movable joint of this robot; movable joints:',
         ),
     ],
 )

@@ -138,7 +138,7 @@ def test_stopping_on_the_way_stays_inside(rig):
 
 def test_a_goal_replaced_on_the_way_is_not_reached_through_the_outside(rig):
     """The pitch is fast when the roll is asked for: braking it as fast as it can would lead outside."""
-    rig.controller.limit(settings(max_acceleration=1.5, max_jerk=15.0, speed_scaling=0.7))
+    rig.controller.set_limits(settings(max_acceleration=1.5, max_jerk=15.0, speed_scaling=0.7))
     most = 0.0
     for ticks in (110, 120, 130):
         rig.go(ball_pitch=-1.0, ball_roll=0.3)

@@ -135,7 +135,7 @@ def test_an_arm_that_was_moved_away_is_not_snapped_back(real):
 
 def test_a_lag_is_no_error(real):
     history = [0.0] * 20
-    real.controller.limit(SETTINGS)
+    real.controller.set_limits(SETTINGS)
     real.go(yaw=2.4)
     while real.state is State.MOVING:
         real.tick()
@@ -226,7 +226,7 @@ def test_a_goal_is_announced_and_its_arrival_too(picture):
 
 
 def test_with_hold_a_goal_out_of_reach_is_held(picture):
-    picture.controller.limit(SETTINGS.__class__(**{**vars(SETTINGS), 'on_unreachable': 'hold'}))
+    picture.controller.set_limits(SETTINGS.__class__(**{**vars(SETTINGS), 'on_unreachable': 'hold'}))
     report = picture.ask(Goal((3.0, 0.0, 0.2)))
     assert (report.status, report.phase) == ('unreachable', 'held')
     assert report.message.endswith('; holding position')

@@ -152,7 +152,7 @@ class Sequences(RuleBasedStateMachine):
         self.settings = ArmSettings(**{**vars(self.settings), 'speed_scaling': speed})
         self.settings = ArmSettings(**{**vars(self.settings), 'max_acceleration': acceleration})
         self.relax()
-        self.controller.limit(self.settings)
+        self.controller.set_limits(self.settings)
 
     @rule(name=st.sampled_from(['finger', 'jaw']))
     def description(self, name):

@@ -188,7 +188,7 @@ def test_only_a_joint_that_is_measured_late_counts(arm):
 
 
 def test_the_tolerance_without_delay_is_exact(arm):
-    arm.controller.limit(ArmSettings(**{**vars(SETTINGS), 'following_delay': 0.0}))
+    arm.controller.set_limits(ArmSettings(**{**vars(SETTINGS), 'following_delay': 0.0}))
     arm.measure_all(yaw=TOLERANCE)
     assert arm.state is State.HOLDING
     arm.measure_all(yaw=TOLERANCE + 1e-6)

@@ -110,8 +110,11 @@ def test_a_file_cannot_unlock_what_the_urdf_forbids(build):
 @pytest.mark.parametrize(
     ('text', 'words'),
     [
-        ('joint_limits: {jaw: {}}', '"jaw", which is no movable joint of this robot; movable joints: "yaw"'),
-        ('joint_limits: {stand: {}}', '"stand", which is no movable joint'),
+        (
+            'joint_limits: {jaw: {}}',
+            '"jaw", which is not a movable joint of this robot; movable joints: "yaw"',
+        ),
+        ('joint_limits: {stand: {}}', '"stand", which is not a movable joint'),
         ('joint_limits: {yaw: {has_velocity_limits: true}}', 'max_velocity of joint "yaw" must be a finite'),
         ('joint_limits: {yaw: {has_jerk_limits: true, max_jerk: 0}}', 'greater than 0, got 0'),
         ('joint_limits: {yaw: {has_jerk_limits: true, max_jerk: .nan}}', 'greater than 0, got nan'),

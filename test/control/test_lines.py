@@ -224,7 +224,7 @@ def test_bad_paths_are_refused(points, directions):
 def started(model, **changes) -> Rig:
     """An arm at START."""
     rig = Rig(model)
-    rig.controller.limit(replace(SETTINGS, **changes))
+    rig.controller.set_limits(replace(SETTINGS, **changes))
     rig.tick(2)
     rig.go(**dict(zip(model.arm.joint_names, START.tolist(), strict=True)))
     rig.settle()
@@ -296,7 +296,7 @@ def test_lower_limits_on_a_line_end_it(model):
     path = line_of(rig)
     rig.ask(path)
     rig.tick(20)
-    rig.controller.limit(replace(SETTINGS, max_acceleration=4.0))
+    rig.controller.set_limits(replace(SETTINGS, max_acceleration=4.0))
     rig.settle()
     assert rig.state is State.HOLDING
     assert np.linalg.norm(tool_of(rig)[0] - path.points[0]) > 1e-3
@@ -307,7 +307,7 @@ def test_other_settings_do_not_end_a_line(model):
     start, path = tool_of(rig), line_of(rig)
     rig.ask(path)
     rig.tick(20)
-    rig.controller.limit(replace(SETTINGS, goal_timeout=2.0))
+    rig.controller.set_limits(replace(SETTINGS, goal_timeout=2.0))
     tools = []
     while rig.state is State.MOVING:
         rig.tick()

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ik_node import Goal
-from ik_node.control.motion.goal_stream import GoalStream, MotionState, evened
+from ik_node.control.motion.goal_stream import GoalStream, MotionState, regularised_stamps
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.tracks.curves import Track
@@ -149,15 +149,19 @@ def test_the_jitter_of_arrival_does_not_count_where_goals_are_sent_at_an_even_ra
 
 def test_times_at_an_uneven_rate_count_as_they_are():
     times = np.array([0.0, 0.02, 0.05, 0.06, 0.11, 0.121, 0.16, 0.2])
-    kept, even = evened(times)
+    kept, even = regularised_stamps(times)
     assert not even
     assert kept is times
 
 
 def test_a_goal_that_is_late_and_the_next_beside_it_are_spread():
-    times, even = evened(0.02 * np.arange(8) + np.array([0.0, 0.0, 0.0, 0.014, 0.0, 0.0, 0.0, 0.0]))
+    times, even = regularised_stamps(
+        0.02 * np.arange(8) + np.array([0.0, 0.0, 0.0, 0.014, 0.0, 0.0, 0.0, 0.0])
+    )
     assert not even  # too late to be jitter
-    times, even = evened(0.02 * np.arange(8) + np.array([0.0, 0.0, 0.0, 0.009, 0.0, 0.0, 0.0, 0.0]))
+    times, even = regularised_stamps(
+        0.02 * np.arange(8) + np.array([0.0, 0.0, 0.0, 0.009, 0.0, 0.0, 0.0, 0.0])
+    )
     assert even
     assert np.diff(times) == pytest.approx(np.full(7, 0.02), abs=1e-3)
 
@@ -280,7 +284,7 @@ def test_a_target_within_the_limits_again_is_followed_exactly_soon():
 def follow_circle(model, *, follow: bool, laps: float = 1.5) -> tuple[Rig, float]:
     """Send goals along a circle at 0.1 m/s; return the largest distance of the tool from the goal [m]."""
     rig = Rig(model)
-    rig.controller.limit(ArmSettings(**{**vars(SETTINGS), 'follow_goals': follow}))
+    rig.controller.set_limits(ArmSettings(**{**vars(SETTINGS), 'follow_goals': follow}))
     track = Track('circle', (0.4, 0.1, -0.2), 0.05, 0.1, (0.0, 0.0, -1.0))
     begin, distances = rig.time, []
     for k in range(round(100 * laps * track.lap)):

@@ -13,7 +13,7 @@ from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node.control.motion.motion_ahead import Plan
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.outputs import LOST
+from ik_node.control.outputs.outputs import MAX_DELAY
 from ik_node.control.outputs.trajectory_streamer import DELAY, WINDOW, point_times
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.robot.arm_model import ArmModel
@@ -162,7 +162,7 @@ def test_an_arm_goes_on_only_once_its_controller_has_come_to_rest(rig: Driven) -
 
 def fall_behind(rig: Driven) -> None:
     """Nothing is measured, and each trajectory would come later than the one before."""
-    for _ in range(round(LOST / PERIOD) + 2):
+    for _ in range(round(MAX_DELAY / PERIOD) + 2):
         rig.output.delay += 0.03
         Rig.tick(rig)
 
@@ -380,7 +380,7 @@ def test_a_controller_that_moves_on_for_too_long_is_halted(rig: Driven) -> None:
     rig.go(yaw=0.0)
     fall_behind(rig)
     assert rig.state is State.FAULTED
-    assert 'this computer is too busy' in rig.reports[-1].message
+    assert 'the computer is overloaded' in rig.reports[-1].message
     _, (_, halt) = rig.output.sent
     assert halt.braking
 
@@ -409,7 +409,7 @@ def test_joints_faster_than_a_new_limit_slow_down_after_a_stall_too(rig: Driven)
     rig.tick(60)
     rig.go(yaw=1.6)
     rig.tick(1)
-    rig.controller.limit(replace(rig.controller._settings, speed_scaling=0.05))
+    rig.controller.set_limits(replace(rig.controller._settings, speed_scaling=0.05))
     rig.tick(1)
     rig.tick(1, dt=0.2)
     rig.tick(3)

@@ -16,7 +16,7 @@ from ik_node.control.state.states import State
 
 
 def with_settings(rig: Rig, **changes: object) -> None:
-    rig.controller.limit(ArmSettings(**{**vars(SETTINGS), **changes}))
+    rig.controller.set_limits(ArmSettings(**{**vars(SETTINGS), **changes}))
 
 
 def test_one_measurement_is_not_enough_for_ever(model):

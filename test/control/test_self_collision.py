@@ -36,7 +36,7 @@ def folding() -> ArmModel:
 
 def measured(model: ArmModel, **start: float) -> Rig:
     rig = Rig(model, measured=True)
-    rig.controller.limit(replace(SETTINGS, measured_timeout=0.0))
+    rig.controller.set_limits(replace(SETTINGS, measured_timeout=0.0))
     rig.measure(**{**dict.fromkeys(model.arm.joint_names, 0.0), **start})
     rig.tick(3)
     assert rig.state is State.HOLDING

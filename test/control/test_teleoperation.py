@@ -9,7 +9,7 @@ from control_harness import PERIOD
 
 from ik_node import Arm, Goal, IkSolver
 from ik_node.control.state.states import State
-from ik_node.control.teleop.jog_kinematics import JogKinematics, leashed, rotation_about
+from ik_node.control.teleop.jog_kinematics import JogKinematics, limited_to_cone, rotation_about
 
 SHIPPED = {case.label: case for case in shipped_cases()}
 ARMS = ('seed_arm', 'so101_like', 'xarm5_like', 'moveo_like', 'prismatic_arm')
@@ -121,10 +121,10 @@ def test_of_configurations_that_are_as_close_the_arm_takes_the_one_that_it_reach
 
 def test_a_wanted_direction_is_kept_on_a_leash():
     axis, wanted = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
-    near = leashed(wanted, axis)
+    near = limited_to_cone(wanted, axis)
     assert np.arccos(near @ axis) == pytest.approx(0.1)
     assert near @ wanted > 0.0
-    np.testing.assert_array_equal(leashed(axis, axis), axis)
+    np.testing.assert_array_equal(limited_to_cone(axis, axis), axis)
 
 
 # The controller

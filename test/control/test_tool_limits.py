@@ -26,7 +26,7 @@ ARMS = ['seed_arm', 'so101_like', 'prismatic_arm']
 def rig_with(model: ArmModel, **values: object) -> Rig:
     rig = Rig(model)
     rig.settings = replace(SETTINGS, **values)
-    rig.controller.limit(rig.settings)
+    rig.controller.set_limits(rig.settings)
     return rig
 
 
@@ -100,7 +100,7 @@ def test_a_speed_lowered_in_motion_slows_the_arm_down_and_it_arrives(model):
     rig = rig_with(model)
     rig.go(yaw=2.0)
     rig.tick(60)
-    rig.controller.limit(replace(SETTINGS, max_tool_speed=0.05))
+    rig.controller.set_limits(replace(SETTINGS, max_tool_speed=0.05))
     rig.settle()
     assert rig.state is State.HOLDING
     assert rig.position('yaw') == pytest.approx(2.0)
@@ -163,7 +163,7 @@ def test_by_default_the_workspace_is_the_reach_and_refuses_nothing(model):
 
 def test_goals_outside_the_workspace_are_refused(model):
     rig = rig_with(model, workspace=BOX)
-    rig.controller.limit(rig.settings)
+    rig.controller.set_limits(rig.settings)
     report = rig.ask(Goal((0.4, 0.0, -0.1)))
     assert report.message == 'test refused: the goal is outside the workspace: z -0.1, allowed: 0 to 0.6'
     report = rig.go(shoulder=1.2)
@@ -175,7 +175,7 @@ def start_inside(model: ArmModel, **start: float) -> Rig:
     rig = Rig(model, measured=True)
     rig.measure_all(**start)
     rig.tick(3)
-    rig.controller.limit(replace(SETTINGS, workspace=BOX, measured_timeout=0.0))
+    rig.controller.set_limits(replace(SETTINGS, workspace=BOX, measured_timeout=0.0))
     return rig
 
 

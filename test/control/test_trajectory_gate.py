@@ -69,7 +69,7 @@ def test_a_plan_that_breaks_a_limit_is_not_sent_and_stops_the_arm(
     rig.tick(1)
     assert rig.state is State.FAULTED
     message = rig.reports[-1].message
-    assert message.startswith('a trajectory was not sent: ')
+    assert message.startswith('trajectory dropped: ')
     assert words in message
     rig.tick(100)
     (_, brake) = rig.output.sent[1]
@@ -120,7 +120,7 @@ def test_a_plan_on_which_the_arm_would_collide_is_not_sent() -> None:
     rig.go(yaw=-0.8)
     rig.tick(1)
     assert rig.state is State.FAULTED
-    assert 'a trajectory was not sent: ' in rig.reports[-1].message
+    assert 'trajectory dropped: ' in rig.reports[-1].message
     assert 'link "base" and link ' in rig.reports[-1].message
     assert not rig.output.sent
 

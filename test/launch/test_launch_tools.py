@@ -161,8 +161,8 @@ def test_what_does_not_fit_several_tools_is_named(given, says):
 
 def test_files_without_usable_tools_are_named(tmp_path: Path):
     for text, says in (
-        ('{', 'bad.yaml is no parameter file'),
-        ('[1, 2]', 'bad.yaml is no parameter file'),
+        ('{', 'bad.yaml as a ROS parameter file'),
+        ('[1, 2]', 'bad.yaml as a ROS parameter file'),
         ('/**: {ros__parameters: {tools: [left]}}', 'left.tip_link is missing'),
     ):
         (tmp_path / 'bad.yaml').write_text(text)

@@ -177,7 +177,7 @@ def test_a_simulated_arm_follows_the_circle(demo):
         (['--track', 'zigzag'], 'track must be one of none, circle'),
         (['--track', 'line', 'line'], 'track must be one track, got 2: line line'),
         (['--description-file', 'two_arms', '--teleop'], '--teleop is for robots with one tool'),
-        (['--params-file', 'README.md'], 'README.md is no parameter file'),
+        (['--params-file', 'README.md'], 'README.md as a ROS parameter file'),
         (['--port', '99999'], '--port must be from 1 to 65535'),
     ],
 )

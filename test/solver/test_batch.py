@@ -158,7 +158,7 @@ DOWN = [[0.0, 0.0, -1.0], [0.0, 0.0, -1.0]]
         (([GOOD[0], [0.1, np.inf, 0.0]],), 'positions must be finite, row 1'),
         (('abc',), 'positions must be numbers'),
         ((None,), 'positions must'),
-        ((GOOD, DOWN[:1]), 'directions must be as many as positions, got 1 and 2'),
+        ((GOOD, DOWN[:1]), 'positions and directions must have the same length, got 2 and 1'),
         ((GOOD, [[0, 0, -1], [0, 0, -1.01]]), 'directions must be unit vectors .* row 1'),
         ((GOOD, [[0, 0, 0], [0, 0, -1]]), 'directions must be unit vectors .* row 0'),
         ((GOOD, [[0, 0, np.nan], [0, 0, -1]]), 'directions must be finite, row 0'),

@@ -255,7 +255,11 @@ def test_paths_are_the_same_bits_every_time():
         ([0.1, 0.0, 0.2], None, r'positions must have shape \(N, 3\)'),
         ([[0.1, 0.0, np.nan]], None, 'positions must be finite'),
         ([[0.1, 0.0, 0.2]], [[0.0, 0.0, 2.0]], 'directions must be unit vectors'),
-        ([[0.1, 0.0, 0.2]], [[0.0, 0.0, 1.0]] * 2, 'directions must be as many as positions'),
+        (
+            [[0.1, 0.0, 0.2]],
+            [[0.0, 0.0, 1.0]] * 2,
+            'positions and directions must have the same length',
+        ),
     ],
 )
 def test_bad_paths_are_refused(positions, directions, message):

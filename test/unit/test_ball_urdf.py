@@ -149,10 +149,10 @@ def test_wrong_limits_are_refused_with_what_is_allowed(attributes, parts):
     ('element', 'parts'),
     [
         ('<ik_node><ball joints="a b x"/></ik_node>', ['unknown joint "x"', 'joints: "a", "b"']),
-        ('<ik_node><ball joints="b c d"/></ik_node>', ['no ball joint', 'of this robot: a b c']),
-        ('<ik_node><ball/></ik_node>', ['no ball joint', 'Name three revolute joints']),
+        ('<ik_node><ball joints="b c d"/></ik_node>', ['do not form a ball joint', 'of this robot: a b c']),
+        ('<ik_node><ball/></ik_node>', ['do not form a ball joint', 'Name three revolute joints']),
         ('<ik_node><cone/></ik_node>', ['unknown element <cone>', 'allowed: <ball>']),
-        (2 * declared('swing="1"'), ['already described']),
+        (2 * declared('swing="1"'), ['duplicate <ball>']),
     ],
 )
 def test_an_element_that_fits_no_ball_is_refused(element, parts):

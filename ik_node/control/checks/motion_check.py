@@ -26,7 +26,7 @@ from ik_node.solver.goal import Goal, Solution
 SPACING = 0.01  # [s] between two places of a way; between them joints count as moving straight
 LONGEST = 3000  # places: the rest of a longer way is checked by the gate only
 CLEARANCE = 1e-3  # [m] that parts of the robot keep on a way
-REMAINING = 0.5 * CLEARANCE  # that they keep on the rest of it, when another arm changes its motion
+CLEARANCE_EN_ROUTE = 0.5 * CLEARANCE  # that they keep on the rest of it, when another arm changes its motion
 ALTERNATIVES = 8  # other solutions that are tried
 
 Preview = Callable[[Mapping[str, float]], JointMotion]  # a copy of the motion, on its way to these targets

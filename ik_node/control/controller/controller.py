@@ -101,7 +101,9 @@ class ArmController:
                 return Level.WARN, NO_MODEL
             if self._joints.waiting:
                 return Level.WARN, f'{self._joints.waiting}; the arm waits for them'
-            return condition(self._state, self._fault_reason, self._joints.unplaced, self._model.describe)
+            return condition(
+                self._state, self._fault_reason, self._joints.without_position, self._model.describe
+            )
 
     # Configuration
 
@@ -128,12 +130,12 @@ class ArmController:
             self._epoch += 1
             self._progress.end(self._state, 'the arm has changed')
             if not self._feedback.expected:
-                self._joints.place_all(self._fresh)
+                self._joints.initialise(self._fresh)
             self._on(Event.CONFIGURE)
             self._begin()
             return True
 
-    def limit(self, settings: ArmSettings) -> None:
+    def set_limits(self, settings: ArmSettings) -> None:
         """Use the motion limits of settings, from the next sample on."""
         with self._lock:
             self._settings = settings
@@ -169,12 +171,12 @@ class ArmController:
                 return
             if expected and not before[0]:
                 self._forget_places('the joints have to be measured first')
-                self._on(Event.LOST)
+                self._on(Event.MEASUREMENTS_EXPECTED)
                 if not self._active:
                     self._on(Event.DEACTIVATE)
             elif not expected:
                 self._release()
-            self._place_known()
+            self._initialise_from_measurement()
 
     # Requests
 
@@ -247,16 +249,16 @@ class ArmController:
         with self._change():
             if self._state not in READY:
                 return False
-            self._progress.end(self._state, 'a hand has taken over')
+            self._progress.end(self._state, 'superseded by a teleoperation command')
             self._joints.go_to(self._targets.steer(joints, time, rates), self._feedback, None)
             self._on(Event.STEER)
             return True
 
-    def let_go(self) -> None:
-        """Come to rest, the hand has gone: where it was last, if the arm is close to that, else at once."""
+    def end_teleoperation(self) -> None:
+        """Come to rest as teleoperation ends: where it last was if the arm is close to that, else at once."""
         with self._change():
             if self._state is State.TELEOPERATED and self._joints.far_behind:
-                self._brake('the hand has let go')
+                self._brake('teleoperation ended')
 
     def tell(self, level: Level, message: str) -> None:
         """Report a sentence on what moves the arm."""
@@ -283,7 +285,7 @@ class ArmController:
             if self._state is State.FAULTED and self._feedback.expected:
                 self._forget_places('the joints have to be measured again')
             self._on(Event.RESUME)
-            self._place_known()
+            self._initialise_from_measurement()
 
     def guide(self, begin: bool, time: float) -> None:
         """Begin or end hand guiding: commands then follow the measured positions, slowly.
@@ -314,7 +316,7 @@ class ArmController:
             if self._model is None or not self._feedback.expected:
                 return
             if self._state is State.WAITING:
-                self._place_known()
+                self._initialise_from_measurement()
             elif self._state is State.HAND_GUIDED:
                 self._joints.follow(positions)
             elif self._state in COMMANDING:
@@ -333,7 +335,7 @@ class ArmController:
         with self._robot.sampling():
             self._ended = True
             with self._lock:
-                stand = self._outputs.stand(dict)
+                stand = self._outputs.hold_trajectory(dict)
             self._outputs.emit(None, stand)
 
     def tick(self, time: float) -> Setpoint | None:
@@ -352,7 +354,9 @@ class ArmController:
                     return None
                 stand = None
                 if sample is None:
-                    stand = self._outputs.stand(lambda: self._joints.within(self._feedback.recent()))
+                    stand = self._outputs.hold_trajectory(
+                        lambda: self._joints.within(self._feedback.recent())
+                    )
             return self._outputs.emit(sample, stand)
 
     def _advance(self, time: float) -> Setpoint | None:
@@ -362,10 +366,10 @@ class ArmController:
             return None
         if back:
             self._guided_until = min(self._guided_until, time + self._settings.hand_guiding_timeout)
-        self._place_known()
+        self._initialise_from_measurement()
         self._guard(time)
         braking = self._state is State.FAULTED and self._joints.moving
-        if self._joints.unplaced or not (self._state in COMMANDING or braking):
+        if self._joints.without_position or not (self._state in COMMANDING or braking):
             return None
         passed = 0.0 if last == -math.inf else max(time - last, 0.0)
         dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
@@ -424,17 +428,17 @@ class ArmController:
             self._on(Event.ACTIVATE)
         if self._stopped:
             self._on(Event.STOP)
-        self._place_known()
+        self._initialise_from_measurement()
 
-    def _place_known(self) -> None:
+    def _initialise_from_measurement(self) -> None:
         """Leave WAITING once all joint positions are known, and a controller that was halted is at rest."""
         if self._state is not State.WAITING or self._outputs.halting(self._ticked):
             return
         if not self._feedback.expected:
-            self._joints.place_all(self._fresh)
-        elif self._joints.unplaced:  # else the arm was only stopped, and its command does not change
+            self._joints.initialise(self._fresh)
+        elif self._joints.without_position:  # else the arm was only stopped, and its command does not change
             self._joints.place(self._fresh)
-        if not self._joints.unplaced:
+        if not self._joints.without_position:
             self._on(Event.PLACED)
 
     @property

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.control.checks.arm_gates import ArmGates
-from ik_node.control.checks.motion_check import REMAINING, MotionCheck, places_of
+from ik_node.control.checks.motion_check import CLEARANCE_EN_ROUTE, MotionCheck, places_of
 from ik_node.control.checks.trajectory_gate import refuse_trajectory
 from ik_node.control.joints.feedback import Feedback
 from ik_node.control.joints.following import Following
@@ -39,9 +39,9 @@ FAR = 0.1  # [rad or m]
 class ArmJoints:
     """The arm moves as one group; other joints stay where they are until a goal names them.
 
-    arm: the group of the arm. unplaced: joints that have to be commanded and whose position is not known:
-    those of the arm, and those that share its controller. way: checks the motions of the arm. waiting: what
-    the arm waits for on its way, empty if for nothing.
+    arm: the group of the arm. without_position: joints that have to be commanded and whose position is not
+    known: those of the arm, and those that share its controller. way: checks the motions of the arm.
+    waiting: what the arm waits for on its way, empty if for nothing.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ArmJoints:
         self._listed = settings.listed_joints(names)
         self._held = tuple(name for name in self._listed if name not in names)
         self._foreign: dict[str, float] = {}  # positions at which they are held
-        self.unplaced: tuple[str, ...] = (*names, *self._held)
+        self.without_position: tuple[str, ...] = (*names, *self._held)
         self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
         self._resting = {name: known[name] for name in model.joints.variables if name not in names}
         self._following = Following(names, model.continuous, model.prismatic)
@@ -152,27 +152,27 @@ class ArmJoints:
     # Positions
 
     def place(self, positions: Mapping[str, float]) -> None:
-        """Set the arm at rest at measured positions; joints that are not named become unplaced."""
+        """Set the arm at rest at measured positions; joints that are not named become without_position."""
         self.chased, self.waiting = None, ''
         known = {name: positions[name] for name in self.arm.names if name in positions}
         if known:
             self.arm.place(known)
         self._gates.restart()
-        self.unplaced = tuple(name for name in self.arm.names if name not in known)
+        self.without_position = tuple(name for name in self.arm.names if name not in known)
         self._hold(positions)
 
-    def place_all(self, positions: Mapping[str, float]) -> None:
+    def initialise(self, positions: Mapping[str, float]) -> None:
         """Assume the joints of the arm at their last command or at home, others where they are measured."""
-        self.unplaced = ()
+        self.without_position = ()
         self._hold(positions)
 
     def _hold(self, positions: Mapping[str, float]) -> None:
-        """Hold the joints that share the controller of the arm; those that are not named become unplaced."""
+        """Hold the joints that share the controller of the arm; those that are not named have no position."""
         for name in self._held:
             if name in self._others or name in self._foreign:
                 continue
             if name not in positions:
-                self.unplaced += (name,)
+                self.without_position += (name,)
             elif name in self._resting:
                 self._others[name] = self._group(name, positions[name])
             else:
@@ -185,7 +185,7 @@ class ArmJoints:
     def unplace(self) -> None:
         """Forget the positions of the joints."""
         self.chased, self.waiting = None, ''
-        self.unplaced = (*self.arm.names, *self._held)
+        self.without_position = (*self.arm.names, *self._held)
         self.arm.place({})
         self._others.clear()
         self._foreign.clear()
@@ -260,7 +260,7 @@ class ArmJoints:
         unchecked, self._unchecked = self._unchecked or told, False
         if not unchecked:
             return None
-        return self.way.refusal(places_of(motion.twin()), self._values, REMAINING)
+        return self.way.refusal(places_of(motion.twin()), self._values, CLEARANCE_EN_ROUTE)
 
     def brake(self) -> None:
         """Stop as soon as the limits allow, and forget the goal."""
@@ -286,7 +286,7 @@ class ArmJoints:
             for group in self.groups:
                 group.go_on()
             if self._model.collision is not None and self.arm.motion.moving:
-                return self.way.refusal(places_of(self.arm.motion.twin()), self._values, REMAINING)
+                return self.way.refusal(places_of(self.arm.motion.twin()), self._values, CLEARANCE_EN_ROUTE)
         return None
 
     def guide(self) -> None:
@@ -368,13 +368,13 @@ class ArmJoints:
         if not trajectories.due(sample, self.moving, self.braking):
             return sample, None
         if trajectories.astray and not self._fall_back(trajectories.resume()):
-            return None, 'a trajectory was not sent: the controller has left the motion'
+            return None, 'trajectory dropped: the controller has left the motion'
         motions = [(group.names, group.motion) for group in self.groups]
         trajectory = trajectories.next(sample, motion_ahead(motions))
         checks = self._gates.checks(self._values, self._ahead)
         refusal = refuse_trajectory(trajectory, self.groups, checks)
         if refusal is not None:
-            return None if self.braking else sample, f'a trajectory was not sent: {refusal}'
+            return None if self.braking else sample, f'trajectory dropped: {refusal}'
         if sample.time >= trajectories.ends and self._elsewhere(trajectory, feedback):
             trajectories.withhold()  # following_error() says so if the arm stays there
             return sample, None

@@ -20,7 +20,7 @@ class Neighbour(Protocol):
     @property
     def groups(self) -> Sequence[JointGroup]: ...
     @property
-    def unplaced(self) -> Sequence[str]: ...
+    def without_position(self) -> Sequence[str]: ...
     @property
     def commanded(self) -> Collection[str]: ...
 
@@ -77,7 +77,7 @@ class SharedRobot:
         for other in self._arms:
             if other is not arm:
                 for group in other.groups:
-                    yield group, group.motion.moving and not other.unplaced
+                    yield group, group.motion.moving and not other.without_position
 
     def tell(self, arm: Neighbour) -> None:
         """Note that an arm has begun another motion, or stands where it was not to stand."""

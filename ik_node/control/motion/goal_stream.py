@@ -93,7 +93,7 @@ class GoalStream:
         """
         received = np.array([target.received for target in self._targets])
         if self._targets[-1].stamp is None:
-            return evened(received)
+            return regularised_stamps(received)
         stamps = np.array([target.stamp for target in self._targets], np.float64)
         late = float((received - stamps).min())
         return stamps if 0.0 <= late <= PROMPT else stamps + late, True
@@ -128,7 +128,7 @@ def _older(stamp: float | None, last: float | None) -> bool:
     return stamp is not None and last is not None and stamp <= last
 
 
-def evened(times: Array) -> tuple[Array, bool]:
+def regularised_stamps(times: Array) -> tuple[Array, bool]:
     """Return times of arrival (k,) without their jitter, and True, if what arrives was sent at an even rate.
 
     A line through the times by their numbers; some may be missing. Else return them as they are, and False.

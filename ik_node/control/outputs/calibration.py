@@ -51,7 +51,7 @@ class Calibration:
         for name in self.joints:
             if name not in joints:
                 raise InputError(
-                    f'parameter joint_signs or joint_offsets names "{name}", which is no movable joint of '
+                    f'parameter joint_signs or joint_offsets names "{name}", which is not a movable joint of '
                     f'this robot; movable joints: {listed(joints, name)}'
                 )
 

@@ -11,7 +11,7 @@ from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.outputs.trajectory_streamer import TrajectoryStreamer
 
-LOST = 0.5  # [s] for which trajectories may come too late: the controller moves on along the last one
+MAX_DELAY = 0.5  # [s] for which trajectories may come too late: the controller moves on along the last one
 
 
 class Output:
@@ -86,9 +86,9 @@ class Outputs:
         trajectories.withdraw(late if self._late_since <= sample.time else 0.0)
         if not self._late_since <= sample.time:  # or the clock was set back
             self._late_since = sample.time
-        if sample.time - self._late_since > LOST:
+        if sample.time - self._late_since > MAX_DELAY:
             self._late_since = math.inf
-            return None, f'a trajectory was not sent: {late:.3f} s late, this computer is too busy'
+            return None, f'trajectory dropped: {late:.3f} s late, the computer is overloaded'
         return replace(sample, trajectory=None), ''
 
     def drop(self, sample: Setpoint) -> None:
@@ -96,7 +96,7 @@ class Outputs:
         if sample.trajectory is not None and self.trajectories is not None:
             self.trajectories.withdraw()
 
-    def stand(self, measured: Callable[[], Mapping[str, float]]) -> JointTrajectory | None:
+    def hold_trajectory(self, measured: Callable[[], Mapping[str, float]]) -> JointTrajectory | None:
         """Return what ends a trajectory that is under way, with the joints as measured; else None."""
         if self._halted or self.trajectories is None:
             return None

@@ -74,7 +74,7 @@ def _groups(
     """Return the tools that share joints. Raises InputError for impossible ones or controllers."""
     groups = joined({tool: arm.joint_names for tool, arm in arms.items()})
     if before and {group[0] for group in groups} != before.keys():
-        raise InputError('other tools share joints than before; restart ik_node for this')
+        raise InputError('the new description changes which tools share joints; restart ik_node to use it')
     for group in groups:
         listed = set(settings.arms[group[0]].listed_joints(()))
         for other, arm in arms.items():

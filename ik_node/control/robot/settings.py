@@ -78,7 +78,7 @@ class ArmSettings(HasTool):
         low=0.0,
     )
     follow_goals: bool = parameter(
-        True, 'follow a stream of goals as one moving goal; false: each goal is a place to stop at'
+        True, 'follow a stream of goals as one moving goal; false: the arm stops at every goal'
     )
     smoothing: float = parameter(
         0.04,

@@ -33,7 +33,7 @@ class Event(enum.Enum):
     ACTIVATE = 'activate'
     DEACTIVATE = 'deactivate'  # of an arm at rest
     PLACED = 'every joint is placed'
-    LOST = 'measurements are expected from now on'
+    MEASUREMENTS_EXPECTED = 'measurements are expected from now on'
     GOAL = 'goal'
     STEER = 'step of a teleoperation'
     ARRIVED = 'arrived'
@@ -56,7 +56,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
     State.HOLDING: {
         Event.CONFIGURE: State.WAITING,
-        Event.LOST: State.WAITING,
+        Event.MEASUREMENTS_EXPECTED: State.WAITING,
         Event.GOAL: State.MOVING,
         Event.STEER: State.TELEOPERATED,
         Event.GUIDE: State.HAND_GUIDED,
@@ -66,7 +66,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
     State.MOVING: {
         Event.CONFIGURE: State.WAITING,
-        Event.LOST: State.WAITING,
+        Event.MEASUREMENTS_EXPECTED: State.WAITING,
         Event.GOAL: State.MOVING,
         Event.STEER: State.TELEOPERATED,
         Event.ARRIVED: State.HOLDING,
@@ -76,7 +76,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
     State.TELEOPERATED: {
         Event.CONFIGURE: State.WAITING,
-        Event.LOST: State.WAITING,
+        Event.MEASUREMENTS_EXPECTED: State.WAITING,
         Event.GOAL: State.MOVING,
         Event.ARRIVED: State.HOLDING,
         Event.STOP: State.STOPPING,
@@ -85,7 +85,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
     State.STOPPING: {
         Event.CONFIGURE: State.STOPPED,
-        Event.LOST: State.STOPPED,
+        Event.MEASUREMENTS_EXPECTED: State.STOPPED,
         Event.RESTED: State.STOPPED,
         Event.FAULT: State.FAULTED,
         Event.DEACTIVATE: State.INACTIVE,

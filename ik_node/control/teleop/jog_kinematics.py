@@ -70,7 +70,7 @@ class JogKinematics:
         if self._roll is not None:
             q = self._rolled(q, float(angular @ axis) * dt, fastest[self._roll] * dt)
         if np.any(angular):
-            direction = leashed(direction, self._arm.fk(q)[1])
+            direction = limited_to_cone(direction, self._arm.fk(q)[1])
         self._position, self._direction = position, direction
         self.q = q
         return q.copy()
@@ -161,7 +161,7 @@ def _roll_joint(arm: Arm, q: Array) -> int | None:
     return last if aligned and arm.practical_dof < arm.n else None
 
 
-def leashed(wanted: Array, axis: Array) -> Array:
+def limited_to_cone(wanted: Array, axis: Array) -> Array:
     """Return the unit direction wanted (3,), at most LEASH away from axis (3,)."""
     cross = np.cross(axis, wanted)
     angle = math.atan2(float(np.linalg.norm(cross)), float(axis @ wanted))

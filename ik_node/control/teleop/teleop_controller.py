@@ -49,14 +49,14 @@ class TeleopController:
         return snapshot
 
     def let_go(self) -> None:
-        """Come to rest: the hand has gone."""
+        """Come to rest: the operator has let go."""
         self.ignored = ''
         self._rest()
 
     def _rest(self) -> None:
         self._arm = None
         self._hand.clear()
-        self._controller.let_go()
+        self._controller.end_teleoperation()
 
     def _begun(self, arm: Snapshot, now: float, period: float) -> tuple[JogKinematics, float]:
         """Return the teleoperation of arm and the time since its last step [s]."""

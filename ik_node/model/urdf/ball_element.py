@@ -68,12 +68,12 @@ def _read(element: Element, balls: Mapping[tuple[str, str, str], Ball], joints: 
     if ball is None:
         known = '; '.join(' '.join(names) for names in balls) or 'none'
         raise ElementError(
-            f'{place(element, "joints")}: these joints are no ball joint. Name three revolute joints, base '
-            'to tip, in one point (origins of no length between them) with perpendicular axes and without '
-            f'mimics; ball joints of this robot: {known}'
+            f'{place(element, "joints")}: these joints do not form a ball joint. Name three revolute joints, '
+            'base to tip, in one point (origins of no length between them) with perpendicular axes and '
+            f'without mimics; ball joints of this robot: {known}'
         )
     if ball.declared:
-        raise ElementError(f'{place(element, "joints")}: this ball joint is already described')
+        raise ElementError(f'{place(element, "joints")}: duplicate <ball> for these joints')
     ball = _with_twist_joint(element, ball)
     swing = _angle(element, 'swing', math.inf)
     low, high = (_angle(element, f'twist_{end}', ANY[k]) for k, end in enumerate(('lower', 'upper')))

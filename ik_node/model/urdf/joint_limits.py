@@ -129,7 +129,7 @@ def limits_of_drivers(robot: Robot, limits: Mapping[str, JointLimits]) -> dict[s
     for name, limit in limits.items():
         if name not in names:
             raise InputError(
-                f'joint_limits_file names {quoted(name)}, which is no movable joint of this robot; '
+                f'joint_limits_file names {quoted(name)}, which is not a movable joint of this robot; '
                 f'movable joints: {listed(names, name)}'
             )
         bounded = math.isfinite(limit.lower) or math.isfinite(limit.upper)

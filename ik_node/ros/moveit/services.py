@@ -71,7 +71,7 @@ class MoveItServices:
     def _served(self, answer: RequestHandler) -> Callable[[Any, Any], Any]:
         async def served(request: Any, response: Any) -> Any:
             if self._waiting >= MOST:
-                _say(response, self._node, Code.FAILURE, f'{MOST} questions are waiting already')
+                _say(response, self._node, Code.FAILURE, f'busy: {MOST} requests are queued')
                 return response
             done = Future(executor=self._node.executor)
             self._waiting += 1

@@ -49,7 +49,7 @@ from ik_node.ros.node.measured_watch import MeasuredWatch
 from ik_node.ros.node.rest import Rest
 from ik_node.ros.node.sample_loop import SampleLoop
 from ik_node.ros.node.seldom import Seldom
-from ik_node.ros.outputs import PICTURE, make_outputs, output_names
+from ik_node.ros.outputs import DISPLAY_ONLY, make_outputs, output_names
 from ik_node.ros.outputs.clocks import Clocks
 from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.outputs.joint_states import JointStates
@@ -94,7 +94,7 @@ class IkNode(ManagedNode):
         self._calibration = general.calibration()
         self._output_names = output_names(general.output)
         self._picture: JointStates | None = None
-        if PICTURE in self._output_names:
+        if DISPLAY_ONLY in self._output_names:
             self._picture = JointStates(self, self._time, lambda: self._watch.hold_back())
         self._loop = SampleLoop(self, lambda: 1.0 / self._settings.general.publish_rate, self._sample)
         self._robot = SharedRobot()
@@ -113,8 +113,8 @@ class IkNode(ManagedNode):
             for tool in self._settings.arms
         ]
         self._moveit = MoveItServices(self, self._tools, lambda: self._models, shared.frames)
-        measured_topic = 'measured_joint_states' if PICTURE in self._output_names else 'joint_states'
-        self._watch = MeasuredWatch(self, measured_topic, always=self._output_names != (PICTURE,))
+        measured_topic = 'measured_joint_states' if DISPLAY_ONLY in self._output_names else 'joint_states'
+        self._watch = MeasuredWatch(self, measured_topic, always=self._output_names != (DISPLAY_ONLY,))
         self._look_for_measurements()
         self._descriptions = Descriptions(self, self._inbox.put_description)
         self.create_subscription(JointState, measured_topic, self._on_measured, MEASURED)
@@ -198,7 +198,7 @@ class IkNode(ManagedNode):
             self.destroy_timer(end)
 
     def come_to_rest(self) -> None:
-        """Bring the arm to rest before the program ends; goals count no more."""
+        """Bring the arm to rest before the program ends; new goals are ignored."""
         self._closing.set()
         self._inbox.close()
         self._questions.close()
@@ -266,7 +266,7 @@ class IkNode(ManagedNode):
         before, self._settings = self._settings, settings
         self._descriptions.change(before.general, settings.general)
         for tool in self._tools:
-            tool.own.limit(settings.arms[tool.tool])
+            tool.own.set_limits(settings.arms[tool.tool])
         if not settings.same_models(before):
             self._inbox.put_change()
 

@@ -8,35 +8,39 @@ from ik_node.control.outputs.outputs import Output
 from ik_node.errors import InputError, quoted
 from ik_node.ros.outputs.context import OutputContext
 
-PICTURE = 'joint_states'  # of all arms together, may be added to an output of each arm; see joint_states.py
+DISPLAY_ONLY = (
+    'joint_states'  # of all arms together, may be added to an output of each arm; see joint_states.py
+)
 # By the name that users choose: module and class, loaded when chosen.
 OUTPUTS = {
     'joint_trajectory': ('joint_trajectory', 'JointTrajectoryTopic'),
     'position_commands': ('position_commands', 'PositionCommands'),
     'follow_joint_trajectory': ('follow_joint_trajectory', 'FollowJointTrajectoryAction'),
 }
-NAMES = (PICTURE, *OUTPUTS)
+NAMES = (DISPLAY_ONLY, *OUTPUTS)
 
 
 def output_names(text: str) -> tuple[str, ...]:
     """Return the outputs that text names, separated by commas or blanks. Raises InputError.
 
-    There is one at least, and besides PICTURE one at most: two controllers must not move the same arm.
+    There is one at least, and besides DISPLAY_ONLY one at most: two controllers must not move the same arm.
     """
     names = tuple(dict.fromkeys(re.split(r'[\s,]+', text.strip(' ,\t\n'))))
     for name in names:
         if name not in NAMES:
             raise InputError(f'parameter output must be one of {", ".join(NAMES)}, got {quoted(name)}')
-    if len(set(names) - {PICTURE}) > 1:
-        raise InputError(f'parameter output may name only one output besides {PICTURE}, got {quoted(text)}')
+    if len(set(names) - {DISPLAY_ONLY}) > 1:
+        raise InputError(
+            f'parameter output may name only one output besides {DISPLAY_ONLY}, got {quoted(text)}'
+        )
     return names
 
 
 def make_outputs(names: tuple[str, ...], context: OutputContext) -> list[Output]:
-    """Return the outputs of one arm among names, so without PICTURE. Raises MissingError."""
+    """Return the outputs of one arm among names, so without DISPLAY_ONLY. Raises MissingError."""
     outputs = []
     for name in names:
-        if name != PICTURE:
+        if name != DISPLAY_ONLY:
             module, kind = OUTPUTS[name]
             outputs.append(getattr(import_module(f'{__name__}.{module}'), kind)(context))
     return outputs

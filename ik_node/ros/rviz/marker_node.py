@@ -220,7 +220,7 @@ class MarkerNode(ClosableNode):
         if self._arm is None or self._is_own(message):
             return
         if self._drag.foreign(time.monotonic()):
-            self.get_logger().warning('another node sends goals: the marker is let go')
+            self.get_logger().warning('another node sends goals: the marker is released')
         frame = message.header.frame_id or self._arm.base_link
         if self._drag.dragged or frame not in self._arm.robot.links:
             return

@@ -15,7 +15,7 @@ from ik_node.viewer.links.lengths_panel import LengthsPanel
 
 REST = 0.15  # [s] from one change to the next: a description takes time to build
 OUTPUT, MEASURED = 'output', 'wait_for_measured'  # parameters of ik_node
-PICTURE = 'joint_states'
+DISPLAY_ONLY = 'joint_states'
 DESCRIPTION = 'robot_description'
 
 
@@ -101,7 +101,7 @@ class VariableLinks:
         values = self._solver.values
         if OUTPUT not in values:
             return 'ik_node does not answer, so the arm might be real'
-        if values[OUTPUT] != PICTURE or values.get(MEASURED) == 'true':
+        if values[OUTPUT] != DISPLAY_ONLY or values.get(MEASURED) == 'true':
             return (
                 f'ik_node commands a real or simulated arm ({OUTPUT}: {values[OUTPUT]}, {MEASURED}: '
                 f'{values.get(MEASURED)}), whose links do not change'
