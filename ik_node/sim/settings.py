@@ -12,17 +12,21 @@ from ik_node.settings import check, parameter
 class PlantSettings:
     """The parameters of ik_plant."""
 
-    robot_description: str = parameter('', 'URDF text; empty: urdf_file or the topic', read_only=True)
-    urdf_file: str = parameter('', 'path of a .urdf or .xacro file; empty: the topic', read_only=True)
+    robot_description: str = parameter(
+        '', 'URDF text; if empty, urdf_file or the topic is used', read_only=True
+    )
+    urdf_file: str = parameter(
+        '', 'path of a .urdf or .xacro file; if empty, the topic is used', read_only=True
+    )
     tools: tuple[str, ...] = parameter(
         ('',),
-        'names of several tools, as of ik_node: each has a controller for trajectories; one empty name: one '
-        'controller',
+        'names of several tools, as of ik_node: each has a controller for trajectories; '
+        "[''] (default) means a single controller",
         read_only=True,
     )
     controller_joints: tuple[str, ...] = parameter(
         ('',),
-        'joints that position_commands has, in its order; one empty name: all independent joints',
+        "joints of position_commands, in its order; [''] (default) means all independent joints",
         read_only=True,
     )
     start: tuple[float, ...] = parameter(

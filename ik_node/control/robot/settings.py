@@ -24,10 +24,12 @@ class ArmSettings(HasTool):
 
     robot_description: str = parameter(
         '',
-        'URDF text; empty: urdf_file or the topic; only a node that was started with one takes another, and '
-        'only for an arm that is not real',
+        'URDF text; if empty, urdf_file or the topic is used; can be changed at run time only if it was set '
+        'at start-up and no real arm is connected',
     )
-    urdf_file: str = parameter('', 'path of a .urdf or .xacro file; empty: the topic', read_only=True)
+    urdf_file: str = parameter(
+        '', 'path of a .urdf or .xacro file; if empty, the topic is used', read_only=True
+    )
     autostart: bool = parameter(
         True, 'configure and activate at once; false: wait for a lifecycle manager', read_only=True
     )
@@ -102,12 +104,15 @@ class ArmSettings(HasTool):
         1.0, 'motion of the tool per motion of the hand, with the clutch', low=1e-3, high=100.0
     )
     incoming_command_timeout: float = parameter(
-        0.1, 'time after the last command of a hand at which the arm comes to rest [s]', low=1e-3, high=10.0
+        0.1,
+        'time after the last teleoperation command at which the arm comes to rest [s]',
+        low=1e-3,
+        high=10.0,
     )
     clutch: str = parameter(
         'required',
-        'poses of a hand: only while ~/enable holds the clutch closed, or without it, as they are, from the '
-        'first one near the tool until the first ~/enable',
+        'teleoperation poses: only while ~/enable holds the clutch closed, or without it, as they are, from '
+        'the first one near the tool until the first ~/enable',
         choices=('required', NO_CLUTCH),
     )
     clutch_timeout: float = parameter(
@@ -155,7 +160,7 @@ class ArmSettings(HasTool):
     controller_joints: tuple[str, ...] = parameter(
         ('',),
         'joints of the controller in its order, with those that it moves besides the arm; '
-        'one empty name: the joints of the arm',
+        "[''] (default) means the joints of the arm",
         read_only=True,
     )
     publish_rate: float = parameter(100.0, 'joint_states per second [Hz]', low=1.0, high=1000.0)

@@ -16,7 +16,7 @@ from ik_node.solver.goal import Goal
 JUMP = 0.25  # [m] from one hand pose to the next: the tracker has lost the hand, so it counts anew
 SILENCE = 1.0  # [s] from one hand pose to the next: hand or tool may have moved far meanwhile
 NEAR = 0.1  # [m] from the tool within which a first pose without a clutch has to be
-OPEN = 'the clutch is open: poses of a hand do not move the arm; true on ~/enable, repeated, closes it'
+OPEN = 'the clutch is open: teleoperation poses do not move the arm; true on ~/enable, repeated, closes it'
 FAR = f'the hand is not within {NEAR} m of the tool: without a clutch the arm does not go to a far first pose'
 
 
