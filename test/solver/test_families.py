@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_held_joints import ARMS, spare_arm
+from test_locked_joints import ARMS, spare_arm
 
 from benchmarks.traced import STEP, distances, on, separate, traced, without_turns
 from ik_node import Arm, Goal, IkSolver
@@ -94,7 +94,7 @@ import sys
 sys.path += ['test', 'test/solver', '.']
 import numpy as np
 from ik_node import Goal, IkSolver
-from test_held_joints import spare_arm
+from test_locked_joints import spare_arm
 arm = spare_arm(6)
 solver = IkSolver(arm, compile=sys.argv[1])
 for q in arm.sample(np.random.default_rng(0), 2):

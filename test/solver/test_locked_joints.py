@@ -90,7 +90,7 @@ def test_one_of_five_joints_can_be_held():
         assert not any(solution.self_motion for solution in solutions)
 
 
-def test_held_joints_leave_families_while_others_are_to_spare():
+def test_locked_joints_leave_families_while_others_are_to_spare():
     arm = spare_arm(7)
     q = arm.sample(np.random.default_rng(3), 1)[0]
     solutions = IkSolver(arm).solve_all(Goal(*arm.fk(q)), q, [arm.joint_names[0]], time_budget=np.inf)

@@ -313,7 +313,7 @@ def test_help(script: ModuleType, columns: str, capsys: Capture, monkeypatch: py
     assert '--tool-axis' in out
 
 
-def test_held_joints_stay_and_the_others_are_all_found(capsys: Capture) -> None:
+def test_locked_joints_stay_and_the_others_are_all_found(capsys: Capture) -> None:
     arm = Arm.from_file(SEED_ARM)
     q = arm.sample(np.random.default_rng(5), 1)[0]
     position, direction = arm.fk(q)
