@@ -16,10 +16,13 @@ extensions = ['myst_parser', 'sphinx.ext.autodoc', 'sphinx.ext.mathjax', 'genera
 myst_enable_extensions = ['colon_fence', 'dollarmath']
 myst_heading_anchors = 3
 myst_fence_as_directive = ['math']
-exclude_patterns = ['_build', 'generated.py']
+exclude_patterns = ['_build', 'generated.py', 'reference/examples.txt']
 html_theme = 'furo'
 html_title = f'ik_node {release}'
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'signature'
 autodoc_type_aliases = {'ArrayLike': 'ArrayLike', 'Array': 'Array'}
-nitpicky = False  # types of numpy have no page here
+nitpicky = True
+nitpick_ignore_regex = [  # types without a page here
+    ('py:class', r'Array(Like)?|TypeAliasForwardRef|(numpy|os|collections)\..*|ik_node\.(control|model)\..*'),
+]

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from ik_node.settings import BIG
+
 FOLDER = Path(__file__).parent / 'reference'
 SETTINGS = {
     'ik_node': 'ik_node.control.robot.settings.ArmSettings',
@@ -27,6 +29,14 @@ PROGRAMS = {
 }
 
 
+def allowed(field: dataclasses.Field[Any]) -> str:
+    """Return what a parameter may be: its choices, or its bounds where it has them."""
+    choices, low, high = (field.metadata[key] for key in ('choices', 'low', 'high'))
+    if choices or low is None:
+        return ', '.join(choices)
+    return f'≥ {low:.6g}' if high >= BIG else f'{low:.6g} to {high:.10g}'
+
+
 def parameters() -> str:
     """Return the parameters of all nodes, as tables."""
     lines = ['# Parameters', '']
@@ -37,14 +47,18 @@ def parameters() -> str:
     ]
     for node, path in SETTINGS.items():
         module, _, name = path.rpartition('.')
-        lines += ['', f'## {node}', '', '| name | default | unit and meaning |', '|---|---|---|']
+        lines += [
+            '',
+            f'## {node}',
+            '',
+            '| name | default | allowed | meaning and unit |',
+            '|---|---|---|---|',
+        ]
         for field in dataclasses.fields(getattr(import_module(module), name)):
             default = list(field.default) if isinstance(field.default, tuple) else field.default
             text = str(default).lower() if isinstance(default, bool) else repr(default)
-            choices = field.metadata['choices']
-            allowed = f' ({", ".join(choices)})' if choices else ''
             star = '\\*' if field.metadata.get('read_only') else ''
-            lines.append(f'| `{field.name}`{star} | `{text}` | {field.metadata["text"]}{allowed} |')
+            lines.append(f'| `{field.name}`{star} | `{text}` | {allowed(field)} | {field.metadata["text"]} |')
     return '\n'.join(lines) + '\n'
 
 
@@ -76,16 +90,25 @@ def reasons() -> str:
     return '\n'.join(lines)
 
 
+def examples() -> dict[str, str]:
+    """Return the example of each public name."""
+    _, *parts = (FOLDER / 'examples.txt').read_text(encoding='utf-8').split('\n## ')
+    return {name: text.strip() for name, _, text in (part.partition('\n') for part in parts)}
+
+
 def api() -> str:
     """Return a page with every public name of ik_node."""
     import ik_node
 
-    lines = ['# Python API', '', 'Everything that `from ik_node import ...` offers.', '']
+    lines = ['# Python API', '', 'Everything that `from ik_node import ...` offers.']
+    lines += ['The examples run as one session, in the order of `docs/reference/examples.txt`.', '']
+    example = examples()
     for name in ik_node.__all__:
         kind, members = 'function', []
         if isinstance(getattr(ik_node, name), type):
             kind, members = 'class', ['   :members:']
         lines += [f'## {name}', '', '```{eval-rst}', f'.. auto{kind}:: ik_node.{name}', *members, '```', '']
+        lines += ['```pycon', example[name], '```', '']
     return '\n'.join(lines)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import doctest
 import importlib.util
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -71,15 +73,30 @@ assert len(every) >= 1
     assert result.stdout.count('Status.') == 2
 
 
-def test_the_generated_pages_are_complete() -> None:
-    """Sphinx writes them from the code: every node with parameters and every public name has its row."""
-    pytest.importorskip('rclpy')
-    pytest.importorskip('viser')
+def generator() -> ModuleType:
+    """Return docs/generated.py, which is no part of the package."""
     spec = importlib.util.spec_from_file_location('generated', DOCS / 'generated.py')
     assert spec is not None
     assert spec.loader is not None
     generated = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generated)
+    return generated
+
+
+@pytest.mark.slow
+def test_every_public_name_has_an_example_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert sorted(generator().examples()) == sorted(ik_node.__all__)
+    result = doctest.testfile(str(DOCS / 'reference' / 'examples.txt'), module_relative=False)
+    assert result.attempted > 2 * len(ik_node.__all__)
+    assert result.failed == 0
+
+
+def test_the_generated_pages_are_complete() -> None:
+    """Sphinx writes them from the code: every node with parameters and every public name has its row."""
+    pytest.importorskip('rclpy')
+    pytest.importorskip('viser')
+    generated = generator()
     parameters = generated.parameters()
     for path in generated.SETTINGS.values():
         module, _, name = path.rpartition('.')
