@@ -52,9 +52,11 @@ def test_no_way_to_a_real_arm_commands_the_topic_joint_states() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('text', [README, page('tutorials/python.md')], ids=['README', 'tutorial'])
-def test_the_python_examples_do_what_their_comments_say(text: str) -> None:
-    (program,) = blocks('python', text)
+@pytest.mark.parametrize('more', ['', page('tutorials/python.md')], ids=['README', 'tutorial'])
+def test_the_python_examples_do_what_their_comments_say(more: str) -> None:
+    """The tutorial shows the program of README.md and goes on with it."""
+    (program,) = blocks('python', README)
+    program += ''.join(blocks('python', more))
     checks = """
 from ik_node import Status
 assert solution.status is Status.SOLVED
@@ -132,6 +134,14 @@ def test_the_programs_are_those_of_setup() -> None:
     programs = re.findall(r"'(ik_\w+) = ik_node.start:\1'", SETUP)
     rows = re.findall(r'^\| (`.*?) \|', page('reference/programs.md'), re.MULTILINE)
     assert sorted(name for row in rows for name in re.findall(r'`(ik_\w+)`', row)) == sorted(programs)
+
+
+def test_the_modules_that_a_goal_passes_exist() -> None:
+    (drawing,) = blocks('text', page('explanation/architecture.md'))
+    modules = re.findall(r'[\w/]+\.py|[\w/]+/$', re.sub(r'/ {2,}.*', '/', drawing), re.MULTILINE)
+    assert len(modules) > 7
+    for module in modules:
+        assert (ROOT / 'ik_node' / module.removeprefix('ik_node/')).exists(), module
 
 
 def test_the_launch_arguments_exist() -> None:
