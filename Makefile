@@ -52,7 +52,7 @@ bench: venv-test  ## Measure the solver beside its peers; BENCH='success --scale
 
 docs:  ## Build the documentation in docs/_build/html; warnings are errors
 	@$(SETUP) proofs sim test docs
-	@$(RUN) -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@$(RUN) -m sphinx -q -aE -W --keep-going -b html docs docs/_build/html
 	@echo 'file://$(CURDIR)/docs/_build/html/index.html'
 
 compare: venv-test  ## Measure the local methods side by side, and rewrite docs/explanation/methods.md and its plots
