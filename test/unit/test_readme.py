@@ -160,6 +160,7 @@ def test_the_make_targets_and_linked_files_exist() -> None:
     assert {'demo', 'test'} <= set(targets)
     for target in targets:
         assert re.search(rf'^{target}:', makefile, re.MULTILINE), target
+    assert '](LICENSE)' in README
     for path in PAGES:
         for link in re.findall(r'\]\((?!https?:)([^)\s]+)\)', path.read_text(encoding='utf-8')):
             assert (path.parent / link.partition('#')[0]).is_file(), f'{path.name}: {link}'
