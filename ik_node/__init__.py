@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from ik_node.control.paths.tool_path import ToolPath
     from ik_node.errors import IkError, InputError, KernelError, MissingError, UrdfError
     from ik_node.model.arm import Arm
-    from ik_node.model.robot import Robot
     from ik_node.model.tree import Tool, Tree
     from ik_node.model.urdf.reader import read_urdf
     from ik_node.solver.goal import (
@@ -43,7 +42,6 @@ __all__ = [
     'PathSolution',
     'Proof',
     'Reason',
-    'Robot',
     'Solution',
     'Solutions',
     'Status',
@@ -66,7 +64,6 @@ _NAMES = {
     'control.paths.tool_path': 'ToolPath',
     'errors': 'IkError InputError KernelError MissingError UrdfError',
     'model.arm': 'Arm',
-    'model.robot': 'Robot',
     'model.tree': 'Tool Tree',
     'model.urdf.reader': 'read_urdf',
     'solver.goal': 'BatchSolution Cause Goal PathSolution Reason Solution Solutions Status',
