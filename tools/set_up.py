@@ -163,7 +163,13 @@ def install(extras: list[str], newest: bool = False) -> None:
                 versions = VENV / 'versions.txt'
                 versions.write_text(re.sub(r' \\\n *--hash=\S+', '', pinned), encoding='utf-8')
                 chosen = ['--constraint', versions]
-            call(*pip, 'install', *packages, *chosen, **as_pip)
+            try:
+                call(*pip, 'install', *packages, *chosen, **as_pip)
+            except StepError as missing:
+                if not pinned:
+                    raise
+                print(f'{missing}\nnot with the tested versions: trying others.', file=sys.stderr, flush=True)
+                call(*pip, 'install', *packages, **as_pip)
 
 
 def compile_kernels() -> None:
