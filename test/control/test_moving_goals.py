@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ik_node import Goal
 from ik_node.control.motion.goal_stream import GoalStream, MotionState, regularised_stamps
 from ik_node.control.motion.motion import JointMotion
+from ik_node.control.motion.pursuit import Pursuit
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.tracks.curves import Track
 
@@ -314,3 +315,18 @@ def test_a_stop_ends_the_pursuit(model):
     place = rig.controller.snapshot().position
     rig.tick(100)
     np.testing.assert_array_equal(rig.controller.snapshot().position, place)
+
+
+@pytest.mark.parametrize('row', range(3))
+def test_a_target_that_is_no_number_brings_the_joints_to_rest(row):
+    limits = np.full(2, 2.0), np.full(2, 8.0), np.full(2, 80.0)
+    pursuit, now = Pursuit(2), MotionState(np.zeros(2), np.full(2, 0.3), np.zeros(2))
+    target = np.zeros((3, 2))
+    target[row, 1] = np.nan
+    places = [now.position]
+    for _ in range(300):
+        now = pursuit.step(now, MotionState(*target), limits, 0.05, 0.01)
+        places.append(now.position)
+    assert np.abs(now.velocity).max() < 1e-3
+    assert np.abs(places).max() < 0.3
+    assert np.abs(np.diff(places, 2, axis=0)).max() < 1.01 * 8.0 * 0.01**2

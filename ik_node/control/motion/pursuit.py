@@ -55,7 +55,12 @@ class Pursuit:
     def step(
         self, now: MotionState, target: MotionState, limits: Limits, smoothing: float, dt: float
     ) -> MotionState:
-        """Return the state dt [s] after now; target: at that time. smoothing: time constant [s]."""
+        """Return the state dt [s] after now; target: at that time. smoothing: time constant [s].
+
+        A target that is not finite is no place to go to: the joints come to rest.
+        """
+        if not np.isfinite(np.sum(target)):  # compared with NaN, every limit would seem to be kept
+            target = MotionState(now.position, np.zeros(self.n), np.zeros(self.n))
         near = NEAR_BY + LAG * np.abs(target.velocity)
         if (np.abs(target.position - now.position) > (near if self._calm is None else FAR * near)).any():
             self.restart()
