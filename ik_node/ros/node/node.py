@@ -10,43 +10,35 @@ from __future__ import annotations
 
 import threading
 import time
-import traceback
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
-from ik_node import kernels
-from ik_node.control.controller.controller import NO_MODEL
 from ik_node.control.controller.inbox import Inbox
 from ik_node.control.controller.statistics import Statistics
 from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.outputs.calibration import Calibrated
 from ik_node.control.outputs.outputs import Output
-from ik_node.control.robot.robot_models import Models, build_models, check_models
 from ik_node.control.robot.robot_settings import RobotSettings
 from ik_node.control.robot.settings import ArmSettings
-from ik_node.control.robot.tree_model import TreeModel
-from ik_node.control.robot.workspace import Workspace
-from ik_node.control.state.report import Level, Report
-from ik_node.control.state.requests import Request
 from ik_node.control.state.states import State
 from ik_node.errors import IkError, InputError
 from ik_node.ros.conversions import measured_values
 from ik_node.ros.goals.frames import Frames
-from ik_node.ros.goals.node_time import NO_CLOCK, NodeTime
-from ik_node.ros.goals.reports import diagnostic
+from ik_node.ros.goals.node_time import NodeTime
 from ik_node.ros.moveit.services import MoveItServices
 from ik_node.ros.node.descriptions import Descriptions
 from ik_node.ros.node.garbage import Garbage
+from ik_node.ros.node.goal_threads import GoalThreads
+from ik_node.ros.node.health import Health
 from ik_node.ros.node.managed import ManagedNode
 from ik_node.ros.node.measured_watch import MeasuredWatch
 from ik_node.ros.node.rest import Rest
+from ik_node.ros.node.robot_switch import RobotSwitch
 from ik_node.ros.node.sample_loop import SampleLoop
 from ik_node.ros.node.seldom import Seldom
 from ik_node.ros.outputs import DISPLAY_ONLY, make_outputs, output_names
@@ -54,7 +46,7 @@ from ik_node.ros.outputs.clocks import Clocks
 from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.outputs.joint_states import JointStates
 from ik_node.ros.parameters import declare_robot, on_change
-from ik_node.ros.qos import MEASURED, STREAM
+from ik_node.ros.qos import MEASURED
 from ik_node.ros.run import run
 from ik_node.ros.tools.services_of_all import offer_for_all
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
@@ -63,7 +55,6 @@ PATIENCE = 2.0  # [s] without a description or a clock after which the log says 
 REMINDER = 10.0  # [s] from one line in the log to the next while the arm cannot move
 BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2 launch waits 5 s
 RESTING = (State.UNCONFIGURED, State.INACTIVE)
-AFTER_ERROR = 0.1  # [s] to wait after an unexpected error, so that the loop does not spin
 
 
 class IkNode(ManagedNode):
@@ -72,24 +63,14 @@ class IkNode(ManagedNode):
     def __init__(self, garbage: Garbage | None = None, **options: Any) -> None:
         """garbage: the collector of the program, if that is this node's."""
         super().__init__('ik_node', **options)
-        self._garbage = garbage
         self._settings = declare_robot(self)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._started = time.monotonic()
         self._inbox, self._questions = Inbox(), Inbox()
         self._statistics = Statistics()
         self._closing = threading.Event()
         self._rest = Rest(lambda: self._resting)
         self._time, self._clocks, self._seldom = NodeTime(self), Clocks(), Seldom(self)
-        self._text = ''  # of the current or next robot
-        self._rejected = ''  # the text that was rejected while there was none
-        self._refused = ''  # why the last description was rejected
-        self._announced: dict[str, str] = {}  # by tool, the last condition other than OK
-        self._remind_at: dict[str, float] = {}  # when it is logged again (time.monotonic)
-        self._kernels = kernels.KernelState(kernels.Stage.PLAIN)
-        self._models: Models = {}
 
-        self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
         general = self._settings.general
         self._calibration = general.calibration()
         self._output_names = output_names(general.output)
@@ -112,7 +93,11 @@ class IkNode(ManagedNode):
             ToolInterface(shared, tool, partial(self._settings_of, tool), self._outputs)
             for tool in self._settings.arms
         ]
-        self._moveit = MoveItServices(self, self._tools, lambda: self._models, shared.frames)
+        self._switch = RobotSwitch(
+            self._tools, lambda: self._settings, self.get_logger(), garbage, self._closing
+        )
+        self._health = Health(shared, self._tools, self._switch, garbage)
+        self._moveit = MoveItServices(self, self._tools, lambda: self._switch.models, shared.frames)
         measured_topic = 'measured_joint_states' if DISPLAY_ONLY in self._output_names else 'joint_states'
         self._watch = MeasuredWatch(self, measured_topic, always=self._output_names != (DISPLAY_ONLY,))
         self._look_for_measurements()
@@ -122,9 +107,8 @@ class IkNode(ManagedNode):
             offer_for_all(self, self._tools)
         self.create_timer(1.0, self._diagnose, clock=self._steady)
         on_change(self, lambda: self._settings, self._check, self._apply)
-        self._server = threading.Thread(target=self._serve_loop, daemon=True)
-        self._server.start()
-        threading.Thread(target=self._answer_loop, daemon=True).start()
+        self._goals = GoalThreads(shared, self._tools, self._switch, self._closing)
+        self._goals.start()
         self._loop.start()
         if general.autostart:
             try:
@@ -226,7 +210,7 @@ class IkNode(ManagedNode):
         if self.context.ok():
             for tool in self._leaders:
                 tool.own.halt()
-        self._server.join(timeout=2.0)
+        self._goals.join()
         self.destroy_node()
 
     # Measurements
@@ -258,8 +242,7 @@ class IkNode(ManagedNode):
     def _check(self, settings: RobotSettings) -> None:
         """Raise IkError if these settings are invalid for the robot."""
         text = self._descriptions.check(self._settings.general, settings.general, self._watch.real)
-        if self._text:
-            check_models(text or self._text, settings, self._models)
+        self._switch.check(text, settings)
 
     def _apply(self, settings: RobotSettings) -> None:
         """Apply changed settings: limits from the next sample, another solver before the next goal."""
@@ -270,101 +253,6 @@ class IkNode(ManagedNode):
         if not settings.same_models(before):
             self._inbox.put_change()
 
-    def _prepare(self, description: str | None) -> None:
-        """Switch to the robot of a new description, or with None rebuild the current one with new settings.
-
-        If that is impossible, report it and keep the current robot.
-        """
-        before = self._models
-        known = next((model.text for model in before.values()), '')
-        text = description if description is not None else self._text or self._rejected
-        if not text or known == description:
-            return
-        try:
-            self._text, self._rejected = text, ''
-            models = build_models(text, self._settings, before)
-            if self._garbage is not None:
-                self._garbage.heed(kernels.state().stage)
-                if known != text:
-                    self._garbage.settle()
-            if not self._switch(models):
-                return
-        except IkError as error:
-            self._refused = f'robot_description refused: {error}'
-            self._text, self._rejected = (known, '') if before else ('', text)
-            for tool in self._leaders:
-                state = tool.own.state
-                tool.report(
-                    Report(Level.ERROR, self._refused, 'refused', 'refused', state), tool is self._tools[0]
-                )
-            return
-        self._refused = ''
-        self._models = models
-        if known != text:
-            self._settle_in(models, replaced=bool(before))
-
-    def _switch(self, models: Models) -> bool:
-        """Give every controller its model once its arm rests; False if the node ends in the meantime."""
-        for first, model in models.items():
-            names = model.arms if isinstance(model, TreeModel) else (first,)
-            group = [tool for tool in self._tools if tool.tool in names]
-            group[0].bind(group)
-            while not group[0].own.configure(model, self._settings.arms[first]):
-                if self._closing.wait(0.005):
-                    return False
-        return True
-
-    def _settle_in(self, models: Models, replaced: bool) -> None:
-        """Complete the switch to a new robot: goals for the previous one are void."""
-        for tool in self._tools:
-            leader = tool.leader.tool
-            arm = models[leader].of(tool.tool)[0].arm
-            tool.renew(arm, replaced)
-            workspace = Workspace.of(arm, self._settings.arms[leader].workspace)
-            self.get_logger().info(tool.label(workspace.describe()))
-        for model in models.values():
-            for line in model.notes:
-                self.get_logger().info(line)
-
-    # Goals, in a separate thread
-
-    def _serve_loop(self) -> None:
-        while (taken := self._inbox.take(self._until_drawing)) is not None:
-            description, changed, requests = taken
-            if description is not None or changed:
-                self._try(self._prepare, description)
-            for tool in self._tools:
-                self._try(self._serve, tool, requests.get(tool.tool, []))
-
-    def _serve(self, tool: ToolInterface, waiting: Sequence[Request]) -> None:
-        self._statistics.count('superseded', max(0, len(waiting) - 1))
-        tool.leader.own.submit(*waiting)
-        if tool.markers.wait == 0.0:
-            tool.markers.draw(tool.snapshot())
-
-    def _answer_loop(self) -> None:
-        """Answer questions, which no goal waits for, in a thread of their own."""
-        while (taken := self._questions.take(None)) is not None:
-            for tool in self._tools:
-                self._try(tool.leader.own.submit, *taken[2].get(tool.tool, []))
-
-    def _try(self, act: Callable[..., None], *arguments: Any) -> None:
-        """Call act; an unexpected error is logged, and keeps nothing else from being done."""
-        try:
-            act(*arguments)
-        except Exception:
-            if not self._closing.is_set() and self.context.ok():
-                error = traceback.format_exc()
-                self.get_logger().error(
-                    f'unexpected error, please report it: {error}', throttle_duration_sec=10.0
-                )
-                self._closing.wait(AFTER_ERROR)
-
-    @property
-    def _until_drawing(self) -> float | None:
-        """The time [s] until markers have to be drawn, None if none have."""
-        return min((wait for tool in self._tools if (wait := tool.markers.wait) is not None), default=None)
-
     # Samples, in a separate thread
 
     def _sample(self, due: int, now: int) -> None:
@@ -372,7 +260,7 @@ class IkNode(ManagedNode):
         self._look_for_measurements()
         if self._watch.quiet:
             return
-        dead = not (self._server.is_alive() or self._closing.is_set())
+        dead = not (self._goals.alive or self._closing.is_set())
         seconds, arrived = self._time.seconds(due), []
         with self._robot.sampling():
             for tool in self._leaders:
@@ -393,62 +281,8 @@ class IkNode(ManagedNode):
         for tool in self._tools:
             tool.moved()
 
-    # Reports
-
-    def _announce_kernels(self) -> None:
-        """Report when kernels are being compiled, and when the compiled ones are in use."""
-        now = kernels.state()
-        if self._garbage is not None:
-            self._garbage.heed(now.stage)
-        before, self._kernels = self._kernels, now
-        if now.stage is before.stage or not (now.compiled or now.reason):
-            return
-        level = Level.WARN if now.reason else Level.OK
-        self._tell_all(level, str(now))
-
-    def _tell_all(self, level: Level, message: str, word: str = '') -> None:
-        """Report what concerns the whole robot; word: for programs, by default the state of each arm."""
-        for tool in self._tools:
-            state = tool.leader.own.state
-            report = Report(level, message, word or state.value, word or state.value, state)
-            tool.report(report, logged=tool is self._tools[0])
-
     def _diagnose(self) -> None:
-        self._announce_kernels()
-        array = DiagnosticArray()
-        summary = self._statistics.summary(1.0 / self._settings.general.publish_rate)
-        for tool in self._tools:
-            tool.publish_due()  # no sample does while simulated time stands
-            level, message = self._condition(tool)
-            if tool.leads:
-                self._remind(tool, level, message)
-            values = {**summary, 'kernels': str(self._kernels), **tool.diagnostics(message)}
-            name = self.get_fully_qualified_name() + (f'/{tool.tool}' if tool.tool else '')
-            array.status.append(diagnostic(level, name, message, values))
-        array.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(array)
-
-    def _remind(self, tool: ToolInterface, level: Level, message: str) -> None:
-        """Report a condition that lasts, and log it from time to time."""
-        if level is Level.OK or time.monotonic() <= self._started + PATIENCE:
-            return
-        if message != self._announced.get(tool.tool):  # the controller has reported its own conditions
-            if tool.snapshot() is None or self._time.stands:
-                tool.report(Report(level, message, 'waiting', 'waiting', tool.leader.own.state))
-            self._remind_at[tool.tool] = time.monotonic() + REMINDER
-        elif time.monotonic() >= self._remind_at[tool.tool]:
-            self._remind_at[tool.tool] += REMINDER
-            self.get_logger().info(tool.label(message))
-        self._announced[tool.tool] = message
-
-    def _condition(self, tool: ToolInterface) -> tuple[Level, str]:
-        level, message = tool.leader.own.condition()
-        if message == NO_MODEL and self._refused:
-            return Level.ERROR, self._refused
-        if message == NO_MODEL and self._text:
-            return Level.OK, 'preparing the arm'
-        slow = NO_CLOCK if self._time.stands else self._inbox.slow if level is Level.OK else ''
-        return (Level.WARN, slow) if slow else (level, message)
+        self._health.publish(1.0 / self._settings.general.publish_rate)
 
 
 def main() -> int:

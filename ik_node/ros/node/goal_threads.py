@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GoalThreads: one thread solves goals and changes the robot, another answers questions that move nothing."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ik_node.control.state.requests import Request
+from ik_node.ros.node.robot_switch import RobotSwitch
+from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
+
+AFTER_ERROR = 0.1  # [s] to wait after an unexpected error, so that the loop does not spin
+
+
+class GoalThreads:
+    """Both end when the inboxes of the node are closed."""
+
+    def __init__(
+        self,
+        shared: NodeContext,
+        tools: Sequence[ToolInterface],
+        switch: RobotSwitch,
+        closing: threading.Event,
+    ) -> None:
+        """closing: set when the node is about to end."""
+        self._shared, self._tools, self._switch, self._closing = shared, tools, switch, closing
+        self._goals = threading.Thread(target=self._solve, daemon=True)
+        self._questions = threading.Thread(target=self._answer, daemon=True)
+
+    def start(self) -> None:
+        """Start both threads."""
+        self._goals.start()
+        self._questions.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether goals are solved."""
+        return self._goals.is_alive()
+
+    def join(self) -> None:
+        """Wait until the last goal is solved, 2 s at most."""
+        self._goals.join(timeout=2.0)
+
+    def _solve(self) -> None:
+        while (taken := self._shared.inbox.take(self._until_drawing)) is not None:
+            description, changed, requests = taken
+            if description is not None or changed:
+                self._try(self._switch.prepare, description)
+            for tool in self._tools:
+                self._try(self._serve, tool, requests.get(tool.tool, []))
+
+    def _serve(self, tool: ToolInterface, waiting: Sequence[Request]) -> None:
+        self._shared.statistics.count('superseded', max(0, len(waiting) - 1))
+        tool.leader.own.submit(*waiting)
+        if tool.markers.wait == 0.0:
+            tool.markers.draw(tool.snapshot())
+
+    def _answer(self) -> None:
+        while (taken := self._shared.questions.take(None)) is not None:
+            for tool in self._tools:
+                self._try(tool.leader.own.submit, *taken[2].get(tool.tool, []))
+
+    def _try(self, act: Callable[..., None], *arguments: Any) -> None:
+        """Call act; an unexpected error is logged, and keeps nothing else from being done."""
+        node = self._shared.node
+        try:
+            act(*arguments)
+        except Exception:
+            if not self._closing.is_set() and node.context.ok():
+                error = traceback.format_exc()
+                node.get_logger().error(
+                    f'unexpected error, please report it: {error}', throttle_duration_sec=10.0
+                )
+                self._closing.wait(AFTER_ERROR)
+
+    @property
+    def _until_drawing(self) -> float | None:
+        """The time [s] until markers have to be drawn, None if none have."""
+        return min((wait for tool in self._tools if (wait := tool.markers.wait) is not None), default=None)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Health: /diagnostics of the node, and reminders of conditions that keep its arms from moving."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from diagnostic_msgs.msg import DiagnosticArray
+
+from ik_node import kernels
+from ik_node.control.controller.controller import NO_MODEL
+from ik_node.control.state.report import Level, Report
+from ik_node.ros.goals.node_time import NO_CLOCK
+from ik_node.ros.goals.reports import diagnostic
+from ik_node.ros.node.garbage import Garbage
+from ik_node.ros.node.robot_switch import RobotSwitch
+from ik_node.ros.qos import STREAM
+from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
+
+PATIENCE = 2.0  # [s] without a description or a clock after which the log says so
+REMINDER = 10.0  # [s] from one line in the log to the next while the arm cannot move
+
+
+class Health:
+    """Publishes the condition of every tool, and reports those that last."""
+
+    def __init__(
+        self,
+        shared: NodeContext,
+        tools: Sequence[ToolInterface],
+        switch: RobotSwitch,
+        garbage: Garbage | None,
+    ) -> None:
+        self._shared, self._tools, self._switch, self._garbage = shared, tools, switch, garbage
+        self._log = shared.node.get_logger()
+        self._started = time.monotonic()
+        self._announced: dict[str, str] = {}  # by tool, the last condition other than OK
+        self._remind_at: dict[str, float] = {}  # when it is logged again (time.monotonic)
+        self._kernels = kernels.KernelState(kernels.Stage.PLAIN)
+        self._diagnostics = shared.node.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
+
+    def publish(self, period: float) -> None:
+        """Publish the condition of every tool; period [s]: of the samples."""
+        self._announce_kernels()
+        array = DiagnosticArray()
+        summary = self._shared.statistics.summary(period)
+        for tool in self._tools:
+            tool.publish_due()  # no sample does while simulated time stands
+            level, message = self._condition(tool)
+            if tool.leads:
+                self._remind(tool, level, message)
+            values = {**summary, 'kernels': str(self._kernels), **tool.diagnostics(message)}
+            name = self._shared.node.get_fully_qualified_name() + (f'/{tool.tool}' if tool.tool else '')
+            array.status.append(diagnostic(level, name, message, values))
+        array.header.stamp = self._shared.node.get_clock().now().to_msg()
+        self._diagnostics.publish(array)
+
+    def _announce_kernels(self) -> None:
+        """Report when kernels are being compiled, and when the compiled ones are in use."""
+        now = kernels.state()
+        if self._garbage is not None:
+            self._garbage.heed(now.stage)
+        before, self._kernels = self._kernels, now
+        if now.stage is before.stage or not (now.compiled or now.reason):
+            return
+        level = Level.WARN if now.reason else Level.OK
+        for tool in self._tools:
+            state = tool.leader.own.state
+            report = Report(level, str(now), state.value, state.value, state)
+            tool.report(report, logged=tool is self._tools[0])
+
+    def _remind(self, tool: ToolInterface, level: Level, message: str) -> None:
+        """Report a condition that lasts, and log it from time to time."""
+        if level is Level.OK or time.monotonic() <= self._started + PATIENCE:
+            return
+        if message != self._announced.get(tool.tool):  # the controller has reported its own conditions
+            if tool.snapshot() is None or self._shared.time.stands:
+                tool.report(Report(level, message, 'waiting', 'waiting', tool.leader.own.state))
+            self._remind_at[tool.tool] = time.monotonic() + REMINDER
+        elif time.monotonic() >= self._remind_at[tool.tool]:
+            self._remind_at[tool.tool] += REMINDER
+            self._log.info(tool.label(message))
+        self._announced[tool.tool] = message
+
+    def _condition(self, tool: ToolInterface) -> tuple[Level, str]:
+        level, message = tool.leader.own.condition()
+        if message == NO_MODEL and self._switch.refused:
+            return Level.ERROR, self._switch.refused
+        if message == NO_MODEL and self._switch.preparing:
+            return Level.OK, 'preparing the arm'
+        slow = NO_CLOCK if self._shared.time.stands else self._shared.inbox.slow if level is Level.OK else ''
+        return (Level.WARN, slow) if slow else (level, message)

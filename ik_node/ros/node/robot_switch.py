@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RobotSwitch: builds the robot of a description and gives it to all tools once their arms rest."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from rclpy.impl.rcutils_logger import RcutilsLogger
+
+from ik_node import kernels
+from ik_node.control.robot.robot_models import Models, build_models, check_models
+from ik_node.control.robot.robot_settings import RobotSettings
+from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.robot.workspace import Workspace
+from ik_node.control.state.report import Level, Report
+from ik_node.errors import IkError
+from ik_node.ros.node.garbage import Garbage
+from ik_node.ros.tools.tool_interface import ToolInterface
+
+
+class RobotSwitch:
+    """The robot in use, and the change to another one.
+
+    models: of the robot in use, by its first tool; empty before the first robot. refused: why the last
+    description was rejected; empty if it was not.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[ToolInterface],
+        settings: Callable[[], RobotSettings],
+        log: RcutilsLogger,
+        garbage: Garbage | None,
+        closing: threading.Event,
+    ) -> None:
+        """settings: returns the present ones. closing: set when the node is about to end."""
+        self._tools, self._settings, self._log = tools, settings, log
+        self._garbage, self._closing = garbage, closing
+        self._text = ''  # of the current or next robot
+        self._rejected = ''  # the text that was rejected while there was none
+        self.refused = ''
+        self.models: Models = {}
+
+    @property
+    def preparing(self) -> bool:
+        """Whether a description is in use or about to be."""
+        return bool(self._text)
+
+    def check(self, text: str, settings: RobotSettings) -> None:
+        """Raise IkError if settings do not fit the robot, or that of a new text."""
+        if self._text:
+            check_models(text or self._text, settings, self.models)
+
+    def prepare(self, description: str | None) -> None:
+        """Switch to the robot of a new description, or with None rebuild the current one with new settings.
+
+        If that is impossible, report it and keep the current robot.
+        """
+        before = self.models
+        known = next((model.text for model in before.values()), '')
+        text = description if description is not None else self._text or self._rejected
+        if not text or known == description:
+            return
+        try:
+            self._text, self._rejected = text, ''
+            models = build_models(text, self._settings(), before)
+            if self._garbage is not None:
+                self._garbage.heed(kernels.state().stage)
+                if known != text:
+                    self._garbage.settle()
+            if not self._give(models):
+                return
+        except IkError as error:
+            self.refused = f'robot_description refused: {error}'
+            self._text, self._rejected = (known, '') if before else ('', text)
+            for tool in self._tools:
+                if not tool.leads:
+                    continue
+                state = tool.own.state
+                tool.report(
+                    Report(Level.ERROR, self.refused, 'refused', 'refused', state), tool is self._tools[0]
+                )
+            return
+        self.refused = ''
+        self.models = models
+        if known != text:
+            self._settle_in(models, replaced=bool(before))
+
+    def _give(self, models: Models) -> bool:
+        """Give every controller its model once its arm rests; False if the node ends in the meantime."""
+        for first, model in models.items():
+            names = model.arms if isinstance(model, TreeModel) else (first,)
+            group = [tool for tool in self._tools if tool.tool in names]
+            group[0].bind(group)
+            while not group[0].own.configure(model, self._settings().arms[first]):
+                if self._closing.wait(0.005):
+                    return False
+        return True
+
+    def _settle_in(self, models: Models, replaced: bool) -> None:
+        """Complete the switch to a new robot: goals for the previous one are void."""
+        for tool in self._tools:
+            leader = tool.leader.tool
+            arm = models[leader].of(tool.tool)[0].arm
+            tool.renew(arm, replaced)
+            workspace = Workspace.of(arm, self._settings().arms[leader].workspace)
+            self._log.info(tool.label(workspace.describe()))
+        for model in models.values():
+            for line in model.notes:
+                self._log.info(line)
