@@ -3,23 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.control.checks.arm_gates import ArmGates
 from ik_node.control.checks.motion_check import CLEARANCE_EN_ROUTE, MotionCheck, places_of
 from ik_node.control.checks.trajectory_gate import refuse_trajectory
+from ik_node.control.joints.commanded_joints import CommandedJoints
 from ik_node.control.joints.feedback import Feedback
 from ik_node.control.joints.following import Following
-from ik_node.control.joints.joint_group import JointGroup
 from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.motion.goal_stream import MotionState
-from ik_node.control.motion.motion import JointMotion
 from ik_node.control.motion.motion_ahead import motion_ahead
 from ik_node.control.motion.tool_pace import ToolPace
 from ik_node.control.motion.trajectory import Trajectory
@@ -29,19 +27,16 @@ from ik_node.control.outputs.trajectory_streamer import TrajectoryStreamer
 from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.workspace import Workspace
-from ik_node.errors import InputError, listed
 
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
 CATCH_UP = 0.5  # share of the tolerance to which the measurements catch up before the arm goes on
 FAR = 0.1  # [rad or m]
 
 
-class ArmJoints:
-    """The arm moves as one group; other joints stay where they are until a goal names them.
+class ArmJoints(CommandedJoints):
+    """The joints that an arm commands, and their motion.
 
-    arm: the group of the arm. without_position: joints that have to be commanded and whose position is not
-    known: those of the arm, and those that share its controller. way: checks the motions of the arm.
-    waiting: what the arm waits for on its way, empty if for nothing.
+    way: checks the motions of the arm. waiting: what the arm waits for on its way, empty if for nothing.
     """
 
     def __init__(
@@ -51,35 +46,17 @@ class ArmJoints:
         places: Mapping[str, float],
         robot: SharedRobot,
     ) -> None:
-        """places: positions by joint name; other joints of the arm are at home, the rest at their rest."""
-        self._model, self._settings, self._robot = model, settings, robot
-        names = model.joint_names
-        home = dict(zip(names, model.home.tolist(), strict=True))
-        known = {**model.joints.named(model.joints.rest), **home}
-        known.update({name: place for name, place in places.items() if name in known})
-        self.arm = JointGroup(
-            names,
-            model.limits_of_motion(model.index, settings),
-            np.array([known[n] for n in names]),
-            model.blocks,
-        )
-        # Joints that the controller moves besides the arm, a gripper for instance; foreign: not of the robot.
-        self._listed = settings.listed_joints(names)
-        self._held = tuple(name for name in self._listed if name not in names)
-        self._foreign: dict[str, float] = {}  # positions at which they are held
-        self.without_position: tuple[str, ...] = (*names, *self._held)
-        self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
-        self._resting = {name: known[name] for name in model.joints.variables if name not in names}
-        self._following = Following(names, model.continuous, model.prismatic)
+        """Arguments as of CommandedJoints."""
+        super().__init__(model, settings, places, robot)
+        self._following = Following(model.joint_names, model.continuous, model.prismatic)
         self.waiting = ''
         self._goal: Mapping[str, float] = {}  # the last targets
         self.chased: Array | None = None  # where the moving target is that the arm follows
         self._plans: list[object] = []  # of all groups, at the last sample
-        self._rows: tuple[object, tuple[NDArray[np.bool_], tuple[str, ...]]] | None = None  # see _published
         self._unchecked = False  # a moving goal is no longer followed: its rest was not checked
-        self._values = model.joints.filled(known)  # of all variables, in the last sample
         self._gates = ArmGates(model)
-        self._limit_tool()
+        self._ahead = partial(robot.ahead, self)  # where the other arms will be
+        self._set_limits()
 
     def take(self, model: JointModel, settings: ArmSettings) -> None:
         """Change to another model of the same joints, and its limits."""
@@ -88,11 +65,26 @@ class ArmJoints:
             group.limit(self._model.limits_of_motion(model.joints.indices(group.names), settings))
         self.arm.motion.set_blocks(model.blocks)
         self._gates.take(model)
-        self._limit_tool()
+        self._set_limits()
 
-    def _limit_tool(self) -> None:
-        tools, rates = self._model.tools(), self._settings.tool_rates()
-        workspaces = [Workspace.of(tool.arm, self._settings.workspace) for tool, _ in tools]
+    def place(self, positions: Mapping[str, float]) -> None:
+        """Set the arm at rest at measured positions; joints that are not named become without_position."""
+        self.chased, self.waiting = None, ''
+        self._gates.restart()
+        super().place(positions)
+
+    def unplace(self) -> None:
+        """Forget the positions of the joints."""
+        self.chased, self.waiting = None, ''
+        self._gates.restart()
+        self._following.restart()
+        super().unplace()
+
+    def _set_limits(self) -> None:
+        settings = self._settings
+        self._following.set_limits(self._model.following_tolerance(settings), settings.following_delay)
+        tools, rates = self._model.tools(), settings.tool_rates()
+        workspaces = [Workspace.of(tool.arm, settings.workspace) for tool, _ in tools]
         self._gates.set_limits(workspaces, *rates)
         self.arm.motion.set_pace(ToolPace([(tool.arm, columns) for tool, columns in tools], *rates))
         self.arm.motion.keeps = None if self._gates.cones is None else self._gates.cones.keeps
@@ -100,99 +92,14 @@ class ArmJoints:
         checked = any(workspace.given for workspace in workspaces) or self._model.collision is not None
         self.arm.motion.guard = self._may_pass if checked else None
 
-    def _ahead(self, spacing: float) -> Mapping[str, Array]:
-        """Return where the other arms of the robot will be; see SharedRobot."""
-        return self._robot.ahead(self, spacing)
-
     def _may_pass(self, low: Array, high: Array, places: Callable[[], Array]) -> bool:
         """Whether way allows a motion of the arm; other joints count as they were last. See JointMotion."""
         return self.way.is_clear(low, high, self._values) or not self.way.refusal(places(), self._values)
 
     @property
-    def groups(self) -> list[JointGroup]:
-        """The commanded joints: those of the arm, and others that goals have named."""
-        return [self.arm, *self._others.values()]
-
-    @property
-    def commanded(self) -> tuple[str, ...]:
-        """The variables that are commanded: those of the arm, and others that goals have named."""
-        return (*self.arm.names, *self._others)
-
-    @property
-    def moving(self) -> bool:
-        """Whether any joint is moving."""
-        return any(group.motion.moving for group in self.groups)
-
-    @property
-    def braking(self) -> bool:
-        """Whether no joint has a target: whatever moves comes to rest."""
-        return all(group.motion.braking or not group.motion.moving for group in self.groups)
-
-    @property
     def far_behind(self) -> bool:
         """Whether the arm is still far from its target."""
         return bool((np.abs(self.arm.target - self.arm.motion.position) > FAR).any())
-
-    def values(self, feedback: Feedback) -> tuple[Array, Array]:
-        """Return position and velocity (n,) of all variables: commanded, else measured, else at rest."""
-        places = dict.fromkeys(self._model.joints.variables, (0.0, 0.0))
-        for name, rest in self._resting.items():
-            measured = feedback.position(name)
-            places[name] = (rest if measured is None else measured, 0.0)
-        for group, commanded in self._robot.neighbours(self):
-            for name, place, rate in group.states():
-                measured = feedback.position(name) if feedback.expected and not commanded else None
-                if name in places:
-                    places[name] = (place, rate) if measured is None else (measured, 0.0)
-        for group in self.groups:
-            places.update({name: (place, rate) for name, place, rate in group.states()})
-        values = np.array(list(places.values())).reshape(-1, 2)
-        return values[:, 0], values[:, 1]
-
-    # Positions
-
-    def place(self, positions: Mapping[str, float]) -> None:
-        """Set the arm at rest at measured positions; joints that are not named become without_position."""
-        self.chased, self.waiting = None, ''
-        known = {name: positions[name] for name in self.arm.names if name in positions}
-        if known:
-            self.arm.place(known)
-        self._gates.restart()
-        self.without_position = tuple(name for name in self.arm.names if name not in known)
-        self._hold(positions)
-
-    def initialise(self, positions: Mapping[str, float]) -> None:
-        """Assume the joints of the arm at their last command or at home, others where they are measured."""
-        self.without_position = ()
-        self._hold(positions)
-
-    def _hold(self, positions: Mapping[str, float]) -> None:
-        """Hold the joints that share the controller of the arm; those that are not named have no position."""
-        for name in self._held:
-            if name in self._others or name in self._foreign:
-                continue
-            if name not in positions:
-                self.without_position += (name,)
-            elif name in self._resting:
-                self._others[name] = self._group(name, positions[name])
-            else:
-                self._foreign[name] = positions[name]
-
-    def _group(self, name: str, position: float) -> JointGroup:
-        limits = self._model.limits_of_motion(self._model.joints.indices([name]), self._settings)
-        return JointGroup((name,), limits, np.array([position]))
-
-    def unplace(self) -> None:
-        """Forget the positions of the joints."""
-        self.chased, self.waiting = None, ''
-        self.without_position = (*self.arm.names, *self._held)
-        self.arm.place({})
-        self._others.clear()
-        self._foreign.clear()
-        self._gates.restart()
-        self._following.restart()
-
-    # Motion
 
     def go_to(
         self,
@@ -211,32 +118,11 @@ class ArmJoints:
             self.chased = None
             self.arm.motion.follow_path(path)
             return
-        new = [name for name in targets if name in self._resting and name not in self._others]
-        self._robot.check_free(self, new)
-        if self._model.collision is not None and feedback.expected:
-            self._robot.check_known(self, feedback.fresh(self._settings.measured_timeout))
-        missing = [name for name in new if fresh is not None and name not in fresh]
-        if missing:
-            raise InputError(f'not measured recently: {listed(missing)}')
-        for name in new:
-            found = feedback.position(name) if fresh is None else fresh[name]
-            self._others[name] = self._group(name, self._resting[name] if found is None else found)
+        self._add(targets, feedback, fresh)
         for group in self.groups:
             if not targets.keys().isdisjoint(group.names):
                 group.go_to(targets)
         self._goal = targets
-
-    def start_of(self, tool: str) -> Array:
-        """Return where a goal of a tool begins (k,): the joints that move other tools are at their target."""
-        motion, alone = self.arm.motion, self._model.alone(tool)
-        q = self.arm.target.copy()
-        q[alone] = motion.position[alone]
-        return q
-
-    def preview(self, lock: AbstractContextManager[object], targets: Mapping[str, float]) -> JointMotion:
-        """Return a copy of the motion of the arm that goes to targets by name, taken under lock."""
-        with lock:
-            return self.arm.preview(targets)
 
     def chase(self, target: MotionState | None, smoothing: float) -> None:
         """Follow a moving target with the next sample; None: it rests at the last target of go_to."""
@@ -274,7 +160,7 @@ class ArmJoints:
         Return why the arm must stop instead: a path cannot be taken up again, or the way there is not free.
         """
         share = CATCH_UP if self.waiting else 1.0
-        late = self._following.late(share * self._tolerance, self._delay) if feedback.expected else None
+        late = self._following.late(share) if feedback.expected else None
         if late is not None and not self.waiting:
             if self.arm.motion.on_path:
                 return late
@@ -350,17 +236,6 @@ class ArmJoints:
         trajectories.note(sample, self._states(sample), dt + caught_up)
         return self._with_trajectory(sample, trajectories, feedback)
 
-    def _states(self, sample: Setpoint) -> Array:
-        """Return position, velocity and acceleration (3, k) of the joints of the controller."""
-        known: dict[str, tuple[float, ...]] = {}
-        for group in self.groups:
-            motion = group.motion
-            rows = np.array([motion.position, motion.velocity, motion.acceleration])
-            known.update(zip(group.names, map(tuple, rows.T.tolist()), strict=True))
-        return np.array(
-            [known.get(n, (p, 0.0, 0.0)) for n, p in zip(sample.controller, sample.listed(), strict=True)]
-        ).T
-
     def _with_trajectory(
         self, sample: Setpoint, trajectories: TrajectoryStreamer, feedback: Feedback
     ) -> tuple[Setpoint | None, str | None]:
@@ -387,66 +262,23 @@ class ArmJoints:
             return False
         starts = dict(zip(trajectory.names, trajectory.positions[0].tolist(), strict=True))
         begin = np.array([starts[name] for name in self.arm.names])
-        measured = np.array([feedback.position(name) for name in self.arm.names], dtype=np.float64)
-        return self._following.elsewhere(measured, begin, self._tolerance) is not None
+        return self._following.elsewhere(self._measured(feedback), begin) is not None
 
     def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Go on from where a controller is, by joint name; return whether all of its joints do."""
-        sent = [group for group in self.groups if states.keys() >= set(group.names)]
-        if not sent or not all(group.go_on_from(states) for group in sent):
+        if not self._go_on_from(states):
             return False
         self._gates.go_on_from(self.arm.motion.position)
         self._plans = [group.motion.plan for group in self.groups]
         return True
 
-    def _published(self, whole: bool) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-        """Return which joints of the robot are in the samples, and their names: those that it commands.
-
-        whole: those of no arm too, if this is the first one.
-        """
-        others = frozenset(self._robot.commanded(self)) if whole and self._robot.is_first(self) else None
-        key = (self._model, self.commanded, others)
-        if self._rows is None or key != self._rows[0]:
-            own = self._model.driven_by(self.commanded)
-            rows = own if others is None else ~self._model.driven_by(tuple(others))
-            pairs = zip(self._model.joints.names, rows, strict=True)
-            self._rows = key, (rows, tuple(name for name, row in pairs if row))
-        return self._rows[1]
-
-    def check_listed(self, targets: Iterable[str]) -> None:
-        """Raise InputError unless the controller moves all joints of targets."""
-        missing = [name for name in targets if name not in self._listed]
-        if missing:
-            raise InputError(
-                f'the controller does not move {listed(missing)}; it moves {listed(self._listed)}, as '
-                'parameter controller_joints says'
-            )
-
     def lacking(self, feedback: Feedback) -> str | None:
         """Return which joint of the arm is not yet where it was commanded to, None if all are."""
-        measured = np.array([feedback.position(name) for name in self.arm.names], dtype=np.float64)
         tolerance = self._model.arrival_tolerance(self._settings)
-        error = self._following.elsewhere(measured, self.arm.motion.position, tolerance)
+        error = self._following.elsewhere(self._measured(feedback), self.arm.motion.position, tolerance)
         return None if error is None else f'{error} its target'
-
-    def within(self, positions: Mapping[str, float]) -> dict[str, float]:
-        """Return positions of the joints of the arm by name, those outside the limits at the limit."""
-        bounds = zip(self.arm.names, self.arm.motion.lower, self.arm.motion.upper, strict=True)
-        return {
-            name: float(np.clip(positions[name], low, high))
-            for name, low, high in bounds
-            if name in positions
-        }
 
     def following_error(self, positions: Mapping[str, float], time: float, received: float) -> str | None:
         """Return which joint exceeds its following error by positions measured at time [s]; None: none."""
         measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
-        return self._following.error(measured, time, received, self._tolerance, self._delay)
-
-    @property
-    def _tolerance(self) -> Array:
-        return self._model.following_tolerance(self._settings)
-
-    @property
-    def _delay(self) -> float:
-        return self._settings.following_delay
+        return self._following.error(measured, time, received)

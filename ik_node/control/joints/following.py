@@ -33,7 +33,12 @@ class Following:
         """continuous: (n,), joints that are measured up to whole turns."""
         self._names, self._continuous = names, continuous
         self._units = np.where(prismatic, 'm', 'rad')
+        self.set_limits(np.zeros(len(names)), 0.0)
         self.restart()
+
+    def set_limits(self, tolerance: Array, delay: float) -> None:
+        """Set how far (n,) joints may be from their commands, and how late [s] measurements may be."""
+        self._tolerance, self._delay = tolerance, delay
 
     def restart(self) -> None:
         """Forget everything: the arm was placed anew."""
@@ -60,16 +65,15 @@ class Following:
         while len(self._times) > 1 and self._times[1] < time - KEPT:
             del self._times[0], self._commands[0]
 
-    def error(
-        self, measured: Array, time: float, received: float, tolerance: Array, delay: float
-    ) -> str | None:
+    def error(self, measured: Array, time: float, received: float) -> str | None:
         """Take where joints (n,) were measured at a time [s], NaN for others; say which one does not follow.
 
-        Its distance from all commands since delay [s] before the measurement is greater than tolerance (n,).
+        Its distance from all commands since the delay before the measurement is greater than its tolerance.
         After a gap in the measurements a driver may have missed what was commanded meanwhile: for as long
         again, and for the delay, commands count since before the gap, and the arm waits (see late). None if
         all follow, or if that is not known.
         """
+        tolerance, delay = self._tolerance, self._delay
         known = ~np.isnan(measured)
         if not known.any():
             return None
@@ -96,25 +100,29 @@ class Following:
         slow = self._just_slow()
         return f'{found} its command' + (f'; {late(slow)}' if slow else '')
 
-    def late(self, tolerance: Array, delay: float) -> str | None:
-        """Say how late measurements are if the newest command is farther than tolerance (n,) ahead of them.
+    def late(self, share: float) -> str | None:
+        """Say how late measurements are if the newest command is too far ahead of them.
 
-        Ahead of all commands until delay [s] after the measurement of a joint. Or how late they were, while a
-        joint has still to catch up. Else None.
+        By more than a share of the tolerance, of all commands until the delay after the measurement of a
+        joint. Or how late they were, while a joint has still to catch up. Else None.
         """
         if self._behind.any():
             return late(self._just_slow())
-        age = self._newest - self._measured
+        age, delay, tolerance = self._newest - self._measured, self._delay, share * self._tolerance
         for time in {float(at) for at in self._measured[age > delay]}:
             commands, newest = self._between(time, time + delay), self._commands[-1]
             if (_distance(newest, commands) > tolerance)[self._measured == time].any():
                 return late(self._newest - time)
         return None
 
-    def elsewhere(self, measured: Array, places: Array, tolerance: Array) -> str | None:
-        """Say which joint is measured (n,) farther than tolerance (n,) from places (n,), NaN: none is."""
+    def elsewhere(self, measured: Array, places: Array, tolerance: Array | None = None) -> str | None:
+        """Say which joint is measured (n,) farther than tolerance (n,) from places (n,), NaN: none is.
+
+        tolerance: None is that of following.
+        """
         gap = measured - places
-        return self._beyond(np.abs(gap + self._turns(-gap)), tolerance)
+        allowed = self._tolerance if tolerance is None else tolerance
+        return self._beyond(np.abs(gap + self._turns(-gap)), allowed)
 
     def _beyond(self, errors: Array, tolerance: Array, shown: Array | None = None) -> str | None:
         """Say which joint has the greatest of errors (n,) beyond tolerance, with its distance shown (n,)."""

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CommandedJoints: which joints of a robot an arm commands, in which groups, and where all of them are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node.checks import Array
+from ik_node.control.joints.feedback import Feedback
+from ik_node.control.joints.joint_group import JointGroup
+from ik_node.control.joints.shared_robot import SharedRobot
+from ik_node.control.motion.motion import JointMotion
+from ik_node.control.outputs.setpoint import Setpoint
+from ik_node.control.robot.arm_model import JointModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.errors import InputError, listed
+
+
+class CommandedJoints:
+    """The arm is one group; other joints stay where they are until a goal names them.
+
+    arm: the group of the arm. without_position: joints that have to be commanded and whose position is not
+    known: those of the arm, and those that share its controller.
+    """
+
+    def __init__(
+        self,
+        model: JointModel,
+        settings: ArmSettings,
+        places: Mapping[str, float],
+        robot: SharedRobot,
+    ) -> None:
+        """places: positions by joint name; other joints of the arm are at home, the rest at their rest."""
+        self._model, self._settings, self._robot = model, settings, robot
+        names = model.joint_names
+        home = dict(zip(names, model.home.tolist(), strict=True))
+        known = {**model.joints.named(model.joints.rest), **home}
+        known.update({name: place for name, place in places.items() if name in known})
+        self.arm = JointGroup(
+            names,
+            model.limits_of_motion(model.index, settings),
+            np.array([known[n] for n in names]),
+            model.blocks,
+        )
+        # Joints that the controller moves besides the arm, a gripper for instance; foreign: not of the robot.
+        self._listed = settings.listed_joints(names)
+        self._held = tuple(name for name in self._listed if name not in names)
+        self._foreign: dict[str, float] = {}  # positions at which they are held
+        self.without_position: tuple[str, ...] = (*names, *self._held)
+        self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
+        self._resting = {name: known[name] for name in model.joints.variables if name not in names}
+        self._rows: tuple[object, tuple[NDArray[np.bool_], tuple[str, ...]]] | None = None  # see _published
+        self._values = model.joints.filled(known)  # of all variables, in the last sample
+
+    @property
+    def groups(self) -> list[JointGroup]:
+        """The commanded joints: those of the arm, and others that goals have named."""
+        return [self.arm, *self._others.values()]
+
+    @property
+    def commanded(self) -> tuple[str, ...]:
+        """The variables that are commanded: those of the arm, and others that goals have named."""
+        return (*self.arm.names, *self._others)
+
+    @property
+    def moving(self) -> bool:
+        """Whether any joint is moving."""
+        return any(group.motion.moving for group in self.groups)
+
+    @property
+    def braking(self) -> bool:
+        """Whether no joint has a target: whatever moves comes to rest."""
+        return all(group.motion.braking or not group.motion.moving for group in self.groups)
+
+    def values(self, feedback: Feedback) -> tuple[Array, Array]:
+        """Return position and velocity (n,) of all variables: commanded, else measured, else at rest."""
+        places = dict.fromkeys(self._model.joints.variables, (0.0, 0.0))
+        for name, rest in self._resting.items():
+            measured = feedback.position(name)
+            places[name] = (rest if measured is None else measured, 0.0)
+        for group, commanded in self._robot.neighbours(self):
+            for name, place, rate in group.states():
+                measured = feedback.position(name) if feedback.expected and not commanded else None
+                if name in places:
+                    places[name] = (place, rate) if measured is None else (measured, 0.0)
+        for group in self.groups:
+            places.update({name: (place, rate) for name, place, rate in group.states()})
+        values = np.array(list(places.values())).reshape(-1, 2)
+        return values[:, 0], values[:, 1]
+
+    def start_of(self, tool: str) -> Array:
+        """Return where a goal of a tool begins (k,): the joints that move other tools are at their target."""
+        motion, alone = self.arm.motion, self._model.alone(tool)
+        q = self.arm.target.copy()
+        q[alone] = motion.position[alone]
+        return q
+
+    def within(self, positions: Mapping[str, float]) -> dict[str, float]:
+        """Return positions of the joints of the arm by name, those outside the limits at the limit."""
+        bounds = zip(self.arm.names, self.arm.motion.lower, self.arm.motion.upper, strict=True)
+        return {
+            name: float(np.clip(positions[name], low, high))
+            for name, low, high in bounds
+            if name in positions
+        }
+
+    def preview(self, lock: AbstractContextManager[object], targets: Mapping[str, float]) -> JointMotion:
+        """Return a copy of the motion of the arm that goes to targets by name, taken under lock."""
+        with lock:
+            return self.arm.preview(targets)
+
+    def _go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
+        """Go on from position, velocity and acceleration by joint name; return whether all of these can."""
+        sent = [group for group in self.groups if states.keys() >= set(group.names)]
+        return bool(sent) and all(group.go_on_from(states) for group in sent)
+
+    def _measured(self, feedback: Feedback) -> Array:
+        """Return the measured positions (n,) of the arm, NaN where there are none."""
+        return np.array([feedback.position(name) for name in self.arm.names], dtype=np.float64)
+
+    def place(self, positions: Mapping[str, float]) -> None:
+        """Set the arm at rest at measured positions; joints that are not named become without_position."""
+        known = {name: positions[name] for name in self.arm.names if name in positions}
+        if known:
+            self.arm.place(known)
+        self.without_position = tuple(name for name in self.arm.names if name not in known)
+        self._hold(positions)
+
+    def initialise(self, positions: Mapping[str, float]) -> None:
+        """Assume the joints of the arm at their last command or at home, others where they are measured."""
+        self.without_position = ()
+        self._hold(positions)
+
+    def _hold(self, positions: Mapping[str, float]) -> None:
+        """Hold the joints that share the controller of the arm; those that are not named have no position."""
+        for name in self._held:
+            if name in self._others or name in self._foreign:
+                continue
+            if name not in positions:
+                self.without_position += (name,)
+            elif name in self._resting:
+                self._others[name] = self._group(name, positions[name])
+            else:
+                self._foreign[name] = positions[name]
+
+    def _group(self, name: str, position: float) -> JointGroup:
+        limits = self._model.limits_of_motion(self._model.joints.indices([name]), self._settings)
+        return JointGroup((name,), limits, np.array([position]))
+
+    def _add(self, targets: Iterable[str], feedback: Feedback, fresh: Mapping[str, float] | None) -> None:
+        """Command the joints off the arm that targets name too; see go_to. Raises InputError."""
+        new = [name for name in targets if name in self._resting and name not in self._others]
+        self._robot.check_free(self, new)
+        if self._model.collision is not None and feedback.expected:
+            self._robot.check_known(self, feedback.fresh(self._settings.measured_timeout))
+        missing = [name for name in new if fresh is not None and name not in fresh]
+        if missing:
+            raise InputError(f'not measured recently: {listed(missing)}')
+        for name in new:
+            found = feedback.position(name) if fresh is None else fresh[name]
+            self._others[name] = self._group(name, self._resting[name] if found is None else found)
+
+    def unplace(self) -> None:
+        """Forget the positions of the joints."""
+        self.without_position = (*self.arm.names, *self._held)
+        self.arm.place({})
+        self._others.clear()
+        self._foreign.clear()
+
+    def check_listed(self, targets: Iterable[str]) -> None:
+        """Raise InputError unless the controller moves all joints of targets."""
+        missing = [name for name in targets if name not in self._listed]
+        if missing:
+            raise InputError(
+                f'the controller does not move {listed(missing)}; it moves {listed(self._listed)}, as '
+                'parameter controller_joints says'
+            )
+
+    def _published(self, whole: bool) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+        """Return which joints of the robot are in the samples, and their names: those that it commands.
+
+        whole: those of no arm too, if this is the first one.
+        """
+        others = frozenset(self._robot.commanded(self)) if whole and self._robot.is_first(self) else None
+        key = (self._model, self.commanded, others)
+        if self._rows is None or key != self._rows[0]:
+            own = self._model.driven_by(self.commanded)
+            rows = own if others is None else ~self._model.driven_by(tuple(others))
+            pairs = zip(self._model.joints.names, rows, strict=True)
+            self._rows = key, (rows, tuple(name for name, row in pairs if row))
+        return self._rows[1]
+
+    def _states(self, sample: Setpoint) -> Array:
+        """Return position, velocity and acceleration (3, k) of the joints of the controller."""
+        known: dict[str, tuple[float, ...]] = {}
+        for group in self.groups:
+            motion = group.motion
+            rows = np.array([motion.position, motion.velocity, motion.acceleration])
+            known.update(zip(group.names, map(tuple, rows.T.tolist()), strict=True))
+        return np.array(
+            [known.get(n, (p, 0.0, 0.0)) for n, p in zip(sample.controller, sample.listed(), strict=True)]
+        ).T
