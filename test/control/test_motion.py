@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ik_node.control.motion.motion import RETURN_SPEED, JointMotion
+from ik_node.control.motion.motion import JointMotion
+from ik_node.control.motion.planned_motion import RETURN_SPEED
 from ik_node.errors import InputError
 
 INF = math.inf

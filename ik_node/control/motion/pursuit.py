@@ -141,6 +141,18 @@ def admissible(state: MotionState, limits: Limits) -> MotionState:
     return MotionState(state.position, state.velocity, np.clip(state.acceleration, -low, high))
 
 
+def admissible_jerk(state: MotionState, limits: Limits, present: Array) -> Array:
+    """Return the jerk limits, raised where a joint speeds up too hard to end that within its speed limit.
+
+    Ending an acceleration a takes the speed towards a up by a^2 / (2 jerk). So a jerk limit that was lowered
+    in mid-motion from present (n,) is kept as soon as the speed limit allows, and at once otherwise.
+    """
+    velocity, _, jerk = limits
+    gain = state.acceleration**2 / 2.0
+    room = np.maximum(velocity - np.sign(state.acceleration) * state.velocity, gain / present)
+    return np.maximum(jerk, np.divide(gain, room, out=np.zeros(gain.size), where=gain > 0.0))
+
+
 def advanced(now: MotionState, jerk: Array, dt: float) -> MotionState:
     """Return the state after dt [s] of constant jerk (n,)."""
     return MotionState(

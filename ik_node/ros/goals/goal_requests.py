@@ -13,7 +13,7 @@ from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
-from ik_node.control.motion.motion import MOVING
+from ik_node.control.motion.planned_motion import MOVING
 from ik_node.control.paths.tool_path import MOST_POINTS, ToolPath
 from ik_node.control.state.requests import Wanted
 from ik_node.control.state.snapshot import Snapshot
