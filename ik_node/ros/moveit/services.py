@@ -17,7 +17,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 
-from ik_node.control.controller.controller import NO_MODEL
+from ik_node.control.controller.arm_state import NO_MODEL
 from ik_node.control.robot.robot_models import Models
 from ik_node.ros.conversions import seconds
 from ik_node.ros.goals.frames import Frames

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from diagnostic_msgs.msg import DiagnosticArray
 
 from ik_node import kernels
-from ik_node.control.controller.controller import NO_MODEL
+from ik_node.control.controller.arm_state import NO_MODEL
 from ik_node.control.state.report import Level, Report
 from ik_node.ros.goals.node_time import NO_CLOCK
 from ik_node.ros.goals.reports import diagnostic

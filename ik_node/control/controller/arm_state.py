@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ArmState: the state of an arm, and what every change of it does.
+
+Every change is a row of states.TRANSITIONS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from ik_node.control.controller.goal_tracker import GoalTracker
+from ik_node.control.controller.report_queue import ReportQueue
+from ik_node.control.joints.arm_joints import ArmJoints
+from ik_node.control.joints.feedback import Feedback
+from ik_node.control.joints.shared_robot import SharedRobot
+from ik_node.control.outputs.outputs import Output, Outputs
+from ik_node.control.robot.arm_model import JointModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.report import Level, Report, condition
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.state.states import TRANSITIONS, Event, State
+from ik_node.control.targets.targets import Targets
+
+ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported when they begin
+NO_MODEL = 'no robot model yet: waiting for robot_description'
+
+
+class ArmState:
+    """What an arm is and why; made and changed under the lock of its robot.
+
+    Reports are delivered under no lock.
+    """
+
+    def __init__(
+        self,
+        report: Callable[[Report], None],
+        outputs: Sequence[Output] = (),
+        robot: SharedRobot | None = None,
+    ) -> None:
+        self._robot = SharedRobot() if robot is None else robot
+        self._lock = self._robot.lock
+        self._news, self._outputs = ReportQueue(report), Outputs(outputs)
+        self._state = State.UNCONFIGURED
+        self._active = False  # commands are allowed
+        self._stopped = False  # a stop was asked for, and no resume since
+        self._feedback = Feedback()
+        self._model: JointModel | None = None
+        self._joints: ArmJoints  # of the model
+        self._targets: Targets
+        self._settings: ArmSettings
+        self._epoch = 0  # a solution for a request of another epoch is void
+        self._progress = GoalTracker(self._news)
+        self._fault_reason = ''
+        self._ended = False  # no sample goes out any more
+        self._robot.join(self._news.deliver)
+        self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
+
+    @property
+    def state(self) -> State:
+        """The state of the arm."""
+        return self._state
+
+    def snapshot(self, tool: str = '') -> Snapshot | None:
+        """Return the present state of the arm of a tool; None before the first one."""
+        with self._lock:
+            if self._model is None:
+                return None
+            joints, (arm, columns) = self._joints, self._model.of(tool)
+            remaining = joints.arm.motion.remaining
+            return Snapshot(
+                arm,
+                self._state,
+                joints.values(self._feedback)[0],
+                joints.arm.target[columns],
+                remaining,
+                self._progress.share(self._ticked, remaining),
+                self._feedback.age(joints.arm.names),
+                None if joints.chased is None else joints.chased[columns],
+            )
+
+    def condition(self) -> tuple[Level, str]:
+        """Return the condition of the arm in one sentence: what it waits for, or why it does not move."""
+        with self._lock:
+            if self._model is None:
+                return Level.WARN, NO_MODEL
+            if self._joints.waiting:
+                return Level.WARN, f'{self._joints.waiting}; the arm waits for them'
+            return condition(
+                self._state, self._fault_reason, self._joints.without_position, self._model.describe
+            )
+
+    # Changes of state
+
+    def _begin(self) -> None:
+        """Go to work if that is allowed; a stop that was asked for before holds."""
+        if self._active:
+            self._on(Event.ACTIVATE)
+        if self._stopped:
+            self._on(Event.STOP)
+        self._initialise_from_measurement()
+
+    def _initialise_from_measurement(self) -> None:
+        """Leave WAITING once all joint positions are known, and a controller that was halted is at rest."""
+        if self._state is not State.WAITING or self._outputs.halting(self._ticked):
+            return
+        if not self._feedback.expected:
+            self._joints.initialise(self._fresh)
+        elif self._joints.without_position:  # else the arm was only stopped, and its command does not change
+            self._joints.place(self._fresh)
+        if not self._joints.without_position:
+            self._on(Event.PLACED)
+
+    @property
+    def _fresh(self) -> dict[str, float]:
+        """Positions by joint that were measured recently."""
+        return self._feedback.fresh(self._settings.measured_timeout)
+
+    def _forget_places(self, reason: str) -> None:
+        """Forget the positions of the joints: only later measurements count."""
+        self._epoch += 1
+        self._progress.end(self._state, reason)
+        self._joints.unplace()
+        self._targets.restart()
+        self._feedback.forget()
+
+    def _brake(self, reason: str, level: Level = Level.WARN) -> None:
+        self._epoch += 1
+        self._progress.end(self._state, reason, level)
+        self._joints.brake()
+        self._targets.restart()
+
+    def _release(self) -> None:
+        if self._state is State.HAND_GUIDED and self._model is not None:
+            self._joints.take(self._model, self._settings)
+            self._joints.brake()
+            self._on(Event.RELEASE)
+
+    def _fault(self, reason: str, void: bool = False) -> None:
+        if void:  # no motion from the commanded place is allowed
+            self._forget_places(reason)
+        self._fault_reason = reason
+        self._brake(reason)
+        self._on(Event.FAULT)
+
+    def _on(self, event: Event) -> None:
+        """Change the state by the table, and report changes that matter to users."""
+        before = self._state
+        self._state = TRANSITIONS[before].get(event, before)
+        begins = before is State.WAITING and self._state is State.HOLDING
+        if begins or (self._state in ANNOUNCED and self._state is not before):
+            self._news.state('ready' if begins else self._state.value, self._state, self.condition())
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """Hold the lock; deliver the reports after its release."""
+        try:
+            with self._lock:
+                yield
+                self._news.waiting(self._state, self.condition)
+        finally:
+            self._robot.deliver()

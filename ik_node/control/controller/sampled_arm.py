@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SampledArm: an arm in time, from measurements and ticks to samples.
+
+Measured positions change commanded ones only while the arm waits for measurements and while it is
+hand-guided. gate.py checks every sample.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ik_node.control.controller.arm_state import ArmState
+from ik_node.control.outputs.setpoint import Setpoint
+from ik_node.control.state.states import COMMANDING, ON_ITS_WAY, Event, State
+
+MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm continues, it does not jump to catch up
+
+
+class SampledArm(ArmState):
+    """Takes measurements, and returns the sample of each tick."""
+
+    # Time
+
+    def on_measured(self, positions: Mapping[str, float], received: float, time: float = math.inf) -> None:
+        """Store finite measured positions by joint name, received and measured at times [s]; inf: then too.
+
+        Any joints, in any order.
+        """
+        time = min(time, received)
+        with self._change():
+            self._feedback.take(positions, time, received)
+            if self._model is None or not self._feedback.expected:
+                return
+            if self._state is State.WAITING:
+                self._initialise_from_measurement()
+            elif self._state is State.HAND_GUIDED:
+                self._joints.follow(positions)
+            elif self._state in COMMANDING:
+                error = self._joints.following_error(positions, time, received)
+                if error is not None:
+                    self._fault(error, void=self._outputs.runs_plans)  # no plan begins where the arm is
+
+    def fail(self, reason: str) -> None:
+        """Stop until resume, because an output cannot command the arm."""
+        with self._robot.sampling(), self._change():
+            if self._state in COMMANDING:
+                self._fault(reason)
+
+    def halt(self) -> None:
+        """End all commands for good: whatever still moves stops on its way."""
+        with self._robot.sampling():
+            self._ended = True
+            with self._lock:
+                stand = self._outputs.hold_trajectory(dict)
+            self._outputs.emit(None, stand)
+
+    def tick(self, time: float) -> Setpoint | None:
+        """Advance to time [s]; return the sample to publish, None if nothing may be published."""
+        with self._robot.sampling():
+            if self._ended:
+                return None
+            with self._change():
+                sample, lost = self._outputs.in_time(self._advance(time))
+                if lost:
+                    self._fault(lost, void=True)
+                epoch = self._epoch
+            with self._lock:
+                if sample is not None and epoch != self._epoch:
+                    self._outputs.drop(sample)
+                    return None
+                stand = None
+                if sample is None:
+                    stand = self._outputs.hold_trajectory(
+                        lambda: self._joints.within(self._feedback.recent())
+                    )
+            return self._outputs.emit(sample, stand)
+
+    def _advance(self, time: float) -> Setpoint | None:
+        last, self._ticked = self._ticked, time
+        back = self._feedback.advance(time)
+        if self._model is None:
+            return None
+        if back:
+            self._guided_until = min(self._guided_until, time + self._settings.hand_guiding_timeout)
+        self._initialise_from_measurement()
+        self._guard(time)
+        braking = self._state is State.FAULTED and self._joints.moving
+        if self._joints.without_position or not (self._state in COMMANDING or braking):
+            return None
+        passed = 0.0 if last == -math.inf else max(time - last, 0.0)
+        dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
+        missed = passed - dt if self._outputs.carry_on(last) else 0.0
+        if self._state is State.TELEOPERATED or (self._state is State.MOVING and self._settings.follow_goals):
+            self._joints.chase(self._targets.moving(time), self._targets.smoothing(self._settings))
+        sample, refusal = self._joints.step(time, dt, self._feedback, missed, self._outputs.trajectories)
+        if refusal is not None:
+            self._fault(refusal, void=sample is None)
+        if sample is not None:
+            sample, self._progress.arrival = replace(sample, arrival=self._progress.arrival), None
+            if not (self._joints.moving or self._joints.waiting):
+                self._rest()
+        return sample
+
+    def _rest(self) -> None:
+        if self._state in ON_ITS_WAY:
+            lacking = self._lacking() if self._progress.pursues else None
+            if lacking is not None and not self._progress.waited(self._ticked):
+                return
+            self._on(Event.ARRIVED)
+            if lacking is None:
+                self._progress.arrive()
+            else:
+                self._progress.end(self._state, lacking)
+            return
+        self._on(Event.RESTED if self._active else Event.DEACTIVATE)
+
+    def _lacking(self) -> str | None:
+        """Return why an arm whose commands rest has not arrived yet, None if it has."""
+        if not self._outputs.done():
+            return 'the controller has not ended its trajectory'
+        return self._joints.lacking(self._feedback) if self._feedback.expected else None
+
+    def _guard(self, time: float) -> None:
+        """Check hand guiding, the way of another arm, and whether measurements are late or end."""
+        if self._state is State.HAND_GUIDED and time >= self._guided_until:
+            self._release()
+        if self._state in ON_ITS_WAY and (blocked := self._joints.blocked()):
+            self._brake(blocked)
+        silent = self._feedback.silent(self._joints.commanded, self._settings.measured_timeout)
+        if silent is not None and self._state in COMMANDING:
+            self._fault(silent)
+        if self._state in ON_ITS_WAY:
+            waited = self._joints.waiting
+            if (stopped := self._joints.keep_back(self._feedback)) is not None:
+                self._brake(stopped)
+            elif self._joints.waiting != waited:
+                self._news.state('going on' if waited else 'late', self._state, self.condition())
