@@ -21,8 +21,6 @@ MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm continues, it 
 class SampledArm(ArmState):
     """Takes measurements, and returns the sample of each tick."""
 
-    # Time
-
     def on_measured(self, positions: Mapping[str, float], received: float, time: float = math.inf) -> None:
         """Store finite measured positions by joint name, received and measured at times [s]; inf: then too.
 
