@@ -10,7 +10,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -21,11 +20,9 @@ from rclpy.clock_type import ClockType
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 from visualization_msgs.msg import InteractiveMarkerFeedback as Feedback
 
 from ik_node.checks import Array
-from ik_node.control.robot.settings import ArmSettings
 from ik_node.errors import IkError, MissingError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import read_urdf
@@ -35,6 +32,7 @@ from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.rviz.drag import Drag, Shown
+from ik_node.ros.rviz.marker_menu import MarkerMenu
 from ik_node.ros.rviz.marker_shape import answer, wish
 from ik_node.ros.teleop.teleop import installed
 from ik_node.ros.tool_settings import ToolSettings
@@ -46,8 +44,6 @@ SEEN = 1e-5  # change of any number of a pose that is worth a message
 PATIENCE = 0.5  # [s] for the answer to one question before the next is asked
 FEEDBACK = QoSProfile(depth=50)  # the end of a drag follows its last pose at once
 WISH, ANSWER = 'goal', 'answer'
-BUTTONS = 'Home', 'Stop', 'Resume'  # each is a service of ik_node
-MENUS = {'Method': 'solver', 'On unreachable': 'on_unreachable'}  # of parameters of ik_node
 
 
 class MarkerNode(ClosableNode):
@@ -82,16 +78,9 @@ class MarkerNode(ClosableNode):
         self.create_subscription(PointStamped, 'goal_point', self._on_goal, STREAM)
         self.create_subscription(JointState, 'goal_joints', self._on_joint_goal, STREAM)
         self.create_subscription(PoseStamped, 'ik_node/projected_pose', self._on_answer, STREAM)
-        self._buttons = {
-            name: self.create_client(Trigger, f'ik_node/{name.lower()}')
-            for name in ('Home', 'Stop', 'Resume')
-        }
         self._track = RemoteParameters(self, 'ik_goals', ['track'], self._refused)
-        self._node_parameters = RemoteParameters(self, 'ik_node', list(MENUS.values()), self._refused)
         self._server = make_server(self, 'ik_marker', feedback_sub_qos=FEEDBACK)
-        self._menu = make_menu()
-        self._entries = self._fill_menu()
-        self._checked: dict[str, str] = {}
+        self._menu = MarkerMenu(self, make_menu(), self._pressed)
         clock = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(1.0 / RATE, self._update, clock=clock)
         self.create_timer(1.0, self._refresh, clock=clock)
@@ -101,40 +90,10 @@ class MarkerNode(ClosableNode):
         self._server.shutdown()
         self.destroy_node()
 
-    # The menu
-
-    def _fill_menu(self) -> dict[tuple[str, str], int]:
-        """Insert all entries; return the handles of those that show a parameter's value."""
-        for name in self._buttons:
-            self._menu.insert(name, callback=partial(self._press, name))
-        choices = {field.name: field.metadata['choices'] for field in fields(ArmSettings)}
-        entries = {}
-        for title, parameter in MENUS.items():
-            parent = self._menu.insert(title)
-            for value in choices[parameter]:
-                handle = self._menu.insert(
-                    value, parent=parent, callback=partial(self._choose, parameter, value)
-                )
-                self._menu.setCheckState(handle, self._menu.UNCHECKED)
-                entries[parameter, value] = handle
-        return entries
-
-    def _press(self, name: str, _: Feedback) -> None:
+    def _pressed(self) -> None:
+        """Give up the drag: a button of the menu was pressed."""
         self._end_track()
         self._drag.drop()
-        client = self._buttons[name]
-        if client.service_is_ready():
-            client.call_async(Trigger.Request()).add_done_callback(partial(self._pressed, name))
-        else:
-            self.get_logger().warning(f'{name}: the service {client.srv_name} is not available')
-
-    def _pressed(self, name: str, future: Any) -> None:
-        if not future.result().success:
-            self.get_logger().warning(f'{name}: {future.result().message}')
-
-    def _choose(self, parameter: str, value: str, _: Feedback) -> None:
-        if not self._node_parameters.set(**{parameter: value}):
-            self._refused('the parameters of ik_node are not available')
 
     def _refused(self, reason: str) -> None:
         """Log why another node did not take a parameter, if it did not."""
@@ -143,17 +102,7 @@ class MarkerNode(ClosableNode):
 
     def _refresh(self) -> None:
         self._track.refresh()
-        self._node_parameters.refresh()
-
-    def _check(self) -> None:
-        """Check the entries of the values that ik_node has."""
-        if self._node_parameters.values == self._checked:
-            return
-        self._checked = dict(self._node_parameters.values)
-        for (parameter, value), handle in self._entries.items():
-            checked = self._checked.get(parameter) == value
-            self._menu.setCheckState(handle, self._menu.CHECKED if checked else self._menu.UNCHECKED)
-        self._menu.reApply(self._server)
+        self._menu.refresh()
 
     # The mouse
 
@@ -272,7 +221,7 @@ class MarkerNode(ClosableNode):
                 self._server.erase(ANSWER)
         if not self._drag.dragged:  # RViz itself moves what is dragged
             self._place(WISH, self._goal, partial(wish, arm, WISH))
-            self._check()
+            self._menu.check(self._server)
         self._server.applyChanges()
 
     def _ask(self, now: float) -> None:
@@ -294,7 +243,6 @@ class MarkerNode(ClosableNode):
         self._server.insert(make(pose), feedback_callback=self._on_feedback)
         self._server.applyChanges()
         if name == WISH:
-            self._checked = {}
             self._menu.apply(self._server, name)
 
     def _in_base(self, arm: Arm, link: str) -> Array:
