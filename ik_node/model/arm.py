@@ -18,11 +18,17 @@ from ik_node.errors import ChainError, InputError, quoted, shown
 from ik_node.kernels.arrays import layout
 from ik_node.model.ball import nothing_left
 from ik_node.model.default_tip import default_tip
+from ik_node.model.degrees_of_freedom import (
+    RANK_TOLERANCE,
+    describe_dof,
+    generic_rank,
+    median_condition,
+    random_jacobians,
+)
 from ik_node.model.joint import Joint
 from ik_node.model.robot import Robot
 from ik_node.model.urdf.reader import read_file, read_urdf
 
-RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
 MOST_SAMPLES = 10**7  # configurations drawn at once: more would fill the memory
 CONDITION_SAMPLES = 200  # configurations
@@ -230,43 +236,30 @@ class Arm:
         kernels.jacobian(self.joints, self.frames(q), out)
         return out.T
 
+    @property
+    def _random_jacobians(self) -> list[Array]:
+        return random_jacobians(self.jacobian, self.prismatic, max(self.reach, 1e-9))
+
     @cached_property
     def effective_dof(self) -> int:
         """Generic rank of the Jacobian of (tool point, tool axis): at most 5."""
-        return self._generic_rank(6)
+        return generic_rank(self._random_jacobians)
 
     @cached_property
     def position_dof(self) -> int:
         """Generic rank of the Jacobian of the tool point alone: at most 3."""
-        return self._generic_rank(3)
+        return generic_rank([jacobian[:3] for jacobian in self._random_jacobians])
 
     @cached_property
     def idle(self) -> NDArray[np.bool_]:
         """Which joints (n,) move neither tool point nor tool axis, in any configuration."""
-        columns = np.abs(self._random_jacobians()).max(axis=(0, 1))
+        columns = np.abs(self._random_jacobians).max(axis=(0, 1))
         return frozen(columns <= RANK_TOLERANCE)
 
     @cached_property
     def turning_period(self) -> Array:
         """Period (n,) as in the kernels, 0 for idle joints too: their turns belong to one family."""
         return frozen(np.where(self.idle, 0.0, self.period))
-
-    def _generic_rank(self, rows: int) -> int:
-        """Largest rank of the Jacobian's first rows at random configurations, lengths scaled by the reach."""
-        ranks = []
-        for jacobian in self._random_jacobians():
-            values = np.linalg.svd(jacobian[:rows], compute_uv=False)
-            ranks.append(int((values > RANK_TOLERANCE * values[0]).sum()))
-        return max(ranks)
-
-    def _random_jacobians(self) -> list[Array]:
-        """Jacobians (6, n) at random configurations, lengths as shares of the reach."""
-        rng = np.random.default_rng(0)
-        reach = max(self.reach, 1e-9)
-        scale = np.array([1 / reach, 1 / reach, 1 / reach, 1.0, 1.0, 1.0])[:, None]
-        span = np.where(self.prismatic, reach, 1.0)
-        configurations = rng.uniform(-np.pi, np.pi, (16, self.n)) * span
-        return [self.jacobian(q) * scale * span for q in configurations]
 
     @cached_property
     def condition(self) -> float:
@@ -276,10 +269,8 @@ class Arm:
         """
         if self.effective_dof < 5:
             return math.inf
-        scale = np.repeat([1.0 / self.reach, 1.0], 3)[:, None]
         samples = self.sample(np.random.default_rng(0), CONDITION_SAMPLES)
-        values = [np.linalg.svd(scale * self.jacobian(q), compute_uv=False) for q in samples]
-        return float(1.0 / np.median([value[4] / value[0] for value in values]))
+        return median_condition([self.jacobian(q) for q in samples], self.reach)
 
     @property
     def practical_dof(self) -> int:
@@ -289,20 +280,7 @@ class Arm:
     @property
     def freedom(self) -> str:
         """Effective DoF as text, with their meaning for goals."""
-        count = f'{self.effective_dof} effective DoF'
-        if self.effective_dof < 4:
-            return f'{count}: few goals with a direction can be met; use position-only goals with this arm'
-        if self.practical_dof < self.effective_dof:
-            count = f'{count}, in practice 4 (condition number {self.condition:.0f})'
-        if self.practical_dof == 4:
-            return (
-                f'{count}: the position constrains the direction of the tool axis, '
-                'so most directions can only be approximated'
-            )
-        return (
-            f'{count}: position and direction of the tool axis can be varied independently, '
-            'but not every direction can be reached at every position'
-        )
+        return describe_dof(self.effective_dof, self.practical_dof, self.condition)
 
     def describe(self) -> str:
         """Return one sentence on what this arm can do with this tool."""

@@ -15,7 +15,7 @@ from ik_node.kernels.arrays.layout import CHORD_TOLERANCE, DIRECTION, ITERATIONS
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS, Elimination
-from ik_node.solver.goal import Goal
+from ik_node.solver.goal import Goal, Solution, Solutions, Status
 from ik_node.solver.redundancy.families import Families
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
@@ -95,6 +95,18 @@ class AllSolutions:
         deadline = began + time_budget
         count = self._searched(packed, limits, start, state, redundant, found, count, deadline)
         return self._listed(packed, start, seed, found, count, False)
+
+    def solutions(self, goal: Goal, seed: Array, time_budget: float) -> Solutions:
+        """Return what find does, each with the mark of a self-motion family."""
+        rows, errors, complete = self.find(goal, seed, time_budget)
+        free = [is_redundant(self._arm, goal)] * len(rows)
+        if not complete and not any(free):
+            free = self.movable(goal, rows)
+        found = [
+            Solution(Status.SOLVED, q, position_error, direction_error, None, 0, moves)
+            for q, (position_error, direction_error), moves in zip(rows, errors.tolist(), free, strict=True)
+        ]
+        return Solutions(found, complete)
 
     def movable(self, goal: Goal, rows: Array) -> list[bool]:
         """Whether the joints of each solution (k, n) can move while goal stays met: a family of its own.

@@ -129,13 +129,11 @@ class ClosestSearch:
             else:
                 bound = kernels.least_possible(self._shells, packed)
                 table, errors, count = self._places(packed, opened, bound, given, deadline)
-                if endless:
-                    pass  # the direction does not matter
-                elif beyond or errors[:count, 0].min() > REACHED:
+                if not endless and (beyond or errors[:count, 0].min() > REACHED):
                     count = kernels.closest_out_of_reach(
                         arm.joints, arm.tool, opened, packed, self._narrow, seed, table, errors, count
                     )
-                elif goal.direction is not None:
+                elif not endless and goal.direction is not None:
                     place, error = table[:1], errors[0]
                     given = np.vstack([given, place, found])  # found with either weights
                     table, errors, count = self._multistart(packed, opened, given, deadline, 0.0)

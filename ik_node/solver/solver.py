@@ -5,24 +5,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ik_node import kernels
 from ik_node.checks import Array, is_array, positive, whole
-from ik_node.errors import InputError, KernelError
+from ik_node.errors import InputError
 from ik_node.kernels.arrays.layout import LATERAL
-from ik_node.model.arm import Arm, frozen
-from ik_node.solver.all_solutions import AllSolutions, is_redundant
+from ik_node.model.arm import frozen
 from ik_node.solver.batch import seed_rows, solve_goals
-from ik_node.solver.closed_form import recognise
-from ik_node.solver.closest import ClosestByMethod, ClosestSearch
-from ik_node.solver.elimination.elimination import elimination_of
 from ik_node.solver.goal import (
     BatchSolution,
     Cause,
@@ -35,24 +28,18 @@ from ik_node.solver.goal import (
     no_goal,
     pack_goals,
 )
-from ik_node.solver.infeasible import Infeasibility
-from ik_node.solver.methods.registry import METHODS
+from ik_node.solver.parts import SolverParts
 from ik_node.solver.path import best_path
-from ik_node.solver.pipeline import SOLVED, ByFormula, Pipeline, errors_of
-from ik_node.solver.redundancy.families import families_of
-from ik_node.solver.redundancy.locked_joints import LockedJoints, are_named
-from ik_node.solver.redundancy.spare_roll import spare_roll
-from ik_node.solver.restarts import RandomRestarts, kernels_of
-from ik_node.solver.tracking import Tracker
+from ik_node.solver.pipeline import errors_of
+from ik_node.solver.redundancy.locked_joints import are_named
 
 if TYPE_CHECKING:
     from ik_node.solver.proof.proof import Proof
 
-COMPILE = ('background', 'wait')
 LISTING_BUDGET = 0.1  # s, of solve_all
 
 
-class IkSolver:
+class IkSolver(SolverParts):
     """Solves goals for one arm; safe to call from several threads.
 
     Methods other than lm are used by solve, solve_batch and steps, which then do not use the closed form;
@@ -60,112 +47,24 @@ class IkSolver:
 
     arm, method: as given. closed_form, elimination, families: what the geometry of the arm allows, None where
     it does not; to look at, see ik_inspect.
+
+    method: one of METHODS, the local method that the random restarts repeat. The default, lm, follows
+    the closed form if the arm has one; the other methods run without it, for comparison, and so does lm
+    with closed_form=False, which leaves elimination out too. method_options: switches of the method,
+    see METHODS, such as {'direction': False} for ccd. schedule: one of SCHEDULES, how the restarts are
+    annealed. Tolerances in m and rad define what counts as solved: the solution within them that is
+    nearest to the seed, refined to 1e-6 or as far as its branch allows. (Files that write pi as 3.1416
+    tilt axes by about 1e-6 rad, which makes "straight down" just unreachable: hence 1e-4 for
+    directions.) restarts: random restarts after the descent from the seed. time_budget: seconds after
+    which the search gives up; the only option that makes results depend on the machine. direction_weight
+    [m/rad]: for goals that cannot be met, minimise
+    position_error^2 + (direction_weight * direction_error)^2; None: position first, then direction.
+    compile: 'background': if the cache has no compiled kernels, another process compiles them, and
+    meanwhile the same kernels run uncompiled, with the same results, ten to a hundred times slower;
+    'wait': return only when the compiled kernels are in use.
+    Raises InputError for values out of range, KernelError if compile='wait' and the kernels cannot be
+    compiled.
     """
-
-    def __init__(
-        self,
-        arm: Arm,
-        *,
-        method: str = 'lm',
-        method_options: Mapping[str, bool] | None = None,
-        schedule: str = 'greedy',
-        closed_form: bool = True,
-        position_tolerance: float = 1e-6,
-        direction_tolerance: float = 1e-4,
-        restarts: int = 1000,
-        time_budget: float = math.inf,
-        random_seed: int = 0,
-        direction_weight: float | None = None,
-        compile: str = 'background',  # noqa: A002 - the clearest name
-    ) -> None:
-        """Prepare to solve for this arm.
-
-        method: one of METHODS, the local method that the random restarts repeat. The default, lm, follows
-        the closed form if the arm has one; the other methods run without it, for comparison, and so does lm
-        with closed_form=False, which leaves elimination out too. method_options: switches of the method,
-        see METHODS, such as {'direction': False} for ccd. schedule: one of SCHEDULES, how the restarts are
-        annealed. Tolerances in m and rad define what counts as solved: the solution within them that is
-        nearest to the seed, refined to 1e-6 or as far as its branch allows. (Files that write pi as 3.1416
-        tilt axes by about 1e-6 rad, which makes "straight down" just unreachable: hence 1e-4 for
-        directions.) restarts: random restarts after the descent from the seed. time_budget: seconds after
-        which the search gives up; the only option that makes results depend on the machine. direction_weight
-        [m/rad]: for goals that cannot be met, minimise
-        position_error^2 + (direction_weight * direction_error)^2; None: position first, then direction.
-        compile: 'background': if the cache has no compiled kernels, another process compiles them, and
-        meanwhile the same kernels run uncompiled, with the same results, ten to a hundred times slower;
-        'wait': return only when the compiled kernels are in use.
-        Raises InputError for values out of range, KernelError if compile='wait' and the kernels cannot be
-        compiled.
-        """
-        self._options = {name: value for name, value in locals().items() if name not in ('self', 'arm')}
-        if not isinstance(arm, Arm):
-            raise InputError(f'arm must be an Arm, got {arm!r}')
-        if not isinstance(compile, str) or compile not in COMPILE:
-            raise InputError(f'compile must be one of {", ".join(COMPILE)}, got {compile!r}')
-        if not isinstance(method, str) or method not in METHODS:
-            raise InputError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
-        if not isinstance(closed_form, (bool, np.bool_)):
-            raise InputError(f'closed_form must be True or False, got {closed_form!r}')
-        if direction_weight is not None:
-            direction_weight = positive('direction_weight', direction_weight)
-            if method != 'lm':
-                raise InputError(
-                    'direction_weight is supported by method lm only, '
-                    f'got {method!r} with {direction_weight!r}'
-                )
-        served = kernels.prepare(kernels_of(method), wait=compile == 'wait')
-        self.arm = arm
-        self.method = method
-        self.closed_form = recognise(arm) if method == 'lm' and closed_form else None
-        self._search = search = RandomRestarts(
-            arm,
-            method,
-            positive('position_tolerance', position_tolerance),
-            positive('direction_tolerance', direction_tolerance),
-            whole('restarts', restarts, 0),
-            positive('time_budget', time_budget, finite=False),
-            whole('random_seed', random_seed, 0, 2**63 - 1),
-            schedule,
-            method_options,
-        )
-        self._closest_search = (
-            ClosestSearch(search, self.closed_form, direction_weight)
-            if method == 'lm'
-            else ClosestByMethod(search)
-        )
-        self._infeasibility = Infeasibility(arm, self.closed_form, self._closest_search, search.options)
-        self._formula = ByFormula(arm, self.closed_form, search.options)
-        self.elimination = None
-        if method == 'lm' and closed_form and (self.closed_form is None or not self.closed_form.exact):
-            self.elimination = elimination_of(arm, search.options)
-        self._locked = LockedJoints(arm, partial(IkSolver, **self._options))
-        self.families = None
-        if method == 'lm' and closed_form:
-            self.families = families_of(arm, self._locked, search.options)
-        if self.families is not None:
-            served = kernels.prepare(('eliminated', 'find_families'), wait=compile == 'wait')
-        elif self.elimination is not None:
-            served = kernels.prepare(('eliminated',), wait=compile == 'wait')
-        if compile == 'wait' and served.stage is not kernels.Stage.READY:
-            raise KernelError(str(served))
-        self._pipeline = Pipeline(
-            self._formula, self.elimination, search, self._closest_search, self._infeasibility
-        )
-        self._all_solutions = AllSolutions(
-            arm,
-            self.closed_form,
-            self.elimination,
-            self.families,
-            search.options,
-            search.random_seed,
-            search.restarts,
-        )
-        self._tracker = Tracker(arm, self.closed_form, search.options)
-        self._roll = spare_roll(arm)
-
-    def __reduce__(self) -> tuple[partial[IkSolver], tuple[Arm]]:
-        """Copy and unpickle by the arguments of the constructor."""
-        return partial(IkSolver, **self._options), (self.arm,)
 
     def _budget(self, time_budget: float | None) -> float:
         """Return the time budget [s] of a call that asks for one, else that of the solver."""
@@ -194,7 +93,7 @@ class IkSolver:
             solution = self._pipeline(goal, q, solution, budget)
         if math.isnan(packed[LATERAL]):
             return solution
-        return self._aligned(goal, self._start(seed), solution)
+        return self._roll.aligned(goal, self._start(seed), solution, self._search.met)
 
     def align_lateral(self, goal: Goal, seed: ArrayLike, solution: Solution) -> Solution:
         """Return solution, its spare roll turned towards goal.lateral, near seed (n,), with lateral_error.
@@ -206,25 +105,7 @@ class IkSolver:
         if not isinstance(solution, Solution):
             raise InputError(f'solution must be a Solution, got {solution!r}')
         self.arm.checked(solution.q, 'q of solution')
-        return self._aligned(goal, self.arm.checked(seed, 'seed'), solution)
-
-    def _aligned(self, goal: Goal, seed: Array, solution: Solution) -> Solution:
-        arm, q = self.arm, solution.q.copy()
-        lateral_error = kernels.serve_lateral(
-            arm.joints, arm.tool, arm.limits, goal.packed, self._roll, seed, q
-        )
-        errors = self.errors(goal, q)
-        if solution.solved and not self._search.met(*errors):  # the tool point is slightly off the roll axis
-            return solution
-        if arm.has_cones and arm.ball_excess(q) > 0.0:
-            return solution
-        return replace(
-            solution,
-            q=q,
-            position_error=errors[0],
-            direction_error=errors[1],
-            lateral_error=lateral_error,
-        )
+        return self._roll.aligned(goal, self.arm.checked(seed, 'seed'), solution, self._search.met)
 
     def solve_all(
         self,
@@ -255,20 +136,11 @@ class IkSolver:
         near, budget = self._start(seed), self._budget(time_budget)
         if time_budget is None:
             budget = min(budget, LISTING_BUDGET)
-        self_motion = is_redundant(self.arm, goal)
         if are_named(locked_joints):
             return self._locked.solve_all(goal, near, locked_joints, self.evaluate, budget)
         if self._infeasibility.by_reach(goal) is not None:
             return Solutions((), complete=True)
-        rows, errors, complete = self._all_solutions.find(goal, near, budget)
-        free = [self_motion] * len(rows)
-        if not complete and not self_motion:
-            free = self._all_solutions.movable(goal, rows)
-        solutions = [
-            Solution(SOLVED, q, position_error, direction_error, None, 0, moves)
-            for q, (position_error, direction_error), moves in zip(rows, errors.tolist(), free, strict=True)
-        ]
-        return Solutions(solutions, complete)
+        return self._all_solutions.solutions(goal, near, budget)
 
     def prove(self, goal: Goal, seed: ArrayLike | None = None) -> Proof:
         """Find every solution within the limits as solve_all does, with a proof by interval arithmetic.
@@ -296,9 +168,8 @@ class IkSolver:
         process may use. The results are those of solve, for any number of workers; goals that are not solved
         at once take as long as with solve. Raises InputError for wrong shapes or values.
         """
-        arm = self.arm
         goals = pack_goals(positions, directions)
-        starts = arm.middle[None].copy() if seeds is None else seed_rows(seeds, len(goals), arm.n)
+        starts = self.arm.middle[None].copy() if seeds is None else seed_rows(seeds, len(goals), self.arm.n)
         if workers is not None:
             workers = whole('workers', workers, 1)
         return solve_goals(
@@ -329,7 +200,9 @@ class IkSolver:
         last = now.copy() if before is None else arm.checked(before, 'before')
         lateral = goal.lateral
         solution = self._tracker.advance(goal, now, last, self.solve)
-        return solution if lateral is None or not solution.solved else self._aligned(goal, last, solution)
+        if lateral is None or not solution.solved:
+            return solution
+        return self._roll.aligned(goal, last, solution, self._search.met)
 
     def solve_nearby(self, goal: Goal, q: ArrayLike, largest_move: ArrayLike | None = None) -> Solution:
         """Find the closest configuration that a continuous motion from configuration q (n,) leads to.

@@ -5,21 +5,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from ik_node.checks import unit_vector
 from ik_node.control.outputs.calibration import Calibration
+from ik_node.control.robot.search_settings import SearchSettings
+from ik_node.control.robot.teleop_settings import TeleopSettings
 from ik_node.control.robot.workspace import Workspace
 from ik_node.errors import InputError
 from ik_node.settings import HasTool, check, parameter
-from ik_node.solver.methods.registry import METHODS
-from ik_node.solver.restarts import SCHEDULES
-
-NO_CLUTCH = 'none'
 
 
 @dataclass(frozen=True)
-class ArmSettings(HasTool):
+class ArmSettings(SearchSettings, TeleopSettings, HasTool):
     """The parameters of ik_node."""
 
     robot_description: str = parameter(
@@ -53,31 +50,10 @@ class ArmSettings(HasTool):
         (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3
     )
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
-    solver: str = parameter('lm', 'local method', choices=tuple(METHODS))
-    solver_switches_off: str = parameter(
-        '',
-        "switches of the local method that are off, such as 'hinges, limits' of ccd; those of other methods "
-        'have no effect',
-    )
-    schedule: str = parameter('greedy', 'how random restarts are annealed', choices=tuple(SCHEDULES))
-    position_tolerance: float = parameter(
-        1e-4, 'position error at which a goal is solved [m]', low=1e-12, high=1.0
-    )
-    direction_tolerance: float = parameter(
-        1e-3, 'direction error at which a goal is solved [rad]', low=1e-12, high=math.pi
-    )
-    restarts: int = parameter(1000, 'random restarts of the search before it gives up', low=0, high=1_000_000)
-    time_budget: float = parameter(0.05, 'time after which the search gives up [s]', low=1e-4, high=10.0)
-    random_seed: int = parameter(0, 'seed of the random restarts', low=0, high=2**31 - 1)
     on_unreachable: str = parameter(
         'closest',
         'for a goal that cannot be met: go as near as possible, or stay',
         choices=('closest', 'hold'),
-    )
-    direction_weight: float = parameter(
-        0.0,
-        'weight of the direction error of unreachable goals [m/rad]; 0: position has strict priority',
-        low=0.0,
     )
     follow_goals: bool = parameter(
         True, 'follow a stream of goals as one moving goal; false: the arm stops at every goal'
@@ -87,36 +63,6 @@ class ArmSettings(HasTool):
         'time constant with which the arm catches up with a moving goal [s]: larger is calmer and later',
         low=0.01,
         high=2.0,
-    )
-    command_in_type: str = parameter(
-        'unitless',
-        'values of twists and joint velocities: from -1 to 1 times the scales, or in m/s and rad/s',
-        choices=('unitless', 'speed_units'),
-    )
-    scale_linear: float = parameter(0.4, 'tool speed of a unitless twist of 1 [m/s]', low=0.0, high=10.0)
-    scale_rotational: float = parameter(
-        0.8, 'turn rate of a unitless twist of 1 [rad/s]', low=0.0, high=100.0
-    )
-    scale_joint: float = parameter(
-        0.5, 'joint speed of a unitless joint velocity of 1 [rad/s or m/s]', low=0.0, high=100.0
-    )
-    position_scale: float = parameter(
-        1.0, 'motion of the tool per motion of the hand, with the clutch', low=1e-3, high=100.0
-    )
-    incoming_command_timeout: float = parameter(
-        0.1,
-        'time after the last teleoperation command at which the arm comes to rest [s]',
-        low=1e-3,
-        high=10.0,
-    )
-    clutch: str = parameter(
-        'required',
-        'teleoperation poses: only while ~/enable holds the clutch closed, or without it, as they are, from '
-        'the first one near the tool until the first ~/enable',
-        choices=('required', NO_CLUTCH),
-    )
-    clutch_timeout: float = parameter(
-        0.5, 'time after the last true on ~/enable at which the clutch opens [s]', low=0.01, high=10.0
     )
     path_corners: str = parameter(
         'stop',
@@ -266,12 +212,8 @@ class ArmSettings(HasTool):
         check(self)
         unit_vector('parameter tool_axis', self.tool_axis)
         self.calibration()
-        self._switches_off()
+        self.check_search()
         Workspace.check(self.workspace)
-        if self.direction_weight and self.solver != 'lm':
-            raise InputError(
-                f'parameter direction_weight must be 0 for solver {self.solver}: it is supported by lm only'
-            )
         names = self.controller_joints
         if len(set(names)) < len(names) or ('' in names and len(names) > 1):
             raise InputError(f'parameter controller_joints must be different names, got {list(names)}')
@@ -283,36 +225,9 @@ class ArmSettings(HasTool):
         """Return the calibration of the driver. Raises InputError."""
         return Calibration.read(self.joint_signs, self.joint_offsets)
 
-    def _switches_off(self) -> list[str]:
-        """Return the names in solver_switches_off. Raises InputError."""
-        names = self.solver_switches_off.replace(',', ' ').split()
-        known = sorted({switch for method in METHODS.values() for switch in method.switches})
-        if not set(names) <= set(known):
-            raise InputError(
-                f'parameter solver_switches_off must be any of {", ".join(known)}, '
-                f'got {self.solver_switches_off!r}'
-            )
-        return names
-
     def tool_rates(self) -> tuple[float, float]:
         """Return the limits of the tool [m/s, rad/s], infinite where there is none."""
         return self.max_tool_speed or math.inf, self.max_tool_turn_rate or math.inf
-
-    def search(self) -> dict[str, Any]:
-        """Return the arguments of IkSolver besides the arm."""
-        return {
-            'method': self.solver,
-            'method_options': dict.fromkeys(
-                (name for name in METHODS[self.solver].switches if name in self._switches_off()), False
-            ),
-            'schedule': self.schedule,
-            'position_tolerance': self.position_tolerance,
-            'direction_tolerance': self.direction_tolerance,
-            'restarts': self.restarts,
-            'time_budget': self.time_budget,
-            'random_seed': self.random_seed,
-            'direction_weight': self.direction_weight or None,
-        }
 
     def listed_joints(self, arm_joints: tuple[str, ...]) -> tuple[str, ...]:
         """Return the joints of the controller in its order, for the joints of an arm."""

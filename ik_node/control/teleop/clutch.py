@@ -10,7 +10,8 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import NO_CLUTCH, ArmSettings
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.robot.teleop_settings import NO_CLUTCH
 from ik_node.solver.goal import Goal
 
 JUMP = 0.25  # [m] from one hand pose to the next: the tracker has lost the hand, so it counts anew

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.kernels.arrays.layout import AXIS, OFFSET, PRISMATIC, RATIO, SHIFT, VARIABLE
-from ik_node.model.arm import RANK_TOLERANCE, Arm
+from ik_node.model.arm import Arm
+from ik_node.model.degrees_of_freedom import RANK_TOLERANCE
 from ik_node.solver.elimination.motion_matrices import joint_matrices
 
 SAMPLES = 8  # configurations in which joints are looked at

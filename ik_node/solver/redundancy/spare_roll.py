@@ -3,11 +3,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
+from ik_node import kernels
+from ik_node.checks import Array
 from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal, Solution
 
 ROLL_TOLERANCE = 1e-6  # rad and share of the reach: how far the tool may lie off the last joint's axis
+
+
+class SpareRoll:
+    """Turns the last joint of an arm towards Goal.lateral; does nothing for arms without a spare roll."""
+
+    def __init__(self, arm: Arm) -> None:
+        self._arm, self._joint = arm, spare_roll(arm)
+
+    def aligned(
+        self, goal: Goal, seed: Array, solution: Solution, met: Callable[[float, float], bool]
+    ) -> Solution:
+        """Return solution turned towards goal.lateral near seed (n,), with its lateral_error.
+
+        Only as far as met says of position and direction error that the goal stays met.
+        """
+        arm, q = self._arm, solution.q.copy()
+        lateral_error = kernels.serve_lateral(
+            arm.joints, arm.tool, arm.limits, goal.packed, self._joint, seed, q
+        )
+        errors = kernels.goal_errors(arm.joints, arm.frames(q), goal.packed)
+        if solution.solved and not met(*errors):  # the tool point is slightly off the roll axis
+            return solution
+        if arm.has_cones and arm.ball_excess(q) > 0.0:
+            return solution
+        return replace(
+            solution,
+            q=q,
+            position_error=errors[0],
+            direction_error=errors[1],
+            lateral_error=lateral_error,
+        )
 
 
 def spare_roll(arm: Arm) -> int:
