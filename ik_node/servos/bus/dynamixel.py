@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Protocol 2.0 of Dynamixel servos: instructions and statuses to bytes and back.
+
+A packet is FF FF FD 00 id length (2) code data crc (2), low bytes first, with length = data + 3; a status has
+the code 55 and begins its data with the error byte. FF FF FD in code and data gets another FD (stuffing),
+which counts in length and CRC. Source: ROBOTIS e-Manual, protocol 2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from ik_node.errors import InputError
+from ik_node.servos.bus.packets import (
+    BROADCAST,
+    PING,
+    READ,
+    SYNC_READ,
+    SYNC_WRITE,
+    WRITE,
+    Instruction,
+    Status,
+    check,
+    common_size,
+)
+from ik_node.servos.bus.stream_parser import StreamParser
+
+LARGEST_ID = 252
+REBOOT = 0x08
+MOST_DATA = 1024  # [bytes] in one packet, with stuffing; the buffers of the servos are no larger
+ALERT = 0x80  # bit of the error byte: a condition, see the register hardware error status
+PING_DATA = 3  # [bytes] that a status to PING has: model (2) and firmware
+
+_HEADER = b'\xff\xff\xfd\x00'
+_STATUS = 0x55
+_STUFFED = b'\xff\xff\xfd'
+
+PacketT = TypeVar('PacketT', bound=Instruction | Status)
+
+
+def encode(packet: Instruction | Status) -> bytes:
+    """Return the bytes of a packet; raises InputError if it fits into none."""
+    if isinstance(packet, Status):
+        code, data = _STATUS, _byte('the error byte', packet.error) + packet.data
+    else:
+        code, data = packet.code, packet.parameters
+    body = _byte('an instruction', code) + data
+    body = body.replace(_STUFFED, _STUFFED + b'\xfd')
+    check('the number of data bytes', len(body), MOST_DATA)
+    frame = _HEADER + _byte('the id of a packet', packet.id) + (len(body) + 2).to_bytes(2, 'little') + body
+    return frame + crc(frame).to_bytes(2, 'little')
+
+
+def ping(id: int) -> Instruction:
+    """Return the instruction that asks a servo, or with BROADCAST all of them, for model and firmware."""
+    return Instruction(id, PING)
+
+
+def reboot(id: int) -> Instruction:
+    """Return the instruction that restarts a servo, which ends a shutdown; the servo answers before."""
+    check('the id of a servo', id, LARGEST_ID)
+    return Instruction(id, REBOOT)
+
+
+def read(id: int, address: int, size: int) -> Instruction:
+    """Return the instruction that asks a servo for size bytes from an address on."""
+    check('the id of a servo', id, LARGEST_ID)
+    return Instruction(id, READ, _span(address, size))
+
+
+def write(id: int, address: int, data: bytes) -> Instruction:
+    """Return the instruction that writes data to an address of a servo, or with BROADCAST of all servos."""
+    return Instruction(id, WRITE, _span(address, len(data))[:2] + data)
+
+
+def sync_read(ids: Sequence[int], address: int, size: int) -> Instruction:
+    """Return the instruction that asks servos for size bytes from an address; they answer in this order."""
+    for id in ids:
+        check('the id of a servo', id, LARGEST_ID)
+    return Instruction(BROADCAST, SYNC_READ, _span(address, size) + bytes(ids))
+
+
+def sync_write(address: int, data: Mapping[int, bytes]) -> Instruction:
+    """Return the instruction that writes data of one size to an address of several servos; none answers."""
+    for id in data:
+        check('the id of a servo', id, LARGEST_ID)
+    head = _span(address, common_size(data))
+    return Instruction(
+        BROADCAST, SYNC_WRITE, head + b''.join(bytes((id,)) + part for id, part in data.items())
+    )
+
+
+def crc(data: bytes) -> int:
+    """Return the CRC-16 of data: polynomial 0x8005, from 0 on, highest bit first."""
+    value = 0
+    for byte in data:
+        value = (value << 8 & 0xFFFF) ^ _CRC[value >> 8 ^ byte]
+    return value
+
+
+class Parser(StreamParser[PacketT]):
+    """Finds packets of one kind, Status at the port or Instruction in a servo; the other kind is skipped.
+
+    What an adapter echoes is an Instruction, so it never gets through at the port.
+    """
+
+    header = _HEADER
+
+    def __init__(self, kind: type[PacketT]) -> None:
+        super().__init__()
+        self._kind = kind
+        self._least = 4 if kind is Status else 3  # length of a packet without data
+
+    def _end(self, found: bytearray) -> int | None:
+        if len(found) < 7:
+            return None
+        length = int.from_bytes(found[5:7], 'little')
+        return length + 7 if found[4] <= BROADCAST and 3 <= length <= MOST_DATA + 2 else 0
+
+    def _packet(self, frame: bytes) -> PacketT | None:
+        if crc(frame[:-2]) != int.from_bytes(frame[-2:], 'little'):
+            self.suspects.add(frame[4])
+            return None
+        if (frame[7] == _STATUS) != (self._kind is Status) or len(frame) < self._least + 7:
+            return None
+        body = frame[7:-2].replace(_STUFFED + b'\xfd', _STUFFED)
+        if self._kind is Status:
+            return self._kind(frame[4], body[1], body[2:])
+        return self._kind(frame[4], body[0], body[1:])
+
+
+def _crc_of_byte(byte: int) -> int:
+    value = byte << 8
+    for _ in range(8):
+        value = value << 1 ^ (0x8005 if value & 0x8000 else 0)
+        value &= 0xFFFF
+    return value
+
+
+_CRC = tuple(map(_crc_of_byte, range(256)))
+
+
+def _byte(what: str, value: int) -> bytes:
+    """Return a byte of a packet; raises InputError if the value is none."""
+    check(what, value, BROADCAST if 'id' in what.split() else 0xFF)
+    return bytes((value,))
+
+
+def _span(address: int, size: int) -> bytes:
+    """Return address and size as a read has them; raises InputError for a span outside the registers."""
+    check('an address', address, 0xFFFF)
+    if not 1 <= size <= min(0x10000 - address, MOST_DATA):
+        raise InputError(f'{size} bytes from address {address} on are outside the registers')
+    return address.to_bytes(2, 'little') + size.to_bytes(2, 'little')

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""StreamParser: finds packets in a stream of bytes that comes in any pieces."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Generic, TypeVar
+
+from ik_node.servos.bus.packets import Instruction, Status
+
+PacketT = TypeVar('PacketT', bound=Instruction | Status)
+
+
+class StreamParser(ABC, Generic[PacketT]):
+    """Finds packets that begin with a header, and skips what is none.
+
+    After a header without a packet the search goes on at the next byte, so that damage hides no packet
+    behind it.
+    junk: bytes skipped so far. suspects: ids that packets with a wrong checksum claimed.
+    """
+
+    header: ClassVar[bytes]
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self.junk = 0
+        self.suspects: set[int] = set()
+
+    @property
+    def pending(self) -> int:
+        """Number of bytes of a packet that is not complete yet."""
+        return len(self._bytes)
+
+    def feed(self, data: bytes) -> list[PacketT]:
+        """Return the packets that data complete."""
+        self._bytes += data
+        packets: list[PacketT] = []
+        while self._find_header():
+            end = self._end(self._bytes)
+            if end is None or end > len(self._bytes):
+                break
+            packet = self._packet(bytes(self._bytes[:end])) if end else None
+            if packet is None:
+                self._skip(1)
+            else:
+                packets.append(packet)
+                del self._bytes[:end]
+        return packets
+
+    def finish(self) -> list[PacketT]:
+        """Give up the packet that is not complete; return the packets that its bytes contain."""
+        packets: list[PacketT] = []
+        while self._bytes:
+            self._skip(1)
+            packets += self.feed(b'')
+        return packets
+
+    @abstractmethod
+    def _end(self, found: bytearray) -> int | None:
+        """Return where the packet ends that begins with found; None: more is needed, 0: it is no packet."""
+
+    @abstractmethod
+    def _packet(self, frame: bytes) -> PacketT | None:
+        """Return the packet of these bytes; None if it is damaged, or of another kind."""
+
+    def _find_header(self) -> bool:
+        """Skip what cannot begin a packet; return whether a whole header is left."""
+        start = self._bytes.find(self.header)
+        if start >= 0:
+            self._skip(start)
+            return True
+        parts = (self.header[:length] for length in range(len(self.header) - 1, 0, -1))
+        self._skip(len(self._bytes) - next((len(part) for part in parts if self._bytes.endswith(part)), 0))
+        return False
+
+    def _skip(self, count: int) -> None:
+        self.junk += count
+        del self._bytes[:count]
