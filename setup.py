@@ -41,7 +41,7 @@ setup(
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE}']),
         (SHARE, ['package.xml']),
-        *map(shared, ('launch', 'urdf', 'config')),
+        *map(shared, ('launch', 'urdf', 'config', 'config/servos')),
     ],
     zip_safe=False,  # numba keeps its compiled kernels beside the source
     python_requires='>=3.10',

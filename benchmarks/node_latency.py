@@ -27,9 +27,9 @@ from sensor_msgs.msg import JointState
 
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose
+from ik_node.share import share_path
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
-from ik_node.startup.share import share_path
 from ik_node.tracks.curves import Track, tip_pose
 
 RATE = 100.0  # [Hz] of joint_states, the default

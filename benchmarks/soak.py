@@ -33,7 +33,7 @@ from benchmarks.node_latency import (
     wait,
 )
 from ik_node.model.arm import Arm
-from ik_node.startup.share import share_path
+from ik_node.share import share_path
 from ik_node.tracks.curves import Track, tip_pose
 
 MINUTES, RATE = 30.0, 100.0  # [Hz] of the goals

@@ -24,10 +24,10 @@ from typing import Any
 from ik_node.errors import IkError, InputError, MissingError, listed
 from ik_node.extras import EXTRAS, require
 from ik_node.ros.signal_flag import SignalFlag
+from ik_node.share import PACKAGE
 from ik_node.startup.plan import ARGUMENTS, NO_SIMULATION, SEED, Plan, Program, plan, tools_of
 from ik_node.startup.processes import Child, stop_all
 from ik_node.startup.robots import ROBOTS
-from ik_node.startup.share import PACKAGE
 from ik_node.startup.status_printer import Listener
 from ik_node.startup.tool_tracks import CHOICES
 from ik_node.tracks.settings import NO_TRACK

@@ -21,9 +21,9 @@ from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description, read_from, xacro_args
 from ik_node.model.urdf.reader import read_urdf
+from ik_node.share import PACKAGE, share_path
 from ik_node.startup.robots import ROBOTS, description_path, tools_file, tools_in
 from ik_node.startup.rviz_config import rviz_config
-from ik_node.startup.share import PACKAGE, share_path
 from ik_node.startup.tool_tracks import CHOICES, check_tracks, placed, placed_by_tool
 from ik_node.tracks.settings import NO_TRACK
 

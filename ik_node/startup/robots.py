@@ -11,7 +11,7 @@ import yaml
 
 from ik_node.errors import InputError, listed
 from ik_node.model.tree import Tool
-from ik_node.startup.share import share_path
+from ik_node.share import share_path
 
 SUFFIX = '.urdf.xacro'
 URDF, CONFIG = share_path('urdf'), share_path('config')

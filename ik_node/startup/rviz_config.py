@@ -12,7 +12,7 @@ import yaml
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
-from ik_node.startup.share import share_path
+from ik_node.share import share_path
 
 FILE = share_path('config') / 'ik_node.rviz'
 MARKER = 'Interactive Markers Namespace'  # of the display that shows markers to drag

@@ -19,7 +19,7 @@ from ik_node.control.state.report import Report
 from ik_node.control.state.states import State
 from ik_node.errors import InputError
 from ik_node.model.urdf.description import load_description
-from ik_node.startup.share import share_path
+from ik_node.share import share_path
 
 PERIOD = 0.01
 GENERAL = ArmSettings(tools=('left', 'right'), speed_scaling=1.0)

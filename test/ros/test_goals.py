@@ -21,9 +21,9 @@ from ik_node.model.arm import Arm
 from ik_node.ros.conversions import pose_matrix, seconds
 from ik_node.ros.programs.track_player import GoalsNode
 from ik_node.ros.qos import LATCHED
+from ik_node.share import share_path
 from ik_node.solver.solver import IkSolver
 from ik_node.startup.robots import ARMS, SUFFIX
-from ik_node.startup.share import share_path
 from ik_node.tracks.curves import TRACKS, Track
 from ik_node.tracks.placement import Place, can_follow, place_track
 from ik_node.tracks.settings import TrackSettings

@@ -24,8 +24,8 @@ from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.moveit.answers import Code, Question, RefusedError, forward, inverse
+from ik_node.share import share_path
 from ik_node.solver.solver import IkSolver
-from ik_node.startup.share import share_path
 
 Q = dict(zip(ARM_JOINTS, (0.4, 0.5, 0.9, 0.4, 0.6), strict=True))
 NO_NODE: Node = None  # only frames that are no links of the robot need one

@@ -12,7 +12,7 @@ from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
 from ik_node import Arm
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.startup.share import share_path
+from ik_node.share import share_path
 from ik_node.tracks.curves import tip_pose
 
 srv = pytest.importorskip('moveit_msgs.srv')

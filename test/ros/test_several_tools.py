@@ -27,7 +27,7 @@ from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.node.node import IkNode
 from ik_node.ros.qos import REPORTS
-from ik_node.startup.share import share_path
+from ik_node.share import share_path
 
 TIPS = {'left.tip_link': 'left_tool0', 'right.tip_link': 'right_tool0'}
 TOOLS = {'left': Tool('left_tool0'), 'right': Tool('right_tool0')}

@@ -12,7 +12,7 @@ viser = pytest.importorskip('viser')
 
 from ik_node import Arm  # noqa: E402
 from ik_node.model.urdf.description import load_description  # noqa: E402
-from ik_node.startup.share import share_path  # noqa: E402
+from ik_node.share import share_path  # noqa: E402
 from ik_node.viewer.panel.joints_panel import JointsPanel  # noqa: E402
 
 

@@ -28,8 +28,8 @@ from ik_node.ros.node.node import IkNode
 from ik_node.ros.programs.track_player import GoalsNode
 from ik_node.ros.run import ClosableNode
 from ik_node.ros.rviz.marker_node import MarkerNode
+from ik_node.share import share_path
 from ik_node.startup.plan import marker_of
-from ik_node.startup.share import share_path
 from ik_node.tracks.curves import tip_pose
 
 pytest.importorskip('interactive_markers')
