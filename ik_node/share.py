@@ -7,7 +7,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-import ik_node
 from ik_node.errors import InputError
 
 PACKAGE = 'ik_node'
@@ -18,7 +17,7 @@ def share_path(*parts: str) -> Path:
 
     Raises InputError, with the places looked at, if there is no such file.
     """
-    places = [Path(ik_node.__file__).resolve().parents[1], Path(sys.prefix) / 'share' / PACKAGE]
+    places = [Path(__file__).resolve().parents[1], Path(sys.prefix) / 'share' / PACKAGE]
     with suppress(ImportError, LookupError, OSError):  # no ROS, not in its index, no index
         from ament_index_python.packages import get_package_share_directory
 
