@@ -60,7 +60,7 @@ class ChainError(UrdfError):
     """Base and tip link have no arm between them, or a joint there is not supported."""
 
 
-def shown(text: str, most: int = SHOWN_CHARACTERS) -> str:
+def escaped(text: str, most: int = SHOWN_CHARACTERS) -> str:
     """Return text for a message: on one line, control characters escaped, at most `most` characters."""
     cut = text if len(text) <= most else f'{text[:most]}... ({len(text)} characters)'
     if cut.isprintable():
@@ -69,11 +69,11 @@ def shown(text: str, most: int = SHOWN_CHARACTERS) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return text as shown, in double quotes."""
-    return f'"{shown(text)}"'
+    """Return text escaped, in double quotes."""
+    return f'"{escaped(text)}"'
 
 
-def alike(names: Iterable[str], wanted: str) -> str | None:
+def closest_name(names: Iterable[str], wanted: str) -> str | None:
     """Return the name most similar to wanted, None if none is similar."""
     short = [name for name in islice(names, COMPARED) if len(name) <= SHOWN_CHARACTERS]
     if len(wanted) > SHOWN_CHARACTERS:
@@ -81,16 +81,16 @@ def alike(names: Iterable[str], wanted: str) -> str | None:
     return next(iter(difflib.get_close_matches(wanted, short, 1, ALIKE)), None)
 
 
-def listed(names: Iterable[str], wanted: str | None = None) -> str:
+def join_names(names: Iterable[str], wanted: str | None = None) -> str:
     """Return the names quoted and separated by commas; one similar to wanted follows as a question."""
     every = list(names)
     text = ', '.join(map(quoted, every[:LISTED_NAMES]))
     if len(every) > LISTED_NAMES:
         text += f' and {len(every) - LISTED_NAMES} more'
-    meant = alike(every, wanted) if wanted else None
+    meant = closest_name(every, wanted) if wanted else None
     return f'{text} (did you mean {quoted(meant)}?)' if meant else text or 'none'
 
 
 def path_text(path: str | os.PathLike[str]) -> str:
     """Return a path for a message: on one line."""
-    return shown(os.fspath(path), SHOWN_PATH)
+    return escaped(os.fspath(path), SHOWN_PATH)

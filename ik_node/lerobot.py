@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ik_node import kernels
 from ik_node.checks import Array, are_names, positive, real_array
 from ik_node.control.teleop.jog_kinematics import JogKinematics
-from ik_node.errors import LARGEST, InputError, listed
+from ik_node.errors import LARGEST, InputError, join_names
 from ik_node.kernels.arrays.layout import LATERAL
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Cause, Goal, Reason, Solution
@@ -54,12 +54,12 @@ class RobotKinematics:
             raise InputError(f'joint_names must be a list of names, got {joint_names!r}')
         self.joint_names = list(movable if joint_names is None else joint_names)
         if len(set(self.joint_names)) < len(self.joint_names):
-            raise InputError(f'joint_names must differ from each other, got {listed(self.joint_names)}')
+            raise InputError(f'joint_names must differ from each other, got {join_names(self.joint_names)}')
         missing = [name for name in arm.joint_names if name not in self.joint_names]
         if missing:
             raise InputError(
-                f'joint_names must have all joints of the arm, {listed(missing)} missing, '
-                f'got {listed(self.joint_names)}'
+                f'joint_names must have all joints of the arm, {join_names(missing)} missing, '
+                f'got {join_names(self.joint_names)}'
             )
         if arm.prismatic.any():
             raise InputError(f'{arm.name} has prismatic joints: LeRobot has degrees only')
@@ -116,7 +116,7 @@ class RobotKinematics:
         count = len(self.joint_names)
         if values.ndim != 1 or len(values) < count or not np.isfinite(values[self._columns]).all():
             raise InputError(
-                f'joint positions must be {count} numbers or more ({listed(self.joint_names)}), '
+                f'joint positions must be {count} numbers or more ({join_names(self.joint_names)}), '
                 f'got {degrees!r}'
             )
         return values, np.radians(values[self._columns])

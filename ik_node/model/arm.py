@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array, real_array, unit_vector, vector3, whole
-from ik_node.errors import ChainError, InputError, quoted, shown
+from ik_node.errors import ChainError, InputError, escaped, quoted
 from ik_node.kernels.arrays import layout
 from ik_node.model.ball import nothing_left
 from ik_node.model.default_tip import default_tip
@@ -298,7 +298,7 @@ def joint_array(name: str, q: ArrayLike, joint_names: Sequence[str]) -> Array:
     # A sum is finite only if every entry is, at a tenth of the cost of isfinite().all().
     if values.shape != (count,) or not math.isfinite(sum(values.tolist())):
         raise InputError(
-            f'{name} must be {count} finite numbers ({", ".join(map(shown, joint_names))}), got {q!r}'
+            f'{name} must be {count} finite numbers ({", ".join(map(escaped, joint_names))}), got {q!r}'
         )
     return values
 

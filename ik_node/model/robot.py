@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node.errors import LISTED_NAMES, ChainError, InputError, listed, quoted
+from ik_node.errors import LISTED_NAMES, ChainError, InputError, join_names, quoted
 from ik_node.model.ball import Ball
 from ik_node.model.joint import Joint
 
@@ -101,7 +101,7 @@ class Robot:
         if base not in above:
             raise ChainError(
                 f'base_link {quoted(base)} is not between the root and tip_link {quoted(tip_link)}; '
-                f'links between them: {listed(above)}'
+                f'links between them: {join_names(above)}'
             )
         chain = tuple(path[above.index(base) :])
         if not any(joint.movable or joint.name in self.faults for joint in chain):
@@ -184,13 +184,15 @@ class Robot:
 
     def _check_link(self, link: str, role: str) -> None:
         if not isinstance(link, str):
-            raise InputError(f'{role} must be the name of a link, got {link!r}; links: {listed(self.links)}')
+            raise InputError(
+                f'{role} must be the name of a link, got {link!r}; links: {join_names(self.links)}'
+            )
         if link not in self._known:
-            raise ChainError(f'{role} {quoted(link)} does not exist; links: {listed(self.links, link)}')
+            raise ChainError(f'{role} {quoted(link)} does not exist; links: {join_names(self.links, link)}')
 
     def _check_joint(self, name: str) -> None:
         if name not in self.joints:
-            known = f'joints: {listed(self.joints, str(name))}'
+            known = f'joints: {join_names(self.joints, str(name))}'
             raise InputError(f'unknown joint {quoted(str(name))}; {known}')
 
     def _check_values(self, values: Mapping[str, float]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node.checks import Array, are_names, real_array
-from ik_node.errors import InputError, listed, quoted
+from ik_node.errors import InputError, join_names, quoted
 from ik_node.kernels.arrays.layout import SHIFT, VARIABLE
 from ik_node.model.arm import Arm, frozen, joint_array
 from ik_node.model.robot import Robot
@@ -162,7 +162,7 @@ class Tree:
             raise InputError(f'{what} must be names of tools, got {names!r}')
         unknown = [name for name in names if name not in self.arms]
         if unknown:
-            known = listed(self.arms)
+            known = join_names(self.arms)
             raise InputError(f'{what}: no tool is called {quoted(str(unknown[0]))}; tools: {known}')
 
     def describe(self) -> str:
@@ -170,5 +170,5 @@ class Tree:
         tools = ', '.join(f'{name} ({arm.n} joints)' for name, arm in self.arms.items())
         shared = self.shared(tuple(self.arms))
         common = {joint: None for name, arm in self.arms.items() for joint in arm.joint_names[: shared[name]]}
-        said = f'shared: {listed(common)}' if common else 'no joint is shared'
+        said = f'shared: {join_names(common)}' if common else 'no joint is shared'
         return f'{self.name}: {self.n} joints for the tools {tools}; {said}'

@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState
 from transforms3d.quaternions import mat2quat, quat2mat
 
 from ik_node.checks import UNIT_TOLERANCE, Array
-from ik_node.errors import InputError, listed
+from ik_node.errors import InputError, join_names
 
 NS_PER_S = 1_000_000_000
 
@@ -82,10 +82,12 @@ def joint_values(message: JointState, known: Iterable[str]) -> dict[str, float]:
     known = set(known)
     unknown = [name for name in values if name not in known]
     if unknown:
-        raise InputError(f'unknown joints: {listed(unknown)}; joints: {listed(sorted(known), unknown[0])}')
+        raise InputError(
+            f'unknown joints: {join_names(unknown)}; joints: {join_names(sorted(known), unknown[0])}'
+        )
     infinite = [name for name, value in values.items() if not math.isfinite(value)]
     if infinite:
-        raise InputError(f'positions must be finite, but are not finite: {listed(infinite)}')
+        raise InputError(f'positions must be finite, but are not finite: {join_names(infinite)}')
     return values
 
 
@@ -105,7 +107,7 @@ def _by_name(message: JointState) -> dict[str, float]:
         )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InputError(f'every joint may be given once, but given twice: {listed(twice)}')
+        raise InputError(f'every joint may be given once, but given twice: {join_names(twice)}')
     return dict(zip(names, positions, strict=True))
 
 

@@ -19,7 +19,7 @@ from rclpy.parameter import Parameter
 
 from ik_node.control.robot.robot_settings import OF_TOOL, RobotSettings, tool_names
 from ik_node.control.robot.settings import ArmSettings
-from ik_node.errors import IkError, InputError, listed
+from ik_node.errors import IkError, InputError, join_names
 from ik_node.ros.compat import given_parameters
 from ik_node.settings import Settings
 
@@ -93,7 +93,9 @@ def warn_of_unknown(node: Node) -> None:
     for name in given_parameters(node):
         tool_parameter = name.rpartition('.')[2] in OF_TOOL and node.get_name() != 'ik_node'
         if not (node.has_parameter(name) or name in of_ik_node or tool_parameter or name.startswith(QOS)):
-            node.get_logger().warning(f'there is no parameter "{name}"; parameters: {listed(names, name)}')
+            node.get_logger().warning(
+                f'there is no parameter "{name}"; parameters: {join_names(names, name)}'
+            )
 
 
 def _plain(value: Any) -> Any:

@@ -21,7 +21,7 @@ from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from ik_node.errors import IkError, shown
+from ik_node.errors import IkError, escaped
 from ik_node.ros.signal_flag import SignalFlag
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may keep another waiting for the interpreter
@@ -122,7 +122,7 @@ def _spun(executor: SingleThreadedExecutor, node: Node) -> bool:
         frames = traceback.extract_tb(error.__traceback__)
         if any(PACKAGE in Path(frame.filename).parents for frame in frames if frame.filename != __file__):
             raise
-        line = f'message ignored, rclpy cannot read it: {type(error).__name__}: {shown(str(error))}'
+        line = f'message ignored, rclpy cannot read it: {type(error).__name__}: {escaped(str(error))}'
         node.get_logger().error(line, throttle_duration_sec=2.0)
         time.sleep(AFTER_ERROR)
         return False

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
-from ik_node.errors import InputError, listed
+from ik_node.errors import InputError, join_names
 
 REST = float(np.finfo(np.float32).eps)  # [rad/s, m/s]: the last velocity must not exceed this
 PERIOD = 0.01  # [s] of the controller manager
@@ -63,7 +63,9 @@ class Controllers:
         self._names = {name: i for i, name in enumerate(names)}
         unknown = [name for name in controlled if name not in self._names]
         if unknown:
-            raise InputError(f'controller_joints {listed(unknown)} do not exist; joints: {listed(names)}')
+            raise InputError(
+                f'controller_joints {join_names(unknown)} do not exist; joints: {join_names(names)}'
+            )
         self._controlled = np.array([self._names[name] for name in controlled])
         self._position, self.velocity = start.copy(), np.zeros(start.size)
         self.acceleration = np.zeros(start.size)
@@ -116,7 +118,9 @@ class Controllers:
         """Take positions by name, of the joints that there are. Raises InputError for a bad message."""
         known = dict(zip(names, positions, strict=False))
         if len(known) != len(names) or len(names) != len(positions):
-            raise InputError(f'one position per name is needed, got {listed(names)} and {list(positions)}')
+            raise InputError(
+                f'one position per name is needed, got {join_names(names)} and {list(positions)}'
+            )
         mine = [name for name in names if name in self._names]
         index = self._indices(mine)
         self._jump(index, _rows([[known[name] for name in mine]], index.size)[0])
@@ -165,7 +169,9 @@ class Controllers:
     def _indices(self, names: Sequence[str]) -> NDArray[np.int64]:
         unknown = [name for name in names if name not in self._names]
         if unknown or len(set(names)) < len(names) or not names:
-            raise InputError(f'joints must be different ones of {listed(self._names)}, got {listed(names)}')
+            raise InputError(
+                f'joints must be different ones of {join_names(self._names)}, got {join_names(names)}'
+            )
         return np.array([self._names[name] for name in names])
 
 

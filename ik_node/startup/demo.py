@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ik_node.errors import IkError, InputError, MissingError, listed
+from ik_node.errors import IkError, InputError, MissingError, join_names
 from ik_node.extras import EXTRAS, require
 from ik_node.ros.signal_flag import SignalFlag
 from ik_node.share import PACKAGE
@@ -83,7 +83,7 @@ def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
     if options.params_file is not None:
         given['params_file'] = options.params_file
     if options.teleop and (tools := tools_of(given)[0]):
-        raise InputError(f'--teleop is for robots with one tool; this one has the tools {listed(tools)}')
+        raise InputError(f'--teleop is for robots with one tool; this one has the tools {join_names(tools)}')
     planned = plan(given, say)
     keys = [Program(PACKAGE, KEYS, {})] if options.teleop else []
     return planned, [one for one in planned.programs if one.package == PACKAGE] + keys

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ik_node.checks import AXES, read_axis
-from ik_node.errors import IkError, InputError, listed
+from ik_node.errors import IkError, InputError, join_names
 from ik_node.extras import require
 from ik_node.model.arm import Arm
 from ik_node.model.meshes import mesh_folder
@@ -290,7 +290,8 @@ def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]
         for name in FOR_ONE_TOOL:
             if given[name] != ARGUMENTS[name][0]:
                 raise InputError(
-                    f'{name} is for robots with one tool; this one has the tools {listed(tools)}. Parameters '
+                    f'{name} is for robots with one tool; this one has the tools {join_names(tools)}. '
+                    'Parameters '
                     f'of a tool, such as {next(iter(tools))}.tool_axis, are set in params_file'
                 )
     return tools, tuple(map(str, files))
@@ -325,7 +326,7 @@ def checked_arm(robot: Robot, links: Mapping[str, str], tool: Mapping[str, Any],
         base = links.get('base_link')
         if base is not None and base not in robot.links:
             raise InputError(
-                f'base_link "{base}" does not exist; links: {listed(robot.links, base)}'
+                f'base_link "{base}" does not exist; links: {join_names(robot.links, base)}'
             ) from None
         return None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from ik_node.errors import InputError, listed
+from ik_node.errors import InputError, join_names
 from ik_node.model.tree import Tool
 from ik_node.share import share_path
 
@@ -39,7 +39,8 @@ def description_path(given: str, name: str) -> Path:
     path = Path(given).expanduser().absolute()
     if not path.is_file():
         raise InputError(
-            f'{name} {given}: the file {path} does not exist. Robots shipped with ik_node: {listed(ROBOTS)}'
+            f'{name} {given}: the file {path} does not exist. Robots shipped with ik_node: '
+            f'{join_names(ROBOTS)}'
         )
     return path
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ik_node.errors import InputError, listed
+from ik_node.errors import InputError, join_names
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
@@ -28,7 +28,7 @@ def check_tracks(tracks: Sequence[str], tools: Sequence[str]) -> None:
         if track not in CHOICES:
             raise InputError(f'track must be one of {", ".join(CHOICES)}, got {track!r}')
     if len(tracks) not in (1, len(tools)):
-        wanted = f'one track, or one for each of the tools {listed(tools)}' if tools else 'one track'
+        wanted = f'one track, or one for each of the tools {join_names(tools)}' if tools else 'one track'
         raise InputError(f'track must be {wanted}, got {len(tracks)}: {" ".join(tracks)}')
 
 

@@ -17,7 +17,7 @@ from ik_node.control.motion.motion import JointMotion
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.settings import ArmSettings
-from ik_node.errors import InputError, listed
+from ik_node.errors import InputError, join_names
 
 
 class CommandedJoints:
@@ -159,7 +159,7 @@ class CommandedJoints:
             self._robot.check_known(self, feedback.fresh(self._settings.measured_timeout))
         missing = [name for name in new if fresh is not None and name not in fresh]
         if missing:
-            raise InputError(f'not measured recently: {listed(missing)}')
+            raise InputError(f'not measured recently: {join_names(missing)}')
         for name in new:
             found = feedback.position(name) if fresh is None else fresh[name]
             self._others[name] = self._group(name, self._resting[name] if found is None else found)
@@ -176,7 +176,8 @@ class CommandedJoints:
         missing = [name for name in targets if name not in self._listed]
         if missing:
             raise InputError(
-                f'the controller does not move {listed(missing)}; it moves {listed(self._listed)}, as '
+                f'the controller does not move {join_names(missing)}; it moves '
+                f'{join_names(self._listed)}, as '
                 'parameter controller_joints says'
             )
 

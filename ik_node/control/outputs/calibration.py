@@ -17,7 +17,7 @@ from ik_node.checks import Array, yaml_number
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.outputs.setpoint import Setpoint
-from ik_node.errors import LARGEST, InputError, listed
+from ik_node.errors import LARGEST, InputError, join_names
 
 SYNTAX = "such as 'shoulder_pan: -1, elbow_flex: 1'"
 
@@ -52,7 +52,7 @@ class Calibration:
             if name not in joints:
                 raise InputError(
                     f'parameter joint_signs or joint_offsets names "{name}", which is not a movable joint of '
-                    f'this robot; movable joints: {listed(joints, name)}'
+                    f'this robot; movable joints: {join_names(joints, name)}'
                 )
 
     def measured(self, positions: Mapping[str, float]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.control.robot.arm_collision import arm_collision
 from ik_node.control.robot.settings import ArmSettings
-from ik_node.errors import InputError, listed
+from ik_node.errors import InputError, join_names
 from ik_node.model.arm import Arm
 from ik_node.model.collision.collision import SelfCollision
 from ik_node.model.joint_set import JointSet
@@ -157,7 +157,7 @@ class JointModel(ABC):
             targets[name] = min(max(value, low), high)
         if not targets:
             raise InputError(
-                f'none of {listed(named)} can be commanded; joints: {listed(self.joints.variables)}'
+                f'none of {join_names(named)} can be commanded; joints: {join_names(self.joints.variables)}'
             )
         return targets
 
@@ -270,7 +270,7 @@ def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[_P
     missing = [name for name in names if name not in settings.listed_joints(names)]
     if missing:
         raise InputError(
-            f'parameter controller_joints must have every joint of the arm, missing: {listed(missing)}'
+            f'parameter controller_joints must have every joint of the arm, missing: {join_names(missing)}'
         )
     home = _home(settings.home, arm)
     return _Parts(text, bounds, robot, rates, joints, names, joints.indices(names), home), arm

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
-from ik_node.errors import listed
+from ik_node.errors import join_names
 from ik_node.extras import load
 from ik_node.model.collision.bodies import Bodies
 from ik_node.model.collision.known_distances import KnownDistances
@@ -251,4 +251,4 @@ class SelfCollision:
 def unknown_links(robot: Robot, pairs: Iterable[Pair]) -> str:
     """Return the links of pairs that the robot does not have, as text; '' if there are none."""
     names = [name for pair in pairs for name in pair if name not in robot.links]
-    return listed(dict.fromkeys(names)) if names else ''
+    return join_names(dict.fromkeys(names)) if names else ''

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ik_node.errors import ElementError, listed, quoted
+from ik_node.errors import ElementError, join_names, quoted
 from ik_node.model.ball import ANY, LARGEST_CONE, Ball, Order, Span, find_balls, nothing_left
 from ik_node.model.joint import Joint
 from ik_node.model.urdf.elements import Element, place, tag_of
@@ -56,13 +56,14 @@ def _read(element: Element, balls: Mapping[tuple[str, str, str], Ball], joints: 
     if unknown:
         raise ElementError(
             f'{place(element, unknown[0])}: unknown attribute {quoted(unknown[0])}; '
-            f'attributes of <ball>: {listed(ATTRIBUTES, unknown[0])}'
+            f'attributes of <ball>: {join_names(ATTRIBUTES, unknown[0])}'
         )
     names = tuple((element.get('joints') or '').split())
     for name in names:
         if name not in joints:
             raise ElementError(
-                f'{place(element, "joints")}: unknown joint {quoted(name)}; joints: {listed(joints, name)}'
+                f'{place(element, "joints")}: unknown joint {quoted(name)}; joints: '
+                f'{join_names(joints, name)}'
             )
     ball = balls.get(names) if len(names) == 3 else None
     if ball is None:
@@ -104,7 +105,7 @@ def _with_twist_joint(element: Element, ball: Ball) -> Ball:
     if name not in allowed:
         raise ElementError(
             f'{place(element, "twist_joint")}: the twist joint must be the first or the last joint of the '
-            f'ball, {listed(allowed)}'
+            f'ball, {join_names(allowed)}'
         )
     if ball.order is Order.PROPER:
         return ball

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ik_node.errors import FileError, InputError, UrdfError, XacroError, listed, path_text
+from ik_node.errors import FileError, InputError, UrdfError, XacroError, join_names, path_text
 from ik_node.model.urdf.elements import MOST_CHARACTERS, check_size, refuse_doctype
 
 _MESH = re.compile(r'(<mesh\b[^<>]*?\bfilename\s*=\s*)(["\'])([^"\'<>]*)\2')
@@ -43,7 +43,8 @@ def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] |
         return _with_mesh_places(_expanded(file, mappings or {}), file)
     if mappings:
         raise InputError(
-            f'{path_text(file)} is not a .xacro file, so it takes no xacro arguments, got {listed(mappings)}'
+            f'{path_text(file)} is not a .xacro file, so it takes no xacro arguments, got '
+            f'{join_names(mappings)}'
         )
     return _with_mesh_places(text, file)
 
@@ -92,7 +93,7 @@ def _beside(file: Path) -> str:
         names = sorted(p.name for p in folder.iterdir() if p.suffix.lower() in ('.urdf', '.xacro'))
     except (OSError, ValueError):
         return ''
-    return f'; descriptions in this folder: {listed(names, file.name)}'
+    return f'; descriptions in this folder: {join_names(names, file.name)}'
 
 
 def _decoded(file: Path, data: bytes) -> str:

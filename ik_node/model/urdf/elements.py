@@ -9,7 +9,7 @@ from typing import Any
 
 from lxml import etree
 
-from ik_node.errors import ElementError, InputError, XacroError, XmlError, quoted, shown
+from ik_node.errors import ElementError, InputError, XacroError, XmlError, escaped, quoted
 from ik_node.model.urdf.findings import Reading
 
 Element = Any  # lxml's elements come without types
@@ -169,7 +169,7 @@ def _malformed(entry: Any, text: str) -> str:
     if entry.type_name == 'ERR_RESOURCE_LIMIT':  # the parser's message suggests one of its options
         message, remedy = _RESOURCES
     place = f'malformed XML at line {entry.line}, column {entry.column}, {quoted(source)}'
-    return f'{place}: {shown(message.strip(), SHOWN_MESSAGE)}' + (f'; {remedy}' if remedy else '')
+    return f'{place}: {escaped(message.strip(), SHOWN_MESSAGE)}' + (f'; {remedy}' if remedy else '')
 
 
 def _line(text: str, number: int) -> str:
@@ -186,7 +186,7 @@ def _line(text: str, number: int) -> str:
 def tag_of(element: Element) -> str:
     """Return the tag as written, with its prefix."""
     name = element.tag.rpartition('}')[2]
-    return shown(f'{element.prefix}:{name}' if element.prefix else name)
+    return escaped(f'{element.prefix}:{name}' if element.prefix else name)
 
 
 def _root_remedy(root: Element) -> str:
@@ -204,7 +204,7 @@ def _check_xacro(root: Element, reading: Reading) -> None:
             name = name.removeprefix('xacro:')
             if name not in XACRO_HARMLESS:
                 raise XacroError(
-                    f'<xacro:{shown(name)}> (line {element.sourceline}) is unexpanded xacro: {EXPAND}'
+                    f'<xacro:{escaped(name)}> (line {element.sourceline}) is unexpanded xacro: {EXPAND}'
                 )
             reading.note('left-over xacro definitions are ignored', place(element))
     for child in (root, *root.iterchildren(*USED)):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ik_node.errors import LARGEST, ElementError, listed, quoted
+from ik_node.errors import LARGEST, ElementError, join_names, quoted
 from ik_node.model.joint import MOVABLE, Mimic
 from ik_node.model.urdf.elements import Element, attribute_of, place
 from ik_node.model.urdf.findings import Reading
@@ -66,7 +66,7 @@ def read_joint(source: Element, links: Collection[str], reading: Reading) -> Joi
     if kind not in JOINT_TYPES:
         raise ElementError(
             f'{place(source, "type")}, joint {quoted(source.get("name"))}: unknown joint type; '
-            f'types: {listed(JOINT_TYPES, kind.strip().lower())}'
+            f'types: {join_names(JOINT_TYPES, kind.strip().lower())}'
             + (f'; {INSTEAD[kind]}' if kind in INSTEAD else '')
         )
     parent, child = (_link(source, tag, links, reading) for tag in ('parent', 'child'))
@@ -101,7 +101,7 @@ def _link(joint: Element, tag: str, links: Collection[str], reading: Reading) ->
         raise ElementError(f'{place(joint)} needs <{tag} link="...">')
     link = attribute_of(end, 'link')
     if link not in links:
-        raise ElementError(f'{place(end, "link")}: unknown link; links: {listed(links, link)}')
+        raise ElementError(f'{place(end, "link")}: unknown link; links: {join_names(links, link)}')
     return link
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ik_node.checks import yaml_number
-from ik_node.errors import InputError, listed, quoted
+from ik_node.errors import InputError, join_names, quoted
 from ik_node.model.robot import Robot
 
 OUTER = 'robot_description_planning'  # MoveIt's parameter files have the limits in this block
@@ -72,7 +72,7 @@ def read_joint_limits(path: str | os.PathLike[str]) -> tuple[dict[str, JointLimi
         block = _mapping(block.get(OUTER, block), OUTER)
         unknown = [str(name) for name in block if name not in (BLOCK, *FACTORS)]
         if BLOCK not in block or unknown:
-            raise InputError(f'it must have a block {BLOCK}, got {listed(map(str, block))}')
+            raise InputError(f'it must have a block {BLOCK}, got {join_names(map(str, block))}')
         joints = _mapping(block[BLOCK], BLOCK)
         limits = {str(name): _limits(str(name), _mapping(joints[name], str(name))) for name in joints}
     except InputError as error:
@@ -91,8 +91,8 @@ def _limits(joint: str, fields: Mapping[Any, Any]) -> JointLimits:
     unknown = [str(name) for name in fields if name not in FIELDS]
     if unknown:
         raise InputError(
-            f'joint {quoted(joint)} has the unknown fields {listed(unknown)}; '
-            f'allowed: {listed(FIELDS, unknown[0])}'
+            f'joint {quoted(joint)} has the unknown fields {join_names(unknown)}; '
+            f'allowed: {join_names(FIELDS, unknown[0])}'
         )
     found: dict[str, float] = {}
     for flag, names in NUMBERS.items():
@@ -130,7 +130,7 @@ def limits_of_drivers(robot: Robot, limits: Mapping[str, JointLimits]) -> dict[s
         if name not in names:
             raise InputError(
                 f'joint_limits_file names {quoted(name)}, which is not a movable joint of this robot; '
-                f'movable joints: {listed(names, name)}'
+                f'movable joints: {join_names(names, name)}'
             )
         bounded = math.isfinite(limit.lower) or math.isfinite(limit.upper)
         if robot.joints[name].type == 'continuous' and bounded:

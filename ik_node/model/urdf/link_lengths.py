@@ -11,7 +11,7 @@ from pathlib import Path
 from lxml import etree
 
 from ik_node.checks import positive
-from ik_node.errors import FileError, InputError, listed, path_text
+from ik_node.errors import FileError, InputError, join_names, path_text
 from ik_node.model.urdf.description import load_description
 
 SUFFIX = '_length'
@@ -47,7 +47,7 @@ class LinkLengths:
         """Return these lengths with some changed [m]. Raises InputError for others and values not above 0."""
         unknown = lengths.keys() - self.values.keys()
         if unknown:
-            raise InputError(f'there is no length {min(unknown)!r}; lengths: {listed(self.values)}')
+            raise InputError(f'there is no length {min(unknown)!r}; lengths: {join_names(self.values)}')
         values = {name: positive(name, value) for name, value in lengths.items()}
         arguments = {f'{name}{SUFFIX}': f'{value:.9g}' for name, value in values.items()}
         return LinkLengths(self.path, {**self.arguments, **arguments}, {**self.values, **values})

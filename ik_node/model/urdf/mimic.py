@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ik_node.errors import listed, quoted
+from ik_node.errors import join_names, quoted
 from ik_node.model.joint import Joint
 from ik_node.model.robot import Driver
 from ik_node.model.urdf.findings import Reading
@@ -94,7 +94,7 @@ def _wrong_master(elements: Mapping[str, JointElement], name: str, master: str) 
     if master == name:
         return 'a joint cannot mimic itself; name another joint'
     if master not in elements:
-        return f'unknown joint; joints: {listed(elements, master)}'
+        return f'unknown joint; joints: {join_names(elements, master)}'
     kind = elements[master].type
     if kind in ('planar', 'floating'):
         return (

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from ik_node.errors import quoted, shown
+from ik_node.errors import escaped, quoted
 from ik_node.model.urdf.elements import Element
 
 
@@ -24,7 +24,7 @@ def missing_meshes(links: Mapping[str, Element]) -> Iterator[str]:
             filename = mesh.get('filename', '')
             package = filename.partition('://')[2].partition('/')[0] if '://' in filename else ''
             if _is_missing(filename):
-                missing.setdefault(package, []).append(f'{shown(filename)} of link {quoted(name)}')
+                missing.setdefault(package, []).append(f'{escaped(filename)} of link {quoted(name)}')
     for places in missing.values():
         yield places[0] + (f' and {len(places) - 1} more' if len(places) > 1 else '')
 

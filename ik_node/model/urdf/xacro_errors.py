@@ -9,7 +9,7 @@ from pathlib import Path
 
 import xacro
 
-from ik_node.errors import path_text, shown
+from ik_node.errors import escaped, path_text
 
 SHOWN_MESSAGE = 500  # characters of the message of xacro
 FIND = (
@@ -40,7 +40,7 @@ def explain(file: Path, error: BaseException) -> str:
         return f'{path}: xacro cannot expand it: {message}'
     message = ' '.join(re.sub(r"<class '[^']*'>:", '', str(error)).split()) or type(error).__name__
     remedy = _old_definition(message, files) or _remedy(message)
-    return f'{path}: xacro cannot expand it: {shown(message, SHOWN_MESSAGE)}' + (
+    return f'{path}: xacro cannot expand it: {escaped(message, SHOWN_MESSAGE)}' + (
         f'; {remedy}' if remedy else ''
     )
 

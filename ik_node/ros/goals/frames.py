@@ -14,7 +14,7 @@ from std_msgs.msg import Header
 
 from ik_node.checks import Array
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.errors import InputError, listed
+from ik_node.errors import InputError, join_names
 from ik_node.ros.conversions import pose_matrix
 
 STAMP_WAIT = 0.1  # seconds to wait for the transform of a recent stamp; a zero stamp takes the newest
@@ -44,9 +44,8 @@ class Frames:
 
     def _by_tf2(self, header: Header, model: ArmModel) -> Array:
         frame = header.frame_id
-        unknown = (
-            f'frame "{frame}" is not a link of robot "{model.robot.name}": {listed(model.robot.links, frame)}'
-        )
+        robot = model.robot
+        unknown = f'frame "{frame}" is not a link of robot "{robot.name}": {join_names(robot.links, frame)}'
         wait = STAMP_WAIT
         if self._buffer is None:
             try:

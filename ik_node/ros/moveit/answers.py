@@ -20,7 +20,7 @@ from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.robot_models import Models
 from ik_node.control.robot.tree_model import TreeModel
 from ik_node.control.state.snapshot import Snapshot
-from ik_node.errors import InputError, listed
+from ik_node.errors import InputError, join_names
 from ik_node.model.collision.collision import SelfCollision
 from ik_node.model.robot import Robot
 from ik_node.ros.conversions import joint_values, matrix_pose, pose_matrix
@@ -130,7 +130,9 @@ def forward(question: Question, request: Any) -> tuple[list[PoseStamped], list[s
     """
     model = question.arm.model
     if not request.fk_link_names:
-        raise RefusedError(Code.INVALID_LINK_NAME, f'no link is given; links: {listed(model.robot.links)}')
+        raise RefusedError(
+            Code.INVALID_LINK_NAME, f'no link is given; links: {join_names(model.robot.links)}'
+        )
     values = _state(question, request.robot_state)
     try:
         T_frame_base = np.linalg.inv(question.frames.in_base(request.header, model, values))
@@ -145,7 +147,9 @@ def forward(question: Question, request: Any) -> tuple[list[PoseStamped], list[s
             links.append(link)
     unknown = [link for link in request.fk_link_names if link not in links]
     said = (
-        f'unknown links: {listed(unknown)}; links: {listed(model.robot.links, unknown[0])}' if unknown else ''
+        f'unknown links: {join_names(unknown)}; links: {join_names(model.robot.links, unknown[0])}'
+        if unknown
+        else ''
     )
     return poses, links, said
 
@@ -169,7 +173,8 @@ def _state(question: Question, state: Any) -> Array:
         if not named.keys() & set(joints.names):
             raise RefusedError(
                 Code.INVALID_ROBOT_STATE,
-                f'robot_state has no joint of this robot ({listed(joints.names)}), got {listed(named)}',
+                f'robot_state has no joint of this robot ({join_names(joints.names)}), got '
+                f'{join_names(named)}',
             )
     unknown = [
         name
@@ -181,7 +186,7 @@ def _state(question: Question, state: Any) -> Array:
     if unknown:
         raise RefusedError(
             Code.ROBOT_STATE_STALE,
-            f'robot_state lacks joints that have not been measured either: {listed(unknown)}',
+            f'robot_state lacks joints that have not been measured either: {join_names(unknown)}',
         )
     values = question.arm.values.copy()
     for index, name in enumerate(joints.variables):
@@ -224,7 +229,7 @@ def _tool(question: Question, link: str, group: str) -> tuple[str, Array]:
         if group not in arms and len(arms) > 1:
             raise RefusedError(
                 Code.INVALID_GROUP_NAME,
-                f'without ik_link_name, group_name must be a tool: {listed(arms)}, got "{group}"',
+                f'without ik_link_name, group_name must be a tool: {join_names(arms)}, got "{group}"',
             )
         return (group if group in arms else next(iter(arms))), np.eye(4)
     robot = question.arm.model.robot
@@ -237,7 +242,7 @@ def _tool(question: Question, link: str, group: str) -> tuple[str, Array]:
     tips = [arm.model.arm.tip_link for arm in arms.values()]
     raise RefusedError(
         Code.INVALID_LINK_NAME,
-        f'poses are answered for {listed(tips)} and the links fixed to it, got link "{link}"',
+        f'poses are answered for {join_names(tips)} and the links fixed to it, got link "{link}"',
     )
 
 

@@ -19,7 +19,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.outputs.joint_trajectory import JointTrajectory as Trajectory
 from ik_node.control.outputs.setpoint import Setpoint
-from ik_node.errors import MissingError, shown
+from ik_node.errors import MissingError, escaped
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.outputs.trajectory_output import TrajectoryOutput
@@ -55,7 +55,7 @@ def failure(status: int, result: Any) -> str:
     if status == SUCCEEDED and result.error_code == 0:
         return ''
     what = 'cancelled' if status == CANCELED else ERRORS.get(result.error_code, f'error {result.error_code}')
-    said = f': {shown(result.error_string)}' if result.error_string else ''
+    said = f': {escaped(result.error_string)}' if result.error_string else ''
     return f'the controller ended the trajectory ({what}){said}'
 
 

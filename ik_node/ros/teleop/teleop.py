@@ -28,7 +28,7 @@ from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.teleop.teleop_controller import TeleopController
-from ik_node.errors import InputError, listed
+from ik_node.errors import InputError, join_names
 from ik_node.ros.conversions import check_stamp, pose_matrix
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NodeTime
@@ -226,10 +226,10 @@ def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings) -> Arr
     given = list(getattr(message, 'velocities', None) or getattr(message, 'velocity', []))
     known = arm.model.arm.joint_names
     if len(names) != len(given) or not np.isfinite(given).all():
-        raise InputError(f'one finite velocity per joint is needed, got {given} for {listed(names)}')
+        raise InputError(f'one finite velocity per joint is needed, got {given} for {join_names(names)}')
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise InputError(f'unknown joints: {listed(unknown)}; joints: {listed(known, unknown[0])}')
+        raise InputError(f'unknown joints: {join_names(unknown)}; joints: {join_names(known, unknown[0])}')
     wanted = dict(zip(names, given, strict=True))
     velocities = np.array([wanted.get(name, 0.0) for name in known])
     if settings.command_in_type == 'unitless':

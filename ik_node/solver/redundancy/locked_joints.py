@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ik_node.checks import Array, are_names
-from ik_node.errors import InputError, listed, quoted
+from ik_node.errors import InputError, join_names, quoted
 from ik_node.kernels.arrays.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm
 from ik_node.model.joint import Joint
@@ -112,9 +112,9 @@ class LockedJoints:
         arm = self._arm
         for name in locked_joints:
             if name not in arm.joint_names:
-                raise InputError(f'locked joint {quoted(name)} is not one of {listed(arm.joint_names)}')
+                raise InputError(f'locked joint {quoted(name)} is not one of {join_names(arm.joint_names)}')
         if len(set(locked_joints)) < len(locked_joints):
-            raise InputError(f'locked_joints names a joint twice: {listed(locked_joints)}')
+            raise InputError(f'locked_joints names a joint twice: {join_names(locked_joints)}')
         places = sorted(arm.joint_names.index(name) for name in locked_joints)
         for i in places:
             if not arm.lower[i] <= seed[i] <= arm.upper[i]:
@@ -126,7 +126,7 @@ class LockedJoints:
             part = set(ball.joints) & set(locked_joints)
             if ball.limited and part and (len(part) < len(ball.joints) or arm.ball_excess(seed) > 0.0):
                 raise InputError(
-                    f'joints {listed(ball.joints)} form a ball joint with limits of its own: '
+                    f'joints {join_names(ball.joints)} form a ball joint with limits of its own: '
                     'lock all of them, within these limits, or none'
                 )
         return places

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.errors import listed
+from ik_node.errors import join_names
 from ik_node.model.tree import Tree
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
 from ik_node.solver.solver import IkSolver
@@ -100,7 +100,8 @@ class SharedJoints:
             return others
         move = max(float(np.abs(other.q - solutions[name].q).max()) for name, other in others.items())
         sentence = (
-            f'the current solution branch of {listed(solutions)} ends; continuing needs a joint motion of '
+            f'the current solution branch of {join_names(solutions)} ends; continuing needs a joint '
+            'motion of '
             f'{move:.3g} rad or m to another branch'
         )
         reason = Reason(Cause.BRANCH_ENDS, move, sentence)
@@ -156,7 +157,7 @@ class SharedJoints:
         """Return the status and the reason of a tool that is not solved."""
         if not alone[name].solved:
             return alone[name].status, alone[name].reason
-        others = listed(other for other in alone if other != name)
+        others = join_names(other for other in alone if other != name)
         amount = solution.position_error
         sentence = f'this goal can be met alone, but no solution was found together with {others}'
         return Status.NOT_FOUND, Reason(Cause.CONFLICT, amount, sentence)
