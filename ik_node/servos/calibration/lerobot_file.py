@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ik_node.errors import InputError, listed, quoted
+from ik_node.errors import InputError, join_names, quoted
 
 KEYS = ('id', 'drive_mode', 'homing_offset', 'range_min', 'range_max')
 OLD = ('homing_offset', 'start_pos', 'end_pos', 'motor_names')  # lists: files of before mid 2025
@@ -63,7 +63,9 @@ def read_file(path: str | os.PathLike[str], ids: Mapping[str, int]) -> dict[str,
         raise InputError(f'calibration {path} must map joints to what was recorded: {RECORD}')
     missing = [joint for joint in ids if joint not in values]
     if missing:
-        raise InputError(f'calibration {path} lacks {listed(missing)}; it has {listed(map(str, values))}')
+        raise InputError(
+            f'calibration {path} lacks {join_names(missing)}; it has {join_names(map(str, values))}'
+        )
     found = {}
     for joint, number in ids.items():
         try:
@@ -75,7 +77,7 @@ def read_file(path: str | os.PathLike[str], ids: Mapping[str, int]) -> dict[str,
 
 def _recorded(entry: Any, number: int) -> Recorded:
     if not isinstance(entry, dict):
-        raise InputError(f'must have {listed(KEYS)}, got {entry!r}')
+        raise InputError(f'must have {join_names(KEYS)}, got {entry!r}')
     for key in KEYS:
         value = entry.get(key)
         if not isinstance(value, int) or isinstance(value, bool):

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from ik_node.errors import InputError, listed, quoted
+from ik_node.errors import InputError, join_names, quoted
 from ik_node.share import share_path
 
 FOLDER = share_path('config', 'servos')
@@ -76,7 +76,7 @@ def read_profile(given: str) -> ArmProfile:
     path = FOLDER / f'{given}.yaml' if given in PROFILES else Path(given).expanduser()
     if not path.is_file():
         raise InputError(
-            f'profile {quoted(given)} is neither a file nor one of those shipped: {listed(PROFILES, given)}'
+            f'profile {quoted(given)} is neither a file nor a shipped profile: {join_names(PROFILES, given)}'
         )
     try:
         values = yaml.safe_load(path.read_text(encoding='utf-8'))
@@ -147,10 +147,10 @@ def _known(values: Any, kind: Any, where: str, without: tuple[str, ...]) -> dict
     """Return the entries of a mapping, all of which are fields of a dataclass. Raises InputError."""
     allowed = {field.name: field for field in fields(kind) if field.name not in without}
     if not isinstance(values, Mapping):
-        raise InputError(f'{where} must be a mapping with {listed(allowed)}, got {values!r}')
+        raise InputError(f'{where} must be a mapping with {join_names(allowed)}, got {values!r}')
     for key in values:
         if key not in allowed:
-            raise InputError(f'{where} has no {quoted(str(key))}; allowed: {listed(allowed, str(key))}')
+            raise InputError(f'{where} has no {quoted(str(key))}; allowed: {join_names(allowed, str(key))}')
     for key, field in allowed.items():
         if key not in values and field.default is MISSING:
             raise InputError(f'{where} lacks {quoted(key)}')

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ik_node.checks import yaml_number
-from ik_node.errors import InputError, listed, quoted
+from ik_node.errors import InputError, join_names, quoted
 from ik_node.servos.calibration.lerobot_file import Recorded
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile
 
@@ -135,7 +135,9 @@ def calibrate(
     for names, what in ((given, 'zeros'), (recorded, 'the calibration')):
         unknown = [name for name in names if name not in profile.names]
         if unknown and what == 'zeros':
-            raise InputError(f'zeros names {quoted(unknown[0])}; joints: {listed(profile.names, unknown[0])}')
+            raise InputError(
+                f'zeros names {quoted(unknown[0])}; joints: {join_names(profile.names, unknown[0])}'
+            )
     joints = tuple(
         _calibrated(joint, recorded.get(joint.name), zero_from, given.get(joint.name), bounds.get(joint.name))
         for joint in profile.joints
