@@ -77,6 +77,10 @@ setup(
         # What ruff and mypy object to changes from release to release, hence the upper bounds.
         'test': [
             'catkin-pkg',
+            # Clients of servo buses that others wrote; rustypot has no wheels for Python 3.14 on Linux.
+            'dynamixel-sdk>=4.1',
+            'feetech-servo-sdk>=1',
+            'rustypot>=1.13.1,<2; python_version < "3.14"',
             'hypothesis>=6.100',
             'import-linter>=2.5,<3',
             'mypy>=2.4,<2.5',

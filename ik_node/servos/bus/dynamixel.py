@@ -27,6 +27,7 @@ from ik_node.servos.bus.packets import (
 from ik_node.servos.bus.stream_parser import StreamParser
 
 LARGEST_ID = 252
+ID_ADDRESS = 7  # register in which a servo keeps its id
 REBOOT = 0x08
 MOST_DATA = 1024  # [bytes] in one packet, with stuffing; the buffers of the servos are no larger
 ALERT = 0x80  # bit of the error byte: a condition, see the register hardware error status
