@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m ik_node.sim.bus so101: emulate the servos of a profile, and print the port."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from ik_node.errors import IkError
+from ik_node.servos.calibration.profile import ArmProfile, JointProfile, read_profile
+from ik_node.sim.bus.bus import Bus
+from ik_node.sim.bus.dynamixel_servo import HIGH as DXL_HIGH
+from ik_node.sim.bus.dynamixel_servo import LOW as DXL_LOW
+from ik_node.sim.bus.dynamixel_servo import POSITION, SECONDARY, DynamixelServo
+from ik_node.sim.bus.motor import Motor
+from ik_node.sim.bus.server import Server
+from ik_node.sim.bus.servo import Servo
+from ik_node.sim.bus.sts_servo import HIGH, LOW, StsServo
+
+MIDDLE = 2048.0  # tick of zero of every emulated joint
+
+
+def servos_of(profile: ArmProfile) -> list[Servo]:
+    """Return the servos of an arm whose zeros are at MIDDLE, calibrated from stop to stop."""
+    return [servo for joint in profile.joints for servo in _servos(profile, joint)]
+
+
+def _servos(profile: ArmProfile, joint: JointProfile) -> list[Servo]:
+    fastest = joint.fastest / joint.unit
+    stops = joint.stops
+    if stops is None:
+        low, high = (-1e9, 1e9) if joint.full_turn else (MIDDLE - 1900, MIDDLE + 1900)
+    else:
+        low, high = sorted(MIDDLE + joint.sign * stop / joint.unit for stop in stops)
+    if profile.protocol == 'feetech':
+        servo: Servo = StsServo(joint.id, Motor(MIDDLE, low=low, high=high, fastest=fastest, play=6.0))
+        if not joint.full_turn:
+            _keep(servo, LOW, 2, round(low))
+            _keep(servo, HIGH, 2, round(high))
+        return [servo]
+    mode = POSITION if joint.mode is None else joint.mode
+    found: list[Servo] = []
+    for id in (joint.id, *joint.shadows):
+        servo = DynamixelServo(id, joint.model, Motor(MIDDLE, low=low, high=high, fastest=fastest), mode)
+        if id != joint.id:
+            _keep(servo, SECONDARY, 1, joint.id)
+        if mode == POSITION:
+            _keep(servo, DXL_LOW, 4, round(low))
+            _keep(servo, DXL_HIGH, 4, round(high))
+        found.append(servo)
+    return found
+
+
+def _keep(servo: Servo, address: int, size: int, value: int) -> None:
+    servo.put(address, size, value)
+    servo.memory = bytes(servo.registers[: servo.EEPROM])
+
+
+def main() -> int:
+    """Run the emulated bus of a profile until Ctrl-C, or until stdin ends."""
+    parser = argparse.ArgumentParser(prog='ik_node.sim.bus', description=__doc__)
+    parser.add_argument('profile', help='profile in config/servos, or the path of one')
+    parser.add_argument('--link', help='path of the port (default: in a new folder)')
+    parser.add_argument('--seed', type=int, default=0, help='of random faults')
+    parser.add_argument('--calls', action='store_true', help='answer calls on stdin')
+    given = parser.parse_args()
+    try:
+        profile = read_profile(given.profile)
+    except IkError as error:
+        print(error, file=sys.stderr)
+        return 1
+    link = Path(given.link or Path(tempfile.mkdtemp(prefix='ik_bus_'), 'port'))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    server = Server(Bus(servos_of(profile), profile.protocol, given.seed), link)
+    if not given.calls:
+        print(link, flush=True)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.close()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bus: servos that carry out instructions, and their answers with all that may go wrong."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, cast
+
+from ik_node.servos.bus import dynamixel, feetech
+from ik_node.servos.bus.packets import (
+    BROADCAST,
+    PING,
+    READ,
+    SYNC_READ,
+    SYNC_WRITE,
+    WRITE,
+    Instruction,
+    Status,
+)
+from ik_node.sim.bus.dynamixel_servo import DynamixelServo
+from ik_node.sim.bus.faults import Faults, Kind
+from ik_node.sim.bus.servo import Servo
+from ik_node.sim.bus.sts_servo import StsServo
+
+LOGGED = 400_000  # entries of a log
+INSTRUCTION_ERROR = 2  # Dynamixel: an unknown instruction
+
+
+class Bus:
+    """Takes bytes at a time [s], and returns what comes back, in pieces and when.
+
+    goals: every goal that was written, as (time, id, ticks). answered: every position that was answered.
+    torques: every change of torque, as (time, id, on).
+    """
+
+    def __init__(self, servos: Sequence[Servo], protocol: str, seed: int = 0) -> None:
+        self.servos, self.faults = list(servos), Faults(seed)
+        self._feetech = protocol == 'feetech'
+        self._codec: ModuleType = feetech if self._feetech else dynamixel
+        self._parser = self._codec.Parser(Instruction)
+        self.goals: deque[tuple[float, int, int]] = deque(maxlen=LOGGED)
+        self.answered: deque[tuple[float, int, int]] = deque(maxlen=LOGGED)
+        self.torques: deque[tuple[float, int, bool]] = deque(maxlen=LOGGED)
+
+    def advance(self, time: float) -> None:
+        """Let time pass for all servos."""
+        for servo in self.servos:
+            servo.advance(time)
+
+    def feed(self, data: bytes, time: float) -> list[tuple[float, bytes]]:
+        """Return the pieces that come back for data received at time [s], each with when."""
+        back: list[tuple[float, bytes]] = []
+        if self.faults.hit(Kind.ECHO):
+            back.append((time, data))
+        for packet in self._parser.feed(data):
+            self.advance(time)
+            if not self.faults.hit(Kind.LOST):
+                for servo in self.servos:
+                    if isinstance(servo, DynamixelServo):
+                        servo.heard(time)
+                back += self._carried_out(packet, time)
+        return back
+
+    def _carried_out(self, packet: Instruction, time: float) -> list[tuple[float, bytes]]:
+        if packet.code == SYNC_READ:
+            return self._sync_read(packet.parameters, time)
+        if packet.code == SYNC_WRITE:
+            self._sync_write(packet.parameters, time)
+            return []
+        back: list[tuple[float, bytes]] = []
+        for servo in self.servos:
+            if not servo.powered or (packet.id != BROADCAST and packet.id not in servo.ids):
+                continue
+            status = self._single(servo, packet, time)
+            answers = packet.id == servo.ids[0] or (packet.id == BROADCAST and packet.code == PING)
+            if status is not None and answers:
+                back += self._sent(status, time)
+        return back
+
+    def _single(self, servo: Servo, packet: Instruction, time: float) -> Status | None:
+        """Carry out an instruction for one servo; return its status, None if it does not answer."""
+        id, error, level = servo.ids[0], servo.condition, self._level(servo)
+        data = packet.parameters
+        if packet.code == PING:
+            found = b'' if self._feetech else bytes(servo.registers[0:2]) + bytes(servo.registers[6:7])
+            return Status(id, error, found)
+        if packet.code == READ:
+            address, size = self._span(data)
+            self._note_read(servo, address, size, time)
+            return Status(id, error, bytes(servo.registers[address : address + size])) if level else None
+        if packet.code == WRITE:
+            wide = 1 if self._feetech else 2
+            address = int.from_bytes(data[:wide], 'little')
+            wrong = self._write(servo, address, data[wide:], time)
+            return Status(id, servo.condition | wrong) if self._acknowledges(servo) else None
+        if packet.code == dynamixel.REBOOT and isinstance(servo, DynamixelServo):
+            self._noting_torque(servo, time, servo.reboot)
+            return Status(id, servo.condition)
+        return None if self._feetech else Status(id, error | INSTRUCTION_ERROR)
+
+    def _level(self, servo: Servo) -> int:
+        return 1 if isinstance(servo, StsServo) else servo.registers[68]
+
+    def _acknowledges(self, servo: Servo) -> bool:
+        return servo.registers[8] == 1 if isinstance(servo, StsServo) else servo.registers[68] == 2
+
+    def _span(self, data: bytes) -> tuple[int, int]:
+        if self._feetech:
+            return data[0], data[1]
+        return int.from_bytes(data[:2], 'little'), int.from_bytes(data[2:4], 'little')
+
+    def _write(self, servo: Servo, address: int, data: bytes, time: float) -> int:
+        goal, size = servo.GOAL_AT
+        error = 0
+
+        def write() -> None:
+            nonlocal error
+            error = servo.write(address, data)
+
+        self._noting_torque(servo, time, write)
+        if not error and address <= goal and goal + size <= address + len(data):
+            self.goals.append((time, servo.ids[0], servo.get(goal, size, signed=not self._feetech)))
+        servo.advance(time)
+        return error
+
+    def _noting_torque(self, servo: Servo, time: float, act: Any) -> None:
+        before = servo.torque
+        act()
+        if servo.torque != before:
+            self.torques.append((time, servo.ids[0], servo.torque))
+
+    def _note_read(self, servo: Servo, address: int, size: int, time: float) -> None:
+        place, wide = servo.PRESENT_AT
+        if address <= place and place + wide <= address + size:
+            self.answered.append((time, servo.ids[0], servo.get(place, wide, signed=not self._feetech)))
+
+    def _sync_read(self, data: bytes, time: float) -> list[tuple[float, bytes]]:
+        address, size = self._span(data)
+        back: list[tuple[float, bytes]] = []
+        for id in data[2 if self._feetech else 4 :]:
+            servo = next((one for one in self.servos if one.powered and id == one.ids[0]), None)
+            sent: list[tuple[float, bytes]] = []
+            if servo is not None:
+                self._note_read(servo, address, size, time)
+                read = bytes(servo.registers[address : address + size])
+                sent = self._sent(Status(id, servo.condition, read), time)
+            if not sent and self.faults.hit(Kind.SILENCE, id):
+                break
+            back += sent
+        return back
+
+    def _sync_write(self, data: bytes, time: float) -> None:
+        address, size = self._span(data)
+        body = data[2 if self._feetech else 4 :]
+        for begin in range(0, len(body) - size, size + 1):
+            for servo in self.servos:
+                if servo.powered and body[begin] in servo.ids:
+                    self._write(servo, address, body[begin + 1 : begin + 1 + size], time)
+
+    def _sent(self, status: Status, time: float) -> list[tuple[float, bytes]]:
+        """Return the pieces of a status, with the faults of its servo; none if it is missing."""
+        faults, id = self.faults, status.id
+        if faults.hit(Kind.MISSING, id):
+            return []
+        bits = faults.hit(Kind.STATUS, id)
+        if bits is not None:
+            status = Status(id, status.error | bits.bits, status.data)
+        if status.data and faults.hit(Kind.SHORT, id):
+            status = Status(id, status.error, status.data[:-1])
+        frame = cast(bytes, self._codec.encode(status))
+        if faults.hit(Kind.CORRUPT, id):
+            frame = faults.damaged(frame)
+        late = faults.hit(Kind.LATE, id)
+        begin = time if late is None else time + late.delay
+        pieces = [(begin, faults.junk())] if faults.hit(Kind.JUNK, id) else []
+        split = faults.hit(Kind.SPLIT, id)
+        if split is None:
+            return [*pieces, (begin, frame)]
+        middle = len(frame) // 2
+        return [*pieces, (begin, frame[:middle]), (begin + split.delay, frame[middle:])]

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""StsServo: an STS3215 of Feetech. Source of addresses and behaviour: Feetech's memory table."""
+
+from __future__ import annotations
+
+import math
+
+from ik_node.sim.bus.motor import Motor
+from ik_node.sim.bus.servo import Servo
+
+TURN = 4096
+ID, STATUS_LEVEL, LOW, HIGH, MOST_TORQUE, PHASE = 5, 8, 9, 11, 16, 18
+OFFSET, MODE, PROTECTIVE, PROTECTION_TIME, OVERLOAD = 31, 33, 34, 35, 36
+TORQUE, ACCELERATION, GOAL, SPEED, TORQUE_LIMIT, LOCK = 40, 41, 42, 46, 48, 55
+PRESENT, VELOCITY, LOAD, VOLTAGE, TEMPERATURE, STATUS, MOVING, CURRENT = 56, 58, 60, 62, 63, 65, 66, 69
+FASTEST_IF_ZERO, MULTI_TURN, UNIT_STEPS = 0x08, 0x10, 0x04  # bits of the phase
+OVERLOADED, LOW_VOLTAGE = 0x20, 0x01  # bits of the status
+CALIBRATE_HERE = 128  # written to TORQUE: the present position becomes 2048
+FACTORY = {
+    0: (3, 1),
+    1: (10, 1),
+    3: (777, 2),
+    STATUS_LEVEL: (1, 1),
+    LOW: (0, 2),
+    HIGH: (4095, 2),
+    13: (70, 1),
+    14: (140, 1),
+    15: (40, 1),
+    MOST_TORQUE: (1000, 2),
+    PHASE: (FASTEST_IF_ZERO | UNIT_STEPS, 1),
+    21: (32, 1),
+    22: (32, 1),
+    28: (511, 2),
+    30: (1, 1),
+    PROTECTIVE: (20, 1),
+    PROTECTION_TIME: (200, 1),
+    OVERLOAD: (80, 1),
+}
+
+
+def magnitude(value: int, bit: int) -> int:
+    """Return a number whose sign is in that bit as that bit pattern."""
+    return abs(value) | (1 << bit if value < 0 else 0)
+
+
+def signed(raw: int, bit: int) -> int:
+    """Return the number of a bit pattern with the sign in that bit."""
+    return -(raw & (1 << bit) - 1) if raw >> bit & 1 else raw
+
+
+class StsServo(Servo):
+    """Position mode; other modes hold still."""
+
+    EEPROM = 40
+    PRESENT_AT, GOAL_AT, TORQUE_AT = (PRESENT, 2), (GOAL, 2), TORQUE
+
+    def __init__(self, id: int, motor: Motor) -> None:
+        self.volts, self._overloaded, self._hot_for = 12.0, False, 0.0
+        super().__init__(id, FACTORY, motor)
+
+    def id_at(self, id: int) -> None:
+        self.registers[ID] = id
+        self.memory = bytes(self.registers[: self.EEPROM])
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return (self.registers[ID],)
+
+    def wake(self) -> None:
+        self.put(TORQUE_LIMIT, 2, self.get(MOST_TORQUE, 2))
+        self.registers[LOCK] = 1
+        self.registers[TEMPERATURE] = 30
+        self._overloaded, self._hot_for = False, 0.0
+        self.drive(0.0)
+        self.put(GOAL, 2, self.get(PRESENT, 2))
+
+    @property
+    def offset(self) -> int:
+        """Actual - present position [ticks]."""
+        return signed(self.get(OFFSET, 2), 11)
+
+    def present(self) -> int:
+        """Return the position as it can be read, without sign bit."""
+        value = round(self.motor.measured) - self.offset
+        return value if self.registers[PHASE] & MULTI_TURN else value % TURN
+
+    @property
+    def target(self) -> float | None:
+        """Where the controller goes, as an actual position of the motor; None: nowhere."""
+        if not self.torque or self.registers[MODE] != 0:
+            return None
+        goal = signed(self.get(GOAL, 2), 15)
+        low, high = self.get(LOW, 2), self.get(HIGH, 2)
+        if (low, high) != (0, 0):
+            goal = min(max(goal, low), high)
+        return self.motor.measured + (goal - self.present())  # never across 4095 and 0
+
+    def drive(self, dt: float) -> None:
+        motor, torque = self.motor, self.get(TORQUE_LIMIT, 2) / 1000.0
+        if self._overloaded:
+            torque = min(torque, self.registers[PROTECTIVE] / 100.0)
+        unit = 1.0 if self.registers[PHASE] & UNIT_STEPS else 50.0
+        speed = unit * abs(signed(self.get(SPEED, 2), 15))
+        if speed == 0 and self.registers[PHASE] & FASTEST_IF_ZERO:
+            speed = math.inf
+        steps = self.registers[ACCELERATION]
+        target = self.target
+        motor.advance(dt, target, speed, 100.0 * steps if steps else math.inf, torque)
+        self._watch_load(dt, target is not None)
+        self.put(PRESENT, 2, magnitude(self.present(), 15))
+        self.put(VELOCITY, 2, magnitude(round(motor.velocity), 15))
+        self.put(LOAD, 2, magnitude(round(1000.0 * motor.load), 10))
+        self.put(CURRENT, 2, magnitude(round(300.0 * motor.load), 15))
+        self.registers[VOLTAGE] = round(10.0 * self.volts)
+        self.registers[MOVING] = int(abs(motor.velocity) > 0.0)
+        self.registers[STATUS] = self.condition
+
+    def _watch_load(self, dt: float, driven: bool) -> None:
+        if not driven:
+            self._overloaded, self._hot_for = False, 0.0
+        elif abs(self.motor.load) >= self.registers[OVERLOAD] / 100.0:
+            self._hot_for += dt
+            self._overloaded |= self._hot_for >= 0.01 * self.registers[PROTECTION_TIME]
+        else:
+            self._hot_for = 0.0
+
+    @property
+    def condition(self) -> int:
+        low = self.volts < self.registers[15] / 10.0
+        return (OVERLOADED if self._overloaded else 0) | (LOW_VOLTAGE if low else 0)
+
+    def write(self, address: int, data: bytes) -> int:
+        writable = address + len(data) <= PRESENT or address >= 80
+        if not writable:
+            return 0
+        if address == TORQUE and data[:1] == bytes([CALIBRATE_HERE]):
+            self.put(OFFSET, 2, magnitude(round(self.motor.measured) % TURN - 2048, 11))
+            self._keep(OFFSET, 2)
+            return 0
+        self.registers[address : address + len(data)] = data
+        if address < self.EEPROM and not self.registers[LOCK]:
+            self._keep(address, len(data))
+        if address <= TORQUE < address + len(data) and not self.registers[TORQUE]:
+            self._overloaded, self._hot_for = False, 0.0
+        return 0
+
+    def _keep(self, address: int, size: int) -> None:
+        kept = bytearray(self.memory)
+        kept[address : address + size] = self.registers[address : address + size]
+        self.memory = bytes(kept[: self.EEPROM])
