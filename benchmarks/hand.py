@@ -86,7 +86,7 @@ class Ours:
         self._controller.activate()
         self._controller.configure(model, settings)
         self._controller.tick(0.0)
-        self._steering = TeleopController(self._controller)
+        self._teleop = TeleopController(self._controller)
         self._stepped, self._received = 0.0, -math.inf
 
     @property
@@ -105,23 +105,23 @@ class Ours:
 
     def enable(self, closed: bool, time: float) -> None:
         """Take a message of the clutch."""
-        self._steering.clutch.enable(closed, time, self._settings.clutch_timeout)
+        self._teleop.clutch.enable(closed, time, self._settings.clutch_timeout)
 
     def take(self, pose: Pose, _: HandGoals) -> None:
         """Take a pose when it arrives."""
-        arm = self._steering.ready()
+        arm = self._teleop.ready()
         self._received = self._stepped = pose.arrival
-        self._steering.take(arm, pose.T, pose.arrival, pose.taken, self._settings)
-        self._steering.follow(arm, pose.arrival, self._settings)
+        self._teleop.take(arm, pose.T, pose.arrival, pose.taken, self._settings)
+        self._teleop.follow(arm, pose.arrival, self._settings)
 
     def sample(self, time: float) -> Array:
         """Return the joint positions (n,) of the sample at a time; before it, step as the node does."""
         if time - self._stepped >= PERIOD:
             self._stepped = time
             if time - self._received <= self._settings.incoming_command_timeout:
-                self._steering.follow(self._steering.ready(), time, self._settings)
+                self._teleop.follow(self._teleop.ready(), time, self._settings)
             else:
-                self._steering.let_go()
+                self._teleop.end()
         self._controller.tick(time)
         return self.q
 

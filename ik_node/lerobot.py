@@ -98,10 +98,10 @@ class RobotKinematics:
         """
         values, q = self._joints(current_joint_pos)
         goal = self._goal(_rigid(desired_ee_pose), _counts(orientation_weight))
-        hand = JogKinematics(self._solver, q)
-        found = hand.ahead(goal, q, 1.0, self._step)
+        jog = JogKinematics(self._solver, q)
+        found = jog.ahead(goal, q, 1.0, self._step)
         # Where the tool is a little off the axis of its roll, turning that has moved it.
-        found = hand.ahead(goal, found, 1.0, np.maximum(self._step - np.abs(found - q), 0.0))
+        found = jog.ahead(goal, found, 1.0, np.maximum(self._step - np.abs(found - q), 0.0))
         found = q + np.clip(found - q, -self._step, self._step)  # from outside the limits, too
         self.last = self._judged(goal, q, found)
         values[self._columns] = np.degrees(found)

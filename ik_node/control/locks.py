@@ -23,7 +23,7 @@ class Rank(enum.IntEnum):
 
     REPORTS = 0  # the reports of a tool are published one after the other, with a snapshot of the arm
     OUTPUT = 1  # samples go out one after the other, and none after a stop
-    HAND = 2  # the commands of a hand
+    TELEOP = 2  # teleoperation commands
     ROBOT = 3  # the state of all arms of a robot
     CLUTCH = 4
     NEWS = 5  # reports that have not been delivered yet

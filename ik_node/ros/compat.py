@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this package uses of rclpy's inside, in one place; test_compat.py tells when a release changes it."""
+"""Private parts of rclpy that ik_node uses, checked by test_compat.py, and packages that may be missing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
@@ -29,3 +30,11 @@ def given_parameters(node: Node) -> Mapping[str, Any]:
     """Return the parameters that a node was started with, declared or not."""
     given: Mapping[str, Any] = getattr(node, '_parameter_overrides', {})
     return given
+
+
+def installed(module: str, name: str) -> Any:
+    """Return a message, service or class of a ROS package, or None if the package is not installed."""
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError):
+        return None

@@ -65,8 +65,8 @@ def test_a_command_that_comes_while_one_is_refused_is_not_forgotten_with_it(tele
         teleop._closing = True  # ends the loop after this step
         raise InputError('made up')
 
-    let_go = teleop._steering.let_go
-    teleop._steering.let_go = lambda: (released.append(True), let_go())
+    end = teleop._teleop.end
+    teleop._teleop.end = lambda: (released.append(True), end())
     teleop._step = step
     teleop._store('twist')(TwistStamped())
     thread = threading.Thread(target=teleop._run)

@@ -177,7 +177,7 @@ class Limits:
 class ArmModel(JointModel):
     """The joints of an arm with one tool, and its solver.
 
-    shared: another tool moves with some of the joints, so that paths and hands cannot have them alone.
+    shared: another tool moves with some of the joints, so this tool accepts neither paths nor teleoperation.
     """
 
     arm: Arm

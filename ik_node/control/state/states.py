@@ -18,7 +18,7 @@ class State(enum.Enum):
     STOPPED = 'stopped'  # at rest, goals are refused until resume
     HAND_GUIDED = 'hand-guided'  # commands follow the measured positions, slowly
     FAULTED = 'faulted'  # brakes, then nothing is published; goals are refused until resume
-    TELEOPERATED = 'teleoperated'  # moving as a hand asks for, within all limits
+    TELEOPERATED = 'teleoperated'  # moving as the operator commands, within all limits
 
     @property
     def code(self) -> int:

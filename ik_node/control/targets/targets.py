@@ -22,8 +22,8 @@ from ik_node.control.state.requests import Aim, Request
 from ik_node.control.state.target_plan import TargetPlan, arrival_at
 from ik_node.solver.goal import Goal, Solution, Status
 
-HELD = 0.05  # [s] for which the state that a hand asks for is carried on
-CALM = 0.08  # [s] least smoothing for a hand: with 0.04 s the jerk limits turn its tremor into larger swings
+HELD = 0.05  # [s] for which a teleoperation command is extrapolated
+CALM = 0.08  # [s] least smoothing in teleoperation: with 0.04 s the jerk limits amplify the tremor of a hand
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Targets(ABC):
             said = 'solved: moving to the requested joint positions'
             return TargetPlan(joints, Level.OK, said, 'arrived at the requested joint positions')
         begin = time.perf_counter()
-        last = self._last  # read once: a hand may drop it meanwhile
+        last = self._last  # read once: teleoperation may clear it concurrently
         solution, q, switched = self._solve(wanted, tool, arrival, position, settings)
         before = last.q if last is not None and last.streams(arrival) else position
         switched = switched or self._unwinding(before, q)
@@ -149,7 +149,7 @@ class Targets(ABC):
             stream.add(q[columns], request.received, request.goal_time)
 
     def steer(self, q: Array, time: float, rates: tuple[Array, Array] | None) -> dict[str, float]:
-        """Return the targets of a hand that asks for q (arm.n,) at time [s]; follow it as a moving goal.
+        """Return the targets of a teleoperation command q (arm.n,) at time [s], followed as a moving goal.
 
         rates: velocities and accelerations (arm.n,) there; None: from the positions before.
         """
@@ -207,7 +207,7 @@ class ArmTargets(Targets):
         position: Array,
         settings: ArmSettings,
     ) -> tuple[Solution, Array, str]:
-        solver, last = self.model.solver, self._last  # read once: a hand may drop it meanwhile
+        solver, last = self.model.solver, self._last  # read once: teleoperation may clear it concurrently
         if last is None or not last.streams(arrival):
             solution = solver.solve(goal, position)
         elif not last.solved or settings.solver != 'lm':  # only lm tracks

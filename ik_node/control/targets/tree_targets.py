@@ -57,7 +57,7 @@ class TreeTargets(Targets):
         position: Array,
         settings: ArmSettings,  # noqa: ARG002 - the solver of a tree has one method
     ) -> tuple[Solution, Array, str]:
-        before, last = self._goals.copy(), self._last  # read once: a hand may drop them meanwhile
+        before, last = self._goals.copy(), self._last  # read once: teleoperation may clear them concurrently
         goals, solver = {**before, tool: goal}, self.model.solver
         if last is None or not last.streams(arrival):
             found = solver.solve(goals, position)

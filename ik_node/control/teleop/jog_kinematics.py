@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JogKinematics: from velocities and poses of a hand to joint positions, a step at a time.
+"""JogKinematics: teleoperation velocities and poses to joint positions, a step at a time.
 
-A velocity of the tool moves a goal, and the solver follows it: no inverse of the Jacobian, so that no
-singularity stops an arm with fewer than six joints. Out of reach the goal stays at the closest place, so it
-never winds up.
+A tool velocity moves a goal, which the solver follows. The Jacobian is not inverted, so no singularity stops
+an arm with fewer than six joints. Out of reach the goal stays at the closest reachable point, so it never
+winds up.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal, Solution
 from ik_node.solver.solver import IkSolver
 
-SHARES = (1.0, 0.5, 0.2, 0.05)  # of a step that are tried
+SHARES = (1.0, 0.5, 0.2, 0.05)  # of a step, tried in this order
 OFF = 0.1  # share of a step by which the tool may miss its end
 ROUNDING = 1e-6  # [m]
-LEASH = 0.1  # [rad] by which the wanted direction may be ahead of the tool while the hand turns it
-ALIGNED = 0.99  # cosine between tool axis and joint axis from which on the joint rolls the tool
-BETTER = 1e-3  # [m] by which another configuration has to be closer to a hand before the arm goes there
+LEASH = 0.1  # [rad] by which the goal direction may be ahead of the tool direction during a turn
+ALIGNED = 0.99  # cosine between tool axis and joint axis above which the joint rolls the tool
+BETTER = 1e-3  # [m] by which another configuration must be closer before the arm changes to it
 PATIENCE = 0.15  # [s] for which that must hold
-INTERVAL = 0.04  # [s] at least between two searches for one
-RIVALS = 32  # starts from which configurations that are as close, and sooner reached, are looked for
-SOONER = 0.3  # [s] by which another one has to be reached sooner while the arm is on its way
-AT_BOUND = 1e-3  # [m] by which a hand is out of reach
+INTERVAL = 0.04  # [s] minimum time between two searches for one
+RIVALS = 32  # random starts of the search for an equally close configuration that is reached sooner
+SOONER = 0.3  # [s] by which another one must be reached sooner while the arm is moving
+AT_BOUND = 1e-3  # [m] position error above which a goal is out of reach
 
 
 class JogKinematics:
-    """The goal of an arm that is moved by hand; q (n,): the joint positions it has been brought to.
+    """The goal of a teleoperated arm; q (n,): its joint positions after the last step.
 
-    held_back: the last step ended short of what was asked for, at a limit or at the end of the reach.
+    held_back: the last step ended short of its command, at a limit or at the edge of the workspace.
     """
 
     def __init__(self, solver: IkSolver, q: Array) -> None:
@@ -49,22 +49,22 @@ class JogKinematics:
     def twist(self, linear: Array, angular: Array, dt: float, fastest: Array) -> Array:
         """Move the tool at linear [m/s] and angular [rad/s] velocity, (3,) in the base link, for dt [s].
 
-        Slower where a joint would move faster than fastest (n,), and where the tool cannot follow at all,
-        along the boundary of its reach. The part of angular about the tool axis turns a joint that only rolls
-        the tool. Returns the joint positions (n,).
+        The tool slows down where a joint would exceed the velocity fastest (n,), and slides along the edge of
+        its workspace. The component of angular about the tool axis turns a joint that only rolls the tool.
+        Returns the joint positions (n,).
         """
         axis = self._arm.fk(self.q)[1]
-        way, most = float(np.linalg.norm(linear)) * dt, fastest * dt
-        if self._roll is not None:  # solving is left to the others
+        length, most = float(np.linalg.norm(linear)) * dt, fastest * dt
+        if self._roll is not None:  # the other joints solve the goal
             most[self._roll] = 0.0
         for share in SHARES:
             position = self._position + share * dt * linear
             direction = _unit(rotation_about(share * dt * angular) @ self._direction)
             solution = self._solver.solve_nearby(Goal(position, direction), self.q, most)
-            if solution.position_error <= OFF * share * way + ROUNDING:
+            if solution.position_error <= OFF * share * length + ROUNDING:
                 break
         else:
-            position = self._arm.fk(solution.q)[0]  # the goal waits where the tool is
+            position = self._arm.fk(solution.q)[0]  # the goal stays at the tool
         self.held_back = share < 1.0
         q = solution.q
         if self._roll is not None:
@@ -85,11 +85,11 @@ class JogKinematics:
         return self.q.copy()
 
     def reach(self, goal: Goal, dt: float, fastest: Array, now: Array) -> Array:
-        """Bring the tool to goal, or as close as a continuous motion leads. Returns the joint positions (n,).
+        """Move the tool to goal, or as close as possible without a jump. Returns the joint positions (n,).
 
-        No joint moves faster than fastest (n,), and the position comes first. Where another configuration
-        would be closer by BETTER for PATIENCE, the arm goes to the one of the closest that it reaches first
-        from where it is now (n,). dt [s]: since the last step.
+        No joint exceeds the velocity fastest (n,), and position has priority. If another configuration has
+        been closer by BETTER for PATIENCE, the arm changes to the closest one, of several the one that it
+        reaches first from its present position now (n,). dt [s]: since the last step.
         """
         solution = self._solver.solve_nearby(goal, self.q, self._most(goal, fastest * dt))
         q = solution.q
@@ -112,7 +112,7 @@ class JogKinematics:
         return self.q.copy()
 
     def _soonest(self, goal: Goal, found: Solution, now: Array, fastest: Array, by: float = 0.0) -> Array:
-        """Return found, or one as close that the joints reach sooner from now (n,), by [s] at least."""
+        """Return found, or an equally close configuration reached sooner from now (n,), at least by [s]."""
         best, least = found.q, self._time(found.q - now, fastest) - by
         for start in self._arm.sample(np.random.default_rng(0), RIVALS):
             other = self._solver.solve_nearby(goal, start)
@@ -122,20 +122,20 @@ class JogKinematics:
         return best
 
     def _time(self, move: Array, fastest: Array) -> float:
-        """Return the least time [s] in which the joints that place the tool move by (n,)."""
+        """Return the least time [s] in which the joints that position the tool make the move (n,)."""
         times = np.abs(move) / fastest
         if self._roll is not None:
             times[self._roll] = 0.0  # it does not move the tool point
         return float(times.max())
 
     def ahead(self, goal: Goal, q: Array, dt: float, fastest: Array) -> Array:
-        """Return where the joints (n,) will be for goal, the one dt [s] after they are at q (n,)."""
+        """Return the joint positions (n,) for goal, dt [s] after q (n,)."""
         after = self._solver.solve_nearby(goal, q, self._most(goal, fastest * dt)).q
         return self._served(after, goal, fastest * dt)
 
     def _most(self, goal: Goal, most: Array) -> Array:
         if self._roll is not None and goal.lateral is not None:
-            most[self._roll] = 0.0  # it serves the lateral axis
+            most[self._roll] = 0.0  # it turns the lateral axis
         return most
 
     def _served(self, q: Array, goal: Goal, most: Array) -> Array:
@@ -154,7 +154,7 @@ class JogKinematics:
 
 
 def _roll_joint(arm: Arm, q: Array) -> int | None:
-    """Return the last joint if it does little but roll the tool, None if all joints are needed."""
+    """Return the last joint if it only rolls the tool, None if all joints are needed."""
     last = arm.n - 1
     axis = arm.frames(q)[len(arm.joints) - 1]
     aligned = abs(float(axis @ arm.fk(q)[1])) > ALIGNED and not arm.prismatic[last]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PoseSmoother: where a hand is between its poses and shortly after them, from noisy poses."""
+"""PoseSmoother: estimates the operator pose at any time from noisy samples."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.motion.goal_stream import PROMPT
 
-POSES = 15  # that an estimate uses: 0.3 s at 50 Hz
-GAP = 0.1  # [s] between poses: after a longer one the hand may be anywhere; for as long it is carried on
-LEAP = 0.04  # [m, or of a unit vector] from where a pose was expected: the tracker found the hand elsewhere
-# Ratio of noise to speed [s] and to acceleration [s^2] that few poses are assumed to have: 0.4 mm to 0.3 m/s
-# and 0.3 m/s^2. It keeps the first poses of a motion from being taken for a fast one.
+POSES = 15  # used by an estimate: 0.3 s at 50 Hz
+GAP = 0.1  # [s] between poses: after a longer gap the estimate starts anew; also the longest extrapolation
+LEAP = 0.04  # [m, or of a unit vector] from the expected pose: tracking has jumped, the estimate starts anew
+# Ratio of noise to speed [s] and to acceleration [s^2] assumed for few poses: 0.4 mm to 0.3 m/s and
+# 0.3 m/s^2. It keeps the noise of the first poses from looking like a fast motion.
 NOISE = 1.3e-3
 
 
@@ -42,7 +42,7 @@ class PoseSmoother:
         self._values.clear()
 
     def add(self, value: Array, received: float, stamp: float | None) -> None:
-        """Add a value received at a time; stamp: the time that it is of, if known."""
+        """Add a value received at a time; stamp: when it was measured, if known."""
         if self._values and not self._continues(value, received, stamp):
             self._values.clear()
         self._values.append(_Value(value, received, stamp))
@@ -65,7 +65,7 @@ class PoseSmoother:
         return stamp > last.stamp and bool(np.abs(expected - value).max() <= LEAP)
 
     def _times(self) -> Array:
-        """Return the times of the values: stamps, shifted if they are in the future or long past."""
+        """Return the times of the values: their stamps, shifted if they are in the future or too old."""
         received = np.array([one.received for one in self._values])
         if self._values[-1].stamp is None:
             return received
@@ -74,7 +74,7 @@ class PoseSmoother:
         return stamps if 0.0 <= late <= PROMPT else stamps + late
 
     def at(self, time: float) -> Array:
-        """Return the value (n,) at a time, for GAP after the newest one; then it rests."""
+        """Return the value (n,) at a time; constant from GAP after the newest one."""
         ahead = min(time - self._last, GAP)
         place, rate, bend = self._fit
         return np.asarray(place + (rate + bend * ahead) * ahead)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TeleopController: from the commands of a hand to an ArmController. It uses neither ROS nor a clock."""
+"""TeleopController: operator commands to an ArmController. It uses neither ROS nor a clock."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from ik_node.control.teleop.pose_smoother import PoseSmoother
 from ik_node.errors import InputError
 from ik_node.solver.goal import Goal
 
-MOST_PERIODS = 2.0  # of motion per step: after a stall the tool goes on, it does not jump
-PAUSE = 0.5  # [s] without commands after which the next one starts where the arm is
-FASTEST = 0.95  # share of the velocity limits that a hand may use: the rest is for catching up
-AHEAD = 0.02  # [s] between the hand poses from which velocities and accelerations of the joints come
+MOST_PERIODS = 2.0  # of motion per step: after a stall the tool continues without a jump
+PAUSE = 0.5  # [s] without commands, after which the next one starts at the present position
+FASTEST = 0.95  # share of the velocity limits that an operator may use; the rest serves to catch up
+AHEAD = 0.02  # [s] between the poses from which joint velocities and accelerations are computed
 
 
 class TeleopController:
-    """Moves an arm by hand. Times are seconds of one clock; not for several threads at once."""
+    """Teleoperates an arm. Times are seconds of one clock; not thread-safe."""
 
     def __init__(self, controller: ArmController) -> None:
         self._controller = controller
         self.clutch = Clutch()
-        self._hand = PoseSmoother()
+        self._poses = PoseSmoother()
         self._arm: JogKinematics | None = None
         self._stepped = -math.inf  # time of the last step
-        self.ignored = ''  # why the last pose of a hand did not count; empty if it did
+        self.ignored = ''  # why the last operator pose was ignored; empty if it was accepted
 
     @property
     def held_back(self) -> bool:
-        """Whether the last step ended at a limit or at the end of the reach."""
+        """Whether the last step ended at a limit or at the edge of the workspace."""
         return self._arm is not None and self._arm.held_back
 
     def ready(self) -> Snapshot:
@@ -48,14 +48,14 @@ class TeleopController:
             raise InputError(self._controller.condition()[1])
         return snapshot
 
-    def let_go(self) -> None:
-        """Come to rest: the operator has let go."""
+    def end(self) -> None:
+        """Bring the arm to rest and end teleoperation."""
         self.ignored = ''
         self._rest()
 
     def _rest(self) -> None:
         self._arm = None
-        self._hand.clear()
+        self._poses.clear()
         self._controller.end_teleoperation()
 
     def _begun(self, arm: Snapshot, now: float, period: float) -> tuple[JogKinematics, float]:
@@ -73,40 +73,39 @@ class TeleopController:
 
         Returns whether the arm moves.
         """
-        hand, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
+        jog, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
         if dt <= 0.0:
             return False
         fastest = settings.speed_scaling * arm.model.arm.velocity
-        return self._controller.steer(hand.twist(linear, angular, dt, fastest), now)
+        return self._controller.steer(jog.twist(linear, angular, dt, fastest), now)
 
     def jog(self, arm: Snapshot, velocities: Array, now: float, settings: ArmSettings) -> bool:
         """Move the joints at velocities (arm.n,) until now. Returns whether the arm moves."""
-        hand, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
-        return dt > 0.0 and self._controller.steer(hand.jog(velocities, dt), now)
+        jog, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
+        return dt > 0.0 and self._controller.steer(jog.jog(velocities, dt), now)
 
     def take(
-        self, arm: Snapshot, hand: Array, received: float, stamp: float | None, settings: ArmSettings
+        self, arm: Snapshot, pose: Array, received: float, stamp: float | None, settings: ArmSettings
     ) -> None:
-        """Take a pose T (4, 4) of a hand in the base link, for the tip, received at a time.
+        """Take an operator pose T (4, 4) of the tip in the base link, received at a time.
 
-        stamp: when the hand was there, None if that is not known. Whether poses begin or cease to count is
-        reported.
+        stamp: when it was measured, None if unknown. A report tells when poses begin or cease to be accepted.
         """
-        goal = self.clutch.goal(hand, arm.model, arm.position, received, settings)
+        goal = self.clutch.goal(pose, arm.model, arm.position, received, settings)
         if self.clutch.why != self.ignored:
             self.ignored = self.clutch.why
             level = Level.WARN if self.ignored else Level.OK
-            self._controller.tell(level, self.ignored or 'the arm follows the hand')
+            self._controller.tell(level, self.ignored or 'the arm follows the operator')
         if goal is None:
             return
         if self.clutch.anew:
             self._arm = None
-            self._hand.clear()
-        self._hand.add(goal.packed, received, stamp)
+            self._poses.clear()
+        self._poses.add(goal.packed, received, stamp)
 
     def follow(self, arm: Snapshot, now: float, settings: ArmSettings) -> bool:
-        """Move to where the hand is now. Returns whether the arm moves."""
-        if not (self.clutch.engaged(now, settings) and self._hand.known):
+        """Move to the present operator pose. Returns whether the arm moves."""
+        if not (self.clutch.engaged(now, settings) and self._poses.known):
             if arm.state is State.TELEOPERATED and self._arm is not None:
                 self._rest()
             return False
@@ -125,6 +124,6 @@ class TeleopController:
         return self._controller.steer(q, now, (velocity, acceleration))
 
     def _goal(self, time: float) -> Goal:
-        value = self._hand.at(time)
+        value = self._poses.at(time)
         direction, lateral = (part / np.linalg.norm(part) for part in (value[3:6], value[6:]))
         return Goal(value[:3], direction, lateral)

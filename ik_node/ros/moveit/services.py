@@ -19,10 +19,10 @@ from rclpy.task import Future
 
 from ik_node.control.controller.arm_state import NO_MODEL
 from ik_node.control.robot.robot_models import Models
+from ik_node.ros.compat import installed
 from ik_node.ros.conversions import seconds
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.moveit.answers import Code, Question, RefusedError, forward, inverse
-from ik_node.ros.teleop.teleop import installed
 from ik_node.ros.tools.tool_interface import ToolInterface
 
 MOST = 64  # questions that may wait

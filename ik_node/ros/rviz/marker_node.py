@@ -26,6 +26,7 @@ from ik_node.checks import Array
 from ik_node.errors import IkError, MissingError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import read_urdf
+from ik_node.ros.compat import installed
 from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
 from ik_node.ros.parameters import declare
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
@@ -34,7 +35,6 @@ from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.rviz.drag import Drag, Shown
 from ik_node.ros.rviz.marker_menu import MarkerMenu
 from ik_node.ros.rviz.marker_shape import answer, wish
-from ik_node.ros.teleop.teleop import installed
 from ik_node.ros.tool_settings import ToolSettings
 from ik_node.tracks.settings import NO_TRACK
 

@@ -32,7 +32,7 @@ from ik_node.ros.goals.projection import Projection
 from ik_node.ros.goals.reports import goal_state, status_message
 from ik_node.ros.qos import GOAL_QOS, LATCHED, REPORTS, STREAM
 from ik_node.ros.rviz.goal_markers import GoalMarkers
-from ik_node.ros.teleop.teleop import Teleop
+from ik_node.ros.teleop.teleop_interface import TeleopInterface
 from ik_node.ros.tools.diagnostics import arm_values
 from ik_node.ros.tools.report_pace import ReportPace
 
@@ -94,7 +94,7 @@ class ToolInterface:
             name = prefix + topic
             node.create_subscription(message, name, self._store(name, kind), GOAL_QOS)
         Projection(node, prefix, self.goals, shared.questions)
-        self._teleop = Teleop(node, prefix, self.own, frames, shared.time, settings)
+        self._teleop = TeleopInterface(node, prefix, self.own, frames, shared.time, settings)
         node.create_service(Trigger, f'~/{prefix}home', answered(self.home))
         node.create_service(Trigger, f'~/{prefix}stop', answered(self.stop))
         node.create_service(Trigger, f'~/{prefix}resume', answered(self.resume))

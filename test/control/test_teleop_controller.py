@@ -27,7 +27,7 @@ class Hand:
     """Poses for the arm of a rig, every other sample."""
 
     def __init__(self, rig: Rig) -> None:
-        self.rig, self.steering = rig, TeleopController(rig.controller)
+        self.rig, self.teleop = rig, TeleopController(rig.controller)
         q = rig.controller.snapshot().position
         self.T = np.eye(4)
         self.T[:3, 3] = rig.model.arm.fk(q)[0]
@@ -39,11 +39,11 @@ class Hand:
             self.rig.tick()
             now, settings = self.rig.time, self.rig.settings
             if closed is not None:
-                self.steering.clutch.enable(closed, now, settings.clutch_timeout)
-            arm = self.steering.ready()
+                self.teleop.clutch.enable(closed, now, settings.clutch_timeout)
+            arm = self.teleop.ready()
             if k % 2 == 0:
-                self.steering.take(arm, self.T, now, now, settings)
-            self.steering.follow(arm, now, settings)
+                self.teleop.take(arm, self.T, now, now, settings)
+            self.teleop.follow(arm, now, settings)
 
     @property
     def point(self) -> np.ndarray:
@@ -75,7 +75,7 @@ def test_an_arm_on_its_way_stops_when_the_hand_has_gone(hand, opened):
     if opened:
         hand.move([0.0, 0.0, 0.0], 2, closed=False)
     else:
-        hand.steering.let_go()
+        hand.teleop.end()
     hand.rig.tick(300)
     assert hand.rig.state is State.HOLDING
     assert np.abs(hand.rig.controller.snapshot().position - far).min() > 0.2
@@ -86,7 +86,7 @@ def test_the_arm_stops_as_soon_as_a_hand_in_motion_has_gone(hand):
     hand.move([-0.3, 0.4, 0.0], 2, closed=True)  # far, and at once
     hand.move([0.0, 0.0, 0.0], 60, closed=True)
     at = hand.rig.controller.snapshot().position
-    hand.steering.let_go()
+    hand.teleop.end()
     hand.rig.tick(300)
     assert hand.rig.state is State.HOLDING
     assert np.abs(hand.rig.controller.snapshot().position - at).max() < 0.3
@@ -117,10 +117,10 @@ def test_a_closed_clutch_waits_for_a_pose(hand):
     hand.move([0.0, 0.0, 0.0], 10, closed=True)
     hand.move([-0.2, 0.0, 0.1], 4, closed=True)  # far, and at once
     for closed in (False, True):
-        hand.steering.clutch.enable(closed, hand.rig.time, 0.5)
+        hand.teleop.clutch.enable(closed, hand.rig.time, 0.5)
     hand.rig.tick()
     start = hand.point
-    assert not hand.steering.follow(hand.steering.ready(), hand.rig.time, hand.rig.settings)
+    assert not hand.teleop.follow(hand.teleop.ready(), hand.rig.time, hand.rig.settings)
     hand.rig.tick(100)
     assert hand.rig.state is State.HOLDING
     assert np.linalg.norm(hand.point - start) < 0.1
@@ -143,7 +143,7 @@ def test_poses_that_do_not_count_move_nothing_and_are_told(hand, clutch):
         hand.T[:3, 3] -= [0.0, 0.2, 0.0]
     hand.move([-0.02, 0.0, 0.0], 50, closed=True if clutch == 'required' else None)
     assert rig.state is State.TELEOPERATED
-    assert [report.message for report in rig.reports[told + 1 :]] == ['the arm follows the hand']
+    assert [report.message for report in rig.reports[told + 1 :]] == ['the arm follows the operator']
 
 
 def test_an_open_clutch_leaves_a_goal_alone(hand):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Teleop: twists, joint velocities and hand poses to an ArmController, under the names of MoveIt Servo.
+"""TeleopInterface: teleoperation topics and services, named as in MoveIt Servo, for a TeleopController.
 
-Callbacks only store the newest command; a thread turns it into joint positions, at the publish rate and as
-soon as a command comes. Nothing moves the arm longer than incoming_command_timeout after the last command.
-Poses count only while the clutch is closed; twists and joint velocities end with the button that makes them.
+Callbacks only store the newest command; a thread converts it to joint positions, at the publish rate and when
+a command arrives. No command moves the arm for longer than incoming_command_timeout. Poses are ignored while
+the clutch is open.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import math
 import threading
 import traceback
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.teleop.teleop_controller import TeleopController
 from ik_node.errors import InputError, join_names
+from ik_node.ros.compat import installed
 from ik_node.ros.conversions import check_stamp, pose_matrix
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NodeTime
@@ -39,16 +39,8 @@ COMMANDS = (JOINT_JOG, TWIST, POSE)
 INVALID, NO_WARNING, JOINT_BOUND = -1, 0, 6  # moveit_msgs/msg/ServoStatus
 
 
-def installed(module: str, name: str) -> Any:
-    """Return a message or service of a package that PyPI does not have, None where it is not installed."""
-    try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError):
-        return None
-
-
-class Teleop:
-    """Subscribes to the commands of a hand and steers controller."""
+class TeleopInterface:
+    """Passes operator commands to a TeleopController."""
 
     def __init__(
         self,
@@ -61,13 +53,13 @@ class Teleop:
     ) -> None:
         """prefix: of the topics and services."""
         self._node, self._frames, self._time = node, frames, time
-        self._refusal = ''  # why hands cannot move this tool
+        self._refusal = ''  # why this tool cannot be teleoperated
         self._settings = settings
-        self._changed = threading.Condition(OrderedLock(Rank.HAND))  # type: ignore[arg-type]
+        self._changed = threading.Condition(OrderedLock(Rank.TELEOP))  # type: ignore[arg-type]
         self._command: tuple[str, Any, float] | None = None  # kind, message, when it was received [s]
         self._new = self._closing = self._paused = False
-        self._kind = ''  # the only kind that counts; empty: every one
-        self._steering = TeleopController(controller)
+        self._kind = ''  # the only kind that is accepted; empty: every kind
+        self._teleop = TeleopController(controller)
         self._code = NO_WARNING
         jog = installed('control_msgs.msg', 'JointJog') or JointState
         for kind, message, topic in (
@@ -76,7 +68,7 @@ class Teleop:
             (POSE, PoseStamped, 'pose_target_cmds'),
         ):
             node.create_subscription(message, f'~/{prefix}{topic}', self._store(kind), NEWEST)
-        # Reliable, and deep enough that no true displaces the false before it.
+        # Reliable, with a queue deep enough that a true does not displace an earlier false.
         node.create_subscription(Bool, f'~/{prefix}enable', self._enable, GOAL_QOS)
         node.create_service(SetBool, f'~/{prefix}pause_servo', self._pause)
         switch = installed('moveit_msgs.srv', 'ServoCommandType')
@@ -95,7 +87,7 @@ class Teleop:
         self._thread.join(timeout=1.0)
 
     def refuse(self, why: str) -> None:
-        """Refuse commands from now on, as hands cannot move this tool; empty: accept them."""
+        """Reject commands from now on, because this tool cannot be teleoperated; empty: accept them."""
         with self._changed:
             self._refusal = why
 
@@ -112,12 +104,12 @@ class Teleop:
         return store
 
     def _enable(self, message: Bool) -> None:
-        self._steering.clutch.enable(message.data, self._time.now(), self._settings().clutch_timeout)
+        self._teleop.clutch.enable(message.data, self._time.now(), self._settings().clutch_timeout)
 
     def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         with self._changed:
             self._paused = request.data
-            if self._command is not None:  # it is over, and its motion ends
+            if self._command is not None:  # its motion ends
                 self._command, self._new = (*self._command[:2], -math.inf), False
         response.success, response.message = True, 'paused' if request.data else 'commands are accepted'
         return response
@@ -147,11 +139,11 @@ class Teleop:
                     self._step(*command, new, refusal)
                 except InputError as error:
                     self._forget()
-                    self._say(INVALID, str(error))
+                    self._publish_status(INVALID, str(error))
                     self._node.get_logger().warning(
                         f'{command[0]} command ignored: {error}', throttle_duration_sec=2.0
                     )
-                except Exception:  # the next command may do
+                except Exception:  # the next command may succeed
                     if self._closing or not self._node.context.ok():
                         return
                     self._forget()
@@ -161,43 +153,43 @@ class Teleop:
                     )
 
     def _forget(self) -> None:
-        """End the motion: no command counts any more."""
+        """Discard the command and end its motion."""
         with self._changed:
             if self._new:
                 return
             self._command = None
-        self._steering.let_go()
+        self._teleop.end()
 
     def _step(self, kind: str, message: Any, received: float, new: bool, refusal: str) -> None:
-        settings, now, steering = self._settings(), self._time.now(), self._steering
+        settings, now, teleop = self._settings(), self._time.now(), self._teleop
         if now - received > settings.incoming_command_timeout or now < received:
             self._forget()
             return
         if refusal:
             raise InputError(refusal)
-        arm = steering.ready()
+        arm = teleop.ready()
         check_stamp(message.header.stamp, self._time.now_ns(), settings.goal_timeout)
         if kind == JOINT_JOG:
-            moves = steering.jog(arm, _joint_velocities(message, arm, settings), now, settings)
+            moves = teleop.jog(arm, _joint_velocities(message, arm, settings), now, settings)
         elif kind == TWIST:
             R = self._in_base(message, arm)[:3, :3]
             linear, angular = _twist(message, settings)
-            moves = steering.twist(arm, R @ linear, R @ angular, now, settings)
+            moves = teleop.twist(arm, R @ linear, R @ angular, now, settings)
         else:
             if new:
-                hand = self._in_base(message, arm) @ pose_matrix(message.pose)
-                steering.take(arm, hand, received, self._time.of(message.header.stamp), settings)
-            moves = steering.follow(arm, now, settings)
-            if steering.ignored:
-                self._say(INVALID, steering.ignored)
+                pose = self._in_base(message, arm) @ pose_matrix(message.pose)
+                teleop.take(arm, pose, received, self._time.of(message.header.stamp), settings)
+            moves = teleop.follow(arm, now, settings)
+            if teleop.ignored:
+                self._publish_status(INVALID, teleop.ignored)
         if moves:
-            self._say(JOINT_BOUND if steering.held_back else NO_WARNING)
+            self._publish_status(JOINT_BOUND if teleop.held_back else NO_WARNING)
 
     def _in_base(self, message: Any, arm: Snapshot) -> Array:
         """Return the pose T (4, 4) in the base link of the frame of a message."""
         return self._frames.in_base(message.header, arm.model, arm.values)
 
-    def _say(self, code: int, message: str = '') -> None:
+    def _publish_status(self, code: int, message: str = '') -> None:
         """Publish a status when its code changes."""
         if code == self._code:
             return
