@@ -151,7 +151,7 @@ def test_an_unplugged_adapter_is_noticed_and_comes_back_under_its_name(bus):
     port = scservo.PortHandler(bus.port)
     assert port.openPort()
     bus.call('plug', on=False)
-    with pytest.raises(OSError, match='rror|disconnected'):
+    with pytest.raises(OSError, match=r'rror|disconnected'):
         port.ser.read(1)
     bus.call('plug', on=True)
     again = scservo.PortHandler(bus.port)
