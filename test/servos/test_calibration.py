@@ -60,8 +60,14 @@ def test_every_profile_can_be_read(name):
         ({'joints': {'a': {'id': 1, 'model': 'sts3215', 'stops': [1, 0]}}}, 'stops must be two'),
         ({'joints': {'a': {'id': 1, 'model': 'sts3215', 'torque': 1.5}}}, 'torque must be at most 1'),
         ({'joints': {'a': {'id': 1}}}, 'lacks "model"'),
+        ({'joints': {'a': {'id': 1, 'model': 'sts'}}}, 'joint "a": no servo "sts" is known'),
         (
-            {'joints': {'a': {'id': 1, 'model': 'x'}, 'b': {'id': 2, 'shadows': [1], 'model': 'x'}}},
+            {
+                'joints': {
+                    'a': {'id': 1, 'model': 'sts3215'},
+                    'b': {'id': 2, 'shadows': [1], 'model': 'sts3215'},
+                }
+            },
             'id 1 is given to more than one servo',
         ),
     ],

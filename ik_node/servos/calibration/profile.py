@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from ik_node.errors import InputError, join_names, quoted
+from ik_node.servos.bus.models import model_named
 from ik_node.share import share_path
 
 FOLDER = share_path('config', 'servos')
@@ -119,8 +120,10 @@ def _joint(name: str, values: Any) -> JointProfile:
             f'{where}: id and shadows must be whole numbers from 0 to {LARGEST_ID}, '
             f'got {known["id"]!r} and {shadows!r}'
         )
-    if not isinstance(known['model'], str):
-        raise InputError(f'{where}: model must be a name such as sts3215, got {known["model"]!r}')
+    try:
+        model_named(str(known['model']))
+    except InputError as error:
+        raise InputError(f'{where}: {error}') from None
     if known.get('sign', 1) not in (1, -1):
         raise InputError(f'{where}: sign must be 1 or -1, got {known["sign"]!r}')
     if not isinstance(known.get('full_turn', False), bool):

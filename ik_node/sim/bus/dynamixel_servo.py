@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+from ik_node.servos.bus.models import model_named
 from ik_node.sim.bus.motor import Motor
 from ik_node.sim.bus.servo import Servo
 
@@ -23,7 +24,6 @@ RANGE_ERROR, LIMIT_ERROR, ACCESS_ERROR = 4, 6, 7
 OVERLOAD, OVERLOAD_TIME = 0.8, 2.0  # share of the torque, and for how long [s]
 EXPIRED = 255  # of the watchdog
 READ_ONLY = range(122, 147)
-MODELS = {'xl330': 1200, 'xl430': 1060, 'xm430': 1020, 'xm540': 1120, 'xc430': 1070}
 
 
 class DynamixelServo(Servo):
@@ -35,7 +35,7 @@ class DynamixelServo(Servo):
     def __init__(self, id: int, model: str, motor: Motor, mode: int = POSITION) -> None:
         self._strained, self._heard = 0.0, 0.0
         factory = {
-            0: (MODELS[model], 2),
+            0: (model_named(model).number, 2),
             6: (50, 1),
             8: (3, 1),
             DELAY: (250, 1),
