@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.cli.arguments import arm_parser, read_arm, run, say, warn
-from ik_node.cli.progress import Progress
+from ik_node.cli.progress_bar import ProgressBar
 from ik_node.cli.slices import PLACES_ACROSS, Slice, slices_of
 from ik_node.errors import InputError
 from ik_node.extras import EXTRAS, require
@@ -81,7 +81,7 @@ def _reach(arguments: argparse.Namespace) -> int:
     say(arm.describe())
     there = np.empty(len(places), dtype=np.bool_)
     reached = np.empty((len(places), len(directions)), dtype=np.bool_)
-    with Progress(len(places), 'positions') as progress:
+    with ProgressBar(len(places), 'positions') as progress:
         for rows, *part in reachable_directions(arm, places, directions, within):
             there[rows], reached[rows] = part
             progress.add(len(part[0]))

@@ -136,7 +136,7 @@ class ViewerNode(ClosableNode):
             self.destroy_subscription(subscription)
         self._heard = []
         for tool in self._tools:
-            tool.let_gizmo_go()  # later goals are not heard
+            tool.release_gizmo()  # later goals are not heard
 
     def _described(self, message: String) -> None:
         self._new['robot_description'] = message
@@ -175,7 +175,7 @@ class ViewerNode(ClosableNode):
             if self._robot is not None and 'joint_states' in new:
                 self._take_joints(self._robot, new['joint_states'])
             for tool in self._tools:
-                tool.show_news(self._values, self._slow.on)
+                tool.show_received(self._values, self._slow.on)
             self._show_methods()
             if self._robot is not None and self._values:
                 self._show_joints()
@@ -225,7 +225,7 @@ class ViewerNode(ClosableNode):
         self._all_services.refresh()
         for button in self._panel.take_buttons():
             for tool in self._tools:
-                tool.let_go()
+                tool.end_goal()
             self._all_services.call(button)
         joints = self._panel.joints.take_joints()
         followed = self._followed()
@@ -274,7 +274,7 @@ class ViewerNode(ClosableNode):
         self._methods.show(known)
         if self._watching and not self._slow.on:
             for tool in self._tools:
-                tool.let_gizmo_go()
+                tool.release_gizmo()
         self._watching = self._slow.on
         options = {name: known[name] for name in TOLERANCES if name in known}
         T_base_goal = self._watched.gizmo_pose() if self._watched is not None else None

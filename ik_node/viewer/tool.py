@@ -167,16 +167,16 @@ class ViewedTool:
 
     def press(self, button: str) -> None:
         """Call the service of a button."""
-        self.let_go()
+        self.end_goal()
         self._services.call(button)
 
-    def let_go(self) -> None:
+    def end_goal(self) -> None:
         """End the track and the goal that the gizmo shows."""
         self._end_track()
         self._goal_shown = False
         self._targets = {}
 
-    def let_gizmo_go(self) -> None:
+    def release_gizmo(self) -> None:
         """Let the gizmo follow the tool until the next goal."""
         self._goal_shown = False
 
@@ -210,7 +210,7 @@ class ViewedTool:
 
     # Received messages
 
-    def show_news(self, values: Mapping[str, float], watching: bool = False) -> None:
+    def show_received(self, values: Mapping[str, float], watching: bool = False) -> None:
         """Show what has been received; values: joint positions by name. watching: leave the gizmo alone."""
         self.panel.card.show_node(self.diagnosed)
         if self._scene is None or self.arm is None:

@@ -163,7 +163,7 @@ def test_the_gate_stops_an_arm_that_is_led_outside(rig):
     """Whatever makes the samples: here the motion itself is broken."""
     motion = rig.controller._joints.arm.motion
     motion.keeps = None
-    rig.controller._joints.way._cones = None
+    rig.controller._joints.motion_check._cones = None
     assert rig.go(ball_pitch=1.1, ball_roll=1.1).status != 'refused'
     for _ in range(400):
         sample = rig.tick()

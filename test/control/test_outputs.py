@@ -199,7 +199,7 @@ def test_a_node_that_was_suspended_goes_on_where_the_controller_is(rig: Driven) 
 def test_an_output_that_fails_stops_the_arm_and_says_why(rig: Driven) -> None:
     rig.go(yaw=1.5)
     rig.tick(40)
-    rig.controller.fail('the controller has gone')
+    rig.controller.fault('the controller has gone')
     rig.tick(100)
     assert rig.reports[-1].message == 'the controller has gone; call ~/resume to continue'
     assert rig.state is State.FAULTED

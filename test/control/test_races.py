@@ -123,7 +123,7 @@ def test_no_report_overtakes_another_and_the_last_one_is_the_newest(model):
             assert go_on.wait(LONG)
         heard.append(report.message)
 
-    rig.controller._news._receive = hear
+    rig.controller._reports._receive = hear
     first = threading.Thread(target=rig.controller.submit, args=(Asked({'yaw': 0.3}),))
     first.start()
     assert inside.wait(LONG)
@@ -144,7 +144,7 @@ def test_a_receiver_that_raises_or_asks_again_loses_no_report_and_keeps_their_or
             heard.append('returned')
             raise ValueError('made up')
 
-    rig.controller._news._receive = hear
+    rig.controller._reports._receive = hear
     with pytest.raises(ValueError, match='made up'):
         rig.controller.submit(Asked({'yaw': 0.1}))
     assert heard == [(1, 'moving'), 'returned', (2, 'moving'), (3, 'refused')]
@@ -152,8 +152,8 @@ def test_a_receiver_that_raises_or_asks_again_loses_no_report_and_keeps_their_or
 
 def test_receivers_are_called_without_locks(model):
     rig, held = Rig(model), []
-    rig.controller._news._receive = lambda _: held.append(list(_held.locks))
-    rig.output.sampled = lambda _: rig.controller.fail('the output has failed')
+    rig.controller._reports._receive = lambda _: held.append(list(_held.locks))
+    rig.output.sampled = lambda _: rig.controller.fault('the output has failed')
     rig.controller.submit(Asked({'yaw': 0.3}))
     rig.tick(3)
     assert rig.state is State.FAULTED

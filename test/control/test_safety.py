@@ -118,7 +118,7 @@ def test_an_arm_that_brakes_after_a_fault_comes_to_rest_though_it_is_deactivated
     for _ in range(60):
         real.tick()
         real.measure_all(yaw=real.position('yaw'))
-    real.controller.fail('the driver is gone')
+    real.controller.fault('the driver is gone')
     real.tick()
     real.controller.deactivate()
     assert real.state is State.FAULTED

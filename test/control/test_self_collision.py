@@ -173,7 +173,9 @@ def test_a_stream_of_goals_far_from_a_collision_is_followed_with_few_looks(monke
 
 def test_a_stream_of_goals_into_the_post_ends_in_a_stop_before_it(folding):
     rig = measured(folding, yaw=0.8)
-    rig.controller._joints.way.choose = lambda answer, *_: answer  # only the guard of the pursuit is left
+    rig.controller._joints.motion_check.choose = lambda answer, *_: (
+        answer
+    )  # only the guard of the pursuit is left
     for k in range(150):
         at = 0.8 - 0.01 * k
         goal = Goal(*folding.arm.fk([at, 0.0, 0.0, 0.0]))
@@ -186,7 +188,7 @@ def test_a_stream_of_goals_into_the_post_ends_in_a_stop_before_it(folding):
 
 def test_the_way_to_the_last_goal_is_checked_when_a_stream_ends(folding):
     rig = measured(folding, yaw=1.5)
-    way = rig.controller._joints.way
+    way = rig.controller._joints.motion_check
     for k in range(60):
         goal = Goal(*folding.arm.fk([1.5 - 0.005 * k, 0.0, 0.0, 0.0]))
         rig.controller.submit(Asked(goal, arrival=rig.time, received=rig.time, goal_time=rig.time))
@@ -202,7 +204,7 @@ def test_the_way_to_the_last_goal_is_checked_when_a_stream_ends(folding):
 
 def test_a_sample_in_collision_is_not_published(folding):
     rig = measured(folding, yaw=1.5)
-    rig.controller._joints.way._collision = None  # a check that fails
+    rig.controller._joints.motion_check._collision = None  # a check that fails
     rig.go(elbow=3.0)
     rig.tick(1000)
     assert rig.state is State.FAULTED

@@ -101,7 +101,7 @@ def test_a_path_after_a_hand_does_not_lead_to_where_the_hand_was(hand, ended):
     if ended == 'stop':
         rig.controller.stop()
     else:
-        rig.controller.fail('the controller is gone')
+        rig.controller.fault('the controller is gone')
     rig.tick(300)
     rig.controller.resume()
     rig.tick(3)

@@ -41,7 +41,7 @@ class ArmState:
     ) -> None:
         self._robot = SharedRobot() if robot is None else robot
         self._lock = self._robot.lock
-        self._news, self._outputs = ReportQueue(report), Outputs(outputs)
+        self._reports, self._outputs = ReportQueue(report), Outputs(outputs)
         self._state = State.UNCONFIGURED
         self._active = False  # commands are allowed
         self._stopped = False  # a stop was asked for, and no resume since
@@ -51,10 +51,10 @@ class ArmState:
         self._targets: Targets
         self._settings: ArmSettings
         self._epoch = 0  # a solution for a request of another epoch is void
-        self._progress = GoalTracker(self._news)
+        self._progress = GoalTracker(self._reports)
         self._fault_reason = ''
         self._ended = False  # no sample goes out any more
-        self._robot.join(self._news.deliver)
+        self._robot.join(self._reports.deliver)
         self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
 
     @property
@@ -150,7 +150,7 @@ class ArmState:
         self._state = TRANSITIONS[before].get(event, before)
         begins = before is State.WAITING and self._state is State.HOLDING
         if begins or (self._state in ANNOUNCED and self._state is not before):
-            self._news.state('ready' if begins else self._state.value, self._state, self.condition())
+            self._reports.state('ready' if begins else self._state.value, self._state, self.condition())
 
     @contextmanager
     def _change(self) -> Iterator[None]:
@@ -158,6 +158,6 @@ class ArmState:
         try:
             with self._lock:
                 yield
-                self._news.waiting(self._state, self.condition)
+                self._reports.waiting(self._state, self.condition)
         finally:
             self._robot.deliver()

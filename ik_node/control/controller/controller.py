@@ -151,10 +151,10 @@ class ArmController(SampledArm):
             epoch, targets, settings, joints = self._epoch, self._targets, self._settings, self._joints
             values, start = joints.values(self._feedback)[0], joints.start_of(request.tool)
             follows = joints.arm.motion.follows
-        joints.way.check_goal(wanted, request.tool)
+        joints.motion_check.check_goal(wanted, request.tool)
         answer = targets.find(wanted, request.tool, request.arrival, start, settings)
         preview = partial(joints.preview, self._lock)
-        answer = joints.way.choose(answer, request.tool, values, preview, follows)
+        answer = joints.motion_check.choose(answer, request.tool, values, preview, follows)
         with self._lock:
             if epoch != self._epoch or self._state not in READY:
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
@@ -191,7 +191,7 @@ class ArmController(SampledArm):
     def tell(self, level: Level, message: str) -> None:
         """Report a sentence on what moves the arm."""
         with self._change():
-            self._news.state(self._state.value, self._state, (level, message))
+            self._reports.state(self._state.value, self._state, (level, message))
 
     def stop(self) -> None:
         """Stop within the limits and stay there: goals are refused until resume.

@@ -26,8 +26,8 @@ class GoalTracker:
     arrival: of a request whose first sample is still to come (time.perf_counter), else None.
     """
 
-    def __init__(self, news: ReportQueue) -> None:
-        self._news = news
+    def __init__(self, reports: ReportQueue) -> None:
+        self._reports = reports
         self._number = 0
         self._at_the_end: dict[str, Report] = {}  # by tool, when the arm arrives
         self._targets: dict[str, Array] = {}  # by tool, of its joints
@@ -50,7 +50,7 @@ class GoalTracker:
         """
         self._number += 1
         report = answer.report(state, request, self._number)
-        self._news.add(report)
+        self._reports.add(report)
         if answer.joints is not None:
             for tool in [tool for tool in self._at_the_end if tool != request.tool]:
                 self._judge(tool, *model.of(tool), target, request, state)
@@ -87,19 +87,21 @@ class GoalTracker:
             message = (
                 f'{report.request.source} ended before the arm arrived: {request.source} moves its joints'
             )
-            self._news.add(replace(report, level=Level.WARN, message=message, phase='stopped', state=state))
+            self._reports.add(
+                replace(report, level=Level.WARN, message=message, phase='stopped', state=state)
+            )
 
     def refuse(self, request: Request, reason: str, state: State) -> None:
         """Report why a request is refused."""
         self._number += 1
         message = f'{request.source} refused: {reason}'
-        self._news.add(Report(Level.ERROR, message, 'refused', 'refused', state, request, self._number))
+        self._reports.add(Report(Level.ERROR, message, 'refused', 'refused', state, request, self._number))
 
     def arrive(self) -> None:
         """Report that the arm has arrived, if it pursues requests."""
         if self._at_the_end:
             for report in self._at_the_end.values():
-                self._news.add(report)
+                self._reports.add(report)
             self._at_the_end.clear()
             self._share = 1.0
 
@@ -118,7 +120,7 @@ class GoalTracker:
         for report in self._at_the_end.values():
             if report.request is not None:
                 message = f'{report.request.source} ended before the arm arrived: {reason}'
-                self._news.add(replace(report, level=level, message=message, phase='stopped', state=state))
+                self._reports.add(replace(report, level=level, message=message, phase='stopped', state=state))
         self._at_the_end.clear()
         self.arrival = None
         self._share = math.nan

@@ -40,7 +40,7 @@ class SampledArm(ArmState):
                 if error is not None:
                     self._fault(error, void=self._outputs.runs_plans)  # no plan begins where the arm is
 
-    def fail(self, reason: str) -> None:
+    def fault(self, reason: str) -> None:
         """Stop until resume, because an output cannot command the arm."""
         with self._robot.sampling(), self._change():
             if self._state in COMMANDING:
@@ -134,4 +134,4 @@ class SampledArm(ArmState):
             if (stopped := self._joints.keep_back(self._feedback)) is not None:
                 self._brake(stopped)
             elif self._joints.waiting != waited:
-                self._news.state('going on' if waited else 'late', self._state, self.condition())
+                self._reports.state('going on' if waited else 'late', self._state, self.condition())

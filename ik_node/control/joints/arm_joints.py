@@ -88,13 +88,15 @@ class ArmJoints(CommandedJoints):
         self._gates.set_limits(workspaces, *rates)
         self.arm.motion.set_pace(ToolPace([(tool.arm, columns) for tool, columns in tools], *rates))
         self.arm.motion.keeps = None if self._gates.cones is None else self._gates.cones.keeps
-        self.way = MotionCheck(self._model, workspaces, self._ahead)
+        self.motion_check = MotionCheck(self._model, workspaces, self._ahead)
         checked = any(workspace.given for workspace in workspaces) or self._model.collision is not None
         self.arm.motion.guard = self._may_pass if checked else None
 
     def _may_pass(self, low: Array, high: Array, places: Callable[[], Array]) -> bool:
         """Whether way allows a motion of the arm; other joints count as they were last. See JointMotion."""
-        return self.way.is_clear(low, high, self._values) or not self.way.refusal(places(), self._values)
+        return self.motion_check.is_clear(low, high, self._values) or not self.motion_check.refusal(
+            places(), self._values
+        )
 
     @property
     def far_behind(self) -> bool:
@@ -146,7 +148,7 @@ class ArmJoints(CommandedJoints):
         unchecked, self._unchecked = self._unchecked or told, False
         if not unchecked:
             return None
-        return self.way.refusal(places_of(motion.twin()), self._values, CLEARANCE_EN_ROUTE)
+        return self.motion_check.refusal(places_of(motion.twin()), self._values, CLEARANCE_EN_ROUTE)
 
     def brake(self) -> None:
         """Stop as soon as the limits allow, and forget the goal."""
@@ -172,7 +174,9 @@ class ArmJoints(CommandedJoints):
             for group in self.groups:
                 group.go_on()
             if self._model.collision is not None and self.arm.motion.moving:
-                return self.way.refusal(places_of(self.arm.motion.twin()), self._values, CLEARANCE_EN_ROUTE)
+                return self.motion_check.refusal(
+                    places_of(self.arm.motion.twin()), self._values, CLEARANCE_EN_ROUTE
+                )
         return None
 
     def guide(self) -> None:

@@ -125,7 +125,7 @@ class IkNode(ManagedNode):
             self._settings.arms[tool.tool].controller,
             self._time,
             self._clocks,
-            lambda reason: tool.own.fail(reason),
+            lambda reason: tool.own.fault(reason),
         )
         outputs = make_outputs(self._output_names, context)
         if self._picture is not None:
@@ -265,7 +265,7 @@ class IkNode(ManagedNode):
         with self._robot.sampling():
             for tool in self._leaders:
                 if dead:
-                    tool.own.fail('restart ik_node: the thread that solves goals has ended')
+                    tool.own.fault('restart ik_node: the thread that solves goals has ended')
                 sample = tool.own.tick(seconds)
                 if sample is not None:
                     arrived.append(sample.arrival)

@@ -16,7 +16,7 @@ class OutputContext:
     """What an output may use of its node.
 
     prefix: of its topics. controller: its name, empty: not known. clocks: that of the measurements.
-    fail(reason): stops the arm, since it cannot be commanded.
+    fault(reason): stops the arm, because it cannot be commanded.
     """
 
     node: Any
@@ -24,7 +24,7 @@ class OutputContext:
     controller: str
     time: NodeTime
     clocks: Clocks
-    fail: Callable[[str], None]
+    fault: Callable[[str], None]
 
     def named(self, name: str, of_controller: str = '') -> str:
         """Return the name of a topic or an action, as the controller calls it if that is known."""

@@ -174,4 +174,4 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         return int(self._steady.now().nanoseconds)
 
     def _fail(self, reason: str) -> None:
-        self._context.fail(f'{ACTION}: {reason}')
+        self._context.fault(f'{ACTION}: {reason}')

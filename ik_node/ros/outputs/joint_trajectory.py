@@ -22,4 +22,4 @@ class JointTrajectoryTopic(TrajectoryOutput):
         """Publish a trajectory."""
         self._publisher.publish(message)
         if self._publisher.get_subscription_count() == 0:
-            self._context.fail(f'no controller subscribes to {self._publisher.topic_name}')
+            self._context.fault(f'no controller subscribes to {self._publisher.topic_name}')

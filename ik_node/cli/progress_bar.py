@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of a long command: a bar in a terminal, a line every few seconds in a log."""
+"""ProgressBar: of a long command; a bar in a terminal, a line every few seconds in a log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ik_node.cli.arguments import say
 LINE_EVERY = 10.0  # s
 
 
-class Progress:
+class ProgressBar:
     """Counts up to total and shows it on stderr."""
 
     def __init__(self, total: int, unit: str) -> None:
@@ -34,7 +34,7 @@ class Progress:
             share = f'{100 * self._done // self._total} % of {self._total} {self._unit}'
             say(f'{share}, {elapsed:.0f} s passed, {left:.0f} s left', sys.stderr)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(
