@@ -28,7 +28,7 @@ TOLERANCE = 2e-6  # [m] by which the answers to a goal may differ, and exceed th
 
 
 def run(tasks: list[Task], scale: float) -> None:
-    """Print the agreement of the answers, the excess over the reference, and the time of refusals."""
+    """Print the agreement of the answers, the excess over the reference, and the time of rejections."""
     made = [random_task(seed) for seed in range(math.ceil(RANDOM_ARMS * min(scale, 1.0)))]
     groups = [(task.name, [task]) for task in [*tasks, *synthetic_arms()]]
     groups += [
@@ -68,7 +68,7 @@ def solver_for_closed_form(task: Task) -> bool:
 
 
 def judge(task: Task, count: int) -> tuple[Array, Array]:
-    """Return spread, excess [m], turned [rad], told [m] per goal (count, 4), and times of refusals [s]."""
+    """Return spread, excess [m], turned [rad], told [m] per goal (count, 4), and times of rejections [s]."""
     solver, seeds = solver_for(task.arm), task.arm.sample(np.random.default_rng(12), SEEDS)
     positions, directions = [], []
     for position, direction in goals(task):
@@ -113,7 +113,7 @@ def answers(
 ) -> tuple[Array, Array, Array]:
     """Return position errors of all answers [m], direction errors of those with a direction [rad], by FK.
 
-    And the position errors as told. Adds the times of refusals [s].
+    And the position errors as told. Adds the times of rejections [s].
     """
     q, told = [], []
     for goal in (Goal(position, direction), Goal(position)):

@@ -71,7 +71,7 @@ schedule has a number of temperatures, each a factor colder than the one before,
 again: {schedules}.
 Offsets are uniform, up to the temperature times each joint's range. `greedy` adds them to
 the best configuration so far (monotonic basin hopping, Wales and Doye 1997); `metropolis` adds them to where
-the descent before ended, unless that was worse and the rule of Metropolis et al. (1953) refuses it: the
+the descent before ended, unless that was worse and the rule of Metropolis et al. (1953) rejects it: the
 probability is exp(-rise / (temperature * acceptance)), in the weighted error. All first try the seed and the
 eight known configurations nearest to the goal. *At limits*: every other joint at a limit. *Any direction*:
 reachable positions with random directions, of which many cannot be met; the share solved says which finds

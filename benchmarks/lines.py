@@ -1,4 +1,4 @@
-"""Straight lines: what is accepted is straight and within all limits, what is refused cannot be followed."""
+"""Straight lines: what is accepted is straight and within all limits, what is rejected cannot be followed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(tasks: list[Task], scale: float) -> None:
         {EDGE:.0%} of that are left out: ik_node keeps a margin.) Wrong: accepted lines of which a sample
         (every {1e3 * PERIOD:g} ms) misses the line by more, by an FK of its own, or breaks a limit: velocity,
         acceleration and jerk by differences of the samples. Off: the largest errors of accepted lines.
-        Unconfirmed: refused lines that the independent solver follows; near: those of them that do not
+        Unconfirmed: rejected lines that the independent solver follows; near: those of them that do not
         exist, but that it approximates with errors of {NEAR:.0%} to {EDGE:.0%} of those allowed. Beyond:
         accepted ones that it does not follow (they are judged as all others). Time: of {timed} accepted
         lines, beside the least time for the same limits (least_time.py, HiGHS, another discretisation).
@@ -55,7 +55,7 @@ def run(tasks: list[Task], scale: float) -> None:
         'wrong',
         'off [mm]',
         'off [deg]',
-        'refused',
+        'rejected',
         'unconfirmed',
         'near',
     )
@@ -155,7 +155,7 @@ class Found:
         self.solver = IkSolver(
             arm, position_tolerance=1e-4, direction_tolerance=1e-3, time_budget=0.05, compile='wait'
         )
-        self.lines = self.feasible = self.accepted = self.wrong = self.refused = 0
+        self.lines = self.feasible = self.accepted = self.wrong = self.rejected = 0
         self.unconfirmed = self.near = self.beyond = 0
         self.off = [0.0, 0.0]
         self.ratios: list[float] = []
@@ -172,7 +172,7 @@ class Found:
                     self.solver, ToolPath(line.position[None], line.direction[None]), line.q, self.bounds
                 )
             except InputError:
-                self.refused += 1
+                self.rejected += 1
                 self.unconfirmed += line.rows is not None
                 self.near += line.rows is not None and line.worst > NEAR
                 continue
@@ -238,7 +238,7 @@ class Found:
             self.wrong,
             f'{1e3 * self.off[0]:.3f}',
             f'{np.degrees(self.off[1]):.3f}',
-            self.refused,
+            self.rejected,
             self.unconfirmed,
             self.near,
             self.beyond,

@@ -193,7 +193,7 @@ class Campaign:
         link.plant = self.plant
         self.between = output == 'joint_trajectory'
         self.reports: list[Report] = []
-        self.collisions = 0  # goals that were refused because parts of the arm would collide
+        self.collisions = 0  # goals that were rejected because parts of the arm would collide
         self.controller = ArmController(self.reports.append, [link])
         self.controller.expect_measured(True)
         self.controller.activate()
@@ -213,7 +213,7 @@ class Campaign:
             self.controller.submit(Asked(Goal(position, direction), self.time))
             report = next(r for r in reversed(self.reports) if r.request is not None)
             begin = self.time
-            if report.status == 'refused' and 'link "' in report.message:
+            if report.status == 'rejected' and 'link "' in report.message:
                 self.collisions += 1  # on the way there: another goal counts
                 self._pass(1.0)
                 continue
@@ -247,8 +247,8 @@ class Campaign:
             for _ in range(round(period / TIMESTEP)):
                 self.time += TIMESTEP
                 _, before = self.plant.targets
-                for refusal in self.plant.advance(self.time):
-                    raise RuntimeError(refusal)
+                for rejection in self.plant.advance(self.time):
+                    raise RuntimeError(rejection)
                 if self.between:
                     place, velocity = self.plant.targets
                     rows = self.variables

@@ -30,7 +30,7 @@ class Counts:
     only_proven: int = 0
     only_found: int = 0
     none: int = 0
-    refused: int = 0
+    rejected: int = 0
     wrong: int = 0
     radius: float = 0.0
     times: list[float] = field(default_factory=list)
@@ -43,16 +43,16 @@ def run(tasks: list[Task], scale: float) -> None:
     count = max(3, round(GOALS * scale))
     heading(
         'Proofs by interval arithmetic',
-        f"""Per arm {count} reachable goals and {count} with the opposite direction. Complete: the share that
-        solve_all calls complete. Solutions: those within the limits that are proven to be all. Only proven,
-        only found: solutions of proven goals that solve_all or the proof alone has; within {SAME:g} in every
-        joint they count as one. None: proven to have none within the limits; refused: how many of these solve
-        calls unreachable; wrong: proven to have one, but called unreachable. Radius: the largest of the
-        enclosures, with the rounding of the joints to doubles. Times: milliseconds of processor time of the
-        median goal, and of the first goal of an arm on top of it.""",
+        f"""Per arm {count} reachable goals and {count} with the opposite
+        direction. Complete: the share that solve_all calls complete. Solutions: those within the limits that
+        are proven to be all. Only proven, only found: solutions of proven goals that solve_all or the proof
+        alone has; within {SAME:g} in every joint they count as one. None: proven to have none within the
+        limits; rejected: how many of these solve calls unreachable; wrong: proven to have one, but called
+        unreachable. Radius: the largest of the enclosures, with the rounding of the joints to doubles. Times:
+        milliseconds of processor time of the median goal, and of the first goal of an arm on top of it.""",
     )
     columns = ['number', 'goals', 'proven', 'complete', 'solutions', 'only proven', 'only found', 'none']
-    table = Table('arms'.ljust(28), *columns, 'refused', 'wrong', 'radius', 'time', 'first')
+    table = Table('arms'.ljust(28), *columns, 'rejected', 'wrong', 'radius', 'time', 'first')
     arms = [(task.name, [task]) for task in tasks if fits(task)]
     arms.append(('general', [general_arm(seed) for seed in range(max(2, round(ARMS * min(scale, 1.0))))]))
     most = max(1, round(OF_A_KIND * min(scale, 1.0)))
@@ -111,10 +111,10 @@ def compare(
     counts.only_proven += len(only_proven)
     counts.only_found += len(only_found)
     counts.radius = max([counts.radius, *proof.radius])
-    refused = single.status is Status.UNREACHABLE
+    rejected = single.status is Status.UNREACHABLE
     counts.none += not len(proof.q)
-    counts.refused += refused and not len(proof.q)
-    counts.wrong += refused and len(proof.q) > 0
+    counts.rejected += rejected and not len(proof.q)
+    counts.wrong += rejected and len(proof.q) > 0
 
 
 def cells(counts: Counts) -> list[str]:
@@ -124,7 +124,7 @@ def cells(counts: Counts) -> list[str]:
         percent(np.array(counts.proven)),
         percent(np.array(counts.complete)),
         *(str(n) for n in (counts.solutions, counts.only_proven, counts.only_found)),
-        *(str(n) for n in (counts.none, counts.refused, counts.wrong)),
+        *(str(n) for n in (counts.none, counts.rejected, counts.wrong)),
         f'{counts.radius:.1e}',
         *(f'{1e3 * np.median(times):.0f}' for times in (counts.times, counts.firsts)),
     ]

@@ -51,7 +51,7 @@ class Figures:
 
     goals: int = 0
     answered: int = 0
-    refused: int = 0
+    rejected: int = 0
     memory: list[float] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     jitter: list[float] = field(default_factory=list)
@@ -119,7 +119,7 @@ class Soak:
             if sent is None:
                 continue
             figures.answered += 1
-            figures.refused += status == 'refused'
+            figures.rejected += status == 'rejected'
             # The first sample after the goal was taken is the first that can follow it.
             i = int(np.searchsorted(published, answered))
             if counts and i < len(times):
@@ -173,7 +173,7 @@ def report(figures: Figures) -> bool:
     before, after = figures.counts[0], figures.counts[-1]
     change = ', '.join(f'{after[key] - before[key]:+d} {key}' for key in before)
     waited = np.array(figures.waits)
-    print(f'{figures.goals} goals, {figures.answered} answered, {figures.refused} refused')
+    print(f'{figures.goals} goals, {figures.answered} answered, {figures.rejected} rejected')
     print(f'  memory after the warm-up [MB]: {figures.memory[0]:.1f}, at the end {figures.memory[-1]:.1f}')
     print(f'  growth {figures.growth:+.2f} MB (at most {MOST_GROWTH:g}); Python: {change}')
     print(f'  goal to command [ms]: {quantiles(waited)} (p99 to be below {MOST_WAIT:g})')

@@ -71,7 +71,7 @@ def calls(description: str) -> dict[str, float]:
     lap('first solve_batch', lambda: solver.solve_batch(places, axes))
     lap('first solve_path', lambda: solver.solve_path(*ways))
     lap('first solve_all', lambda: solver.solve_all(goal))
-    lap('first refusal', lambda: solver.solve(Goal(1.5 * places[1], axes[1])))
+    lap('first rejection', lambda: solver.solve(Goal(1.5 * places[1], axes[1])))
     return laps
 
 

@@ -42,7 +42,9 @@ def verdicts(tasks: list[Task], count: int) -> None:
         of the median solve call, of {TIMED}, for a goal beyond reach.""",
     )
     kinds = [
-        f'{kind} {verdict}' for kind in ('beyond:', 'reachable:', 'any:') for verdict in ('solved', 'refused')
+        f'{kind} {verdict}'
+        for kind in ('beyond:', 'reachable:', 'any:')
+        for verdict in ('solved', 'rejected')
     ]
     table = Table('arm'.ljust(26), *kinds, 'wrong', 'time')
     total = np.zeros(4, dtype=int)
@@ -58,15 +60,15 @@ def verdicts(tasks: list[Task], count: int) -> None:
         cells, wrong = [], 0
         for goals in runs:
             found = solver.solve_batch(*goals)
-            refused = found.status == Status.UNREACHABLE
-            cells += [percent(found.solved), percent(refused)]
+            rejected = found.status == Status.UNREACHABLE
+            cells += [percent(found.solved), percent(rejected)]
             wrong += np.count_nonzero(found.solved & ~task.good(found.q, *goals))
             if goals is runs[0]:
                 wrong += np.count_nonzero(found.solved)
             elif goals is runs[1]:
-                wrong += np.count_nonzero(refused)
+                wrong += np.count_nonzero(rejected)
             else:
-                wrong += refuted(task, positions[:some][refused], turned[:some][refused])
+                wrong += refuted(task, positions[:some][rejected], turned[:some][rejected])
         _, times = solve(solver, *(part[:TIMED] for part in runs[0]))
         table.row(task.name, *cells, wrong, f'{1e6 * np.median(times):.1f}')
         total += np.array([*map(len, (positions, positions, turned[:some])), wrong])

@@ -19,7 +19,7 @@ from benchmarks.tables import Table, heading
 from ik_node import Solution, Status
 
 GOALS = 100_000  # reachable, and as many others
-REFUTED = 2000  # refusals of which brute force tries to meet the goal
+REFUTED = 2000  # rejections of which brute force tries to meet the goal
 RESTARTS = 2000
 EXAMPLES = 5  # of open goals, printed per kind
 BEYOND = (0.02, 0.6)  # [rad, or 0.15 m] by which joints exceed their limits
@@ -29,20 +29,20 @@ KINDS = ('around', 'beyond', 'turned', *REACHABLE)
 
 @dataclass
 class Verdicts:
-    """Counts of one kind of goal on some arms; refusals: times [s] of UNREACHABLE. examples: open goals."""
+    """Counts of one kind of goal on some arms; rejections: times [s] of UNREACHABLE. examples: open goals."""
 
     goals: int = 0
     solved: int = 0
-    refused: int = 0
+    rejected: int = 0
     tried: int = 0
     wrong: int = 0
-    refusals: list[float] = field(default_factory=list)
+    rejections: list[float] = field(default_factory=list)
     examples: list[str] = field(default_factory=list)
 
     @property
     def open(self) -> int:
-        """How many are neither solved nor refused."""
-        return self.goals - self.solved - self.refused
+        """How many are neither solved nor rejected."""
+        return self.goals - self.solved - self.rejected
 
     def add(self, other: Verdicts) -> None:
         """Add those of another arm."""
@@ -62,10 +62,10 @@ def run(tasks: list[Task], scale: float) -> None:
         directions; by FK with one joint to all of them beyond their limits by {BEYOND[0]:g} to
         {BEYOND[1]:g} rad; reachable positions with random directions. Wrong: called solved, but not so by
         the FK of this benchmark; reachable, but called unreachable; called unreachable, but met by one of
-        {RESTARTS} restarts of an independent solver (tried: how many refusals were checked so, up to
-        {tried} per arm and kind). Times: microseconds of processor time of a refusal with its reason.""",
+        {RESTARTS} restarts of an independent solver (tried: how many rejections were checked so, up to
+        {tried} per arm and kind). Times: microseconds of processor time of a rejection with its reason.""",
     )
-    columns = ['number', 'solved', 'refused', 'open', 'tried', 'wrong', 'median', 'p99']
+    columns = ['number', 'solved', 'rejected', 'open', 'tried', 'wrong', 'median', 'p99']
     table = Table('arms'.ljust(28), 'goals'.ljust(10), *columns)
     total = {kind: Verdicts() for kind in KINDS}
     for name, group in arms:
@@ -86,10 +86,10 @@ def run(tasks: list[Task], scale: float) -> None:
 def cells(found: Verdicts) -> list[object]:
     """Return counts, the share that is open, and times."""
     share = f'{100 * found.open / found.goals:.3f} %'
-    counts = [found.goals, found.solved, found.refused, share, found.tried, found.wrong]
-    if not found.refusals:
+    counts = [found.goals, found.solved, found.rejected, share, found.tried, found.wrong]
+    if not found.rejections:
         return counts
-    return counts + [f'{1e6 * value:.1f}' for value in np.quantile(found.refusals, (0.5, 0.99))]
+    return counts + [f'{1e6 * value:.1f}' for value in np.quantile(found.rejections, (0.5, 0.99))]
 
 
 def judge(task: Task, count: int, tried: int) -> dict[str, Verdicts]:
@@ -100,24 +100,24 @@ def judge(task: Task, count: int, tried: int) -> dict[str, Verdicts]:
         answers: list[Solution] = []
         spent = times(solver.solve, task, positions, directions, answers)
         solved = np.array([answer.solved for answer in answers])
-        refused = np.array([answer.status is Status.UNREACHABLE for answer in answers])
+        rejected = np.array([answer.status is Status.UNREACHABLE for answer in answers])
         good = task.good(np.array([answer.q for answer in answers]), positions, directions)
         wrong = solved & ~good
         checked = np.zeros(0, dtype=int)
         if kind in REACHABLE:
-            wrong |= refused
+            wrong |= rejected
         else:
-            checked = np.flatnonzero(refused)[:tried]
+            checked = np.flatnonzero(rejected)[:tried]
             brute = functools.partial(Reference(task).solutions, restarts=RESTARTS)
             met = in_threads(brute, positions[checked], directions[checked])
             wrong[checked[np.array([len(q) > 0 for q in met], bool)]] = True
         for k in np.flatnonzero(wrong):
             told = f'{answers[k].status.name} {positions[k].tolist()} {directions[k].tolist()}'
             print(f'  wrong: {task.name} {kind} {told}: {answers[k].q.tolist()}')
-        left = np.flatnonzero(~solved & ~refused)[:EXAMPLES]
+        left = np.flatnonzero(~solved & ~rejected)[:EXAMPLES]
         examples = [f'{task.name} {kind} {positions[k].tolist()} {directions[k].tolist()}' for k in left]
-        counts = map(int, (len(positions), solved.sum(), refused.sum(), len(checked), wrong.sum()))
-        found[kind] = Verdicts(*counts, spent[refused].tolist(), examples)
+        counts = map(int, (len(positions), solved.sum(), rejected.sum(), len(checked), wrong.sum()))
+        found[kind] = Verdicts(*counts, spent[rejected].tolist(), examples)
     return found
 
 

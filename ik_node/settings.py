@@ -73,22 +73,22 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
         return _texts(field, value) if '' in field.default else _numbers(field, value)
     if isinstance(field.default, float):
         if not _is_number(value) or not about['low'] <= value <= about['high']:
-            raise _refusal(field, f'a number from {about["low"]:g} to {about["high"]:g}', value)
+            raise _rejection(field, f'a number from {about["low"]:g} to {about["high"]:g}', value)
         return float(value)
     if isinstance(field.default, str):
         if isinstance(value, bool) and {'true', 'false'} <= set(about['choices']):
             value = str(value).lower()  # YAML reads true and false as booleans
         if not isinstance(value, str):
-            raise _refusal(field, 'a string', value)
+            raise _rejection(field, 'a string', value)
         if about['choices'] and value not in about['choices']:
-            raise _refusal(field, f'one of {", ".join(about["choices"])}', value)
+            raise _rejection(field, f'one of {", ".join(about["choices"])}', value)
         return value
     if isinstance(field.default, bool):
         if not isinstance(value, bool):
-            raise _refusal(field, 'true or false', value)
+            raise _rejection(field, 'true or false', value)
         return value
     if type(value) is not int or not about['low'] <= value <= about['high']:
-        raise _refusal(field, f'a whole number from {about["low"]} to {about["high"]}', value)
+        raise _rejection(field, f'a whole number from {about["low"]} to {about["high"]}', value)
     return value
 
 
@@ -99,14 +99,14 @@ def _numbers(field: dataclasses.Field[Any], value: Any) -> tuple[float, ...]:
     except TypeError:
         numbers = (math.nan,)
     if not all(_is_number(x) for x in numbers) or size not in (None, len(numbers)):
-        raise _refusal(field, f'{size if size else "a list of"} finite numbers', value)
+        raise _rejection(field, f'{size if size else "a list of"} finite numbers', value)
     return tuple(map(float, numbers))
 
 
 def _texts(field: dataclasses.Field[Any], value: Any) -> tuple[str, ...]:
     texts = () if isinstance(value, str) else tuple(value or ())
     if not texts or not all(isinstance(text, str) for text in texts):
-        raise _refusal(field, 'a list of strings', value)
+        raise _rejection(field, 'a list of strings', value)
     return texts
 
 
@@ -114,5 +114,5 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _refusal(field: dataclasses.Field[Any], allowed: str, value: Any) -> InputError:
+def _rejection(field: dataclasses.Field[Any], allowed: str, value: Any) -> InputError:
     return InputError(f'parameter {field.name} must be {allowed}, got {value!r}')

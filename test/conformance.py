@@ -356,7 +356,7 @@ def steps_lead_to_what_the_descent_returns(subject: Subject) -> None:
     assert ended > 0 or subject.promise.success < 0.9, 'no descent has met its goal'
 
 
-def bad_seeds_are_refused(subject: Subject) -> None:
+def bad_seeds_are_rejected(subject: Subject) -> None:
     n = subject.arm.n
     goal = subject.reachable(15, 1)[0]
     for seed in (
@@ -385,5 +385,5 @@ CHECKS = [
     the_restart_budget_is_kept,
     the_time_budget_is_kept,
     steps_lead_to_what_the_descent_returns,
-    bad_seeds_are_refused,
+    bad_seeds_are_rejected,
 ]

@@ -12,7 +12,7 @@ from benchmarks.chain import Array
 from benchmarks.peers.stepping import WITHOUT_ROLL, Stepping
 
 TITLE = 'mink'
-# Links without mass get a little: MuJoCo refuses them. Nothing is simulated.
+# Links without mass get a little: MuJoCo rejects them. Nothing is simulated.
 COMPILER = '<mujoco><compiler fusestatic="false" boundmass="1e-3" boundinertia="1e-6"/></mujoco>'
 
 

@@ -130,7 +130,7 @@ def _solutions(arm: Arm) -> list[str]:
         family = [f'closed form: {form.family.value}']
     elif forms:
         family = [f'all solutions by elimination: {", else ".join(map(_name, forms))}']
-        family += [f'  not taken: {why}' for each in forms for why in each.refused]
+        family += [f'  not taken: {why}' for each in forms for why in each.rejected]
     elif form is not None:
         family = [f'closed form: {form.family.value} (nearly: each solution is polished on the true model)']
     else:

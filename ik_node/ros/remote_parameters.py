@@ -19,7 +19,7 @@ class RemoteParameters:
     """Parameters of another node by name, with the changes that others make.
 
     values: as last known; empty without such a node. Call refresh() regularly. on_answer gets '' when the
-    node has taken new values, or the reason why it refused them.
+    node has taken new values, or the reason why it rejected them.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RemoteParameters:
         self.values = {name: value for name, value in pairs if value is not None}
 
     def set(self, **values: Any) -> bool:
-        """Set all of these together, or none if the node refuses; False without such a node."""
+        """Set all of these together, or none if the node rejects; False without such a node."""
         self._forget()
         if not self._setter.service_is_ready():
             self.values = {}
@@ -80,7 +80,7 @@ class RemoteParameters:
             return  # newer values are on their way
         self._given = None
         result = future.result().result
-        self._on_answer('' if result.successful else result.reason or 'refused without a reason')
+        self._on_answer('' if result.successful else result.reason or 'rejected without a reason')
         self.refresh()
 
     def _forget(self) -> None:

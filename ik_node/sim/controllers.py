@@ -90,7 +90,7 @@ class Controllers:
         It goes along quintics, without accelerations along cubics. It replaces those that move some of its
         joints; others, of other controllers, go on.
 
-        Raises InputError for one that a joint_trajectory_controller refuses.
+        Raises InputError for one that a joint_trajectory_controller rejects.
         """
         index = self._indices(names)
         if not len(times) or not len(times) == len(positions) == len(velocities):

@@ -57,7 +57,7 @@ class PlantNode(ClosableNode):
         try:
             self._build(message.data)
         except IkError as error:
-            self.get_logger().error(f'robot_description refused: {error}')
+            self.get_logger().error(f'robot_description rejected: {error}')
 
     def _build(self, text: str) -> None:
         self._plant = Plant(text, self._settings, self._time.now())
@@ -77,8 +77,8 @@ class PlantNode(ClosableNode):
         if self._plant is None:
             return
         now = self._time.now()
-        for refusal in self._plant.advance(now):
-            self.get_logger().error(f'command refused: {refusal}', throttle_duration_sec=2.0)
+        for rejection in self._plant.advance(now):
+            self.get_logger().error(f'command rejected: {rejection}', throttle_duration_sec=2.0)
         message = joint_state(self._time.stamp(now), self._plant.names, *self._plant.measured())
         self._publisher.publish(message)
 

@@ -51,8 +51,8 @@ class Plant:
         self._commands.append((time + self._settings.latency, command))
 
     def advance(self, time: float) -> list[str]:
-        """Simulate until time [s]; return why commands were refused."""
-        refusals = []
+        """Simulate until time [s]; return why commands were rejected."""
+        rejections = []
         if not time - MOST_CATCH_UP <= self._time <= time:
             self._time = time - TIMESTEP  # a stall, or the clock was set back
             self._states.clear()
@@ -62,7 +62,7 @@ class Plant:
                 try:
                     self._commands.popleft()[1](self._controllers, self._time)
                 except InputError as error:
-                    refusals.append(str(error))
+                    rejections.append(str(error))
             half = self._settings.backlash / 2.0
             targets = self._controllers.targets(self._time)
             self._motors = np.clip(self._motors, targets - half, targets + half)
@@ -70,7 +70,7 @@ class Plant:
             self._states.append((self._time, self._dynamics.position, self._dynamics.velocity))
         while len(self._states) > 1 and self._states[1][0] <= time - self._settings.latency:
             self._states.popleft()
-        return refusals
+        return rejections
 
     def measured(self) -> tuple[Array, Array]:
         """Return positions and velocities (m,) as the sensors report them."""

@@ -61,7 +61,7 @@ class Guard:
         self._loopback = is_loopback(host)
 
     def admitted(self, request: Request) -> Request | str:
-        """Return the request for the server behind, or why it is refused."""
+        """Return the request for the server behind, or why it is rejected."""
         given, _, rest = request.path.removeprefix('/').partition('?')[0].partition('/')
         if not secrets.compare_digest(given.encode(errors='replace'), self.token.encode()):
             return 'the token is missing or wrong: open the URL that ik_viewer printed'

@@ -163,8 +163,8 @@ class ViewerNode(ClosableNode):
         for tool in self._tools:
             tool.refresh()
 
-    def _solver_answered(self, refusal: str) -> None:
-        self._methods.answer(refusal)
+    def _solver_answered(self, rejection: str) -> None:
+        self._methods.answer(rejection)
 
     def _show_frame(self) -> None:
         new, self._new = self._new, {}

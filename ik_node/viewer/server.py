@@ -29,7 +29,7 @@ def start_server(host: str, port: int, guard: Guard) -> viser.ViserServer:
     try:  # here, as viser alone would choose another port, or hang on an unknown host
         listener = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise _refusal(host, port, error.strerror or str(error)) from None
+        raise _rejection(host, port, error.strerror or str(error)) from None
     # A browser that disconnects during a handshake is not worth a traceback.
     logging.getLogger('websockets').setLevel(logging.CRITICAL)
     server = None
@@ -71,7 +71,7 @@ def _reachable(host: str) -> str:
         return str(probe.getsockname()[0])
 
 
-def _refusal(host: str, port: int, why: str) -> ServerError:
+def _rejection(host: str, port: int, why: str) -> ServerError:
     return ServerError(
         f'cannot listen on {host}:{port}: {why.lower()}; choose another one with -p port:=NUMBER'
     )

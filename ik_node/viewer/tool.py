@@ -112,9 +112,9 @@ class ViewedTool:
 
         return store
 
-    def _track_answered(self, refusal: str) -> None:
-        if refusal:
-            self._node.get_logger().warning(refusal)
+    def _track_answered(self, rejection: str) -> None:
+        if rejection:
+            self._node.get_logger().warning(rejection)
 
     @property
     def track(self) -> str | None:
@@ -293,7 +293,7 @@ class ViewedTool:
             else:
                 pose[:3, 3] = point_array(message.point) - arm.tool_point
         except IkError:
-            return  # ik_node refuses it too and reports why
+            return  # ik_node rejects it too and reports why
         self._take_goal(self.link_in_base(frame, values) @ pose, with_direction)
 
     def link_in_base(self, link: str, values: Mapping[str, float]) -> Array:

@@ -92,13 +92,13 @@ def test_a_controller_that_ends_nothing_is_named(rig: Driven) -> None:
     assert rig.state is State.HOLDING
 
 
-def test_a_joint_that_no_controller_moves_is_refused(rig: Driven, model: ArmModel, picture: Rig) -> None:
+def test_a_joint_that_no_controller_moves_is_rejected(rig: Driven, model: ArmModel, picture: Rig) -> None:
     served = Driven(model, controller_joints=(*ARM_JOINTS, 'finger'))
     served.measure_all(finger=0.0)
     served.tick(2)
     assert served.go(finger=0.02).phase == 'moving'
     assert picture.go(finger=0.02).phase == 'moving'
     report = rig.go(finger=0.02)
-    assert report.phase == 'refused'
-    assert 'refused: the controller does not move "finger"; it moves "yaw", ' in report.message
+    assert report.phase == 'rejected'
+    assert 'rejected: the controller does not move "finger"; it moves "yaw", ' in report.message
     assert rig.state is State.HOLDING

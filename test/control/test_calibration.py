@@ -79,7 +79,7 @@ def test_an_arm_with_another_calibration_does_not_jump_and_arrives(model):
         ),
     ],
 )
-def test_a_wrong_calibration_is_refused(given, words):
+def test_a_wrong_calibration_is_rejected(given, words):
     with pytest.raises(InputError) as error:
         ArmModel.build(arm_urdf(), ArmSettings(**PARAMETERS, **given))
     assert words in str(error.value)

@@ -59,26 +59,26 @@ def test_arms_without_cones_have_no_gate():
     assert gate_of(text) is None
 
 
-def test_a_sample_outside_is_refused(gate):
+def test_a_sample_outside_is_rejected(gate):
     gate.restart()
-    assert gate.refuse(np.array([0.0, 1.1, 0.0, 0.0, 0.0])) is None
-    assert gate.refuse(np.array([0.0, SWING + 0.9 * SLACK, 0.0, 0.0, 0.0])) is None
-    refusal = gate.refuse(np.array([0.0, 1.0, 1.0, 0.0, 0.0]))
-    assert refusal == 'ball joint ball_yaw, ball_pitch, ball_roll: swing 1.27456 rad, allowed: 1.2'
+    assert gate.reject(np.array([0.0, 1.1, 0.0, 0.0, 0.0])) is None
+    assert gate.reject(np.array([0.0, SWING + 0.9 * SLACK, 0.0, 0.0, 0.0])) is None
+    rejection = gate.reject(np.array([0.0, 1.0, 1.0, 0.0, 0.0]))
+    assert rejection == 'ball joint ball_yaw, ball_pitch, ball_roll: swing 1.27456 rad, allowed: 1.2'
 
 
 def test_a_ball_that_starts_outside_may_come_back_but_not_move_farther_out(gate):
     gate.restart()
     for place in (1.0, 1.0, 0.97):
-        assert gate.refuse(np.array([0.0, 1.0, place, 0.0, 0.0])) is None
-    assert gate.refuse(np.array([0.0, 1.0, 1.0, 0.0, 0.0])) is not None
+        assert gate.reject(np.array([0.0, 1.0, place, 0.0, 0.0])) is None
+    assert gate.reject(np.array([0.0, 1.0, 1.0, 0.0, 0.0])) is not None
 
 
 def test_of_a_trajectory_the_first_sample_outside_is_named(gate):
     gate.restart()
     rows = np.zeros((20, 5))
     rows[:, 1] = rows[:, 2] = np.linspace(0.0, 1.1, 20)
-    k, reason = gate.refuse_ahead(rows)
+    k, reason = gate.reject_ahead(rows)
     assert swing_angle(*rows[k, 1:3]) > SWING >= swing_angle(*rows[k - 1, 1:3])
     assert 'allowed: 1.2' in reason
 
@@ -88,14 +88,14 @@ def test_twist_limits_of_proper_angles_are_kept():
         'swing="1.2" twist_joint="ball_yaw"', 'twist_lower="-1" twist_upper="1"'
     )
     gate = gate_of(text)
-    assert gate.refuse(np.array([0.9, 0.5, 0.0, 0.0, 0.0])) is None
-    assert gate.refuse(np.array([1.4, 0.5, -0.5, 0.0, 0.0])) is None
-    assert 'twist 1.3 rad, allowed: -1 to 1' in gate.refuse(np.array([0.9, 0.5, 0.4, 0.0, 0.0]))
+    assert gate.reject(np.array([0.9, 0.5, 0.0, 0.0, 0.0])) is None
+    assert gate.reject(np.array([1.4, 0.5, -0.5, 0.0, 0.0])) is None
+    assert 'twist 1.3 rad, allowed: -1 to 1' in gate.reject(np.array([0.9, 0.5, 0.4, 0.0, 0.0]))
 
 
-def test_a_joint_goal_outside_the_cone_is_refused(rig):
+def test_a_joint_goal_outside_the_cone_is_rejected(rig):
     report = rig.go(ball_pitch=1.0, ball_roll=1.0)
-    assert report.status == 'refused'
+    assert report.status == 'rejected'
     assert 'swing 1.27456 rad, allowed: 1.2' in report.message
     rig.tick(20)
     assert rig.state is State.HOLDING
@@ -112,7 +112,7 @@ def test_motions_between_places_inside_stay_inside(rig, back):
         edge = ball.joint_positions(*swing, 0.0, (0.0, 0.0, 0.0))
         goal = dict(zip(ball.joints, edge, strict=True)) | {'elbow': rng.uniform(-2.0, 2.0)}
         report = rig.go(**goal)
-        assert report.status != 'refused', report
+        assert report.status != 'rejected', report
         for tick in range(3000):
             rig.tick()
             assert rig.swing() <= SWING + SLACK
@@ -164,7 +164,7 @@ def test_the_gate_stops_an_arm_that_is_led_outside(rig):
     motion = rig.controller._joints.arm.motion
     motion.keeps = None
     rig.controller._joints.motion_check._cones = None
-    assert rig.go(ball_pitch=1.1, ball_roll=1.1).status != 'refused'
+    assert rig.go(ball_pitch=1.1, ball_roll=1.1).status != 'rejected'
     for _ in range(400):
         sample = rig.tick()
         if sample is not None and 'ball_pitch' in sample.names:

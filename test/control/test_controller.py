@@ -45,7 +45,7 @@ def test_nothing_goes_out_before_every_joint_of_the_arm_is_measured(model):
     rig.measure(yaw=0.4, shoulder=0.1, roll=0.0)
     assert rig.tick() is None
     assert rig.reports[-1].message == 'waiting for measured joints: elbow, wrist'
-    assert rig.go(yaw=0.0).status == 'refused'
+    assert rig.go(yaw=0.0).status == 'rejected'
     rig.measure(elbow=0.2, wrist=0.3)
     sample = positions(rig.tick())
     assert sample == {'yaw': 0.4, 'shoulder': 0.1, 'elbow': 0.2, 'roll': 0.0, 'wrist': 0.3}
@@ -119,7 +119,7 @@ def test_a_joint_that_does_not_follow_stops_the_arm(real):
     assert largest_step(real.output.samples) <= 0.5 * 2.0 * PERIOD + 1e-9
     # tolerance, delay times speed, and the braking distance with ramps of the acceleration
     assert real.position('elbow') < SETTINGS.max_following_error + 0.1 * 1.0 + 1.0 / (2 * 5.0) + 0.1
-    assert real.go(elbow=0.0).status == 'refused'
+    assert real.go(elbow=0.0).status == 'rejected'
 
 
 def test_an_arm_that_was_moved_away_is_not_snapped_back(real):
@@ -257,7 +257,7 @@ def test_the_newest_good_request_counts(picture):
             raise InputError('no')
 
     picture.controller.submit(Asked({'yaw': 0.1}), Asked({'yaw': 0.2}), Bad(None), Asked(None))
-    assert [report.status for report in picture.reports[-2:]] == ['refused', 'solved']
+    assert [report.status for report in picture.reports[-2:]] == ['rejected', 'solved']
     picture.settle()
     assert picture.position('yaw') == pytest.approx(0.2)
 
@@ -271,7 +271,7 @@ def test_a_goal_solved_during_a_stop_is_void(picture):
     picture.go(yaw=1.0)
     picture.tick(30)
     picture.controller.submit(Stopping({'yaw': 2.0}))
-    assert picture.reports[-1].status == 'refused'
+    assert picture.reports[-1].status == 'rejected'
     picture.settle()
     assert 0.0 < picture.position('yaw') < 0.5
 

@@ -35,12 +35,12 @@ def at_rest() -> Gate:
     gate = Gate(NAMES, LIMITS.lower, LIMITS.upper)
     gate.set_limits(LIMITS.velocity, LIMITS.acceleration, LIMITS.jerk)
     for _ in range(2):
-        assert gate.refuse(np.zeros(3), np.zeros(3), DT) is None
+        assert gate.reject(np.zeros(3), np.zeros(3), DT) is None
     return gate
 
 
-def test_the_quick_comparison_lets_nothing_pass_that_the_full_one_refuses():
-    rng, refused = np.random.default_rng(4), 0
+def test_the_quick_comparison_lets_nothing_pass_that_the_full_one_rejects():
+    rng, rejected = np.random.default_rng(4), 0
     for _ in range(3000):
         quick, full = at_rest(), at_rest()
         full._passed = lambda *_: None
@@ -57,12 +57,12 @@ def test_the_quick_comparison_lets_nothing_pass_that_the_full_one_refuses():
             position = position + velocity * dt * (3.0 if rng.random() < 0.05 else 1.0)
             if rng.random() < 0.1:
                 position[rng.integers(3)] = rng.choice([np.nan, np.inf, -1.0, 1.0, 1.00001])
-            reasons = [gate.refuse(position, velocity, dt) for gate in (quick, full)]
+            reasons = [gate.reject(position, velocity, dt) for gate in (quick, full)]
             assert reasons[0] == reasons[1]
             if reasons[0] is not None:
-                refused += 1
+                rejected += 1
                 break
-    assert 500 < refused < 2900
+    assert 500 < rejected < 2900
 
 
 def one(value: float) -> np.ndarray:
@@ -81,8 +81,8 @@ def one(value: float) -> np.ndarray:
         (0.0, 0.01, 'joint "b": change of acceleration 1, allowed: -0.5 to 0.5'),
     ],
 )
-def test_what_breaks_a_limit_is_refused_with_joint_value_and_what_is_allowed(position, velocity, words):
-    reason = at_rest().refuse(one(position), one(velocity), DT)
+def test_what_breaks_a_limit_is_rejected_with_joint_value_and_what_is_allowed(position, velocity, words):
+    reason = at_rest().reject(one(position), one(velocity), DT)
     assert reason is not None
     assert words in reason
 
@@ -92,12 +92,12 @@ def test_a_hair_within_the_jerk_limit_passes():
     gate = at_rest()
     for k in range(1, 8):
         time = k * DT
-        assert gate.refuse(one(50 * time**3 / 6), one(50 * time**2 / 2), DT) is None
+        assert gate.reject(one(50 * time**3 / 6), one(50 * time**2 / 2), DT) is None
 
 
 def test_a_joint_outside_its_limits_may_come_back_only():
     gate = Gate(NAMES, LIMITS.lower, LIMITS.upper)
     gate.set_limits(LIMITS.velocity, LIMITS.acceleration, LIMITS.jerk)
-    assert gate.refuse(one(1.2), np.zeros(3), DT) is None
-    assert gate.refuse(one(1.199), np.zeros(3), DT) is None
-    assert 'position 1.2' in str(gate.refuse(one(1.2), np.zeros(3), DT))
+    assert gate.reject(one(1.2), np.zeros(3), DT) is None
+    assert gate.reject(one(1.199), np.zeros(3), DT) is None
+    assert 'position 1.2' in str(gate.reject(one(1.2), np.zeros(3), DT))

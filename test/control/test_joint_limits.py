@@ -170,7 +170,7 @@ def test_margins_move_the_limits_of_the_arm_inwards_and_leave_the_gripper(build)
 
 
 @pytest.mark.parametrize('margins', [(0.1, 0.2), (3.0,), (-0.1,), ()])
-def test_margins_that_make_no_sense_are_refused(build, margins):
+def test_margins_that_make_no_sense_are_rejected(build, margins):
     with pytest.raises(InputError, match='joint_limit_margins'):
         build(joint_limit_margins=margins)
 

@@ -1,4 +1,4 @@
-"""Straight lines: followed within 0.2 mm and 0.1 degrees, or refused with the place."""
+"""Straight lines: followed within 0.2 mm and 0.1 degrees, or rejected with the place."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_blended_corners_are_faster_and_near_the_corner_only():
     assert np.linalg.norm(axes - [0.0, 0.0, -1.0], axis=1).max() <= ACCURACY[1]
 
 
-def test_a_line_that_leaves_the_workspace_is_refused_with_the_place():
+def test_a_line_that_leaves_the_workspace_is_rejected_with_the_place():
     solver = solver_of('seed_arm')
     q = solver.solve_all(_goal([0.4, 0.05, 0.2]))[0].q
     path = ToolPath([[2.4, 0.05, 0.2]], [[0.0, 0.0, -1.0]])
@@ -213,7 +213,7 @@ def test_nothing_to_do_and_turning_on_the_spot():
         ([[0.1] * 3] * 101, None),
     ],
 )
-def test_bad_paths_are_refused(points, directions):
+def test_bad_paths_are_rejected(points, directions):
     with pytest.raises(InputError):
         ToolPath(np.reshape(points, (-1, 3)), directions)
 
@@ -275,7 +275,7 @@ def test_a_path_does_not_begin_while_the_arm_moves(model):
     rig.go(yaw=-1.0)
     rig.tick(5)
     report = rig.ask(line_of(rig))
-    assert report.status == 'refused'
+    assert report.status == 'rejected'
     assert 'at rest' in report.message
     rig.settle()
     assert rig.position('yaw') == pytest.approx(-1.0)
@@ -321,8 +321,8 @@ def test_what_cannot_be_followed_does_not_move_the_arm(model):
     rig = started(model)
     before = rig.controller.snapshot().position
     report = rig.ask(line_of(rig, (2.0, 0.0, 0.0)))
-    assert report.status == 'refused'
-    assert re.search(r'refused: after 0\.\d+ m of 2 m: ', report.message)
+    assert report.status == 'rejected'
+    assert re.search(r'rejected: after 0\.\d+ m of 2 m: ', report.message)
     rig.tick(50)
     np.testing.assert_array_equal(rig.controller.snapshot().position, before)
     assert rig.state is State.HOLDING

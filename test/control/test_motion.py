@@ -244,7 +244,7 @@ def test_a_locked_joint_stays():
 
 
 @pytest.mark.parametrize('bad', [[math.nan], [math.inf], [0.0, 0.0], [], 'x', None])
-def test_nonsense_is_refused_and_changes_nothing(bad):
+def test_nonsense_is_rejected_and_changes_nothing(bad):
     motion = one_joint()
     motion.go_to([0.5])
     motion.step(0.01)
@@ -256,7 +256,7 @@ def test_nonsense_is_refused_and_changes_nothing(bad):
     assert run(motion)[-1, 0] == pytest.approx(0.5)
 
 
-def test_impossible_limits_are_refused():
+def test_impossible_limits_are_rejected():
     with pytest.raises(InputError, match='lower <= upper'):
         JointMotion([1.0], [0.0], [0.5])
     with pytest.raises(InputError, match='greater than 0'):

@@ -92,8 +92,8 @@ def test_a_request_that_fails_unexpectedly_is_reported_and_drops_no_other(model,
     told = {report.request.tool: report for report in rig.reports if report.request is not None}
     assert 'unexpected error, please report it' in told['broken'].message
     assert {tool: report.status for tool, report in told.items()} == {
-        'other': 'refused',
-        'broken': 'refused',
+        'other': 'rejected',
+        'broken': 'rejected',
         'good': 'solved',
     }
 
@@ -106,7 +106,7 @@ def test_an_error_while_a_goal_is_taken_over_stops_the_arm(model, monkeypatch):
         rig.controller.submit(request)
     rig.settle()
     assert abs(rig.position('yaw')) < 1e-3
-    assert [report.status for report in rig.reports if report.request is request] == ['refused']
+    assert [report.status for report in rig.reports if report.request is request] == ['rejected']
 
 
 # Reports
@@ -147,7 +147,7 @@ def test_a_receiver_that_raises_or_asks_again_loses_no_report_and_keeps_their_or
     rig.controller._reports._receive = hear
     with pytest.raises(ValueError, match='made up'):
         rig.controller.submit(Asked({'yaw': 0.1}))
-    assert heard == [(1, 'moving'), 'returned', (2, 'moving'), (3, 'refused')]
+    assert heard == [(1, 'moving'), 'returned', (2, 'moving'), (3, 'rejected')]
 
 
 def test_receivers_are_called_without_locks(model):

@@ -53,7 +53,7 @@ def test_a_stop_while_inactive_holds(picture):
     picture.controller.stop()
     picture.controller.activate()
     assert picture.state is State.STOPPED
-    assert picture.go(yaw=1.0).status == 'refused'
+    assert picture.go(yaw=1.0).status == 'rejected'
 
 
 @pytest.mark.parametrize('fault', [False, True])

@@ -53,10 +53,10 @@ def least(model: ArmModel, rig: Rig) -> float:
     )
 
 
-def test_a_joint_goal_in_collision_is_refused_with_the_pair(folding):
+def test_a_joint_goal_in_collision_is_rejected_with_the_pair(folding):
     rig = measured(folding, yaw=1.5)
     report = rig.go(elbow=3.0)
-    assert report.status == 'refused'
+    assert report.status == 'rejected'
     assert 'link "upper" and link "hand" would' in report.message
     assert rig.state is State.HOLDING
     assert rig.go(elbow=1.5).phase == 'moving'
@@ -64,7 +64,7 @@ def test_a_joint_goal_in_collision_is_refused_with_the_pair(folding):
     assert least(folding, rig) > 0.0
 
 
-def test_a_motion_through_the_post_is_refused_with_the_time_and_the_way_around_is_not(folding):
+def test_a_motion_through_the_post_is_rejected_with_the_time_and_the_way_around_is_not(folding):
     rig = measured(folding, yaw=0.8)
     report = rig.go(yaw=-0.8)
     assert 'link "base" and link ' in report.message
@@ -84,7 +84,7 @@ def test_another_solution_is_taken_where_the_nearest_collides(folding):
         q = rng.uniform(-2.5, 2.5, 4)
         rig = measured(folding, yaw=1.5)
         report = rig.ask(Goal(*folding.arm.fk(q)))
-        if report.status == 'refused':
+        if report.status == 'rejected':
             assert 'would' in report.message
             continue
         switched += 'with another solution' in report.message
@@ -99,7 +99,7 @@ def test_another_solution_is_taken_where_the_nearest_collides(folding):
 def test_an_arm_that_starts_in_collision_may_come_out_but_not_go_deeper(folding):
     rig = measured(folding, yaw=1.5, elbow=3.02)
     assert folding.collision.distance(rig.controller.snapshot().values)[0] < 0.0
-    assert rig.go(elbow=3.1).status == 'refused'
+    assert rig.go(elbow=3.1).status == 'rejected'
     assert rig.go(elbow=1.5).phase == 'moving'
     rig.settle()
     assert rig.state is State.HOLDING
@@ -114,12 +114,12 @@ def counted_looks(model: ArmModel, monkeypatch: pytest.MonkeyPatch) -> list[np.n
     return looks
 
 
-def test_the_gate_refuses_the_first_sample_in_collision_and_looks_only_when_it_must(monkeypatch):
+def test_the_gate_rejects_the_first_sample_in_collision_and_looks_only_when_it_must(monkeypatch):
     folding = build()
     gate, distance = CollisionGate(folding.collision), folding.collision.distance
     looks = counted_looks(folding, monkeypatch)
     samples = np.linspace(0.0, 3.0, 300)
-    reasons = [gate.refuse(np.array([1.5, 0.0, elbow, 0.0])) for elbow in samples]
+    reasons = [gate.reject(np.array([1.5, 0.0, elbow, 0.0])) for elbow in samples]
     first = next(k for k, reason in enumerate(reasons) if reason)
     assert 'link "upper" and link "hand" overlap by' in reasons[first]
     assert distance(np.array([1.5, 0.0, samples[first], 0.0]))[0] < 0.0
@@ -127,9 +127,9 @@ def test_the_gate_refuses_the_first_sample_in_collision_and_looks_only_when_it_m
     assert len(looks) < 120
     before = len(looks)
     gate.restart()
-    gate.refuse(np.zeros(4))
+    gate.reject(np.zeros(4))
     for _ in range(100):
-        assert gate.refuse(np.zeros(4)) is None
+        assert gate.reject(np.zeros(4)) is None
     assert len(looks) <= before + 1
 
 
@@ -137,25 +137,25 @@ def test_an_overlap_at_the_start_may_not_come_back_after_the_parts_were_apart():
     folding = build()
     gate = CollisionGate(folding.collision)
     inside, outside = np.array([1.5, 0.0, 3.02, 0.0]), np.array([1.5, 0.0, 1.5, 0.0])
-    assert gate.refuse(inside) is None
+    assert gate.reject(inside) is None
     folding.collision.look(outside)  # now it is known without a look of the gate
-    assert gate.refuse(outside) is None
-    assert 'overlap by' in gate.refuse(inside)
+    assert gate.reject(outside) is None
+    assert 'overlap by' in gate.reject(inside)
 
 
 def test_what_is_known_of_distances_changes_no_verdict():
     known, plain = build(), build()
     plain.collision.clear = lambda *_: False
-    rng, refused = np.random.default_rng(2), 0
+    rng, rejected = np.random.default_rng(2), 0
     for _ in range(100):
         start = rng.uniform(-2.5, 2.5, 4)
         for _ in range(4):  # paths beside each other, so that earlier looks count
             path = np.linspace(start, start + rng.normal(size=4), 8)
             verdicts = [model.collision.along(path, 1e-3) is None for model in (known, plain)]
             assert verdicts[0] == verdicts[1]
-            refused += not verdicts[0]
+            rejected += not verdicts[0]
             start = start + 0.02 * rng.normal(size=4)
-    assert 20 < refused < 380
+    assert 20 < rejected < 380
 
 
 def test_a_stream_of_goals_far_from_a_collision_is_followed_with_few_looks(monkeypatch):
@@ -194,7 +194,7 @@ def test_the_way_to_the_last_goal_is_checked_when_a_stream_ends(folding):
         rig.controller.submit(Asked(goal, arrival=rig.time, received=rig.time, goal_time=rig.time))
         rig.tick()
         if k == 30:
-            way.refusal = lambda *_: 'the way is not free'  # known distances do not ask for it
+            way.rejection = lambda *_: 'the way is not free'  # known distances do not ask for it
     assert rig.state is State.MOVING
     rig.tick(20)
     assert 'the way is not free' in rig.reports[-1].message

@@ -82,7 +82,7 @@ def test_arms_that_move_at_once_do_not_touch_each_other():
     pytest.importorskip('coal')
     arms = Arms('two_arms')
     rng = np.random.default_rng(1)
-    answered = {'moving': 0, 'refused': 0}
+    answered = {'moving': 0, 'rejected': 0}
     least, faults = np.inf, 0
     for _ in range(30):
         for tool in rng.permutation(['left', 'right']).tolist():
@@ -100,7 +100,7 @@ def test_arms_that_move_at_once_do_not_touch_each_other():
                     controller.resume()
     assert least > 0.0
     assert answered['moving'] > 15
-    assert answered['refused'] > 3
+    assert answered['rejected'] > 3
     assert faults == 0  # an arm brakes when another one comes into its way
 
 
@@ -159,7 +159,7 @@ def test_a_joint_has_one_arm_that_commands_it():
     arms = Arms('two_arms', self_collision='false')
     assert 'commanded by another tool' in arms.ask('left', {'right_joint1': 0.5}).message
     report = arms.ask('left', {'left_joint1': 0.5, 'right_joint1': 0.5})
-    assert report.status == 'refused'
+    assert report.status == 'rejected'
     arms.tick(100)
     assert arms.values()[0] == 0.0
 
@@ -189,7 +189,7 @@ def test_a_way_is_checked_until_the_other_arm_has_arrived():
     arms.tick(3)
     # The left arm would be there before the right one comes by.
     report = arms.ask('left', named('left', across))
-    assert report.status == 'refused'
+    assert report.status == 'rejected'
     assert 'link "left_' in report.message
     arms.tick(500)
     assert arms.ask('left', named('left', across)).phase == 'moving'  # the other one has passed
@@ -241,7 +241,7 @@ def test_no_tool_reports_an_arrival_that_another_tool_has_prevented():
     assert values['right_joint2'] == pytest.approx(0.5)
 
 
-def test_settings_that_tools_on_one_torso_cannot_have_are_refused_before_they_are_used():
+def test_settings_that_tools_on_one_torso_cannot_have_are_rejected_before_they_are_used():
     settings, models = models_of('torso_arms', self_collision='false')
     text = next(iter(models.values())).text
     for changes, says in (

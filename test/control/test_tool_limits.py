@@ -75,7 +75,7 @@ def test_no_sample_exceeds_the_tool_limits_whatever_is_asked(name, speed, rate):
         before = motion.position
         dt = rng.uniform(0.002, 0.015)
         q, qd = motion.step(dt)
-        assert gate.refuse(q, motion.moving, dt) is None
+        assert gate.reject(q, motion.moving, dt) is None
         now = tool_motion(arm, q[None], qd[None])
         assert now.speed[0] <= speed
         assert now.turn_rate[0] <= rate
@@ -117,27 +117,27 @@ def gate_of(model: ArmModel, corners=(0.0,) * 6, speed=np.inf, rate=np.inf) -> T
     return gate
 
 
-def test_a_sample_in_which_the_tool_is_too_fast_is_refused(model):
+def test_a_sample_in_which_the_tool_is_too_fast_is_rejected(model):
     gate = gate_of(model, speed=0.5, rate=1.0)
     place = np.zeros(5)
-    assert gate.refuse(place, False, PERIOD) is None
+    assert gate.reject(place, False, PERIOD) is None
     place[0] = 0.008
-    reason = gate.refuse(place, True, PERIOD)  # 0.7 m from the axis
+    reason = gate.reject(place, True, PERIOD)  # 0.7 m from the axis
     assert reason == 'tool speed 0.559999 m/s, allowed: 0.5'
     place[0], place[3] = 0.0, 0.011  # the roll moves no point of the tool axis
-    assert gate.refuse(place, True, PERIOD) == 'tool turn rate 1.1 rad/s, allowed: 1'
+    assert gate.reject(place, True, PERIOD) == 'tool turn rate 1.1 rad/s, allowed: 1'
     place[3] = 0.009
-    assert gate.refuse(place, True, PERIOD) is None
+    assert gate.reject(place, True, PERIOD) is None
 
 
-def test_a_sample_outside_the_workspace_is_refused(model):
+def test_a_sample_outside_the_workspace_is_rejected(model):
     gate = gate_of(model, BOX)
-    assert gate.refuse(np.array([0.8, 0.5, 1.0, 0.0, 0.0]), False, PERIOD) is None
-    reason = gate.refuse(np.zeros(5), True, PERIOD)
+    assert gate.reject(np.array([0.8, 0.5, 1.0, 0.0, 0.0]), False, PERIOD) is None
+    reason = gate.reject(np.zeros(5), True, PERIOD)
     assert reason == 'the tool point leaves the workspace: x 0.7, allowed: -0.3 to 0.6'
 
 
-def test_what_the_gate_refuses_is_not_published_and_faults_the_arm(model):
+def test_what_the_gate_rejects_is_not_published_and_faults_the_arm(model):
     rig = rig_with(model)
     rig.go(yaw=1.0)
     rig.tick(30)
@@ -150,7 +150,7 @@ def test_what_the_gate_refuses_is_not_published_and_faults_the_arm(model):
 # The workspace
 
 
-def test_by_default_the_workspace_is_the_reach_and_refuses_nothing(model):
+def test_by_default_the_workspace_is_the_reach_and_rejects_nothing(model):
     rig = rig_with(model)
     said = Workspace.of(model.arm, (0.0,) * 6).describe()
     assert 'reach of the arm' in said
@@ -161,11 +161,11 @@ def test_by_default_the_workspace_is_the_reach_and_refuses_nothing(model):
     assert all(box.outside(model.arm.fk(q)[0]) is None for q in model.arm.sample(rng, 500))
 
 
-def test_goals_outside_the_workspace_are_refused(model):
+def test_goals_outside_the_workspace_are_rejected(model):
     rig = rig_with(model, workspace=BOX)
     rig.controller.set_limits(rig.settings)
     report = rig.ask(Goal((0.4, 0.0, -0.1)))
-    assert report.message == 'test refused: the goal is outside the workspace: z -0.1, allowed: 0 to 0.6'
+    assert report.message == 'test rejected: the goal is outside the workspace: z -0.1, allowed: 0 to 0.6'
     report = rig.go(shoulder=1.2)
     assert 'the tool point would leave the workspace after' in report.message
     assert rig.state is State.HOLDING
@@ -179,7 +179,7 @@ def start_inside(model: ArmModel, **start: float) -> Rig:
     return rig
 
 
-def test_a_motion_between_two_places_inside_that_passes_outside_is_refused(model):
+def test_a_motion_between_two_places_inside_that_passes_outside_is_rejected(model):
     # At yaw 0.7 and -0.7 the tool is inside x < 0.6, between them the stretched arm is not.
     rig = start_inside(model, yaw=0.7, shoulder=0.0)
     report = rig.go(yaw=-0.7)
@@ -197,7 +197,7 @@ def test_an_arm_that_starts_outside_may_come_back_in_but_not_go_out_again(model)
     assert 'would leave the workspace' in rig.go(yaw=0.0).message
 
 
-def test_a_workspace_without_volume_is_refused():
+def test_a_workspace_without_volume_is_rejected():
     with pytest.raises(InputError, match='least x, y, z and then the largest'):
         ArmSettings(workspace=(0.0, 0.0, 0.0, 1.0, 1.0, -1.0))
 

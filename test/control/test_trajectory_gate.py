@@ -118,7 +118,7 @@ def test_a_plan_on_which_the_arm_would_collide_is_not_sent() -> None:
     assert rig.state is State.HOLDING
     rig.controller._joints.motion_check.choose = lambda answer, *_: (
         answer
-    )  # or the goal is refused before it starts
+    )  # or the goal is rejected before it starts
     rig.go(yaw=-0.8)
     rig.tick(1)
     assert rig.state is State.FAULTED

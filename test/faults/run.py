@@ -46,7 +46,7 @@ MOVES_ON = 0.2  # [s] by which a trajectory may end after the node: messages tak
 
 @dataclass
 class Result:
-    """What became of a run. faults: by name. said: reasons for which goals were refused, and the like."""
+    """What became of a run. faults: by name. said: reasons for which goals were rejected, and the like."""
 
     number: int
     setup: str
@@ -227,7 +227,7 @@ class Session:
         report = self._report(mark, sent)
         if report is None:
             return f'no report on a goal; resume: {resumed}'
-        if report.state == 'refused':
+        if report.state == 'rejected':
             return report.message
         while now() < sent + PATIENCE:
             recent = [s for s in record.samples[-400:] if s.when >= sent]

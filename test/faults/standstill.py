@@ -54,8 +54,8 @@ def standstills(
     joints: of that arm, None: all.
     """
     motion = Motion.of([seen for seen in record.samples if seen.when >= since - PATIENCE], joints)
-    # A report on a goal that is refused says nothing about the state.
-    reports = [s for s in record.statuses if s.tool == tool and s.state != 'refused']
+    # A report on a goal that is rejected says nothing about the state.
+    reports = [s for s in record.statuses if s.tool == tool and s.state != 'rejected']
     ends = [*(s.when for s in reports[1:]), until]
     waits = [(s.when, end) for s, end in zip(reports, ends, strict=False) if s.state == WAITING]
     said = [(s.when, s.state in ON_ITS_WAY) for s in reports]

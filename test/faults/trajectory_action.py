@@ -1,7 +1,7 @@
 """TrajectoryController: offers the action follow_joint_trajectory as a joint_trajectory_controller does.
 
 After the documentation of ros2_controllers, the newest goal replaces the one before, which is aborted; a
-trajectory that is invalid or over is refused; a cancelled or aborted one ends where the joints are. Conduct
+trajectory that is invalid or over is rejected; a cancelled or aborted one ends where the joints are. Conduct
 says what it does otherwise.
 """
 
@@ -36,13 +36,13 @@ Spoil = Callable[[Any], Any]
 class Conduct:
     """How the controllers of an arena behave.
 
-    refuses: all goals. keeps: goes on although it is told to cancel. delay: of its answers [s], and of what
+    rejects: all goals. keeps: goes on although it is told to cancel. delay: of its answers [s], and of what
     it does; None: it moves the arm, but never answers. twice: it says everything twice, the second time the
     contrary where there is one. spoil: puts garbage into a message. aborts: after this time [s]. away: it
     offers no action.
     """
 
-    refuses: bool = False
+    rejects: bool = False
     keeps: bool = False
     delay: float | None = 0.0
     twice: bool = False
@@ -100,7 +100,7 @@ class Server(ActionServer):
             self._say(self._handle.send_goal_response, header, conduct.spoil(answer))
         await super()._execute_goal_request(request_header_and_message)
         if conduct.twice:
-            answer.accepted = conduct.refuses
+            answer.accepted = conduct.rejects
             self._say(self._handle.send_goal_response, header, answer)
 
     async def _execute_cancel_request(self, request_header_and_message: Any) -> None:
@@ -169,8 +169,8 @@ class TrajectoryController:
             await future
 
     def take(self, request: Any) -> GoalResponse:
-        """Begin with a trajectory, or refuse it."""
-        if self.conduct.refuses or not self._driver.follow(request.trajectory):
+        """Begin with a trajectory, or reject it."""
+        if self.conduct.rejects or not self._driver.follow(request.trajectory):
             return GoalResponse.REJECT
         self._taken = request.trajectory
         if self._goal is not None:

@@ -166,7 +166,7 @@ def test_parameters_exist_in_the_node_and_have_allowed_values(node, module, sett
     given = dict(nodes[node].parameters)
     assert given.pop('use_sim_time') is True  # which rclpy declares for every node
     kind = getattr(importlib.import_module(module), settings)
-    taken = kind(**given)  # which refuses unknown names and forbidden values
+    taken = kind(**given)  # which rejects unknown names and forbidden values
     expected |= {'tool_axis': (-1.0, 0.0, 0.0), 'tool_point': (0.083, 0.0, 0.01)}
     assert {name: getattr(taken, name) for name in expected} == expected
 

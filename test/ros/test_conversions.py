@@ -1,4 +1,4 @@
-"""Conversions: what goes in comes out, and what must not go in is refused with the reason."""
+"""Conversions: what goes in comes out, and what must not go in is rejected with the reason."""
 
 import math
 
@@ -65,12 +65,12 @@ def test_a_nearly_unit_quaternion_is_normalised(length):
         (turned(0.0, 0.0, 0.0, 1.0, place=(0.0, -math.inf, 0.0)), 'position must be finite'),
     ],
 )
-def test_bad_poses_are_refused(pose, says):
+def test_bad_poses_are_rejected(pose, says):
     with pytest.raises(InputError, match=says):
         pose_matrix(pose)
 
 
-def test_bad_points_are_refused():
+def test_bad_points_are_rejected():
     assert point_array(Point(x=1.0, y=2.0, z=3.0)).tolist() == [1.0, 2.0, 3.0]
     with pytest.raises(InputError, match='finite'):
         point_array(Point(z=math.nan))
@@ -94,7 +94,7 @@ def test_a_zero_stamp_is_now():
         (1.6e9, 'is use_sim_time the same everywhere'),
     ],
 )
-def test_stale_and_future_stamps_are_refused(offset, says):
+def test_stale_and_future_stamps_are_rejected(offset, says):
     then = NOW - int(offset * SECOND)
     with pytest.raises(InputError, match=says):
         check_stamp(Time(sec=then // SECOND, nanosec=then % SECOND), NOW, 1.0)
@@ -117,7 +117,7 @@ def test_joint_values_are_by_name():
         (['a', 'b'], [1.0, -math.inf], 'not finite: "b"'),
     ],
 )
-def test_bad_joint_states_are_refused(names, positions, says):
+def test_bad_joint_states_are_rejected(names, positions, says):
     with pytest.raises(InputError, match=says):
         joint_values(JointState(name=names, position=positions), ['a', 'b'])
 

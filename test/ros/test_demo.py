@@ -56,7 +56,7 @@ def test_an_arm_follows_a_circle_until_ctrl_c(demo):
     running = demo('--port', str(port))
     running.wait_said(GOING)
     running.wait_said(f'open http://127.0.0.1:{port}/')
-    assert 'refused' not in running.said
+    assert 'rejected' not in running.said
     nodes = running.children()
     assert sorted(nodes) == ['ik_goals', 'ik_node', 'ik_viewer']
     assert all(map(alive, nodes.values()))
@@ -74,7 +74,7 @@ def test_each_tool_follows_a_track_of_its_own(demo, name):
     running.wait(
         lambda: all(running.said.count(f'{tool}: {GOING}') > 1 for tool in ('left', 'right')), 'goals met'
     )
-    assert 'refused' not in running.said
+    assert 'rejected' not in running.said
     nodes = running.children()
     assert sorted(nodes) == ['ik_goals', 'ik_node'], 'of the same name: the last one'
     running.process.send_signal(signal.SIGINT)
@@ -159,7 +159,7 @@ def test_a_simulated_arm_follows_the_circle(demo):
     running = demo('--no-viewer', '--sim')
     running.wait_said(GOING)
     running.wait(lambda: running.said.count('goals so far') > 1, 'hundreds of goals')
-    assert 'refused' not in running.said
+    assert 'rejected' not in running.said
     assert 'call ~/resume' not in running.said
     nodes = running.children()
     assert sorted(nodes) == ['ik_goals', 'ik_node', 'ik_plant']

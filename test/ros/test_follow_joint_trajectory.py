@@ -28,7 +28,7 @@ SUCCEEDED, CANCELED, ABORTED = 4, 5, 6
 
 
 class Handle:
-    """An accepted or refused goal."""
+    """An accepted or rejected goal."""
 
     def __init__(self, accepted: bool) -> None:
         self.accepted, self.cancelled = accepted, 0
@@ -120,12 +120,12 @@ def test_without_a_server_the_arm_stops(arm: Arm) -> None:
     assert not arm.server.goals
 
 
-def test_a_refusal_stops_the_arm(arm: Arm) -> None:
+def test_a_rejection_stops_the_arm(arm: Arm) -> None:
     arm.move()
     running = arm.server.answer()
     arm.move()
     arm.server.answer(accepted=False)
-    assert arm.said == ['follow_joint_trajectory: the controller refused the trajectory']
+    assert arm.said == ['follow_joint_trajectory: the controller rejected the trajectory']
     assert running.cancelled == 1
 
 

@@ -1,4 +1,4 @@
-"""goal_path over DDS: straight lines are followed, or refused with the place and the reason."""
+"""goal_path over DDS: straight lines are followed, or rejected with the place and the reason."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def test_a_path_is_followed_in_straight_lines(client, arm):
     assert min(np.linalg.norm(points - corner, axis=1)) < 2e-3
 
 
-def test_what_cannot_be_followed_is_refused_with_the_place_and_the_reason(client, arm):
+def test_what_cannot_be_followed_is_rejected_with_the_place_and_the_reason(client, arm):
     start, direction = arm.fk(list(START.values()))
     before = client.position()
     status = client.answer('goal_path', path((np.add(start, [2.0, 0.0, 0.0]), direction)))
     assert status.level == DiagnosticStatus.ERROR
-    assert status.message.startswith('goal_path refused: after 0.')
+    assert status.message.startswith('goal_path rejected: after 0.')
     assert ' of 2 m: ' in status.message
     np.testing.assert_array_equal(client.wait_still(), before)
 
@@ -89,14 +89,14 @@ BAD = {
 }
 
 
-def test_bad_messages_are_refused(client, arm):
+def test_bad_messages_are_rejected(client, arm):
     start, direction = arm.fk(list(START.values()))
     before = client.position()
     for name, (spoil, reason) in BAD.items():
         message = path((np.add(start, [0.0, 0.05, 0.0]), direction))
         spoil(message)
         status = client.answer('goal_path', message)
-        assert status.message.startswith('goal_path refused: '), name
+        assert status.message.startswith('goal_path rejected: '), name
         assert reason in status.message, name
     np.testing.assert_array_equal(client.wait_still(), before)
 
@@ -115,7 +115,7 @@ def test_a_path_waits_for_rest_and_a_stop_ends_it(client, arm):
     start, direction = arm.fk(list(START.values()))
     client.answer('goal_path', path((np.add(start, [0.0, 0.1, 0.0]), direction)))
     status = client.answer('goal_path', path((start, direction)))
-    assert status.message == 'goal_path refused: the arm is moving: a path begins at rest'
+    assert status.message == 'goal_path rejected: the arm is moving: a path begins at rest'
     assert client.call('ik_node/stop').success
     client.wait_said('stopped')
     client.wait_still()

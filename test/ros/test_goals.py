@@ -156,7 +156,7 @@ def test_none_publishes_nothing(listen):
 
 
 def test_it_waits_for_an_arm_and_then_starts_at_the_start(listen):
-    """A goal before that would be refused, and the track would be under way when the arm comes."""
+    """A goal before that would be rejected, and the track would be under way when the arm comes."""
     listener = listen(armed=False, track='line', speed=0.05)
     wait_for(listener.arm.get_subscription_count, 'ik_goals to listen to joint_states', TIMEOUT)
     wait_for(lambda: listener.goals.count_subscribers('goal_pose'), 'a reader of goal_pose', TIMEOUT)
@@ -169,7 +169,7 @@ def test_it_waits_for_an_arm_and_then_starts_at_the_start(listen):
     assert pose_matrix(listener.heard[0].pose)[:3, 3] == pytest.approx(start, abs=1e-3)
 
 
-def test_nonsense_is_refused_and_the_goal_travels_on(listen):
+def test_nonsense_is_rejected_and_the_goal_travels_on(listen):
     listener = listen()
     assert 'circle' in listener.set(track='square').reason
     assert 'direction must be a unit vector' in listener.set(direction=[0.0, 0.0, 0.0]).reason

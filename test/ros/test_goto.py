@@ -62,7 +62,7 @@ def goto(arm):
         (('0.45', '-0.1', '1.2', '--direction', '1', '0', '-1', '--line'), 0, ('arrived',)),
         (('4', '0', '0.2'), 1, ('unreachable', 'arrived at the closest configuration')),
         (('0.45', '0.1', '0.2', '--frame', 'base_link'), 0, ('arrived at the goal',)),
-        ((*GOAL, '--frame', 'nowhere'), 1, ('goal_point refused: frame "nowhere" is not a link',)),
+        ((*GOAL, '--frame', 'nowhere'), 1, ('goal_point rejected: frame "nowhere" is not a link',)),
         ((*GOAL, '--line'), 2, ('--line needs a --direction',)),
     ],
 )

@@ -43,7 +43,7 @@ def test_a_manager_takes_it_through_its_states(managed):
     assert change(client, Transition.TRANSITION_CONFIGURE)
     client.description.publish(String(data=arm_urdf()))
     assert not client.samples
-    assert 'refused' in client.answer('goal_joints', client.joints(yaw=0.5)).message
+    assert 'rejected' in client.answer('goal_joints', client.joints(yaw=0.5)).message
     assert change(client, Transition.TRANSITION_ACTIVATE)
     client.wait(lambda: client.samples, 'commands')
     assert state(client) == State.PRIMARY_STATE_ACTIVE

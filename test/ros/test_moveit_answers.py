@@ -23,7 +23,7 @@ from ik_node.control.state.states import State
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
 from ik_node.ros.goals.frames import Frames
-from ik_node.ros.moveit.answers import Code, Question, RefusedError, forward, inverse
+from ik_node.ros.moveit.answers import Code, Question, RejectedError, forward, inverse
 from ik_node.share import share_path
 from ik_node.solver.solver import IkSolver
 
@@ -55,8 +55,8 @@ def at(model: ArmModel, link: str, frame: str = 'base_link', **values: float) ->
     return pose
 
 
-def refused(question: Question, request: object, answer=inverse) -> RefusedError:
-    with pytest.raises(RefusedError) as raised:
+def rejected(question: Question, request: object, answer=inverse) -> RejectedError:
+    with pytest.raises(RejectedError) as raised:
         answer(question, request)
     return raised.value
 
@@ -118,19 +118,19 @@ def test_the_roll_that_is_left_is_told(little):
         JointState(name=['panda_joint1'], position=[0.1]),
     ],
 )
-def test_a_wrong_state_is_refused(little, wrong):
+def test_a_wrong_state_is_rejected(little, wrong):
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=RobotState(wrong))
-    assert refused(asked(little), request).code is Code.INVALID_ROBOT_STATE
+    assert rejected(asked(little), request).code is Code.INVALID_ROBOT_STATE
     fk = FkRequest(fk_link_names=['tool0'], robot_state=RobotState(wrong))
-    assert refused(asked(little), fk, forward).code is Code.INVALID_ROBOT_STATE
+    assert rejected(asked(little), fk, forward).code is Code.INVALID_ROBOT_STATE
 
 
 def test_an_arm_that_is_not_measured_yet_needs_a_whole_state(little):
     question = asked(little, age=math.inf)
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=state(yaw=0.4))
-    refusal = refused(question, request)
-    assert refusal.code is Code.ROBOT_STATE_STALE
-    assert 'shoulder' in str(refusal)
+    rejection = rejected(question, request)
+    assert rejection.code is Code.ROBOT_STATE_STALE
+    assert 'shoulder' in str(rejection)
     request.robot_state = state(**Q)
     inverse(question, request)
 
@@ -140,9 +140,9 @@ def test_a_link_fixed_to_the_tip_is_as_good_and_another_one_is_not(little):
     assert inverse(asked(little), request)[0].position[:5] == pytest.approx(list(Q.values()), abs=1e-4)
     for link in ('l4', 'left', 'nonsense'):
         request.ik_link_name = link
-        refusal = refused(asked(little), request)
-        assert refusal.code is Code.INVALID_LINK_NAME
-        assert 'tool0' in str(refusal)
+        rejection = rejected(asked(little), request)
+        assert rejection.code is Code.INVALID_LINK_NAME
+        assert 'tool0' in str(rejection)
 
 
 def test_poses_in_a_vector_need_as_many_links(little):
@@ -152,9 +152,9 @@ def test_poses_in_a_vector_need_as_many_links(little):
     request.ik_link_names = ['tool0']
     assert inverse(asked(little), request)[1] == 'solved'
     request.pose_stamped_vector = [pose, pose]
-    assert refused(asked(little), request).code is Code.INVALID_LINK_NAME
+    assert rejected(asked(little), request).code is Code.INVALID_LINK_NAME
     request.ik_link_names = ['tool0', 'l5']  # one tool cannot have two poses
-    assert refused(asked(little), request).code is Code.INVALID_LINK_NAME
+    assert rejected(asked(little), request).code is Code.INVALID_LINK_NAME
 
 
 @pytest.mark.parametrize('name', ['two_arms', 'torso_arms'])
@@ -192,7 +192,7 @@ def test_several_tools_are_answered_together(name):
     request.group_name, request.pose_stamped = 'right', at(left, 'right_tool0', '', **wanted)
     assert inverse(question, request)[1].startswith('right: solved')
     request.group_name = 'arms'
-    assert refused(question, request).code is Code.INVALID_GROUP_NAME
+    assert rejected(question, request).code is Code.INVALID_GROUP_NAME
 
 
 def model_tools(model: JointModel, models: Models) -> list[str]:
@@ -204,10 +204,10 @@ def model_tools(model: JointModel, models: Models) -> list[str]:
 def test_what_cannot_be_reached_is_told_with_the_reason(little):
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q))
     request.pose_stamped.pose.position.x += 3.0
-    refusal = refused(asked(little), request)
-    assert refusal.code is Code.NO_IK_SOLUTION
-    assert str(refusal).startswith('unreachable: ')
-    assert 'out of reach' in str(refusal)
+    rejection = rejected(asked(little), request)
+    assert rejection.code is Code.NO_IK_SOLUTION
+    assert str(rejection).startswith('unreachable: ')
+    assert 'out of reach' in str(rejection)
 
 
 def test_frames_are_those_of_the_robot_where_it_is(little):
@@ -217,24 +217,24 @@ def test_frames_are_those_of_the_robot_where_it_is(little):
     request.pose_stamped.pose = matrix_pose(np.linalg.inv(T) @ pose_matrix(request.pose_stamped.pose))
     assert inverse(question, request)[0].position[:5] == pytest.approx(list(Q.values()), abs=1e-4)
     request.pose_stamped.header.frame_id = 'l99'
-    assert refused(question, request).code is Code.FRAME_TRANSFORM_FAILURE
+    assert rejected(question, request).code is Code.FRAME_TRANSFORM_FAILURE
     fk = FkRequest(fk_link_names=['tool0'])
     fk.header.frame_id = 'l99'
-    assert refused(question, fk, forward).code is Code.FRAME_TRANSFORM_FAILURE
+    assert rejected(question, fk, forward).code is Code.FRAME_TRANSFORM_FAILURE
 
 
-def test_constraints_and_invalid_poses_are_refused(little):
+def test_constraints_and_invalid_poses_are_rejected(little):
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q))
     request.pose_stamped.pose.orientation.w = 7.0
-    assert refused(asked(little), request).code is Code.INVALID_GOAL_CONSTRAINTS
+    assert rejected(asked(little), request).code is Code.INVALID_GOAL_CONSTRAINTS
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q))
     request.constraints.orientation_constraints = [object()]
-    refusal = refused(asked(little), request)
-    assert refusal.code is Code.INVALID_GOAL_CONSTRAINTS
-    assert 'orientation_constraints' in str(refusal)
+    rejection = rejected(asked(little), request)
+    assert rejection.code is Code.INVALID_GOAL_CONSTRAINTS
+    assert 'orientation_constraints' in str(rejection)
 
 
-def test_collisions_are_avoided_or_the_answer_is_refused():
+def test_collisions_are_avoided_or_the_answer_is_rejected():
     pytest.importorskip('coal')
     model = ArmModel.build(
         folding_urdf(),
@@ -253,18 +253,18 @@ def test_collisions_are_avoided_or_the_answer_is_refused():
             assert model.collision.distance(np.array(joints))[0] >= 1e-3
             np.testing.assert_allclose(model.arm.fk(joints)[0], model.arm.fk(q)[0], atol=1e-5)
         else:
-            refusal = refused(asked(model), request)
-            assert refusal.code is Code.NO_IK_SOLUTION
-            assert 'link "base" and link "' in str(refusal)
+            rejection = rejected(asked(model), request)
+            assert rejection.code is Code.NO_IK_SOLUTION
+            assert 'link "base" and link "' in str(rejection)
     request.robot_state.attached_collision_objects = [object()]
-    assert refused(asked(model), request).code is Code.COLLISION_CHECKING_UNAVAILABLE
+    assert rejected(asked(model), request).code is Code.COLLISION_CHECKING_UNAVAILABLE
 
 
-def test_collisions_that_are_not_checked_are_left_to_the_caller_or_refused(little):
+def test_collisions_that_are_not_checked_are_left_to_the_caller_or_rejected(little):
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), avoid_collisions=True)
-    refusal = refused(asked(little), request)
-    assert refusal.code is Code.COLLISION_CHECKING_UNAVAILABLE
-    assert 'self-collision is not checked' in str(refusal)
+    rejection = rejected(asked(little), request)
+    assert rejection.code is Code.COLLISION_CHECKING_UNAVAILABLE
+    assert 'self-collision is not checked' in str(rejection)
     assert inverse(asked(little, check_needed=False), request)[1].startswith('solved')
 
 
@@ -301,4 +301,4 @@ def test_unknown_links_are_told_beside_the_poses_of_the_others(little):
     poses, links, said = forward(asked(little), FkRequest(fk_link_names=['tool0', 'tol0']))
     assert (len(poses), links) == (1, ['tool0'])
     assert 'tol0' in said
-    assert refused(asked(little), FkRequest(), forward).code is Code.INVALID_LINK_NAME
+    assert rejected(asked(little), FkRequest(), forward).code is Code.INVALID_LINK_NAME

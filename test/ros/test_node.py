@@ -151,7 +151,7 @@ def test_joint_goals_move_the_joints_named_and_mimics_follow(client):
     assert client.position('yaw') == pytest.approx(-0.5)
 
 
-def test_a_joint_goal_that_was_refused_is_refused_again(client):
+def test_a_joint_goal_that_was_rejected_is_rejected_again(client):
     for _ in range(2):
         assert 'cannot move to 9' in client.answer('goal_joints', client.joints(yaw=9.0)).message
 
@@ -270,7 +270,7 @@ def test_markers_show_the_wanted_and_the_present_axis(client, arm):
     client.wait(lambda: client.markers[-1].markers[0].action == Marker.DELETEALL, 'the markers to go')
 
 
-def test_parameters_change_the_arm_at_once_or_are_refused(client):
+def test_parameters_change_the_arm_at_once_or_are_rejected(client):
     client.call('ik_node/home')
     client.wait_still()
     (result,) = client.set_parameters(tip_link='hand')
@@ -360,5 +360,5 @@ def test_simulated_time_drives_the_motion():
         client.send('goal_joints', late)
         # "arrived" may come after it
         client.wait(
-            lambda: (tick(), any('use_sim_time' in s.message for s in client.statuses))[1], 'the refusal'
+            lambda: (tick(), any('use_sim_time' in s.message for s in client.statuses))[1], 'the rejection'
         )

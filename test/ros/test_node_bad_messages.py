@@ -1,4 +1,4 @@
-"""Bad messages: each is refused with its reason on ~/status, the motion goes on as if it had not come."""
+"""Bad messages: each is rejected with its reason on ~/status, the motion goes on as if it had not come."""
 
 import math
 
@@ -77,15 +77,15 @@ BAD_JOINTS = {
 }
 
 
-def check_refused(client: Client, topic: str, message, says: str) -> None:
-    """The message is refused for that reason while the arm moves, which goes on to where it was going."""
+def check_rejected(client: Client, topic: str, message, says: str) -> None:
+    """The message is rejected for that reason while the arm moves, which goes on to where it was going."""
     aim = client.joints(yaw=-0.2 if client.position('yaw')[0] > 0.0 else 0.2)
     client.answer('goal_joints', aim)
     status = client.answer(topic, message)
     assert status.level == DiagnosticStatus.ERROR
-    assert status.message.startswith(f'{topic} refused: ')
+    assert status.message.startswith(f'{topic} rejected: ')
     said = {pair.key: pair.value for pair in status.values}
-    assert said['status'] == 'refused'
+    assert said['status'] == 'rejected'
     assert says in said['reason']
     client.wait(lambda: client.position('yaw') == pytest.approx(aim.position[0]), 'the goal before')
     last = client.samples[-1]
@@ -93,36 +93,36 @@ def check_refused(client: Client, topic: str, message, says: str) -> None:
 
 
 @pytest.mark.parametrize('name', BAD_POSES)
-def test_a_bad_pose_is_refused(client, name):
+def test_a_bad_pose_is_rejected(client, name):
     path, value, says = BAD_POSES[name]
-    check_refused(client, 'goal_pose', changed(good(client), path, value), says)
+    check_rejected(client, 'goal_pose', changed(good(client), path, value), says)
 
 
-def test_a_stale_pose_is_refused(client):
-    check_refused(client, 'goal_pose', stamped(good(client), client.now() - HOUR), '3.6e+03 s old')
+def test_a_stale_pose_is_rejected(client):
+    check_rejected(client, 'goal_pose', stamped(good(client), client.now() - HOUR), '3.6e+03 s old')
 
 
-def test_a_pose_from_the_future_is_refused(client):
-    check_refused(client, 'goal_pose', stamped(good(client), client.now() + HOUR), 's in the future')
+def test_a_pose_from_the_future_is_rejected(client):
+    check_rejected(client, 'goal_pose', stamped(good(client), client.now() + HOUR), 's in the future')
 
 
 def test_goal_timeout_can_be_changed(client):
     old = client.now() - Duration(seconds=5.0)
-    check_refused(client, 'goal_pose', stamped(good(client), old), 'goal_timeout allows 1 s')
+    check_rejected(client, 'goal_pose', stamped(good(client), old), 'goal_timeout allows 1 s')
     assert client.set_parameters(goal_timeout=60.0)[0].successful
     assert client.answer('goal_pose', stamped(good(client), old)).message.startswith('solved')
     assert client.set_parameters(goal_timeout=1.0)[0].successful
 
 
-def test_bad_points_are_refused(client):
-    check_refused(client, 'goal_point', client.point((math.nan, 0.0, 0.0)), 'must be finite')
-    check_refused(client, 'goal_point', client.point((0.4, 0.0, 0.2), frame='camera'), 'tf2')
+def test_bad_points_are_rejected(client):
+    check_rejected(client, 'goal_point', client.point((math.nan, 0.0, 0.0)), 'must be finite')
+    check_rejected(client, 'goal_point', client.point((0.4, 0.0, 0.2), frame='camera'), 'tf2')
 
 
 @pytest.mark.parametrize('name', BAD_JOINTS)
-def test_bad_joint_goals_are_refused(client, name):
+def test_bad_joint_goals_are_rejected(client, name):
     names, positions, says = BAD_JOINTS[name]
-    check_refused(client, 'goal_joints', JointState(name=names, position=positions), says)
+    check_rejected(client, 'goal_joints', JointState(name=names, position=positions), says)
 
 
 def test_a_bad_goal_does_not_take_the_place_of_a_good_one(client, arm):

@@ -17,17 +17,17 @@ def test_the_node_waits_for_a_description_and_goes_on_waiting_after_a_bad_one():
         assert 'waiting for robot_description' in status.message
         assert not client.call('ik_node/home').success
         client.description.publish(String(data='<robot name="x"><link name="a"></robot>'))
-        client.wait_said('robot_description refused')
+        client.wait_said('robot_description rejected')
         assert any('line 1' in status.message for status in client.statuses)
         client.wait(
-            lambda: any('refused' in d.status[0].message for d in client.diagnostics), 'the diagnostics'
+            lambda: any('rejected' in d.status[0].message for d in client.diagnostics), 'the diagnostics'
         )
         assert not client.samples
         client.description.publish(String(data=arm_urdf()))
         client.wait_ready()
 
 
-def test_other_parameters_can_mend_a_refused_description():
+def test_other_parameters_can_mend_a_rejected_description():
     with running(None, tip_link='hand') as client:
         client.description.publish(String(data=arm_urdf()))
         client.wait_said('tip_link "hand" does not exist')
@@ -42,7 +42,7 @@ def test_a_new_description_replaces_the_arm_after_a_stop():
         client.answer('goal_joints', client.joints(yaw=2.0))
         client.wait(lambda: client.position('yaw') > 0.1, 'the arm to be on its way')
         client.description.publish(String(data='<robot/>'))  # a bad one changes nothing
-        client.wait(lambda: any('refused' in s.message for s in client.statuses), 'the refusal')
+        client.wait(lambda: any('rejected' in s.message for s in client.statuses), 'the rejection')
         client.wait(lambda: client.position('yaw') > 0.2, 'the arm to go on')
         other = arm_urdf().replace('finger', 'jaw')
         client.description.publish(String(data=other))

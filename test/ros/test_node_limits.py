@@ -30,11 +30,11 @@ def test_the_limits_of_a_file_and_of_the_tool_hold_on_the_wire(tmp_path):
         assert 0.2 < np.abs(rates(client, 'yaw')).max() <= 0.2 / 0.7 + 1e-9  # 0.7 m from the axis
 
 
-def test_the_workspace_is_told_refuses_goals_and_changes_while_the_node_runs():
+def test_the_workspace_is_told_rejects_goals_and_changes_while_the_node_runs():
     with running(arm_urdf(), workspace=BOX, home=[0.8] * len(ARM_JOINTS)) as client:
         client.send('goal_point', client.point((0.4, 0.0, -0.3)))
         client.wait_said(
-            'goal_point refused: the goal is outside the workspace: z -0.3, allowed: -0.2 to 0.6'
+            'goal_point rejected: the goal is outside the workspace: z -0.3, allowed: -0.2 to 0.6'
         )
         (result,) = client.set_parameters(workspace=[0.0, 0.0, 0.0, 1.0, 1.0, -1.0])
         assert not result.successful
@@ -42,15 +42,15 @@ def test_the_workspace_is_told_refuses_goals_and_changes_while_the_node_runs():
         assert client.set_parameters(workspace=[0.0] * 6)[0].successful
         client.send('goal_point', client.point((0.4, 0.0, -0.1)))
         client.wait(
-            lambda: 'goal' in client.statuses[-1].message and client.said()['state'] != 'refused', 'it'
+            lambda: 'goal' in client.statuses[-1].message and client.said()['state'] != 'rejected', 'it'
         )
 
 
-def test_self_collision_is_refused_and_its_distance_is_in_the_diagnostics():
+def test_self_collision_is_rejected_and_its_distance_is_in_the_diagnostics():
     pytest.importorskip('coal')
     with running(folding_urdf(), tip_link='hand', base_link='base') as client:
         client.send('goal_joints', client.joints(elbow=3.0))
-        client.wait_said('goal_joints refused: link "upper" and link "hand" would')
+        client.wait_said('goal_joints rejected: link "upper" and link "hand" would')
         values = client.wait(
             lambda: [
                 v for a in client.diagnostics for s in a.status for v in s.values if 'collision' in v.key

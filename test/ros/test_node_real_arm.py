@@ -100,7 +100,7 @@ def test_each_joint_has_to_be_measured():
         client.send('joint_states', JointState())
         client.wait(lambda: last(client).endswith('joints: shoulder, elbow, roll, wrist'), 'the yaw')
         assert client.answer('goal_joints', client.joints(yaw=0.0)).message.startswith(
-            'goal_joints refused: wait'
+            'goal_joints rejected: wait'
         )
         driver = driver_of(client)
         driver.names = ('shoulder', 'elbow', 'roll', 'wrist', 'yaw')

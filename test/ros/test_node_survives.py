@@ -53,11 +53,11 @@ def test_impossible_times_and_transitions_do_not_end_the_node(tmp_path):
     with simulated(tmp_path) as (running, client):
         clock = client.node.create_publisher(Clock, '/clock', 10)
 
-        def refused() -> bool:
+        def rejected() -> bool:
             clock.publish(Clock(clock=Time(sec=-5)))  # again and again: the node takes /clock as best effort
             return 'rclpy cannot read it: ValueError' in running.said
 
-        client.wait(refused, 'a line about the time')
+        client.wait(rejected, 'a line about the time')
         assert not change(client, Transition.TRANSITION_ACTIVATE)  # it is active already
         seen = len(client.samples)
         client.wait(lambda: len(client.samples) > seen + 10, 'more joint_states')

@@ -96,7 +96,7 @@ def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
         ('home', ['a'], 'a list of finite numbers'),
     ],
 )
-def test_nonsense_is_refused_with_what_is_allowed(name, value, says):
+def test_nonsense_is_rejected_with_what_is_allowed(name, value, says):
     with pytest.raises(InputError, match=says):
         ArmSettings(**{name: value})
 
@@ -150,7 +150,7 @@ def test_descriptors_tell_text_and_range(make_node):
 
 
 class Holder:
-    """Stands for a node's state: takes settings, refuses the tip link 'wall'."""
+    """Stands for a node's state: takes settings, rejects the tip link 'wall'."""
 
     def __init__(self, node):
         self.settings = declare(node, ArmSettings)
@@ -196,7 +196,7 @@ def test_a_group_of_changes_takes_effect_as_a_whole_or_not_at_all(make_node):
     assert node.get_parameter('max_jerk').value == 50.0
 
 
-def test_a_change_that_somebody_else_refuses_does_not_take_effect(make_node):
+def test_a_change_that_somebody_else_rejects_does_not_take_effect(make_node):
     node = make_node()
     holder = Holder(node)
     if not hasattr(node, 'add_post_set_parameters_callback'):

@@ -80,7 +80,7 @@ def test_the_nearest_pose_is_told_and_the_arm_stays_where_it_is(client):
     assert all(status.message != 'moving' for status in client.about('~/project_pose'))
 
 
-def test_a_stopped_arm_answers_and_an_invalid_pose_is_refused(client):
+def test_a_stopped_arm_answers_and_an_invalid_pose_is_rejected(client):
     asker = Asker(client)
     client.call('ik_node/stop')
     asker.ask((0.1, 0.2, 0.3), (0.0, 0.0, 1.0))
@@ -88,7 +88,7 @@ def test_a_stopped_arm_answers_and_an_invalid_pose_is_refused(client):
     bad.header.frame_id = 'base_link'
     bad.pose.orientation.w = 3.0
     asker.questions.publish(bad)
-    client.wait_said('~/project_pose refused')
+    client.wait_said('~/project_pose rejected')
 
 
 def test_joints_get_the_pose_of_the_tip_there(client):
@@ -110,7 +110,7 @@ def test_joints_get_the_pose_of_the_tip_there(client):
     np.testing.assert_allclose(T[:3, 3], point, atol=1e-9)
     np.testing.assert_allclose(T[:3, 2], axis, atol=1e-9)
     questions.publish(client.joints(nonsense=1.0))
-    client.wait_said('~/fk_joint_states refused')
+    client.wait_said('~/fk_joint_states rejected')
     np.testing.assert_array_equal(client.position(), before)
 
 

@@ -42,7 +42,7 @@ def test_the_first_report_on_a_stream_is_published_at_once_and_the_rest_is_held_
 @pytest.mark.parametrize(
     'other',
     [
-        report(4, 'refused', 'refused', Level.ERROR),
+        report(4, 'rejected', 'rejected', Level.ERROR),
         report(4, 'unreachable', 'moving', Level.WARN),
         report(4, 'not found', 'held', Level.WARN),
         report(4, 'solved', 'moving', Level.WARN),
@@ -82,12 +82,12 @@ def test_a_stream_of_goals_is_answered_in_part_and_its_last_goal_in_any_case():
             client.send('goal_joints', client.joints(yaw=yaw))
             client.wait(lambda y=yaw: y in tool.snapshot().target, 'the goal to be taken')
         client.send('goal_joints', client.joints(nowhere=1.0))
-        client.wait(lambda: any('refused' in s.message for s in client.statuses[mark:]), 'the refusal')
+        client.wait(lambda: any('rejected' in s.message for s in client.statuses[mark:]), 'the rejection')
         client.wait_still()
         client.wait(lambda: 'arrived' in client.statuses[-1].message, 'the arrival')
         said = [{pair.key: pair.value for pair in s.values} for s in client.statuses[mark:]]
         numbers = [int(values['goal_number']) for values in said]
         states = [values['state'] for values in said]
-        assert states == ['moving', 'moving', 'refused', 'arrived']
-        first, last, refused, arrived = numbers
-        assert first < last == arrived == refused - 1
+        assert states == ['moving', 'moving', 'rejected', 'arrived']
+        first, last, rejected, arrived = numbers
+        assert first < last == arrived == rejected - 1

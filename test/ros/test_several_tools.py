@@ -128,7 +128,7 @@ def test_the_arms_of_one_robot_do_not_collide():
         two.left.wait_said('arrived')
         two.still()
         status = two.right.answer('goal_point', middle)
-        assert 'refused: link "left_' in status.message or 'refused: link "right_' in status.message
+        assert 'rejected: link "left_' in status.message or 'rejected: link "right_' in status.message
         # Both on their way at once, towards each other: the second one is checked along the first one's way.
         two.left.call('ik_node/home')
         two.left.wait_said('arrived')
@@ -169,13 +169,13 @@ def test_tools_that_share_a_torso_meet_their_goals_together():
         )
         before = torso.values(torso.left.samples[-1])
 
-        def refused() -> bool:
+        def rejected() -> bool:
             twist = TwistStamped()
             twist.twist.linear.z = 1.0
             twists.publish(twist)
             return -1 in codes
 
-        torso.left.wait(refused, 'the refusal of a twist')
+        torso.left.wait(rejected, 'the rejection of a twist')
         assert torso.values(torso.left.samples[-1]) == pytest.approx(before, abs=1e-12)
 
 
@@ -219,7 +219,7 @@ def test_the_point_of_one_tool_changes_while_the_node_runs():
         ({'left.tip_link': ''}, 'tool left: .*tip_link'),
     ],
 )
-def test_wrong_tools_are_refused_at_start(parameters, says):
+def test_wrong_tools_are_rejected_at_start(parameters, says):
     with pytest.raises(IkError, match=says), robot('two_arms', **parameters):
         pass
 

@@ -20,7 +20,7 @@ def test_goals_at_100_hz_are_answered_and_the_last_one_is_reached(monkeypatch):
     figures = soak(6.0)
     assert figures.goals == pytest.approx(600, abs=1)
     assert figures.answered > 0
-    assert figures.refused == 0
+    assert figures.rejected == 0
     assert figures.off < 1e-5
     assert len(figures.waits) > 0
     assert len(figures.jitter) > 0

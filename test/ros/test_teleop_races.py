@@ -55,12 +55,12 @@ def test_a_pause_ends_a_command_that_is_being_stored(teleop):
 
 
 @pytest.mark.parametrize('newer', [True, False])
-def test_a_command_that_comes_while_one_is_refused_is_not_forgotten_with_it(teleop, newer):
-    refused, gone, released = threading.Event(), threading.Event(), []
+def test_a_command_that_comes_while_one_is_rejected_is_not_forgotten_with_it(teleop, newer):
+    rejected, gone, released = threading.Event(), threading.Event(), []
     message = TwistStamped()
 
     def step(*_):
-        refused.set()
+        rejected.set()
         gone.wait(LONG)
         teleop._closing = True  # ends the loop after this step
         raise InputError('made up')
@@ -71,7 +71,7 @@ def test_a_command_that_comes_while_one_is_refused_is_not_forgotten_with_it(tele
     teleop._store('twist')(TwistStamped())
     thread = threading.Thread(target=teleop._run)
     thread.start()
-    assert refused.wait(LONG)
+    assert rejected.wait(LONG)
     if newer:
         teleop._store('twist')(message)
     gone.set()

@@ -1,4 +1,4 @@
-"""The simulated arm: what its controllers take and refuse, and how a real arm differs from an ideal one."""
+"""The simulated arm: what its controllers take and reject, and how a real arm differs from an ideal one."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_positions_are_taken_in_the_next_period_and_the_newest_counts():
         (['a'], [1.0], [[0.0, 1.0]], [[0.0]], '1 numbers'),
     ],
 )
-def test_what_a_trajectory_controller_refuses(names, times, positions, velocities, said):
+def test_what_a_trajectory_controller_rejects(names, times, positions, velocities, said):
     controllers = Controllers(['a', 'b'], ['a', 'b'], np.zeros(2))
     with pytest.raises(InputError, match=said):
         controllers.follow(0.0, names, times, positions, velocities)

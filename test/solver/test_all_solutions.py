@@ -311,7 +311,7 @@ def test_same_input_gives_the_same_bits():
 
 
 @pytest.mark.parametrize('seed', [[0.0] * 4, [np.nan] * 5, 'abc'])
-def test_bad_seeds_are_refused(seed):
+def test_bad_seeds_are_rejected(seed):
     arm = arm_of('seed_arm')
     with pytest.raises(InputError, match='seed must be 5 finite numbers'):
         new_solver(arm).solve_all(Goal(*arm.fk(arm.middle)), seed, time_budget=np.inf)

@@ -9,6 +9,6 @@ SAMPLES = Samples()
 
 
 @pytest.mark.parametrize('name', sorted(SAMPLES.callables))
-def test_any_argument_is_taken_or_refused_with_a_documented_error(name):
+def test_any_argument_is_taken_or_rejected_with_a_documented_error(name):
     count, found = faults(SAMPLES, SAMPLES.callables[name])
     assert not found, f'{len(found)} of {count} calls, such as\n' + '\n'.join(found[:10])

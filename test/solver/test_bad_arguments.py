@@ -1,4 +1,4 @@
-"""IkSolver: arguments that it refuses, and with which words."""
+"""IkSolver: arguments that it rejects, and with which words."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_an_option_out_of_range_is_named_with_what_is_allowed(name, value, words
 
 
 @pytest.mark.parametrize('given', [None, 'arm.urdf', seed_arm])
-def test_what_is_not_an_arm_is_refused(given):
+def test_what_is_not_an_arm_is_rejected(given):
     with pytest.raises(InputError) as caught:
         IkSolver(given)
     assert str(caught.value) == f'arm must be an Arm, got {given!r}'
 
 
 @pytest.mark.parametrize('wrong', [b'abcde', {0, 1, 2, 3, 4}, np.zeros(5, dtype=complex), ['0'] * 5])
-def test_seeds_and_goals_that_are_not_real_numbers_are_refused(wrong):
+def test_seeds_and_goals_that_are_not_real_numbers_are_rejected(wrong):
     solver = IkSolver(seed_arm())
     with pytest.raises(InputError, match='seed must be 5 finite numbers'):
         solver.solve(Goal((0.3, 0.0, 0.2)), wrong)
@@ -82,7 +82,7 @@ def test_numbers_of_numpy_are_numbers():
 
 
 @pytest.mark.parametrize('wrong', [((0.3, 0.0, 0.2), (0.0, 0.0, -1.0)), None, 'goal', np.zeros(9)])
-def test_what_is_no_goal_is_refused_everywhere(wrong):
+def test_what_is_no_goal_is_rejected_everywhere(wrong):
     arm = seed_arm()
     solver = IkSolver(arm)
     for call in (solver.solve, solver.solve_all, lambda goal: solver.track(goal, arm.middle)):
@@ -91,7 +91,7 @@ def test_what_is_no_goal_is_refused_everywhere(wrong):
         assert f'goal must be a Goal, got {wrong!r}' in str(caught.value)
 
 
-def test_a_joint_value_that_no_float_holds_is_refused():
+def test_a_joint_value_that_no_float_holds_is_rejected():
     arm = seed_arm()
     with pytest.raises(InputError, match='q must be 5 finite numbers'):
         arm.fk([10**400, 0, 0, 0, 0])
@@ -99,12 +99,12 @@ def test_a_joint_value_that_no_float_holds_is_refused():
 
 @pytest.mark.parametrize('wrong', [[], {}, np.zeros(3), None, 5])
 @pytest.mark.parametrize('name', ['method', 'schedule', 'compile'])
-def test_a_choice_that_is_no_name_is_refused(name, wrong):
+def test_a_choice_that_is_no_name_is_rejected(name, wrong):
     with pytest.raises(InputError, match=f'{name} must be one of'):
         IkSolver(seed_arm(), **{name: wrong})
 
 
-def test_entries_that_are_masked_or_too_large_are_refused_in_a_batch_too():
+def test_entries_that_are_masked_or_too_large_are_rejected_in_a_batch_too():
     solver = IkSolver(seed_arm())
     position, direction = solver.arm.fk(solver.arm.middle)
     masked = np.ma.array([position], mask=[[True, False, False]])
@@ -121,6 +121,6 @@ def test_entries_that_are_masked_or_too_large_are_refused_in_a_batch_too():
             solver.solve(Goal(position, direction), seeds)
 
 
-def test_errors_of_what_is_no_goal_are_refused():
+def test_errors_of_what_is_no_goal_are_rejected():
     with pytest.raises(InputError, match='goal must be a Goal'):
         IkSolver(seed_arm()).errors(None, np.zeros(5))

@@ -241,7 +241,7 @@ def test_paths_stay_inside(parts):
     assert max(map(judge.excess, found.q)) <= 0.0
 
 
-def test_tools_that_share_joints_refuse_the_limits_of_a_ball():
+def test_tools_that_share_joints_reject_the_limits_of_a_ball():
     text = shipped().text
     tools = {'one': Tool('tool0'), 'other': Tool('forearm')}
     with pytest.raises(InputError, match='share joints, and a ball joint of tool one has limits of its own'):

@@ -175,7 +175,7 @@ DOWN = [[0.0, 0.0, -1.0], [0.0, 0.0, -1.0]]
         ((GOOD, DOWN, None, 1.5), r'workers must be a whole number, 1 or more, got 1\.5'),
     ],
 )
-def test_bad_input_is_refused_with_one_clear_error(arguments, message):
+def test_bad_input_is_rejected_with_one_clear_error(arguments, message):
     with pytest.raises(InputError, match=message):
         new_solver(arm_of('seed_arm')).solve_batch(*arguments)
 

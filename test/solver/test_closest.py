@@ -232,7 +232,7 @@ def test_the_dearer_the_direction_the_nearer_it_comes():
 
 
 @pytest.mark.parametrize('direction_weight', [0.0, -1.0, math.nan, math.inf])
-def test_a_compromise_without_a_price_is_refused(direction_weight):
+def test_a_compromise_without_a_price_is_rejected(direction_weight):
     with pytest.raises(InputError, match='direction_weight must be a finite number greater than 0'):
         IkSolver(shipped_cases()[0].arm(), direction_weight=direction_weight)
 

@@ -1,4 +1,4 @@
-"""Goal: what is accepted, what is refused, and with which words."""
+"""Goal: what is accepted, what is rejected, and with which words."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_packed_holds_nan_for_what_is_not_asked():
     np.testing.assert_array_equal(Goal((1, 2, 3), (0, 1, 0), (1, 0, 0)).packed, [1, 2, 3, 0, 1, 0, 1, 0, 0])
 
 
-def test_positions_beyond_all_measure_are_refused_in_a_batch_too():
+def test_positions_beyond_all_measure_are_rejected_in_a_batch_too():
     with pytest.raises(InputError, match=r'within 1e\+09 m .* row 1 is \[0.0, 0.0, 1e\+300\]'):
         pack_goals([[1e9, 0, -1e9], [0, 0, 1e300]], None)
     assert Goal((1e9, 0, -1e9)).position[0] == 1e9

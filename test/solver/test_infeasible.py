@@ -57,7 +57,7 @@ def test_the_bounds_of_a_planar_arm_are_its_reach():
 
 
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.label)
-def test_far_goals_are_refused_at_once_as_too_far(case):
+def test_far_goals_are_rejected_at_once_as_too_far(case):
     arm = case.arm()
     solver, rng = IkSolver(arm), np.random.default_rng(31)
     for _ in range(3):
@@ -127,7 +127,7 @@ def test_no_goal_called_unreachable_is_met_by_another_search(name):
     arm = SHIPPED[name].arm()
     solver, rng = IkSolver(arm), np.random.default_rng(34)
     other = IkSolver(arm, method='dls', restarts=150)
-    refused = 0
+    rejected = 0
     for q in arm.sample(rng, 400):
         position, direction = arm.fk(q)
         position = position + rng.choice([0.0, 0.2]) * arm.reach * random_unit(rng)
@@ -135,15 +135,15 @@ def test_no_goal_called_unreachable_is_met_by_another_search(name):
         goal = Goal(position, direction / np.linalg.norm(direction))
         solution = solver.solve(goal)
         if solution.status is Status.UNREACHABLE and solution.position_error < 1e-2:
-            refused += 1
+            rejected += 1
             assert not other.solve(goal).solved
-        if refused == 12:
+        if rejected == 12:
             return
-    raise AssertionError(f'only {refused} of 400 goals were refused')
+    raise AssertionError(f'only {rejected} of 400 goals were rejected')
 
 
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.label)
-def test_goals_at_the_edge_of_what_is_reachable_are_not_refused(case):
+def test_goals_at_the_edge_of_what_is_reachable_are_not_rejected(case):
     """Joints at limits, straight arms and poses where solutions meet."""
     arm = case.arm()
     solver, rng = IkSolver(arm), np.random.default_rng(35)

@@ -146,7 +146,7 @@ def test_joints_that_mimic_a_held_one_are_held_too():
     assert solutions.complete
 
 
-def test_bad_names_and_values_are_refused():
+def test_bad_names_and_values_are_rejected():
     arm = spare_arm(6)
     solver, goal = IkSolver(arm), Goal(*arm.fk(arm.middle))
     for held, words in (

@@ -100,7 +100,7 @@ def test_a_method_is_one_file_and_one_row(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_an_unknown_method_or_schedule_is_refused_with_those_there_are() -> None:
+def test_an_unknown_method_or_schedule_is_rejected_with_those_there_are() -> None:
     arm = ARMS['seed_arm'].arm()
     with pytest.raises(InputError, match=f"method must be one of {', '.join(METHODS)}, got 'newton'"):
         IkSolver(arm, method='newton')
@@ -121,7 +121,7 @@ def test_an_unknown_method_or_schedule_is_refused_with_those_there_are() -> None
         ('ccd', 'limits', "must be a dictionary, got 'limits'"),
     ],
 )
-def test_switches_that_a_method_lacks_are_refused(method, given, says) -> None:
+def test_switches_that_a_method_lacks_are_rejected(method, given, says) -> None:
     with pytest.raises(InputError, match=f'method_options.*{says}'):
         IkSolver(ARMS['seed_arm'].arm(), method=method, method_options=given)
 

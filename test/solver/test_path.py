@@ -262,6 +262,6 @@ def test_paths_are_the_same_bits_every_time():
         ),
     ],
 )
-def test_bad_paths_are_refused(positions, directions, message):
+def test_bad_paths_are_rejected(positions, directions, message):
     with pytest.raises(InputError, match=message):
         new_solver(arm_of('seed_arm')).solve_path(positions, directions)

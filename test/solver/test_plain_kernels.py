@@ -105,6 +105,6 @@ for given, error in (('now', InputError), ('wait', KernelError)):
         text=True,
         check=True,
     )
-    refused, in_vain = done.stdout.splitlines()
-    assert refused == "compile must be one of background, wait, got 'now'"
+    rejected, in_vain = done.stdout.splitlines()
+    assert rejected == "compile must be one of background, wait, got 'now'"
     assert in_vain.endswith('NUMBA_DISABLE_JIT is set')

@@ -96,13 +96,13 @@ def test_sixteen_real_solutions_are_proven():
     assert assert_agrees(solver, goal) == 16
 
 
-def test_refusals_are_proven():
+def test_rejections_are_proven():
     """Of goals that only limits forbid, and of goals without any real solution."""
     arm = general_arm(1)
     solver = IkSolver(arm)
-    refused = [goal for goal in goals_of(arm, 8) if solver.solve(goal).status is Status.UNREACHABLE]
-    assert len(refused) > 2
-    for goal in refused:
+    rejected = [goal for goal in goals_of(arm, 8) if solver.solve(goal).status is Status.UNREACHABLE]
+    assert len(rejected) > 2
+    for goal in rejected:
         proof = solver.prove(goal)
         assert proof.proven
         assert proof.q.shape == (0, 5)

@@ -220,7 +220,7 @@ def test_track_and_path_leave_their_inputs_alone():
 
 
 @pytest.mark.parametrize('wrong', [[0.0] * 4, [np.nan] * 5, 'abc', None])
-def test_bad_configurations_are_refused(wrong):
+def test_bad_configurations_are_rejected(wrong):
     arm = arm_of('seed_arm')
     solver, goal = new_solver(arm), Goal(*arm.fk(arm.middle))
     with pytest.raises(InputError, match='q must be 5 finite numbers'):

@@ -89,7 +89,7 @@ def test_tip_pose_puts_the_tool_where_it_is_wanted(tool_axis, direction):
         ({'direction': (0, 0, 0)}, 'direction must be a unit vector'),
     ],
 )
-def test_nonsense_is_refused(change, says):
+def test_nonsense_is_rejected(change, says):
     good = {'name': 'circle', 'centre': CENTRE, 'size': 0.1, 'speed': 0.1, 'direction': (0, 0, 1)}
     with pytest.raises(InputError, match=says):
         Track(**{**good, **change})

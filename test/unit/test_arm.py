@@ -233,7 +233,7 @@ def test_tool_point_and_axis_are_in_the_tip_frame():
         ({'base_link': 5}, ['base_link must be the name of a link, got 5']),
     ],
 )
-def test_bad_tools_are_refused(tool, words):
+def test_bad_tools_are_rejected(tool, words):
     with pytest.raises(InputError) as caught:
         Arm.from_urdf(MIXED, **tool)
     for word in words:
@@ -241,7 +241,7 @@ def test_bad_tools_are_refused(tool, words):
 
 
 @pytest.mark.parametrize('given', [None, 'arm.urdf', MIXED])
-def test_what_is_not_a_robot_is_refused(given):
+def test_what_is_not_a_robot_is_rejected(given):
     with pytest.raises(InputError, match='robot must be a Robot, as read_urdf returns it, got'):
         Arm(given)
 
@@ -261,7 +261,7 @@ def test_vectors_of_any_real_numbers_are_welcome():
 
 
 @pytest.mark.parametrize('links', [{'tip_link': 'nowhere'}, {'base_link': 'nowhere'}, {'tip_link': 'base'}])
-def test_bad_links_are_refused_with_a_list_or_a_reason(links):
+def test_bad_links_are_rejected_with_a_list_or_a_reason(links):
     with pytest.raises(UrdfError) as caught:
         Arm.from_urdf(MIXED, **links)
     assert next(iter(links.values())) in str(caught.value)
@@ -280,7 +280,7 @@ def test_a_nearly_unit_tool_axis_is_normalised():
         [np.complex64(0), 0, 0],
     ],
 )
-def test_bad_joints_are_refused(q):
+def test_bad_joints_are_rejected(q):
     arm = Arm.from_urdf(MIXED)
     for call in (arm.fk, arm.jacobian):
         with pytest.raises(InputError, match=r'3 finite numbers \(turn, lift, bend\)'):

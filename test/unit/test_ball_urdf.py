@@ -138,7 +138,7 @@ def test_a_continuous_joint_gets_the_limits_of_the_cone():
         ('size="1"', ['"size"', 'attributes of <ball>', '"twist_upper"']),
     ],
 )
-def test_wrong_limits_are_refused_with_what_is_allowed(attributes, parts):
+def test_wrong_limits_are_rejected_with_what_is_allowed(attributes, parts):
     with pytest.raises(ElementError) as error:
         read_urdf(ball_urdf(element=declared(attributes)))
     for part in [*parts, 'line 1']:
@@ -155,19 +155,19 @@ def test_wrong_limits_are_refused_with_what_is_allowed(attributes, parts):
         (2 * declared('swing="1"'), ['duplicate <ball>']),
     ],
 )
-def test_an_element_that_fits_no_ball_is_refused(element, parts):
+def test_an_element_that_fits_no_ball_is_rejected(element, parts):
     with pytest.raises(ElementError) as error:
         read_urdf(ball_urdf(element=element))
     for part in parts:
         assert part in str(error.value)
 
 
-def test_limits_that_leave_nothing_of_the_cone_are_refused():
+def test_limits_that_leave_nothing_of_the_cone_are_rejected():
     with pytest.raises(ElementError, match=r'allow no swing below 1\.255 rad'):
         read_urdf(ball_urdf(element=declared('swing="1.1"'), low=0.98))
 
 
-def test_limits_narrowed_later_that_leave_nothing_of_the_cone_are_refused():
+def test_limits_narrowed_later_that_leave_nothing_of_the_cone_are_rejected():
     robot = read_urdf(ball_urdf(element=declared('swing="1.1"')))
     joints = dict(robot.joints)
     for name in 'ab':

@@ -193,7 +193,7 @@ def test_a_wrong_call_is_one_line_and_2(arguments: tuple[object, ...], words: st
         ((SEED_ARM, 0.3, 0, 0.2, '--tool-axis', '0,0,0'), 'tool_axis must be a unit vector'),
     ],
 )
-def test_what_argparse_refuses_is_named(arguments: tuple[object, ...], words: str, capsys: Capture) -> None:
+def test_what_argparse_rejects_is_named(arguments: tuple[object, ...], words: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as ended:
         run_solve(*arguments)
     assert ended.value.code == 2

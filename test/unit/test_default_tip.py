@@ -159,7 +159,7 @@ def test_scripts_say_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'note: tip_link is not set, using "gripper_frame_link" (5' in err
 
 
-def test_a_chain_too_long_for_an_arm_is_refused() -> None:
+def test_a_chain_too_long_for_an_arm_is_rejected() -> None:
     joints = [(f'j{i}', 'revolute', f'l{i}', f'l{i + 1}') for i in range(65)]
     with pytest.raises(ChainError, match=r'65 movable joints are between .* an arm may have at most 64'):
         Arm.from_urdf(chain(*joints))

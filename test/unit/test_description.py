@@ -111,7 +111,7 @@ def test_odd_names_of_meshes_are_missing_or_nothing(
 
 
 @pytest.mark.parametrize('path', [None, 5, b'arm.urdf', ['arm.urdf']])
-def test_what_is_not_a_path_is_refused(path: object) -> None:
+def test_what_is_not_a_path_is_rejected(path: object) -> None:
     for read in (load_description, Arm.from_file):
         with pytest.raises(InputError) as caught:
             read(path)
@@ -181,7 +181,7 @@ def test_xacro_includes_what_lies_beside_it(tmp_path: Path) -> None:
     assert read_urdf(load_description(tmp_path / 'grown.xacro')).links == ('a', 'b')
 
 
-def test_entities_in_xacro_are_refused(tmp_path: Path) -> None:
+def test_entities_in_xacro_are_rejected(tmp_path: Path) -> None:
     (tmp_path / 'arm.xacro').write_text('<!DOCTYPE robot [<!ENTITY arm "ha">]>\n<robot name="&arm;"/>')
     with pytest.raises(XmlError, match=r'<!DOCTYPE> \(line 1\)'):
         load_description(tmp_path / 'arm.xacro')

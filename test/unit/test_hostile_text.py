@@ -50,7 +50,7 @@ def test_no_text_takes_much_memory(text: str, outcome: str) -> None:
     assert (result.stdout.strip(), result.stderr) == (outcome, '')
 
 
-def test_what_is_too_long_is_refused_with_both_lengths(tmp_path) -> None:
+def test_what_is_too_long_is_rejected_with_both_lengths(tmp_path) -> None:
     text = GOOD + ' ' * MOST_CHARACTERS
     with pytest.raises(XmlError, match=rf'has {len(text):,} characters, at most 8,000,000 are allowed'):
         read_urdf(text)

@@ -113,7 +113,7 @@ def test_a_changed_callee_is_compiled_anew_in_its_callers_and_nothing_else_is(
 
 
 def test_a_kernel_may_be_named_twice(tmp_path: Path) -> None:
-    """With an empty cache and with a full one: a kernel that is loaded refuses to be compiled again."""
+    """With an empty cache and with a full one: a kernel that is loaded rejects to be compiled again."""
     program = f"from ik_node import kernels; print(kernels.prepare(['{ALONE}'] * 2, wait=True).stage.value)"
     for _ in range(2):
         assert run(program, ROOT, tmp_path).stdout == 'ready\n'

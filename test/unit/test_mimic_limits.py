@@ -71,7 +71,7 @@ def test_no_answer_leaves_the_limits_of_a_follower() -> None:
         assert abs(robot.joint_values({'j1': first, 'j2': second})['j3']) <= 1.0 + 1e-9
 
 
-def test_a_joint_goal_beyond_the_follower_is_refused() -> None:
+def test_a_joint_goal_beyond_the_follower_is_rejected() -> None:
     model = ArmModel.build(arm('multiplier="-20"'), ArmSettings())
     with pytest.raises(InputError, match=r'joint "j2" cannot move to 0.9, its limits are -0.05 to 0.05'):
         model.joint_targets({'j2': 0.9})

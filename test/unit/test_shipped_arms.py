@@ -126,7 +126,7 @@ def test_each_length_is_an_argument_that_moves_one_joint(name):
                 assert min(map(float, size.get('size', size.get('length', '')).split())) > 0
 
 
-def test_other_lengths_are_refused(tmp_path):
+def test_other_lengths_are_rejected(tmp_path):
     lengths = LinkLengths.read(path('seed_arm'), {'hand_length': '0.1'})
     assert lengths.values == {'upper_arm': 0.32026, 'forearm': 0.30019, 'hand': 0.1}
     with pytest.raises(InputError, match=r'no length .leg.; lengths: .upper_arm., .forearm., .hand.'):

@@ -219,7 +219,7 @@ def test_planar_and_floating_joints_stay_at_their_origin(kind: str) -> None:
     np.testing.assert_array_equal(robot.link_pose('upper', {'shoulder': 1.0}), expected)
 
 
-def test_wrong_values_are_refused() -> None:
+def test_wrong_values_are_rejected() -> None:
     robot = read_urdf(GOOD)
     with pytest.raises(ChainError, match=r'link "tol" does not exist; links: .* \(did you mean "tool"\?\)'):
         robot.link_pose('tol', {})

@@ -329,7 +329,7 @@ LAUGHS = ''.join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
         '<!-- a > b --><?xml-model href="x"?>\n<!DOCTYPE robot [<!ENTITY l11 "x">]>',
     ],
 )
-def test_document_types_are_refused(doctype: str, end: str) -> None:
+def test_document_types_are_rejected(doctype: str, end: str) -> None:
     with pytest.raises(XmlError, match=r'<!DOCTYPE> \(line [23]\): .* or entities; remove it'):
         read_urdf(f'<?xml version="1.0"?>\n{doctype}\n{GOOD.replace("arm", end or "arm")}')
 

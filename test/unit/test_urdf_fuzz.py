@@ -1,4 +1,4 @@
-"""Whatever is done to a description, it is read as a sound robot or refused with UrdfError."""
+"""Whatever is done to a description, it is read as a sound robot or rejected with UrdfError."""
 
 from __future__ import annotations
 
@@ -146,14 +146,14 @@ def test_cut_text(changes: list[tuple[int, int, str]]) -> None:
 
 @pytest.mark.slow
 def test_each_attribute_given_each_word() -> None:
-    """Every attribute of the description in turn gets every word; some of it must be read, some refused."""
-    read = refused = 0
+    """Every attribute of the description in turn gets every word; some of it must be read, some rejected."""
+    read = rejected = 0
     for index, element in enumerate(etree.fromstring(RICH).iter()):
         for position in range(len(element.attrib)):
             for word in WORDS:
                 if check(edited([('set', index, position, word)])):
                     read += 1
                 else:
-                    refused += 1
+                    rejected += 1
     assert read > 500
-    assert refused > 500
+    assert rejected > 500

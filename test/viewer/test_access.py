@@ -24,7 +24,7 @@ from ik_node.errors import IkError
 from ik_node.viewer.guard import Guard, is_loopback
 from ik_node.viewer.server import page_url, start_server, stop_server
 
-REFUSED, SERVED = 403, 101
+REJECTED, SERVED = 403, 101
 PORT = 'PORT'  # stands for that of the server
 
 
@@ -97,13 +97,13 @@ def page(port: int, path: str = '/', host: str = '127.0.0.1') -> tuple[int, str]
 )
 def test_no_web_page_of_another_origin_gets_in(local: tuple[int, str], origin: str) -> None:
     port, token = local
-    assert handshake(port, origin.replace(PORT, str(port)), f'/{token}') == REFUSED
+    assert handshake(port, origin.replace(PORT, str(port)), f'/{token}') == REJECTED
 
 
 def test_a_name_that_was_made_to_lead_here_does_not_help(local: tuple[int, str]) -> None:
     port, token = local
-    assert handshake(port, f'http://evil.example:{port}', f'/{token}', host='evil.example') == REFUSED
-    assert page(port, host='evil.example')[0] == REFUSED
+    assert handshake(port, f'http://evil.example:{port}', f'/{token}', host='evil.example') == REJECTED
+    assert page(port, host='evil.example')[0] == REJECTED
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,10 @@ def test_the_own_page_and_programs_with_the_token_are_served(
 def test_without_the_token_nothing_is_served(either: tuple[int, str], path: str) -> None:
     port, token = either
     path = path.replace('TOKEN', token).replace('TOKEX', f'{token}x').replace('ü', '%C3%BC')
-    assert handshake(port, path=path) == REFUSED
-    assert handshake(port, f'http://127.0.0.1:{port}', path) == REFUSED
+    assert handshake(port, path=path) == REJECTED
+    assert handshake(port, f'http://127.0.0.1:{port}', path) == REJECTED
     status, text = page(port, path)
-    assert status == REFUSED
+    assert status == REJECTED
     assert 'token' in text
     assert token not in text
 
@@ -150,7 +150,7 @@ def test_a_machine_may_be_reached_by_any_name(public: tuple[int, str]) -> None:
 @pytest.mark.parametrize('origin', ['https://evil.example', 'http://localhost:1', 'null'])
 def test_the_token_alone_lets_no_page_of_another_origin_in(public: tuple[int, str], origin: str) -> None:
     port, token = public
-    assert handshake(port, origin, f'/{token}') == REFUSED
+    assert handshake(port, origin, f'/{token}') == REJECTED
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_slider_makes_the_arm_longer_and_its_joints_stay(running: tuple[Page, 
     goal = np.array([[1, 0, 0, 0.4], [0, -1, 0, 0.1], [0, 0, -1, 0.2], [0, 0, 0, 1.0]])
 
     def arrived() -> bool:
-        if 'Refused' in page.text() or 'Ready' in page.text():  # ik_node still had the arm from before
+        if 'Rejected' in page.text() or 'Ready' in page.text():  # ik_node still had the arm from before
             page.drag(goal)
             time.sleep(0.5)
         return 'Arrived' in page.text()
@@ -115,13 +115,13 @@ def test_a_slider_makes_the_arm_longer_and_its_joints_stay(running: tuple[Page, 
     page.wait(lambda: listener.spin() and '0.3203' in listener.description, 'the arm as it was')
 
 
-def test_sliders_refuse_once_somebody_else_publishes_joints(running: tuple[Page, Listener]) -> None:
+def test_sliders_reject_once_somebody_else_publishes_joints(running: tuple[Page, Listener]) -> None:
     page, listener = running
     driver = listener.node.create_publisher(JointState, 'measured_joint_states', 10)
     page.wait(lambda: driver.get_subscription_count() > 0, 'ik_node')
     description = listener.description
     page.choose(SLIDER, 300.0)
-    page.wait(lambda: 'the joints are measured by /listener' in page.words(), 'the refusal')
+    page.wait(lambda: 'the joints are measured by /listener' in page.words(), 'the rejection')
     page.wait(lambda: page.control(SLIDER)['value'] == 320.3, 'the slider to go back')
     listener.spin()
     assert listener.description == description
@@ -133,7 +133,7 @@ def test_sliders_go_once_the_description_is_another(running: tuple[Page, Listene
     other = listener.node.create_publisher(String, 'robot_description', LATCHED)
     page.wait(lambda: other.get_subscription_count() > 0, 'the viewer')
     page.choose(SLIDER, 310.0)
-    page.wait(lambda: 'its publishers are' in page.words(), 'the refusal')
+    page.wait(lambda: 'its publishers are' in page.words(), 'the rejection')
     other.publish(String(data=SEED_ARM.replace('0.30019', '0.25')))
     page.wait(lambda: not folder_of(page)['visible'], 'the end of the sliders')
 
@@ -142,7 +142,7 @@ def test_sliders_go_once_the_description_is_another(running: tuple[Page, Listene
 def test_a_real_arm_keeps_its_links(tmp_path: Path, given: dict[str, Any]) -> None:
     with started(tmp_path, **given) as (page, listener):
         page.choose(SLIDER, 400.0)
-        page.wait(lambda: 'whose links do not change' in page.words(), 'the refusal')
+        page.wait(lambda: 'whose links do not change' in page.words(), 'the rejection')
         page.wait(lambda: page.control(SLIDER)['value'] == 320.3, 'the slider to go back')
         page.wait(lambda: listener.spin() and listener.description, 'the description')
         assert listener.description == SEED_ARM

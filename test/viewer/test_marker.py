@@ -56,7 +56,7 @@ class Rviz:
         ).markers
         self._show(markers)
         client.wait(lambda: 'goal' in self.poses, 'the marker')
-        time.sleep(1.1)  # the server refuses all clients for a second after a marker is made
+        time.sleep(1.1)  # the server rejects all clients for a second after a marker is made
 
     def _take(self, update: InteractiveMarkerUpdate) -> None:
         self._show(update.markers)

@@ -123,7 +123,7 @@ def test_every_method_of_the_registry_can_be_watched(page: Page) -> None:
         page.choose('Method', method)
         page.wait(lambda m=method: f'</span>{m}</span>' in page.words(), method)
         page.wait(lambda: 'step' in page.words(), 'its steps')
-        assert 'Refused' not in page.words()
+        assert 'Rejected' not in page.words()
 
 
 def test_a_track_does_not_move_the_gizmo_while_watched(
@@ -238,7 +238,7 @@ def test_changes_of_others_are_followed(served: tuple[Page, Node]) -> None:
     page.wait(lambda: page.control('Solver')['value'] == 'lm', 'the choice')
 
 
-def test_a_refusal_is_shown_and_the_choice_goes_back(served: tuple[Page, Node]) -> None:
+def test_a_rejection_is_shown_and_the_choice_goes_back(served: tuple[Page, Node]) -> None:
     page, node = served
     node.set('direction_weight', 0.1)
     page.choose('Solver', 'ccd')

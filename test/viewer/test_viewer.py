@@ -258,8 +258,10 @@ def test_status_is_said_in_words(robot: RobotSide, page: Page, seed: Arm) -> Non
     page.wait(lambda: 'Fast kernels' not in page.text(), 'the newest alone')
     assert page.text().count('elbow, wrist') == 1
     robot.diagnose('of another robot', name='/left/ik_node')
-    robot.report('goal_pose refused: no', status='refused', position_error=math.nan, direction_error=math.nan)
-    page.wait(lambda: 'Refused' in page.text(), 'the refusal')
+    robot.report(
+        'goal_pose rejected: no', status='rejected', position_error=math.nan, direction_error=math.nan
+    )
+    page.wait(lambda: 'Rejected' in page.text(), 'the rejection')
     assert 'error' not in page.text()
     assert 'another' not in page.text()
 

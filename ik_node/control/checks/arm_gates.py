@@ -11,7 +11,7 @@ from ik_node.checks import Array
 from ik_node.control.checks.cone_gate import ConeGate
 from ik_node.control.checks.motion_check import Others
 from ik_node.control.checks.tool_gate import ToolGates
-from ik_node.control.checks.trajectory_gate import SPACING, Refusal
+from ik_node.control.checks.trajectory_gate import SPACING, Rejection
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.robot.arm_collision import CollisionGate
 from ik_node.control.robot.arm_model import JointModel
@@ -53,32 +53,32 @@ class ArmGates:
         """Compare the next sample with this one (k,) instead of the last one."""
         self._tools.go_on_from(position)
 
-    def refuse(self, motion: JointMotion, dt: float, values: Array) -> str | None:
+    def reject(self, motion: JointMotion, dt: float, values: Array) -> str | None:
         """Return why the sample after dt [s], with all variables at values (n,), must not be published."""
-        refusal = self._tools.refuse(motion.position, motion.moving, dt)
-        if refusal is None and self.cones is not None:
-            refusal = self.cones.refuse(motion.position)
-        if refusal is None and self._collision is not None:
-            refusal = self._collision.refuse(values)
-        return refusal
+        rejection = self._tools.reject(motion.position, motion.moving, dt)
+        if rejection is None and self.cones is not None:
+            rejection = self.cones.reject(motion.position)
+        if rejection is None and self._collision is not None:
+            rejection = self._collision.reject(values)
+        return rejection
 
-    def checks(self, values: Array, others: Others) -> list[Callable[[Mapping[str, Array]], Refusal]]:
-        """Return the checks of a trajectory, see refuse_trajectory.
+    def checks(self, values: Array, others: Others) -> list[Callable[[Mapping[str, Array]], Rejection]]:
+        """Return the checks of a trajectory, see reject_trajectory.
 
         values: all variables (n,), for those that do not move. others: where other arms will be.
         """
 
-        def refuse_tool(by_name: Mapping[str, Array]) -> Refusal:
+        def reject_tool(by_name: Mapping[str, Array]) -> Rejection:
             rows = np.moveaxis(np.array([by_name[name] for name in self._model.joint_names]), 0, 2)
-            refusal = None if self.cones is None else self.cones.refuse_ahead(rows[0])
-            return self._tools.refuse_ahead(rows[0], rows[1]) if refusal is None else refusal
+            rejection = None if self.cones is None else self.cones.reject_ahead(rows[0])
+            return self._tools.reject_ahead(rows[0], rows[1]) if rejection is None else rejection
 
-        def refuse_collision(by_name: Mapping[str, Array]) -> Refusal:
+        def reject_collision(by_name: Mapping[str, Array]) -> Rejection:
             assert self._collision is not None
             own = {name: rows[0] for name, rows in by_name.items()}
             count = len(own[self._model.joint_names[0]])
             path = self._model.path(values, {**others(SPACING), **own})
-            hit = self._collision.refuse_ahead(path)
+            hit = self._collision.reject_ahead(path)
             return None if hit is None else (min(hit[0], count - 1), hit[1])
 
-        return [refuse_tool] if self._collision is None else [refuse_tool, refuse_collision]
+        return [reject_tool] if self._collision is None else [reject_tool, reject_collision]

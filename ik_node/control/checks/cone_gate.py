@@ -40,9 +40,11 @@ class ConeGate:
 
     def keeps(self, places: Array) -> bool:
         """Whether a motion along places (k, n) keeps the limits."""
-        return self.refusal(places) is None
+        return self.rejection(places) is None
 
-    def refusal(self, places: Array, slack: float = ROUNDING, allowed: float = 0.0) -> tuple[int, str] | None:
+    def rejection(
+        self, places: Array, slack: float = ROUNDING, allowed: float = 0.0
+    ) -> tuple[int, str] | None:
         """Return the first of places (k, n) that is outside by more than the first one is, and why.
 
         slack [rad]: more than that. allowed [rad]: excess that is allowed in any case.
@@ -65,7 +67,7 @@ class ConeGate:
                 return _sentence(ball, q[columns])
         return None
 
-    def refuse(self, q: Array) -> str | None:
+    def reject(self, q: Array) -> str | None:
         """Return why a sample q (n,) must not be published, else None."""
         excess = max(float(_excess(ball, q[None, columns])[0]) for ball, columns in self._balls)
         if excess > max(self._allowed, 0.0) + SLACK:
@@ -73,9 +75,9 @@ class ConeGate:
         self._allowed = max(min(self._allowed, excess), 0.0)
         return None
 
-    def refuse_ahead(self, places: Array) -> tuple[int, str] | None:
+    def reject_ahead(self, places: Array) -> tuple[int, str] | None:
         """Return which of the samples (k, n) of a trajectory must not go out, and why."""
-        return self.refusal(places, SLACK, self._allowed if math.isfinite(self._allowed) else 0.0)
+        return self.rejection(places, SLACK, self._allowed if math.isfinite(self._allowed) else 0.0)
 
 
 def _excess(ball: Ball, values: Array) -> NDArray[np.float64]:

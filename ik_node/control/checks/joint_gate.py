@@ -68,7 +68,7 @@ class Gate:
         """Compare the next sample with this state (n,) instead of the last sample."""
         self._last = _Last(position, velocity, acceleration, 0.0)
 
-    def refuse(self, position: Array, velocity: Array, dt: float) -> str | None:
+    def reject(self, position: Array, velocity: Array, dt: float) -> str | None:
         """Return why a sample (n,), (n,), dt [s] after the last one, must not be published, else None.
 
         Velocities are compared with those of the two samples before: the mean acceleration of a period
@@ -109,7 +109,7 @@ class Gate:
         )
         return mean if inside.all() and (np.abs(found) < most).all() else None
 
-    def refuse_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
+    def reject_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
         """Return which sample of a trajectory must not go out, and why.
 
         states (3, k, n): positions, velocities and accelerations at times (k,) [s]. Until the time join [s],

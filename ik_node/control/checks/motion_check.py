@@ -97,7 +97,7 @@ class MotionCheck:
             self._check_places(places_of(preview(joints)), values)
 
     def _check_places(self, places: Array, values: Array) -> None:
-        reason = self.refusal(places, values)
+        reason = self.rejection(places, values)
         if reason is not None:
             raise InputError(reason)
 
@@ -120,7 +120,7 @@ class MotionCheck:
     def is_clear(self, low: Array, high: Array, values: Array) -> bool:
         """Whether all motions of the arm between low and high (n,) are known to be allowed.
 
-        Much faster than refusal. values: all variables.
+        Much faster than rejection. values: all variables.
         """
         if self._bounded or self._cones is not None or self._others(SPACING):
             return False
@@ -130,7 +130,7 @@ class MotionCheck:
         least[self._model.index], most[self._model.index] = low, high
         return self._collision.clear(least, most, CLEARANCE)
 
-    def refusal(self, places: Array, values: Array, clearance: float = CLEARANCE) -> str | None:
+    def rejection(self, places: Array, values: Array, clearance: float = CLEARANCE) -> str | None:
         """Return why the arm must not move along places (k, n), SPACING apart; values: all variables.
 
         clearance [m]: that parts of the robot keep.
@@ -142,7 +142,7 @@ class MotionCheck:
                 outside = allowed.outside(point)
                 if outside is not None:
                     return f'the tool point would leave the workspace after {k * SPACING:.2f} s: {outside}'
-        beyond = None if self._cones is None else self._cones.refusal(places)
+        beyond = None if self._cones is None else self._cones.rejection(places)
         if beyond is not None:
             return f'{beyond[1]}, {beyond[0] * SPACING:.2f} s after the start'
         if self._collision is not None:

@@ -43,18 +43,18 @@ class ToolGates:
         for gate, columns in self._gates:
             gate.go_on_from(position[columns])
 
-    def refuse(self, position: Array, moving: bool, dt: float) -> str | None:
+    def reject(self, position: Array, moving: bool, dt: float) -> str | None:
         """Return why a sample, dt [s] after the last one, must not be published, else None."""
         for gate, columns in self._gates:
-            refusal = gate.refuse(position[columns], moving, dt)
-            if refusal is not None:
-                return refusal
+            rejection = gate.reject(position[columns], moving, dt)
+            if rejection is not None:
+                return rejection
         return None
 
-    def refuse_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
+    def reject_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
         """Return which of the samples (m, k) of a trajectory must not go out, and why."""
-        found = [gate.refuse_ahead(positions[:, c], velocities[:, c]) for gate, c in self._gates]
-        return min((refusal for refusal in found if refusal is not None), default=None)
+        found = [gate.reject_ahead(positions[:, c], velocities[:, c]) for gate, c in self._gates]
+        return min((rejection for rejection in found if rejection is not None), default=None)
 
 
 class ToolGate:
@@ -86,7 +86,7 @@ class ToolGate:
         """Compare the next sample with this one (n,) instead of the last one."""
         self._last = self.arm.frames(position)
 
-    def refuse(self, position: Array, moving: bool, dt: float) -> str | None:
+    def reject(self, position: Array, moving: bool, dt: float) -> str | None:
         """Return why a sample (n,), dt [s] after the last one, must not be published, else None."""
         frames = self.arm.frames(position)
         point = frames[-3]
@@ -96,8 +96,8 @@ class ToolGate:
         outside = self._allowed.outside(point, SLACK)
         if outside is not None:
             return f'the tool point leaves the workspace: {outside}'
-        if min(self._bounds) < math.inf and (refusal := self._too_fast(frames, self._last, dt)) is not None:
-            return refusal
+        if min(self._bounds) < math.inf and (rejection := self._too_fast(frames, self._last, dt)) is not None:
+            return rejection
         self._last = frames
         if not moving:
             self._bounds, self._allowed = self._limits, self._workspace.reaching(point)
@@ -118,17 +118,17 @@ class ToolGate:
                 return f'tool {what} {rate:.6g} {unit}, allowed: {limit:.6g}'
         return None
 
-    def refuse_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
+    def reject_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
         """Return which of the samples (k, n) of a trajectory must not go out, and why."""
         motion = tool_motion(self.arm, positions, velocities)
         allowed = self._allowed if self._last is not None else self._workspace.reaching(motion.point[0])
         outside = (motion.point < allowed.low - SLACK) | (motion.point > allowed.high + SLACK)
         limits = ('speed', 'm/s', motion.speed, 0), ('turn rate', 'rad/s', motion.turn_rate, 1)
         beyond = [values > self._bounds[i] * (1.0 + ROUNDING) + ROUNDING for _, _, values, i in limits]
-        refused = outside.any(axis=1) | beyond[0] | beyond[1]
-        if not refused.any():
+        rejected = outside.any(axis=1) | beyond[0] | beyond[1]
+        if not rejected.any():
             return None
-        k = int(refused.argmax())
+        k = int(rejected.argmax())
         for (what, unit, values, i), over in zip(limits, beyond, strict=True):
             if over[k]:
                 return k, f'tool {what} {values[k]:.6g} {unit}, allowed: {self._bounds[i]:.6g}'

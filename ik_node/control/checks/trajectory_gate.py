@@ -17,7 +17,7 @@ from ik_node.checks import Array
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 
 SPACING = 0.005  # [s] between two looks
-Refusal = tuple[int, str] | None  # which of several samples must not go out, and why
+Rejection = tuple[int, str] | None  # which of several samples must not go out, and why
 
 
 class CheckedGroup(Protocol):
@@ -26,14 +26,14 @@ class CheckedGroup(Protocol):
     @property
     def names(self) -> Sequence[str]: ...
 
-    def refuse_ahead(self, times: Array, states: Array, join: float) -> Refusal:
+    def reject_ahead(self, times: Array, states: Array, join: float) -> Rejection:
         """Return which of these states (3, k, m) at times (k,) must not go out, and why."""
 
 
-def refuse_trajectory(
+def reject_trajectory(
     trajectory: JointTrajectory,
     groups: Sequence[CheckedGroup],
-    checks: Sequence[Callable[[Mapping[str, Array]], Refusal]],
+    checks: Sequence[Callable[[Mapping[str, Array]], Rejection]],
 ) -> str | None:
     """Return why a trajectory must not be sent, else None.
 
@@ -53,11 +53,11 @@ def refuse_trajectory(
     for group in groups:
         rows = [by_name[name] for name in group.names if name in by_name]
         if len(rows) == len(group.names):
-            refusal = group.refuse_ahead(times, np.moveaxis(np.array(rows), 0, 2), join)
-            found += [refusal] if refusal is not None else []
+            rejection = group.reject_ahead(times, np.moveaxis(np.array(rows), 0, 2), join)
+            found += [rejection] if rejection is not None else []
     for check in checks:
-        refusal = check(by_name)
-        found += [refusal] if refusal is not None else []
+        rejection = check(by_name)
+        found += [rejection] if rejection is not None else []
     if not found:
         return None
     k, why = min(found)

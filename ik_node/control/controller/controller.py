@@ -109,9 +109,9 @@ class ArmController(SampledArm):
     # Requests
 
     def submit(self, *requests: Request) -> None:
-        """Process requests, oldest first: refuse invalid ones, pursue the newest valid one of each tool.
+        """Process requests, oldest first: reject invalid ones, pursue the newest valid one of each tool.
 
-        An unexpected error refuses its request too, and is raised once the others are done.
+        An unexpected error rejects its request too, and is raised once the others are done.
         """
         newest: dict[str, tuple[Request, Aim]] = {}  # by tool
         failed: list[Exception] = []
@@ -131,7 +131,7 @@ class ArmController(SampledArm):
 
     @contextmanager
     def _answered(self, request: Request, failed: list[Exception]) -> Iterator[None]:
-        """Refuse a request that raises, and deliver the reports on it; unexpected errors go to failed."""
+        """Reject a request that raises, and deliver the reports on it; unexpected errors go to failed."""
         try:
             yield
         except Exception as error:
@@ -140,7 +140,7 @@ class ArmController(SampledArm):
                 failed.append(error)
                 reason = f'unexpected error, please report it: {error!r}'
             with self._lock:
-                self._progress.refuse(request, reason, self._state)
+                self._progress.reject(request, reason, self._state)
         try:
             self._robot.deliver()
         except Exception as error:
@@ -168,7 +168,7 @@ class ArmController(SampledArm):
                 targets.accept(answer, request)
                 target = self._joints.arm.target
                 self._progress.begin(answer, request, self._state, self._ticked, targets.model, target)
-            except Exception:  # the request is about to be refused, so the arm must not move for it
+            except Exception:  # the request is about to be rejected, so the arm must not move for it
                 self._brake('an unexpected error')
                 raise
 
@@ -194,7 +194,7 @@ class ArmController(SampledArm):
             self._reports.state(self._state.value, self._state, (level, message))
 
     def stop(self) -> None:
-        """Stop within the limits and stay there: goals are refused until resume.
+        """Stop within the limits and stay there: goals are rejected until resume.
 
         No sample of the motion before goes out once this returns.
         """

@@ -91,11 +91,11 @@ class GoalTracker:
                 replace(report, level=Level.WARN, message=message, phase='stopped', state=state)
             )
 
-    def refuse(self, request: Request, reason: str, state: State) -> None:
-        """Report why a request is refused."""
+    def reject(self, request: Request, reason: str, state: State) -> None:
+        """Report why a request is rejected."""
         self._number += 1
-        message = f'{request.source} refused: {reason}'
-        self._reports.add(Report(Level.ERROR, message, 'refused', 'refused', state, request, self._number))
+        message = f'{request.source} rejected: {reason}'
+        self._reports.add(Report(Level.ERROR, message, 'rejected', 'rejected', state, request, self._number))
 
     def arrive(self) -> None:
         """Report that the arm has arrived, if it pursues requests."""

@@ -92,9 +92,9 @@ class SampledArm(ArmState):
         missed = passed - dt if self._outputs.carry_on(last) else 0.0
         if self._state is State.TELEOPERATED or (self._state is State.MOVING and self._settings.follow_goals):
             self._joints.chase(self._targets.moving(time), self._targets.smoothing(self._settings))
-        sample, refusal = self._joints.step(time, dt, self._feedback, missed, self._outputs.trajectories)
-        if refusal is not None:
-            self._fault(refusal, void=sample is None)
+        sample, rejection = self._joints.step(time, dt, self._feedback, missed, self._outputs.trajectories)
+        if rejection is not None:
+            self._fault(rejection, void=sample is None)
         if sample is not None:
             sample, self._progress.arrival = replace(sample, arrival=self._progress.arrival), None
             if not (self._joints.moving or self._joints.waiting):

@@ -23,7 +23,7 @@ class Statistics:
         self._latencies: list[float] = []
 
     def count(self, what: str, number: int = 1) -> None:
-        """Add to a total: taken, refused or superseded."""
+        """Add to a total: taken, rejected or superseded."""
         with self._lock:
             self._totals[what] += number
 
@@ -50,7 +50,7 @@ class Statistics:
             solve_times, self._solve_times = self._solve_times, []
             latencies, self._latencies = self._latencies, []
         gaps = np.diff(ticks) * S_PER_NS
-        values = {f'goals {what}': str(totals.get(what, 0)) for what in ('taken', 'refused', 'superseded')}
+        values = {f'goals {what}': str(totals.get(what, 0)) for what in ('taken', 'rejected', 'superseded')}
         if gaps.size:
             jitter = np.abs(gaps - period)
             values['publish rate [Hz]'] = f'{1.0 / max(gaps.mean(), 1e-9):.2f}'

@@ -12,7 +12,7 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.checks.arm_gates import ArmGates
 from ik_node.control.checks.motion_check import CLEARANCE_EN_ROUTE, MotionCheck, places_of
-from ik_node.control.checks.trajectory_gate import refuse_trajectory
+from ik_node.control.checks.trajectory_gate import reject_trajectory
 from ik_node.control.joints.commanded_joints import CommandedJoints
 from ik_node.control.joints.feedback import Feedback
 from ik_node.control.joints.following import Following
@@ -94,7 +94,7 @@ class ArmJoints(CommandedJoints):
 
     def _may_pass(self, low: Array, high: Array, places: Callable[[], Array]) -> bool:
         """Whether way allows a motion of the arm; other joints count as they were last. See JointMotion."""
-        return self.motion_check.is_clear(low, high, self._values) or not self.motion_check.refusal(
+        return self.motion_check.is_clear(low, high, self._values) or not self.motion_check.rejection(
             places(), self._values
         )
 
@@ -148,7 +148,7 @@ class ArmJoints(CommandedJoints):
         unchecked, self._unchecked = self._unchecked or told, False
         if not unchecked:
             return None
-        return self.motion_check.refusal(places_of(motion.twin()), self._values, CLEARANCE_EN_ROUTE)
+        return self.motion_check.rejection(places_of(motion.twin()), self._values, CLEARANCE_EN_ROUTE)
 
     def brake(self) -> None:
         """Stop as soon as the limits allow, and forget the goal."""
@@ -174,7 +174,7 @@ class ArmJoints(CommandedJoints):
             for group in self.groups:
                 group.go_on()
             if self._model.collision is not None and self.arm.motion.moving:
-                return self.motion_check.refusal(
+                return self.motion_check.rejection(
                     places_of(self.arm.motion.twin()), self._values, CLEARANCE_EN_ROUTE
                 )
         return None
@@ -204,12 +204,12 @@ class ArmJoints(CommandedJoints):
         measured and nobody else publishes joints. caught_up: time [s] before that during which the plans went
         on without samples. trajectories: for outputs that run plans.
         """
-        refusal: str | None = None
+        rejection: str | None = None
         last = {name: place for group in self.groups for name, place, _ in group.states()}
         motion = self.arm.motion
         followed = motion.follows
         for group in self.groups:
-            refusal = group.step(dt, caught_up) or refusal
+            rejection = group.step(dt, caught_up) or rejection
         self._unchecked |= followed and not motion.follows and not motion.braking
         self._following.commanded(time, motion.position)
         before, self._plans = self._plans, [group.motion.plan for group in self.groups]
@@ -218,15 +218,15 @@ class ArmJoints(CommandedJoints):
             self._robot.tell(self)
         joints, (values, rates) = self._model.joints, self.values(feedback)
         self._values = values
-        refusal = refusal or self._gates.refuse(motion, dt + caught_up, values)
+        rejection = rejection or self._gates.reject(motion, dt + caught_up, values)
         positions, velocities = joints.expand(values, rates)
         rows, names = self._published(feedback.alone and not feedback.expected)
         held = np.array(list(self._foreign.values()))
-        if refusal is not None:
+        if rejection is not None:
             for group in self.groups:
                 group.place(last)  # where the last sample was: the arm has not been commanded to go on
             self._robot.tell(self)
-            return None, f'a sample was not published: {refusal}'
+            return None, f'a sample was not published: {rejection}'
         sample = Setpoint(
             time,
             (*names, *self._foreign),
@@ -251,9 +251,9 @@ class ArmJoints(CommandedJoints):
         motions = [(group.names, group.motion) for group in self.groups]
         trajectory = trajectories.next(sample, motion_ahead(motions))
         checks = self._gates.checks(self._values, self._ahead)
-        refusal = refuse_trajectory(trajectory, self.groups, checks)
-        if refusal is not None:
-            return None if self.braking else sample, f'trajectory dropped: {refusal}'
+        rejection = reject_trajectory(trajectory, self.groups, checks)
+        if rejection is not None:
+            return None if self.braking else sample, f'trajectory dropped: {rejection}'
         if sample.time >= trajectories.ends and self._elsewhere(trajectory, feedback):
             trajectories.withhold()  # following_error() says so if the arm stays there
             return sample, None

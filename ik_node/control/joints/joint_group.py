@@ -93,7 +93,7 @@ class JointGroup:
         if caught_up > 0.0:
             self.motion.carry_on(caught_up)
         position, velocity = self.motion.step(dt)
-        return self._gate.refuse(position, velocity, dt + caught_up)
+        return self._gate.reject(position, velocity, dt + caught_up)
 
     def go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Go on from position, velocity and acceleration by joint name; return whether the motion can."""
@@ -106,9 +106,9 @@ class JointGroup:
         self._gate.go_on_from(self.motion.position, self.motion.velocity, self.motion.acceleration)
         return True
 
-    def refuse_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
+    def reject_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
         """Return which sample of a trajectory must not go out, and why; see Gate."""
-        return self._gate.refuse_ahead(times, states, join)
+        return self._gate.reject_ahead(times, states, join)
 
     def _filled(self, values: Array, named: Mapping[str, float]) -> Array:
         return np.array([named.get(name, value) for name, value in zip(self.names, values, strict=True)])

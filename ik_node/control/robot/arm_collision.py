@@ -49,7 +49,7 @@ def arm_collision(
 
 
 class CollisionGate:
-    """Refuses samples in which parts of the robot overlap; parts that overlap at the start may come apart.
+    """Rejects samples in which parts of the robot overlap; parts that overlap at the start may come apart.
 
     A sample is looked at where earlier looks do not rule a collision out, so that most samples cost next to
     nothing.
@@ -64,7 +64,7 @@ class CollisionGate:
         self._last: Array | None = None
         self._least = 0.0  # allowed distance
 
-    def refuse(self, values: Array) -> str | None:
+    def reject(self, values: Array) -> str | None:
         """Return why a sample with these variables (n,) must not be published, else None."""
         if self._last is not None and np.array_equal(values, self._last):
             return None
@@ -84,7 +84,7 @@ class CollisionGate:
         self._last = values.copy()
         return None
 
-    def refuse_ahead(self, path: Array) -> tuple[int, str] | None:
+    def reject_ahead(self, path: Array) -> tuple[int, str] | None:
         """Return which of the samples of all variables (k, n) must not follow the last one, and why."""
         if not np.abs(np.diff(path, axis=0)).max(initial=0.0) > 0.0:
             return None

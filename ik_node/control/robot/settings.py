@@ -81,7 +81,7 @@ class ArmSettings(SearchSettings, TeleopSettings, HasTool):
         choices=('keep', 'free'),
     )
     path_partial: bool = parameter(
-        False, 'follow a goal_path that ends early as far as possible, instead of refusing it'
+        False, 'follow a goal_path that ends early as far as possible, instead of rejecting it'
     )
     path_speed: float = parameter(
         0.0, 'speed limit of the tool point along goal_path [m/s]; 0: none', low=0.0, high=100.0
@@ -151,7 +151,7 @@ class ArmSettings(SearchSettings, TeleopSettings, HasTool):
     )
     self_collision: str = parameter(
         'auto',
-        'refuse goals and motions in which parts of the robot collide; auto: if coal is installed and the '
+        'reject goals and motions in which parts of the robot collide; auto: if coal is installed and the '
         'description has collision shapes',
         choices=('auto', 'true', 'false'),
     )

@@ -26,8 +26,8 @@ class Level(enum.Enum):
 class Report:
     """One sentence and the same as data.
 
-    status: 'solved', 'unreachable', 'not found' or 'refused' for a request, else the name of the state.
-    phase: 'moving', 'arrived' or 'held' for a request that was not refused, else as status.
+    status: 'solved', 'unreachable', 'not found' or 'rejected' for a request, else the name of the state.
+    phase: 'moving', 'arrived' or 'held' for a request that was not rejected, else as status.
     number: counts the requests, 0 without one. goal and solution: None for joint targets. solve_time in s.
     """
 

@@ -15,9 +15,9 @@ class State(enum.Enum):
     HOLDING = 'holding'  # at rest: the same command is repeated
     MOVING = 'moving'  # moving within all limits
     STOPPING = 'stopping'  # braking, within all limits
-    STOPPED = 'stopped'  # at rest, goals are refused until resume
+    STOPPED = 'stopped'  # at rest, goals are rejected until resume
     HAND_GUIDED = 'hand-guided'  # commands follow the measured positions, slowly
-    FAULTED = 'faulted'  # brakes, then nothing is published; goals are refused until resume
+    FAULTED = 'faulted'  # brakes, then nothing is published; goals are rejected until resume
     TELEOPERATED = 'teleoperated'  # moving as the operator commands, within all limits
 
     @property

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ik_node.errors import FileError, InputError, UrdfError, XacroError, join_names, path_text
-from ik_node.model.urdf.elements import MOST_CHARACTERS, check_size, refuse_doctype
+from ik_node.model.urdf.elements import MOST_CHARACTERS, check_size, reject_doctype
 
 _MESH = re.compile(r'(<mesh\b[^<>]*?\bfilename\s*=\s*)(["\'])([^"\'<>]*)\2')
 _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)["\']')
@@ -39,7 +39,7 @@ def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] |
     with read_from(file):
         check_size(len(text), 'the file')
     if file.suffix.lower() == '.xacro':
-        refuse_doctype(text)
+        reject_doctype(text)
         return _with_mesh_places(_expanded(file, mappings or {}), file)
     if mappings:
         raise InputError(

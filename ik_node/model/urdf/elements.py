@@ -50,7 +50,7 @@ _RESOURCES = (
 )
 
 
-def refuse_doctype(text: str) -> None:
+def reject_doctype(text: str) -> None:
     """Raise XmlError if the text has a document type: it can declare entities that expand without bound."""
     # A loop, not one regular expression, which would keep a state for every blank and comment.
     at = _end_of_blanks(text, 0)
@@ -93,7 +93,7 @@ def parse_xml(text: str, reading: Reading) -> Element:
             if start
             else 'the description is empty: a URDF starts with <robot name="...">'
         )
-    refuse_doctype(text)
+    reject_doctype(text)
     root = _parse(_without_declaration(text, reading))
     for element in root.iter(etree.Element):
         if element.prefix is None and element.tag.startswith('{'):
@@ -155,7 +155,7 @@ def _parse(text: str) -> Element:
             raise XmlError(_malformed(entry, text))
     if root is None:
         raise XmlError('malformed XML: there is no element; a URDF starts with <robot name="...">')
-    if root.getroottree().docinfo.internalDTD is not None:  # in case refuse_doctype has missed it
+    if root.getroottree().docinfo.internalDTD is not None:  # in case reject_doctype has missed it
         raise _doctype_error(1)
     return root
 

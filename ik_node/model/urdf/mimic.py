@@ -35,11 +35,11 @@ def drivers_of(elements: Mapping[str, JointElement], reading: Reading) -> dict[s
                 members = list(path)[list(path).index(name) :]
                 for member in members:
                     del path[member]
-                    _refuse(member, _circle([elements[each] for each in members]), elements, drivers, reading)
+                    _reject(member, _circle([elements[each] for each in members]), elements, drivers, reading)
             elif mimic is None:
                 drivers[name] = Driver(name, 1.0, 0.0)
             elif reason := _wrong_master(elements, name, mimic.joint):
-                _refuse(
+                _reject(
                     name, f'{elements[name].place("mimic", "joint")}: {reason}', elements, drivers, reading
                 )
             else:
@@ -66,7 +66,7 @@ def _follow(
         reason = (
             f'{where}: multipliers and offsets up to joint {quoted(joint)} overflow; give multipliers near 1'
         )
-        _refuse(name, reason, elements, drivers, reading)
+        _reject(name, reason, elements, drivers, reading)
         return
     drivers[name] = Driver(joint, ratio, shift)
     if elements[joint].type == 'fixed':
@@ -74,7 +74,7 @@ def _follow(
         reading.faults[name] = f'{where} mimics a fixed joint; make it fixed too, or name another joint'
 
 
-def _refuse(
+def _reject(
     name: str,
     fault: str,
     elements: Mapping[str, JointElement],

@@ -23,7 +23,7 @@ STATUSES = (
     'solved',
     'unreachable',
     'not found',
-    'refused',
+    'rejected',
 )  # ~/goal_state publishes their index
 NUMBERS = (
     'goal',
@@ -66,8 +66,8 @@ def status_message(name: str, report: Report) -> DiagnosticStatus:
 def _reason(report: Report) -> str:
     if report.solution is not None:
         return str(report.solution.reason or '')
-    refused = report.request is not None and report.status == 'refused'
-    return report.message.split(' refused: ', 1)[-1] if refused else ''
+    rejected = report.request is not None and report.status == 'rejected'
+    return report.message.split(' rejected: ', 1)[-1] if rejected else ''
 
 
 def goal_state(report: Report | None, arm: Snapshot) -> Float64MultiArray:

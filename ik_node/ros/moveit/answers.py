@@ -53,7 +53,7 @@ class Code(IntEnum):
     NO_IK_SOLUTION = -31
 
 
-class RefusedError(Exception):
+class RejectedError(Exception):
     """A question without the wanted answer: the code, and the reason as a sentence."""
 
     def __init__(self, code: Code, reason: str) -> None:
@@ -66,7 +66,7 @@ class Question:
     """What an answer needs besides the message.
 
     arms: the arms now, by tool; the only tool of a robot has the empty name. models: what moves together.
-    frames: for goals in other frames. check_needed: refuse avoid_collisions where self-collision is not
+    frames: for goals in other frames. check_needed: reject avoid_collisions where self-collision is not
     checked, instead of leaving that check to the caller. timeout: of a search [s], inf: none.
     """
 
@@ -90,11 +90,11 @@ def inverse(question: Question, request: Any) -> tuple[JointState, str]:
     """Return the joints that answer a moveit_msgs/msg/PositionIKRequest, and a sentence about them.
 
     The joints are all movable ones of the robot; those of no tool that was asked for are as in robot_state.
-    Raises RefusedError.
+    Raises RejectedError.
     """
     for name in CONSTRAINTS:
         if getattr(request.constraints, name):
-            raise RefusedError(
+            raise RejectedError(
                 Code.INVALID_GOAL_CONSTRAINTS, f'{name} are not supported, only poses of tools'
             )
     values = _state(question, request.robot_state)
@@ -108,7 +108,7 @@ def inverse(question: Question, request: Any) -> tuple[JointState, str]:
         if missed:
             searched = all(solution.status is Status.NOT_FOUND for solution in missed.values())
             late = searched and perf_counter() - begin >= question.timeout
-            raise RefusedError(Code.TIMED_OUT if late else Code.NO_IK_SOLUTION, _told(missed))
+            raise RejectedError(Code.TIMED_OUT if late else Code.NO_IK_SOLUTION, _told(missed))
         there = values.copy()
         for tool, solution in found.items():
             there[question.arms[tool].model.index] = solution.q
@@ -118,7 +118,7 @@ def inverse(question: Question, request: Any) -> tuple[JointState, str]:
             positions, _ = joints.expand(there, np.zeros(joints.n))
             return JointState(name=list(joints.names), position=positions.tolist()), _told(found)
         reason = reason or overlap
-    raise RefusedError(Code.NO_IK_SOLUTION, f'every solution that was tried collides; the nearest: {reason}')
+    raise RejectedError(Code.NO_IK_SOLUTION, f'every solution that was tried collides; the nearest: {reason}')
 
 
 def forward(question: Question, request: Any) -> tuple[list[PoseStamped], list[str], str]:
@@ -126,18 +126,18 @@ def forward(question: Question, request: Any) -> tuple[list[PoseStamped], list[s
 
     The sentence is empty if all links are known; else poses and links are those that are known, as
     move_group does it. The poses are in the frame of the header, empty: the base link, all at the joints of
-    robot_state. Raises RefusedError.
+    robot_state. Raises RejectedError.
     """
     model = question.arm.model
     if not request.fk_link_names:
-        raise RefusedError(
+        raise RejectedError(
             Code.INVALID_LINK_NAME, f'no link is given; links: {join_names(model.robot.links)}'
         )
     values = _state(question, request.robot_state)
     try:
         T_frame_base = np.linalg.inv(question.frames.in_base(request.header, model, values))
     except InputError as error:
-        raise RefusedError(Code.FRAME_TRANSFORM_FAILURE, str(error)) from None
+        raise RejectedError(Code.FRAME_TRANSFORM_FAILURE, str(error)) from None
     poses, links = [], []
     for link in request.fk_link_names:
         if link in model.robot.links:
@@ -169,9 +169,9 @@ def _state(question: Question, state: Any) -> Array:
         try:
             named = joint_values(given, given.name)  # joints of other robots are none of our business
         except InputError as error:
-            raise RefusedError(Code.INVALID_ROBOT_STATE, f'robot_state: {error}') from None
+            raise RejectedError(Code.INVALID_ROBOT_STATE, f'robot_state: {error}') from None
         if not named.keys() & set(joints.names):
-            raise RefusedError(
+            raise RejectedError(
                 Code.INVALID_ROBOT_STATE,
                 f'robot_state has no joint of this robot ({join_names(joints.names)}), got '
                 f'{join_names(named)}',
@@ -184,7 +184,7 @@ def _state(question: Question, state: Any) -> Array:
         if name not in named
     ]
     if unknown:
-        raise RefusedError(
+        raise RejectedError(
             Code.ROBOT_STATE_STALE,
             f'robot_state lacks joints that have not been measured either: {join_names(unknown)}',
         )
@@ -201,7 +201,7 @@ def _goals(question: Question, request: Any) -> dict[str, Goal]:
     if len(poses) == 1 and not links:
         links = ['']
     if len(poses) != len(links):
-        raise RefusedError(
+        raise RejectedError(
             Code.INVALID_LINK_NAME,
             f'pose_stamped_vector and ik_link_names must be as many, got {len(poses)} and {len(links)}',
         )
@@ -209,16 +209,16 @@ def _goals(question: Question, request: Any) -> dict[str, Goal]:
     for pose, link in zip(poses, links, strict=True):
         tool, T_link_tip = _tool(question, link, request.group_name)
         if tool in goals:
-            raise RefusedError(Code.INVALID_LINK_NAME, f'the tool of link "{link}" already has a pose')
+            raise RejectedError(Code.INVALID_LINK_NAME, f'the tool of link "{link}" already has a pose')
         try:
             model = question.arms[tool].model
             T_base_frame = question.frames.in_base(pose.header, model, question.arm.values)
         except InputError as error:
-            raise RefusedError(Code.FRAME_TRANSFORM_FAILURE, str(error)) from None
+            raise RejectedError(Code.FRAME_TRANSFORM_FAILURE, str(error)) from None
         try:
             goals[tool] = model.pose_goal(T_base_frame @ pose_matrix(pose.pose) @ T_link_tip)
         except InputError as error:
-            raise RefusedError(Code.INVALID_GOAL_CONSTRAINTS, f'pose of the goal: {error}') from None
+            raise RejectedError(Code.INVALID_GOAL_CONSTRAINTS, f'pose of the goal: {error}') from None
     return goals
 
 
@@ -227,7 +227,7 @@ def _tool(question: Question, link: str, group: str) -> tuple[str, Array]:
     arms = question.arms
     if not link:
         if group not in arms and len(arms) > 1:
-            raise RefusedError(
+            raise RejectedError(
                 Code.INVALID_GROUP_NAME,
                 f'without ik_link_name, group_name must be a tool: {join_names(arms)}, got "{group}"',
             )
@@ -240,7 +240,7 @@ def _tool(question: Question, link: str, group: str) -> tuple[str, Array]:
             if _moved_by(robot, tip) == above:
                 return tool, np.linalg.inv(robot.link_pose(link, {})) @ robot.link_pose(tip, {})
     tips = [arm.model.arm.tip_link for arm in arms.values()]
-    raise RefusedError(
+    raise RejectedError(
         Code.INVALID_LINK_NAME,
         f'poses are answered for {join_names(tips)} and the links fixed to it, got link "{link}"',
     )
@@ -258,12 +258,12 @@ def _checkers(question: Question, request: Any, tools: Collection[str]) -> list[
     found = [model.collision for model in models if model.collision is not None]
     if question.check_needed:
         if len(found) < len(models):
-            raise RefusedError(
+            raise RejectedError(
                 Code.COLLISION_CHECKING_UNAVAILABLE,
                 'avoid_collisions is set, but self-collision is not checked: the log tells why',
             )
         if request.robot_state.attached_collision_objects:
-            raise RefusedError(
+            raise RejectedError(
                 Code.COLLISION_CHECKING_UNAVAILABLE,
                 'avoid_collisions is set, but attached objects are not checked',
             )

@@ -22,7 +22,7 @@ from ik_node.control.robot.robot_models import Models
 from ik_node.ros.compat import installed
 from ik_node.ros.conversions import seconds
 from ik_node.ros.goals.frames import Frames
-from ik_node.ros.moveit.answers import Code, Question, RefusedError, forward, inverse
+from ik_node.ros.moveit.answers import Code, Question, RejectedError, forward, inverse
 from ik_node.ros.tools.tool_interface import ToolInterface
 
 MOST = 64  # questions that may wait
@@ -94,10 +94,10 @@ class MoveItServices:
             timeout = _timeout(request)
             waited = perf_counter() - arrival
             if waited > timeout:
-                raise RefusedError(Code.TIMED_OUT, f'waited {waited:.3g} s, timeout {timeout:g} s')
+                raise RejectedError(Code.TIMED_OUT, f'waited {waited:.3g} s, timeout {timeout:g} s')
             _say(response, self._node, Code.SUCCESS, answer(request, response, self._question(timeout)))
-        except RefusedError as refusal:
-            _say(response, self._node, refusal.code, str(refusal))
+        except RejectedError as rejection:
+            _say(response, self._node, rejection.code, str(rejection))
         except Exception as error:
             _say(response, self._node, Code.FAILURE, f'unexpected error: {error}')
             self._node.get_logger().error(
@@ -105,7 +105,7 @@ class MoveItServices:
             )
 
     def _question(self, timeout: float) -> Question:
-        """Return what is known now, once all tools have the same robot. Raises RefusedError without one."""
+        """Return what is known now, once all tools have the same robot. Raises RejectedError without one."""
         end = time.monotonic() + CHANGE
         while True:
             models = self._models()
@@ -115,7 +115,7 @@ class MoveItServices:
             if models and len(known) == len(arms) and len(texts) == 1:
                 return Question(known, models, self._frames, timeout=timeout)
             if not known or time.monotonic() > end:
-                raise RefusedError(Code.FAILURE, NO_MODEL if not known else 'the robot is being changed')
+                raise RejectedError(Code.FAILURE, NO_MODEL if not known else 'the robot is being changed')
             time.sleep(0.01)
 
     def _inverse(self, check_needed: bool, request: Any, response: Any, question: Question) -> str:
@@ -130,7 +130,7 @@ class MoveItServices:
         for pose in response.pose_stamped:
             pose.header.stamp = now
         if unknown:
-            raise RefusedError(Code.INVALID_LINK_NAME, unknown)
+            raise RejectedError(Code.INVALID_LINK_NAME, unknown)
         return 'solved'
 
 

@@ -85,8 +85,8 @@ class Health:
 
     def _condition(self, tool: ToolInterface) -> tuple[Level, str]:
         level, message = tool.leader.own.condition()
-        if message == NO_MODEL and self._switch.refused:
-            return Level.ERROR, self._switch.refused
+        if message == NO_MODEL and self._switch.rejected:
+            return Level.ERROR, self._switch.rejected
         if message == NO_MODEL and self._switch.preparing:
             return Level.OK, 'preparing the arm'
         slow = NO_CLOCK if self._shared.time.stands else self._shared.inbox.slow if level is Level.OK else ''

@@ -105,7 +105,7 @@ class ManagedNode(LifecycleNode, ClosableNode):
             try:
                 return change(request, response)
             except RCLError as error:  # there is no such transition now
-                self.get_logger().error(f'change_state refused: {error}', throttle_duration_sec=2.0)
+                self.get_logger().error(f'change_state rejected: {error}', throttle_duration_sec=2.0)
                 response.success = False
                 return response
 

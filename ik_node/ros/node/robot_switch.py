@@ -22,7 +22,7 @@ from ik_node.ros.tools.tool_interface import ToolInterface
 class RobotSwitch:
     """The robot in use, and the change to another one.
 
-    models: of the robot in use, by its first tool; empty before the first robot. refused: why the last
+    models: of the robot in use, by its first tool; empty before the first robot. rejected: why the last
     description was rejected; empty if it was not.
     """
 
@@ -39,7 +39,7 @@ class RobotSwitch:
         self._garbage, self._closing = garbage, closing
         self._text = ''  # of the current or next robot
         self._rejected = ''  # the text that was rejected while there was none
-        self.refused = ''
+        self.rejected = ''
         self.models: Models = {}
 
     @property
@@ -72,17 +72,17 @@ class RobotSwitch:
             if not self._give(models):
                 return
         except IkError as error:
-            self.refused = f'robot_description refused: {error}'
+            self.rejected = f'robot_description rejected: {error}'
             self._text, self._rejected = (known, '') if before else ('', text)
             for tool in self._tools:
                 if not tool.leads:
                     continue
                 state = tool.own.state
                 tool.report(
-                    Report(Level.ERROR, self.refused, 'refused', 'refused', state), tool is self._tools[0]
+                    Report(Level.ERROR, self.rejected, 'rejected', 'rejected', state), tool is self._tools[0]
                 )
             return
-        self.refused = ''
+        self.rejected = ''
         self.models = models
         if known != text:
             self._settle_in(models, replaced=bool(before))

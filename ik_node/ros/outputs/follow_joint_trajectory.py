@@ -151,7 +151,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
                     self._cancel()  # for controllers that carry out one goal after another
                 self._handle, self._running = handle, number
         if handle is None or not handle.accepted:
-            self._fail(str(error) if error else 'the controller refused the trajectory')
+            self._fail(str(error) if error else 'the controller rejected the trajectory')
         else:
             handle.get_result_async().add_done_callback(lambda done: self._ended(done, number))
 

@@ -90,7 +90,7 @@ class Goto:
             while self._unread:
                 report = self._unread.popleft()
                 say(report['message'])
-                if report['status'] == 'refused' or report['state'] in ENDS:
+                if report['status'] == 'rejected' or report['state'] in ENDS:
                     return 0 if report['state'] == 'arrived' and report['status'] == 'solved' else 1
             if self._other > self._number:
                 say('another goal has replaced this one')

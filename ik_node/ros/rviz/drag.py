@@ -25,7 +25,7 @@ class Drag:
     def __init__(self) -> None:
         self.shown = Shown.TOOL
         self._began = self._signed = self._changed = -math.inf
-        self._refused = False  # until the mouse is pressed again
+        self._rejected = False  # until the mouse is pressed again
 
     @property
     def dragged(self) -> bool:
@@ -34,11 +34,11 @@ class Drag:
 
     def press(self, now: float) -> None:
         """Take a press of the mouse."""
-        self._refused, self._began, self._signed = False, now, now
+        self._rejected, self._began, self._signed = False, now, now
 
     def pull(self, now: float) -> bool:
         """Take a new pose of the mouse; whether it counts."""
-        if self._refused:
+        if self._rejected:
             return False
         if not self.dragged and now - self._signed > SILENCE:
             self._began = now  # the press was lost
@@ -58,7 +58,7 @@ class Drag:
         """Take a goal of another node; whether it ends a drag: the newest goal counts."""
         if self.dragged and now - self._began < OTHERS:
             return False
-        ends, self._refused = self.dragged, self.dragged
+        ends, self._rejected = self.dragged, self.dragged
         self.shown, self._changed = Shown.GOAL, now
         return ends
 
@@ -68,7 +68,7 @@ class Drag:
 
     def drop(self) -> None:
         """Show the tool: a button or joints decide where it goes."""
-        self.shown, self._refused = Shown.TOOL, self.dragged
+        self.shown, self._rejected = Shown.TOOL, self.dragged
 
     def update(self, now: float) -> None:
         """Take the time that has passed."""

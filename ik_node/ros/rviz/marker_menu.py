@@ -23,7 +23,7 @@ class MarkerMenu:
 
     def __init__(self, node: Node, menu: Any, pressed: Callable[[], None]) -> None:
         self._menu, self._pressed, self._log = menu, pressed, node.get_logger()
-        self._parameters = RemoteParameters(node, 'ik_node', list(MENUS.values()), self._refused)
+        self._parameters = RemoteParameters(node, 'ik_node', list(MENUS.values()), self._rejected)
         self._checked: dict[str, str] = {}
         for name in BUTTONS:
             client = node.create_client(Trigger, f'ik_node/{name.lower()}')
@@ -61,16 +61,16 @@ class MarkerMenu:
         if client.service_is_ready():
             client.call_async(Trigger.Request()).add_done_callback(partial(self._answered, name))
         else:
-            self._refused(f'{name}: the service {client.srv_name} is not available')
+            self._rejected(f'{name}: the service {client.srv_name} is not available')
 
     def _answered(self, name: str, future: Any) -> None:
         if not future.result().success:
-            self._refused(f'{name}: {future.result().message}')
+            self._rejected(f'{name}: {future.result().message}')
 
     def _choose(self, parameter: str, value: str, _: object) -> None:
         if not self._parameters.set(**{parameter: value}):
-            self._refused('the parameters of ik_node are not available')
+            self._rejected('the parameters of ik_node are not available')
 
-    def _refused(self, reason: str) -> None:
+    def _rejected(self, reason: str) -> None:
         if reason:
             self._log.warning(reason)

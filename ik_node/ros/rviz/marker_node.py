@@ -78,7 +78,7 @@ class MarkerNode(ClosableNode):
         self.create_subscription(PointStamped, 'goal_point', self._on_goal, STREAM)
         self.create_subscription(JointState, 'goal_joints', self._on_joint_goal, STREAM)
         self.create_subscription(PoseStamped, 'ik_node/projected_pose', self._on_answer, STREAM)
-        self._track = RemoteParameters(self, 'ik_goals', ['track'], self._refused)
+        self._track = RemoteParameters(self, 'ik_goals', ['track'], self._rejected)
         self._server = make_server(self, 'ik_marker', feedback_sub_qos=FEEDBACK)
         self._menu = MarkerMenu(self, make_menu(), self._pressed)
         clock = Clock(clock_type=ClockType.STEADY_TIME)
@@ -95,7 +95,7 @@ class MarkerNode(ClosableNode):
         self._end_track()
         self._drag.drop()
 
-    def _refused(self, reason: str) -> None:
+    def _rejected(self, reason: str) -> None:
         """Log why another node did not take a parameter, if it did not."""
         if reason:
             self.get_logger().warning(reason)
@@ -180,7 +180,7 @@ class MarkerNode(ClosableNode):
             else:
                 pose[:3, 3] = point_array(message.point) - self._arm.tool_point
         except IkError:
-            return  # ik_node refuses it too and reports why
+            return  # ik_node rejects it too and reports why
         self._goal = matrix_pose(self._in_base(self._arm, frame) @ pose)
 
     def _is_own(self, message: Any) -> bool:

@@ -53,7 +53,7 @@ class TeleopInterface:
     ) -> None:
         """prefix: of the topics and services."""
         self._node, self._frames, self._time = node, frames, time
-        self._refusal = ''  # why this tool cannot be teleoperated
+        self._rejection = ''  # why this tool cannot be teleoperated
         self._settings = settings
         self._changed = threading.Condition(OrderedLock(Rank.TELEOP))  # type: ignore[arg-type]
         self._command: tuple[str, Any, float] | None = None  # kind, message, when it was received [s]
@@ -86,10 +86,10 @@ class TeleopInterface:
             self._changed.notify()
         self._thread.join(timeout=1.0)
 
-    def refuse(self, why: str) -> None:
+    def reject(self, why: str) -> None:
         """Reject commands from now on, because this tool cannot be teleoperated; empty: accept them."""
         with self._changed:
-            self._refusal = why
+            self._rejection = why
 
     # Storing
 
@@ -133,10 +133,10 @@ class TeleopInterface:
                 if self._closing:
                     return
                 command, new, self._new = self._command, self._new, False
-                refusal = self._refusal
+                rejection = self._rejection
             if command is not None:
                 try:
-                    self._step(*command, new, refusal)
+                    self._step(*command, new, rejection)
                 except InputError as error:
                     self._forget()
                     self._publish_status(INVALID, str(error))
@@ -160,13 +160,13 @@ class TeleopInterface:
             self._command = None
         self._teleop.end()
 
-    def _step(self, kind: str, message: Any, received: float, new: bool, refusal: str) -> None:
+    def _step(self, kind: str, message: Any, received: float, new: bool, rejection: str) -> None:
         settings, now, teleop = self._settings(), self._time.now(), self._teleop
         if now - received > settings.incoming_command_timeout or now < received:
             self._forget()
             return
-        if refusal:
-            raise InputError(refusal)
+        if rejection:
+            raise InputError(rejection)
         arm = teleop.ready()
         check_stamp(message.header.stamp, self._time.now_ns(), settings.goal_timeout)
         if kind == JOINT_JOG:

@@ -109,7 +109,7 @@ class ToolInterface:
         self._members = list(members)
         for member in members:
             member.leader = self
-            member._teleop.refuse(SHARED if len(members) > 1 else '')
+            member._teleop.reject(SHARED if len(members) > 1 else '')
         if any(member._stopped for member in members):
             self.own.stop()
 
@@ -200,14 +200,14 @@ class ToolInterface:
                 self.markers.clear()
             else:
                 self.markers.set(report.goal, report.solution.status)
-        elif report.status == 'refused':
-            self._statistics.count('refused')
-        if report.status == 'refused' or report.phase == 'stopped':
+        elif report.status == 'rejected':
+            self._statistics.count('rejected')
+        if report.status == 'rejected' or report.phase == 'stopped':
             self.goals.joints = None  # the same joint goal again is a new one
         self._pace.add(report)
         if report.phase == 'moving' and not self._on_its_way:
             self._sample_now()
-        if logged and not self._node.closing:  # goals that are refused then are no news
+        if logged and not self._node.closing:  # goals that are rejected then are no news
             self._log(report)
 
     def _log(self, report: Report) -> None:

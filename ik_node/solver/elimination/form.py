@@ -13,7 +13,7 @@ from ik_node.solver.closed_form import EXACT_TOLERANCE
 class EliminationForm:
     """What of the geometry is used, as words, and the constants (k, 15) for kernels.eliminated.
 
-    deviation: rad or share of the length by which the geometry is off. refused: other ways that the
+    deviation: rad or share of the length by which the geometry is off. rejected: other ways that the
     geometry suggests, and why they are not taken. rough: solutions may be missing where several share a
     root, as at right angles: descents have to check.
     """
@@ -21,7 +21,7 @@ class EliminationForm:
     name: str
     constants: Array
     deviation: float = 0.0
-    refused: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
     rough: bool = False
 
     @property

@@ -41,11 +41,11 @@ def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
     if chain is None:
         return None
     best: dict[str, tuple[tuple[bool, bool, float], EliminationPlan, Array]] = {}  # by name
-    refused = []
+    rejected = []
     samples = _samples(arm)
     for way in _ways(chain, direction):
         if any(rank < SETTLED for rank, _, _ in best.values()):
-            refused.append(f'{way.name}, but {min(best)}')
+            rejected.append(f'{way.name}, but {min(best)}')
             continue
         for constants in constants_of(chain, way, direction):
             error = _tried(arm, constants, way, samples, direction)
@@ -57,12 +57,12 @@ def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
             if rank < SETTLED:
                 break
         if way.name not in best:
-            refused.append(f'{way.name}, but too many solutions are missed')
+            rejected.append(f'{way.name}, but too many solutions are missed')
     if not best:
         return None
     _, way, constants = min(best.values(), key=lambda found: found[0])
-    refused += [f'{name}, but {way.name}' for name in best if name != way.name]
-    return EliminationForm(way.name, frozen(constants), way.deviation, tuple(refused))
+    rejected += [f'{name}, but {way.name}' for name in best if name != way.name]
+    return EliminationForm(way.name, frozen(constants), way.deviation, tuple(rejected))
 
 
 def _samples(arm: Arm) -> Array:

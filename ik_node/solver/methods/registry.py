@@ -61,7 +61,7 @@ class Method:
 METHODS = {
     'lm': Method(
         'Levenberg-Marquardt. The damping is proportional to the squared error and raised where a step is '
-        'refused; joints that the gradient pushes over their limit are frozen (Levenberg 1944, Marquardt '
+        'rejected; joints that the gradient pushes over their limit are frozen (Levenberg 1944, Marquardt '
         '1963, Sugihara 2011).',
         30,
         0.1,

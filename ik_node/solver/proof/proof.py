@@ -34,7 +34,7 @@ from ik_node.solver.proof.solution_bounds import GENERAL, most_solutions
 ROUNDING = 1e-15  # of goals, share of the reach and rad: real solutions have to outlast that
 MOST_LIMIT = 1e6  # rad or m: up to there ROOT_SLACK is far more than rounding
 PROVERS: WeakKeyDictionary[Arm, Prover] = WeakKeyDictionary()
-ANY_ERROR = np.full(SWITCHES, np.inf)  # options of a search that refuses nothing
+ANY_ERROR = np.full(SWITCHES, np.inf)  # options of a search that rejects nothing
 LOCK = Lock()  # FLINT's precision is that of the whole process
 
 
@@ -63,10 +63,10 @@ class Prover:
 
         Raises MissingError without python-flint.
         """
-        self._refusal, self.bound = '', 0
+        self._rejection, self.bound = '', 0
         chain = chain_of(arm, direction=True)
         if chain is None or not arm.is_plain or arm.n != 5 or chain.n != 5:
-            self._refusal = (
+            self._rejection = (
                 'the number of solutions is known only for arms with exactly five joints, '
                 'each of which moves the tool, without mimic joints'
             )
@@ -83,15 +83,15 @@ class Prover:
             self.bound = most_solutions(nearby.geometry)
         self._solutions = ComplexSolutions(chain, self.bound)
         if self._solutions.count < self.bound:
-            self._refusal = (
+            self._rejection = (
                 f'{self._solutions.count} complex solutions are known for goals of this arm, '
                 f'but up to {self.bound} cannot be excluded'
             )
 
     def __call__(self, arm: Arm, goal: Goal, seed: Array) -> Proof:
         """Return the proof for a goal of the same arm; seed (n,) decides the order."""
-        if self._refusal:
-            return self._unproven(arm, 0, self._refusal)
+        if self._rejection:
+            return self._unproven(arm, 0, self._rejection)
         if goal.direction is None:
             return self._unproven(arm, 0, 'the goal has no direction')
         packed = goal.packed

@@ -58,25 +58,25 @@ class VariableLinks:
             return
         self._due = now + REST
         touched = self._panel.take()
-        refusal = self._refusal()
-        if not refusal:
+        rejection = self._rejection()
+        if not rejection:
             try:
                 lengths = self._lengths.changed(**touched)
                 text = lengths.description()
             except IkError as error:
-                refusal = str(error)
-        if refusal:
-            self._answered(refusal)
+                rejection = str(error)
+        if rejection:
+            self._answered(rejection)
             return
         self._sent = lengths, text
         if not self._publishing().set(**{DESCRIPTION: text}):
             self._answered(f'{self._publisher} has no services to set its parameters')
 
-    def _answered(self, refusal: str) -> None:
-        if refusal:
+    def _answered(self, rejection: str) -> None:
+        if rejection:
             self._sent = None
             self._panel.show(self._lengths.values if self._shown == self._text else None)
-        self._panel.answer(refusal)
+        self._panel.answer(rejection)
 
     def _publishing(self) -> RemoteParameters:
         """Return the parameters of the publisher of robot_description."""
@@ -90,7 +90,7 @@ class VariableLinks:
         infos = self._node.get_publishers_info_by_topic(self._node.resolve_topic_name(topic))
         return [f'{info.node_namespace.rstrip("/")}/{info.node_name}' for info in infos]
 
-    def _refusal(self) -> str:
+    def _rejection(self) -> str:
         """Return why link lengths cannot change now."""
         if self._shown != self._text:
             return 'the description is no longer the one that the sliders belong to'

@@ -59,11 +59,11 @@ class LengthsPanel:
             if name not in touched:
                 self._sliders[name].value = round(1e3 * value, 1)
 
-    def answer(self, refusal: str) -> None:
-        """Show why lengths were refused, or what the sliders do."""
+    def answer(self, rejection: str) -> None:
+        """Show why lengths were rejected, or what the sliders do."""
         content = (
-            html.pills(('Refused', RED)) + html.paragraph(refusal)
-            if refusal
+            html.pills(('Rejected', RED)) + html.paragraph(rejection)
+            if rejection
             else html.paragraph(HINT, faint=True)
         )
         self._answer.content = html.box(content)

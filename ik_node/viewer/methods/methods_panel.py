@@ -78,11 +78,11 @@ class MethodsPanel:
                 if box.value is (switch in off):
                     box.value = switch not in off  # type: ignore[misc]
 
-    def answer(self, refusal: str) -> None:
-        """Show that ik_node has taken a change, or why it refused it."""
+    def answer(self, rejection: str) -> None:
+        """Show that ik_node has taken a change, or why it rejected it."""
         content = (
-            html.pills(('Refused', RED)) + html.paragraph(refusal)
-            if refusal
+            html.pills(('Rejected', RED)) + html.paragraph(rejection)
+            if rejection
             else html.paragraph('Accepted by ik_node.', faint=True)
         )
         self._answer.content = html.box(content)

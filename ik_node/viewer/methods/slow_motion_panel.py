@@ -68,7 +68,9 @@ class SlowMotionPanel:
             shown = playback.shown(descent)
             name = f'{html.swatch(colour)}{descent.method}'
             if descent.failure:
-                content += html.row(name, '') + html.pills(('Refused', RED)) + html.paragraph(descent.failure)
+                content += (
+                    html.row(name, '') + html.pills(('Rejected', RED)) + html.paragraph(descent.failure)
+                )
             elif shown is None:
                 content += html.row(name, 'is being prepared')
             else:

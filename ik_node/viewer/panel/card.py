@@ -19,7 +19,7 @@ COLOURS = {
     'not found': AMBER,
     'held': AMBER,
     'waiting': AMBER,
-    'refused': RED,
+    'rejected': RED,
     'faulted': RED,
 }
 

@@ -72,7 +72,7 @@ KINDS: dict[str, Kind] = {
     'another description': Kind(requests.another_description),
     'stop': Kind(requests.stop, share=2.5),
     'lifecycle': Kind(requests.lifecycle),
-    'controller refuses': Kind(controller.refuses, answers, 4.0),
+    'controller rejects': Kind(controller.rejects, answers, 4.0),
     'controller aborts': Kind(controller.aborts, answers, 4.0),
     'controller answers late': Kind(controller.answers_late, answers, 4.0),
     'controller never answers': Kind(controller.never_answers, answers, 4.0),

@@ -21,9 +21,9 @@ def _conducts(span: tuple[float, float], **values: Any) -> Plan:
     ]
 
 
-def refuses(draw: Draw) -> Plan:
-    """Refuse goals, and now and then to cancel."""
-    return _conducts(draw.span(), refuses=True, keeps=bool(draw.rng.random() < 0.3))
+def rejects(draw: Draw) -> Plan:
+    """Reject goals, and now and then to cancel."""
+    return _conducts(draw.span(), rejects=True, keeps=bool(draw.rng.random() < 0.3))
 
 
 def aborts(draw: Draw) -> Plan:
@@ -44,7 +44,7 @@ def never_answers(draw: Draw) -> Plan:
 
 def answers_twice(draw: Draw) -> Plan:
     """Give each answer twice, and then the contrary of it."""
-    return _conducts(draw.span(0.1, 1.0), twice=True, refuses=bool(draw.rng.random() < 0.2))
+    return _conducts(draw.span(0.1, 1.0), twice=True, rejects=bool(draw.rng.random() < 0.2))
 
 
 def says_garbage(draw: Draw) -> Plan:
