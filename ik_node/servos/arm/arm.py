@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ServoArm: an arm of servos on one bus, from a closed port to following commands.
+
+One thread owns the port. Everybody else leaves commands and requests, and reads snapshots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NoAnswer
+
+from ik_node.errors import IkError, InputError
+from ik_node.servos.arm.commands import Commands
+from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
+from ik_node.servos.arm.snapshot import POWERED, ArmSnapshot, ArmState, Counts
+from ik_node.servos.arm.survey import ArmError, memories, survey
+from ik_node.servos.bus.transport import PortError, Transport
+from ik_node.servos.calibration.lerobot_file import Recorded
+from ik_node.servos.calibration.profile import ArmProfile
+from ik_node.servos.calibration.zeros import ArmCalibration
+
+RETRY = 1.0  # [s] from one attempt to open the port, or to find the servos, to the next
+PATIENCE = 15.0  # [s] for a request
+RATE_WINDOW = 100  # cycles over which their rate is measured
+Request = Callable[[ArmCycle], None]
+
+
+class ServoArm:
+    """One arm; safe to call from several threads.
+
+    Requests return when they are done, and raise ArmError with the reason if they fail. calibration: None
+    before the servos were found.
+    """
+
+    def __init__(
+        self,
+        open_port: Callable[[], Transport],
+        profile: ArmProfile,
+        calibrate: Callable[[Mapping[str, Recorded]], ArmCalibration],
+        options: ArmOptions | None = None,
+        changed: Callable[[ArmSnapshot], None] = lambda _: None,
+    ) -> None:
+        """open_port: raises PortError if it cannot. calibrate: returns the calibration for what the servos
+        have stored, raises InputError. changed: called with every snapshot, in the thread of the arm.
+        """
+        self._open, self.profile, self._calibrate = open_port, profile, calibrate
+        self._options, self._changed = options or ArmOptions(), changed
+        self._commands = Commands(profile.names)
+        self._requests: deque[tuple[Request, Future[None]]] = deque()
+        self._snapshot = ArmSnapshot(time.monotonic(), ArmState.CLOSED, 'not started')
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name='servos', daemon=True)
+        self.calibration: ArmCalibration | None = None
+        self._transport: Transport | None = None
+        self._cycle: ArmCycle | None = None
+        self._state, self._reason = ArmState.CLOSED, ''  # without a cycle
+        self._counts = Counts()
+        self._times: deque[float] = deque(maxlen=RATE_WINDOW)
+
+    # Of any thread
+
+    def start(self) -> None:
+        """Start the thread: it opens the port, and again whenever that is lost."""
+        self._thread.start()
+
+    def stop(self, release: bool = False) -> None:
+        """End the thread. The arm holds its pose; release: it is lowered slowly, and without torque then."""
+        if release:
+            with contextlib.suppress(ArmError):  # it cannot be commanded any more
+                self.set_torque(False)
+        self._ending.set()
+        self._thread.join(PATIENCE)
+
+    @property
+    def snapshot(self) -> ArmSnapshot:
+        """The arm as it was in the last cycle."""
+        return self._snapshot
+
+    def command(self, positions: Mapping[str, float]) -> None:
+        """Go to positions [rad or m], by joint; joints that are not named keep theirs.
+
+        Raises InputError for numbers that are not finite, and if no joint of the arm is named; ArmError while
+        the arm takes no commands.
+        """
+        now = self._snapshot
+        if now.state not in POWERED or now.latched:
+            raise ArmError(f'the arm is {now.state.value}{f": {now.reason}" if now.reason else ""}')
+        self._commands.put(positions)
+
+    def set_torque(self, on: bool) -> None:
+        """Switch the torque on, where the arm is, or off, slowly: support the arm."""
+        self._ask(lambda arm: arm.switch_on() if on else arm.switch_off(self._publish))
+
+    def hold(self) -> None:
+        """Hold the arm where it is measured, and take no commands until clear."""
+        self._ask(ArmCycle.hold)
+
+    def clear(self) -> None:
+        """End a hold or a fault, and take commands again.
+
+        A servo that protects itself is without torque for some milliseconds: support the arm.
+        """
+        self._ask(ArmCycle.clear)
+
+    def recalibrate(self) -> None:
+        """Calibrate anew, because zeros have changed; only without torque, since positions jump."""
+        self._ask(self._recalibrate)
+
+    def _ask(self, request: Request) -> None:
+        future: Future[None] = Future()
+        self._requests.append((request, future))
+        if not self._thread.is_alive():
+            self._refuse('the driver of the servos has ended')
+        try:
+            future.result(PATIENCE)
+        except NoAnswer:
+            future.cancel()
+            raise ArmError(f'the servos did not do that within {PATIENCE:.0f} s') from None
+
+    # Of the thread
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        try:
+            while not self._ending.is_set():
+                due = max(due + self._turn(), time.monotonic())
+                self._ending.wait(due - time.monotonic())
+        except BaseException as error:
+            self._lose(f'unexpected error, please report it: {error!r}')
+            raise
+        else:
+            self._lose('the driver has ended')
+
+    def _turn(self) -> float:
+        """Do one cycle, or one step towards the first one; return until when the next may wait [s]."""
+        try:
+            if self._transport is None:
+                self._transport = self._open()
+            if self._cycle is None and not self._found(self._transport):
+                return RETRY
+            assert self._cycle is not None
+            self._times.append(time.monotonic())
+            self._counts.cycles += 1
+            self._cycle.step()
+            self._publish()
+            self._serve(self._cycle)
+            if self._cycle.state is ArmState.SILENT:
+                self._pause(ArmState.SILENT, self._cycle.reason)
+            return 1.0 / self._options.rate
+        except PortError as error:
+            self._lose(str(error))
+            return RETRY
+
+    def _found(self, transport: Transport) -> bool:
+        """Look for the servos; whether all are there, and as they should be."""
+        try:
+            servos = survey(transport, self.profile)
+            self.calibration = self._calibrate(memories(servos))
+            cycle = ArmCycle(transport, servos, self.calibration, self._options, self._commands, self._counts)
+            cycle.take_over()
+        except (ArmError, InputError) as error:
+            self._pause(ArmState.SILENT, str(error))
+            return False
+        self._cycle = cycle
+        return True
+
+    def _serve(self, cycle: ArmCycle) -> None:
+        """Do what was asked for."""
+        while self._requests:
+            request, future = self._requests.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                request(cycle)
+            except BaseException as error:
+                future.set_exception(error if isinstance(error, ArmError) else ArmError(str(error)))
+                if not isinstance(error, IkError) or isinstance(error, PortError):
+                    raise
+            else:
+                future.set_result(None)
+            self._publish()
+
+    def _recalibrate(self, cycle: ArmCycle) -> None:
+        if cycle.state is not ArmState.PASSIVE:
+            raise ArmError('zeros can only be set while the torque is off')
+        cycle.state = ArmState.SILENT
+
+    def _lose(self, reason: str) -> None:
+        """Close the port."""
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+        self._pause(ArmState.CLOSED, reason)
+
+    def _pause(self, state: ArmState, reason: str) -> None:
+        """Have no cycles until the servos are found."""
+        self._cycle, self._state, self._reason = None, state, reason
+        self._times.clear()
+        self._commands.clear()
+        self._publish()
+        self._refuse(reason)
+
+    def _refuse(self, reason: str) -> None:
+        while self._requests:
+            _, future = self._requests.popleft()
+            if future.set_running_or_notify_cancel():
+                future.set_exception(ArmError(reason))
+
+    def _publish(self) -> None:
+        cycle, counts = self._cycle, self._counts
+        span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
+        self._snapshot = ArmSnapshot(
+            time.monotonic(),
+            self._state if cycle is None else cycle.state,
+            self._reason if cycle is None else cycle.reason,
+            {} if cycle is None else dict(cycle.measured),
+            {} if cycle is None else dict(cycle.goals),
+            cycle is not None and cycle.latched,
+            (len(self._times) - 1) / span if span > 0.0 else 0.0,
+            counts.retries,
+            dict(counts.faults),
+        )
+        self._changed(self._snapshot)

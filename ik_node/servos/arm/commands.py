@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands: the newest positions that others ask for, and since when."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Mapping
+
+from ik_node.errors import InputError, join_names
+
+
+class Commands:
+    """Positions [rad or m] by joint; safe to use from several threads."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names, self._lock = names, threading.Lock()
+        self._positions: dict[str, float] = {}
+        self._given = -math.inf
+
+    def put(self, positions: Mapping[str, float]) -> None:
+        """Ask for positions by joint; joints that are not named keep theirs, other names are ignored.
+
+        Raises InputError for numbers that are not finite, and if no joint of the arm is named.
+        """
+        own = {name: float(positions[name]) for name in self._names if name in positions}
+        if not own:
+            raise InputError(f'the command names no joint of this arm; joints: {join_names(self._names)}')
+        for name, value in own.items():
+            if not math.isfinite(value):
+                raise InputError(f'the command of joint {name} is {value}')
+        with self._lock:
+            self._positions.update(own)
+            self._given = time.monotonic()
+
+    def fresh(self, timeout: float) -> dict[str, float]:
+        """Return the positions if the newest ones are not older than timeout [s]; else forget them."""
+        with self._lock:
+            if time.monotonic() - self._given > timeout:
+                self._positions.clear()
+            return dict(self._positions)
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._positions.clear()
+            self._given = -math.inf

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ArmCycle: an arm whose servos were found, cycle by cycle; of the one thread that owns the port.
+
+The servos have no watchdog of their own worth the name, so goals stay near the measured joints, and commands
+that stop leave the arm where it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ik_node.errors import join_names
+from ik_node.servos.arm.activation import check_place, limit_torque, switch_off, switch_on, watch
+from ik_node.servos.arm.commands import Commands
+from ik_node.servos.arm.goals import Goals
+from ik_node.servos.arm.measuring import Measuring
+from ik_node.servos.arm.snapshot import POWERED, ArmState, Counts, JointMeasurement
+from ik_node.servos.arm.survey import ArmError, ServoSurvey, named, read
+from ik_node.servos.bus.transport import Transport
+from ik_node.servos.calibration.zeros import ArmCalibration
+
+SILENCE = 0.3  # [s] without an answer of a servo after which no command is followed
+SOFT_START = 1.0  # [s] in which the torque grows from nothing to all
+LOWERING = 3.0  # [s] in which the torque vanishes before it is switched off
+MOST_PERIODS = 5.0  # of motion in one cycle, after one that was late
+NO_SERVO = 'no servo answers any more. Is the power supply of the arm on?'
+
+
+@dataclass(frozen=True)
+class ArmOptions:
+    """How an arm is driven.
+
+    rate [Hz] of the cycles. command_timeout [s]: without a command after which the arm holds. torque_limit:
+    share of the torque that the profile allows.
+    """
+
+    rate: float = 100.0
+    command_timeout: float = 0.4
+    torque_limit: float = 1.0
+
+
+class ArmCycle:
+    """state, reason, latched: see ArmSnapshot. measured: the joints that answered in this cycle."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        servos: list[ServoSurvey],
+        calibration: ArmCalibration,
+        options: ArmOptions,
+        commands: Commands,
+        counts: Counts,
+    ) -> None:
+        self._transport, self._servos, self._calibration = transport, servos, calibration
+        self._options, self._commands = options, commands
+        by_name = {joint.name: joint for joint in calibration.joints}
+        self._measuring = Measuring(servos, by_name, counts)
+        self._goals = Goals(by_name)
+        self.measured: dict[str, JointMeasurement] = {}
+        self.state, self._reason, self.latched = ArmState.PASSIVE, '', False
+        self._missing = False  # a servo does not answer, and that is the fault
+        self._growing: list[tuple[ServoSurvey, float]] = []  # torque of servos, from these shares on
+        self._since = 0.0  # when it began to grow
+        self._last = time.monotonic()  # cycle
+        self._checked = 0  # the servo whose torque was checked last
+
+    @property
+    def reason(self) -> str:
+        """Why the arm is in its state, and what blocks it."""
+        blocked = self._goals.blocked
+        return self._reason or (f'something blocks {join_names(blocked)}' if blocked else '')
+
+    @property
+    def goals(self) -> Mapping[str, float]:
+        """Where the servos go [rad or m], by joint."""
+        return self._goals.positions
+
+    def take_over(self) -> None:
+        """Go on holding an arm that another program left with torque. Raises ArmError."""
+        powered = [read(self._transport, one.joint, one.model, 'torque_enable') == 1 for one in self._servos]
+        if all(powered):
+            self.switch_on()
+        elif any(powered):
+            on = [named(one.joint) for one, power in zip(self._servos, powered, strict=True) if power]
+            self._reason = f'torque is on in {join_names(on)} only'
+
+    def step(self) -> None:
+        """Measure, and move the goals. Raises PortError."""
+        now = time.monotonic()
+        dt = min(now - self._last, MOST_PERIODS / self._options.rate)
+        self._last = now
+        self.measured = self._measuring.read(self._transport, now)
+        self._watch(now)
+        if self.state in POWERED or self.state is ArmState.FAULTED:
+            self._move(now, dt)
+
+    def _watch(self, now: float) -> None:
+        """Look for servos that do not answer, and for one that has lost its torque."""
+        silent = self._measuring.silent(now, SILENCE)
+        if len(silent) == len(self._servos):
+            self._become(ArmState.SILENT, NO_SERVO)
+        elif silent:
+            self._fault(f'no answer from {join_names(silent)}: check the cables')
+            self._missing = True
+        elif self._missing:
+            self._missing = False
+            if self.state is ArmState.FAULTED:
+                self._hold()
+        if self.state in POWERED:
+            self._check_torque()
+
+    def _check_torque(self) -> None:
+        """Check the torque of one servo per cycle: a dip of the supply switches it off."""
+        self._checked = (self._checked + 1) % len(self._servos)
+        servo = self._servos[self._checked]
+        try:
+            on = read(self._transport, servo.joint, servo.model, 'torque_enable') == 1
+            stopped = 'bus_watchdog' in servo.model.registers and (
+                read(self._transport, servo.joint, servo.model, 'bus_watchdog') < 0
+            )
+        except ArmError:
+            return  # _watch sees to silence
+        if not on:
+            self._fault(
+                f'{named(servo.joint)} has lost its torque: its supply has dipped, or it protects itself. '
+                'Support the arm, then clear the fault'
+            )
+        elif stopped:
+            watch(self._transport, self._servos)
+            self._hold()
+
+    def _move(self, now: float, dt: float) -> None:
+        commands: dict[str, float] = {}
+        if self.latched or self.state is ArmState.FAULTED:
+            self._commands.clear()
+        else:
+            commands = self._commands.fresh(self._options.command_timeout)
+        if self.state is ArmState.FOLLOWING and not commands:
+            self._hold()
+        elif self.state is ArmState.HOLDING and commands:
+            self._become(ArmState.FOLLOWING, '')
+        self._goals.follow(commands, self.measured, dt, self._grown_torque(now))
+        self._write_goals()
+
+    def _grown_torque(self, now: float) -> float:
+        """Let the torque of servos that were switched on grow; return the share that all may use."""
+        limit = self._options.torque_limit
+        grown = (now - self._since) / SOFT_START
+        shares = {servo.joint.id: min(begin + grown, limit) for servo, begin in self._growing}
+        if not shares:
+            return limit
+        limit_torque(self._transport, [servo for servo, _ in self._growing], shares)
+        least = min(shares.values())
+        if least >= limit:
+            self._growing = []
+        return least
+
+    def _write_goals(self) -> None:
+        data, positions = {}, self._goals.positions
+        for servo, joint in zip(self._servos, self._calibration.joints, strict=True):
+            if joint.name in positions:
+                register = servo.model['goal_position']
+                low, high = register.range
+                data[servo.joint.id] = register.encode(min(max(joint.tick(positions[joint.name]), low), high))
+        if data:
+            self._transport.sync_write(self._servos[0].model['goal_position'].address, data)
+
+    # Requests
+
+    def switch_on(self) -> None:
+        """Switch the torque on where the arm is. Raises ArmError, and the torque is as before."""
+        for servo, joint in zip(self._servos, self._calibration.joints, strict=True):
+            check_place(servo, joint, read(self._transport, servo.joint, servo.model, 'present_position'))
+        self._growing = switch_on(self._transport, self._servos)
+        self._since = self._last = time.monotonic()
+        self.measured = self._measuring.read(self._transport, self._since)
+        self._goals.forget()
+        self._hold()
+        self.latched = False
+
+    def switch_off(self, published: Callable[[], None]) -> None:
+        """Lower the arm slowly, and switch the torque off; published is called meanwhile. Raises ArmError."""
+        begin, limit = time.monotonic(), self._options.torque_limit
+        self._commands.clear()
+        while self.state is not ArmState.PASSIVE and (passed := time.monotonic() - begin) < LOWERING:
+            share = limit * (1.0 - passed / LOWERING)
+            limit_torque(self._transport, self._servos, {one.joint.id: share for one in self._servos})
+            self.measured = self._measuring.read(self._transport, time.monotonic())
+            published()
+            time.sleep(1.0 / self._options.rate)
+        switch_off(self._transport, self._servos)
+        self._goals.forget()
+        self._growing = []
+        self._become(ArmState.PASSIVE, '')
+
+    def hold(self) -> None:
+        """Hold the arm where it is measured, and take no commands until clear. Raises ArmError."""
+        if self.state not in POWERED:
+            raise ArmError(f'the arm is {self.state.value}: it holds nothing')
+        self.latched = True
+        self._hold()
+        self._reason = 'held until it is cleared'
+
+    def clear(self) -> None:
+        """Take commands again; servos that protect themselves are switched off and on. Raises ArmError."""
+        if self.state is ArmState.PASSIVE:
+            raise ArmError('the torque is off: there is nothing to clear')
+        for servo in self._servos:
+            measured = self.measured.get(servo.joint.name)
+            if measured is not None and measured.conditions:
+                switch_off(self._transport, [servo])
+        self.switch_on()
+
+    # Changes of state
+
+    def _hold(self) -> None:
+        self._commands.clear()
+        self._goals.hold(self.measured)
+        self._become(ArmState.HOLDING, '')
+
+    def _fault(self, reason: str) -> None:
+        if self.state in POWERED:
+            self._commands.clear()
+            self._goals.hold(self.measured)
+            self._become(ArmState.FAULTED, reason)
+        elif self.state is ArmState.PASSIVE:
+            self._reason = reason
+
+    def _become(self, state: ArmState, reason: str) -> None:
+        self.state, self._reason = state, reason

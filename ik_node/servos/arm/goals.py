@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Goals: where the servos go in each cycle. A goal is never far from where its joint was measured.
+
+So a servo whose driver is killed comes to rest close by, and a blocked joint is not pushed harder and harder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ik_node.servos.arm.snapshot import JointMeasurement
+from ik_node.servos.calibration.zeros import JointCalibration
+
+LEAD = 0.12  # [rad] by which a goal may be ahead of a joint at rest, more while it moves:
+LEAD_TIME = 0.15  # [s] of its motion
+APPROACH = 1.0  # [rad/s] of a goal that is still far from its command, such as the first one
+NEAR = 0.05  # [rad] from the command: then it is followed as fast as the joint is
+STALLED, STALL_TIME = (
+    0.6,
+    1.0,
+)  # share of the allowed torque, and for how long [s], of a joint that is blocked
+RELIEF = 0.02  # [rad] by which the goal of a blocked joint stays ahead
+STILL = 0.05  # [rad/s]: a joint that pushes and is slower than that does not move
+
+
+@dataclass
+class _Goal:
+    position: float
+    caught_up: bool = False  # the goal has been at its command since commands began
+    pushed: float = 0.0  # [s] for which the joint has been blocked
+
+
+class Goals:
+    """The goals of an arm [rad or m], by joint."""
+
+    def __init__(self, calibration: Mapping[str, JointCalibration]) -> None:
+        self._calibration = calibration
+        self._goals: dict[str, _Goal] = {}
+
+    @property
+    def positions(self) -> dict[str, float]:
+        """The goals by joint [rad or m]."""
+        return {name: goal.position for name, goal in self._goals.items()}
+
+    @property
+    def blocked(self) -> list[str]:
+        """The joints that are relieved because something blocks them."""
+        return [name for name, goal in self._goals.items() if goal.pushed > STALL_TIME]
+
+    def forget(self) -> None:
+        """Have no goals: the arm is not commanded."""
+        self._goals.clear()
+
+    def hold(self, measured: Mapping[str, JointMeasurement]) -> None:
+        """Hold these joints where they were measured; others keep their goals."""
+        for name, joint in measured.items():
+            self._goals[name] = _Goal(joint.position)
+
+    def follow(
+        self,
+        commands: Mapping[str, float],
+        measured: Mapping[str, JointMeasurement],
+        dt: float,
+        torque: float,
+    ) -> None:
+        """Move the goals towards commands for dt [s]; torque: share that the servos may use.
+
+        Joints that were not measured in this cycle keep their goals.
+        """
+        for name, joint in measured.items():
+            goal = self._goals.setdefault(name, _Goal(joint.position))
+            if name in commands:
+                self._approach(name, goal, commands[name], joint, dt)
+            self._relieve(name, goal, joint, dt, torque)
+
+    def _approach(self, name: str, goal: _Goal, command: float, joint: JointMeasurement, dt: float) -> None:
+        calibration = self._calibration[name]
+        profile = calibration.profile
+        scale = profile.unit * 4096 / math.tau  # rad, or the m that a turn of one rad moves
+        wanted = min(max(command, calibration.lower), calibration.upper)
+        speed = profile.fastest if goal.caught_up else min(APPROACH * scale, profile.fastest)
+        step = min(max(wanted - goal.position, -speed * dt), speed * dt)
+        lead = LEAD * scale + LEAD_TIME * abs(joint.velocity)
+        ahead = min(max(goal.position + step, joint.position - lead), joint.position + lead)
+        goal.position = min(
+            max(ahead, min(calibration.lower, joint.position)), max(calibration.upper, joint.position)
+        )
+        goal.caught_up |= abs(goal.position - wanted) < NEAR * scale
+
+    def _relieve(self, name: str, goal: _Goal, joint: JointMeasurement, dt: float, torque: float) -> None:
+        profile = self._calibration[name].profile
+        scale = profile.unit * 4096 / math.tau
+        pushes = abs(joint.load) >= STALLED * torque * profile.torque
+        ahead = goal.position - joint.position
+        blocked = pushes and abs(joint.velocity) < STILL * scale and abs(ahead) > RELIEF * scale
+        goal.pushed = goal.pushed + dt if blocked else max(goal.pushed - dt, 0.0)
+        if goal.pushed > STALL_TIME:
+            goal.position = joint.position + math.copysign(RELIEF * scale, ahead)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measuring: from the answers of one cycle to joints; what is missing or implausible is no number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ik_node.servos.arm.snapshot import Counts, JointMeasurement
+from ik_node.servos.arm.survey import ServoSurvey
+from ik_node.servos.bus.transport import Answer, Reply, Transport
+from ik_node.servos.calibration.zeros import TICKS, JointCalibration
+
+RETRIES = 2  # single reads per cycle, after a sync read with faults
+SLACK = 40  # [ticks] beyond the fastest motion that a position may have changed
+FASTER = 1.5  # times the fastest speed without load: pushed by hand or by gravity
+SETTLED = 3  # readings that agree with each other are believed, even after a jump
+
+
+class Measuring:
+    """Reads all servos once per cycle. last: when each servo answered [s], by joint."""
+
+    def __init__(
+        self, servos: Sequence[ServoSurvey], calibration: Mapping[str, JointCalibration], counts: Counts
+    ) -> None:
+        self._servos, self._counts = servos, counts
+        self.calibration = calibration
+        self.last: dict[str, float] = {}
+        self._ticks: dict[str, int] = {}
+        self._doubted: dict[str, list[int]] = {}
+
+    def read(self, transport: Transport, time: float) -> dict[str, JointMeasurement]:
+        """Return the joints that answered at time [s]."""
+        address, size = self._servos[0].model.measured
+        ids = [servo.joint.id for servo in self._servos]
+        replies = transport.sync_read(ids, address, size)
+        retries = RETRIES
+        found = {}
+        for servo in self._servos:
+            reply = replies[servo.joint.id]
+            if not isinstance(reply, Answer):
+                self._counts.add(reply.value)
+                if retries:
+                    retries -= 1
+                    self._counts.retries += 1
+                    reply = transport.read(servo.joint.id, address, size)
+            measured = self._measured(servo, reply, address, time)
+            if measured is not None:
+                found[servo.joint.name] = measured
+        return found
+
+    def _measured(
+        self, servo: ServoSurvey, reply: Reply, address: int, time: float
+    ) -> JointMeasurement | None:
+        if not isinstance(reply, Answer):
+            return None
+        model, joint = servo.model, servo.joint
+        counts = model.decode(address, reply.data)
+        tick = counts['present_position']
+        if not self._plausible(servo, tick, time):
+            self._counts.add('implausible position')
+            return None
+        quantity = {
+            name: model[name].quantity(counts[name])
+            for name in ('present_velocity', 'present_voltage', 'present_temperature')
+        }
+        load = counts.get('present_load')
+        if load is not None:
+            share = model['present_load'].quantity(load)
+        else:  # a share of the largest current is near enough to tell a stall
+            share = counts['present_current'] / model['current_limit'].range[1]
+        status = counts.get('status', 0) | (reply.error if model.homing_sign < 0 else 0)
+        self._ticks[joint.name], self.last[joint.name] = tick, time
+        return JointMeasurement(
+            tick,
+            self.calibration[joint.name].position(tick),
+            joint.sign * joint.unit * quantity['present_velocity'],
+            joint.sign * share,
+            quantity['present_voltage'],
+            quantity['present_temperature'],
+            tuple(model.conditions_of(status)),
+        )
+
+    def _plausible(self, servo: ServoSurvey, tick: int, time: float) -> bool:
+        """Whether a joint can have moved to a tick since it was measured last."""
+        joint = servo.joint
+        if servo.model.homing_sign < 0 and not 0 <= tick < TICKS:
+            return False
+        if joint.name not in self._ticks:
+            return True
+        way = abs(tick - self._ticks[joint.name])
+        if joint.full_turn:
+            way = min(way, abs(TICKS - way))
+        most = SLACK + FASTER * joint.fastest / joint.unit * (time - self.last[joint.name])
+        doubted = self._doubted.setdefault(joint.name, [])
+        if way <= most:
+            doubted.clear()
+            return True
+        doubted.append(tick)
+        del doubted[:-SETTLED]
+        return len(doubted) == SETTLED and max(doubted) - min(doubted) <= SLACK
+
+    def silent(self, time: float, patience: float) -> list[str]:
+        """Return the joints that have not answered for longer than patience [s]."""
+        return [
+            servo.joint.name
+            for servo in self._servos
+            if time - self.last.get(servo.joint.name, -math.inf) > patience
+        ]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of an arm of servos at one time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class ArmState(Enum):
+    """The states of ServoArm.
+
+    CLOSED: the port is not open. SILENT: it is, and the servos have not all answered. PASSIVE: they are
+    measured, without torque. HOLDING: with torque, at their goals. FOLLOWING: commands move the goals.
+    FAULTED: with torque as before, and no command is taken.
+    """
+
+    CLOSED = 'closed'
+    SILENT = 'silent'
+    PASSIVE = 'passive'
+    HOLDING = 'holding'
+    FOLLOWING = 'following'
+    FAULTED = 'faulted'
+
+
+POWERED = frozenset({ArmState.HOLDING, ArmState.FOLLOWING})
+
+
+@dataclass(frozen=True)
+class JointMeasurement:
+    """One joint, as its servo answered in this cycle.
+
+    tick, position [rad or m], velocity [rad/s or m/s], load: share of the largest torque, its sign that
+    of the motion that it drives. voltage [V], temperature [degrees C]. conditions: what the servo reports.
+    """
+
+    tick: int
+    position: float
+    velocity: float
+    load: float
+    voltage: float
+    temperature: float
+    conditions: tuple[str, ...] = ()
+
+
+@dataclass
+class Counts:
+    """What has happened on the bus since the arm was opened: faults by kind, and retries."""
+
+    cycles: int = 0
+    retries: int = 0
+    faults: dict[str, int] = field(default_factory=dict)
+
+    def add(self, fault: str) -> None:
+        """Count a fault."""
+        self.faults[fault] = self.faults.get(fault, 0) + 1
+
+
+@dataclass(frozen=True)
+class ArmSnapshot:
+    """The arm at time [s] of time.monotonic.
+
+    reason: why it is in its state, empty if nothing is wrong. joints: by name, those that were measured in
+    this cycle. goals [rad or m]: by name, where the servos go. latched: it was told to hold, and takes no
+    commands. rate [Hz]: of the cycles lately. retries, faults: since the start.
+    """
+
+    time: float
+    state: ArmState
+    reason: str = ''
+    joints: Mapping[str, JointMeasurement] = field(default_factory=dict)
+    goals: Mapping[str, float] = field(default_factory=dict)
+    latched: bool = False
+    rate: float = 0.0
+    retries: int = 0
+    faults: Mapping[str, int] = field(default_factory=dict)
