@@ -102,7 +102,7 @@ class TrajectoryLink(Output):
         self._limits = limits
         self._time = 0.0
 
-    def sampled(self, sample: Setpoint) -> None:
+    def take(self, sample: Setpoint) -> None:
         """Send the trajectory that is due."""
         self._time = sample.time
         if sample.trajectory is not None:
@@ -127,7 +127,7 @@ class PositionsLink(Output):
         # Time, positions, and their first and second change per second.
         self._last: tuple[float, Array, Array, Array] | None = None
 
-    def sampled(self, sample: Setpoint) -> None:
+    def take(self, sample: Setpoint) -> None:
         """Send a list of positions."""
         positions = sample.listed()
         place = np.array(positions)

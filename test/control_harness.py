@@ -46,7 +46,7 @@ class Kept(Output):
     def __init__(self) -> None:
         self.samples: list[Setpoint] = []
 
-    def sampled(self, sample: Setpoint) -> None:
+    def take(self, sample: Setpoint) -> None:
         self.samples.append(sample)
 
 

@@ -27,7 +27,7 @@ class Controller(Output):
     def late(self, _: float) -> float:
         return self.delay
 
-    def sampled(self, sample: Setpoint) -> None:
+    def take(self, sample: Setpoint) -> None:
         self.samples.append(sample)
         self._keep(sample.trajectory)
 

@@ -22,7 +22,7 @@ class Rank(enum.IntEnum):
     """What a lock guards, outermost first."""
 
     REPORTS = 0  # the reports of a tool are published one after the other, with a snapshot of the arm
-    OUTPUT = 1  # samples go out one after the other, and none after a stop
+    OUTPUT = 1  # setpoints go out one after the other, and none after a stop
     TELEOP = 2  # teleoperation commands
     ROBOT = 3  # the state of all arms of a robot
     CLUTCH = 4

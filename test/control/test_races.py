@@ -153,7 +153,7 @@ def test_a_receiver_that_raises_or_asks_again_loses_no_report_and_keeps_their_or
 def test_receivers_are_called_without_locks(model):
     rig, held = Rig(model), []
     rig.controller._reports._receive = lambda _: held.append(list(_held.locks))
-    rig.output.sampled = lambda _: rig.controller.fault('the output has failed')
+    rig.output.take = lambda _: rig.controller.fault('the output has failed')
     rig.controller.submit(Asked({'yaw': 0.3}))
     rig.tick(3)
     assert rig.state is State.FAULTED
@@ -183,7 +183,7 @@ def in_order(rig, act):
     rig.go(yaw=1.0)
     rig.tick(3)
     happened = []
-    rig.output.sampled = lambda _: happened.append('sample')
+    rig.output.take = lambda _: happened.append('sample')
     rig.output.halted = lambda _: happened.append('halted')
     there, go_on = held_up(rig.controller._outputs, 'emit')
     ticking = threading.Thread(target=rig.tick)

@@ -208,7 +208,7 @@ def test_a_sample_in_collision_is_not_published(folding):
     rig.go(elbow=3.0)
     rig.tick(1000)
     assert rig.state is State.FAULTED
-    assert 'a sample was not published: link "upper" and link "hand" overlap by' in rig.reports[-1].message
+    assert 'a setpoint was not published: link "upper" and link "hand" overlap by' in rig.reports[-1].message
     assert least(folding, rig) >= 0.0
 
 

@@ -90,7 +90,7 @@ class Arm:
         self.time += wait
         place, rest = np.array([[1.0, 2.0]]), np.zeros((1, 2))
         trajectory = JointTrajectory(NAMES, np.array([1.0]), place, rest, rest, self.time, 0.0, braking)
-        self.output.sampled(Setpoint(self.time, NAMES, place[0], rest[0], NAMES, trajectory=trajectory))
+        self.output.take(Setpoint(self.time, NAMES, place[0], rest[0], NAMES, trajectory=trajectory))
 
 
 @pytest.fixture

@@ -81,14 +81,14 @@ def test_callbacks_run_while_it_comes_to_rest_and_a_second_request_waits(monkeyp
         client.wait(lambda: client.position('yaw') > 0.1, 'the motion')
         held, let_go = threading.Event(), threading.Event()
         loop = client.served._loop
-        sample = loop._sample
+        sample = loop._setpoint
 
         def wait_in_sample(due, now):
             held.set()
             let_go.wait(60.0)
             sample(due, now)
 
-        loop._sample = wait_in_sample
+        loop._setpoint = wait_in_sample
         assert held.wait(60.0)
         changes = client.node.create_client(ChangeState, 'ik_node/change_state')
         client.wait(changes.service_is_ready, 'change_state')

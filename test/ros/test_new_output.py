@@ -25,7 +25,7 @@ class Toy(Output):
     def __init__(self, context: OutputContext) -> None:
         self._file = open('toy.txt', 'w')
 
-    def sampled(self, sample: Setpoint) -> None:
+    def take(self, sample: Setpoint) -> None:
         """Write a sample."""
         print(*sample.names, *sample.positions.tolist(), file=self._file, flush=True)
 '''

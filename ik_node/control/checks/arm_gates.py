@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ArmGates: the last checks of an arm as a whole in every sample, after those of its joints in gate.py."""
+"""ArmGates: the last checks of an arm as a whole in every setpoint, after those of its joints in gate.py."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ class ArmGates:
         self._tools.set_limits(workspaces, max_speed, max_turn_rate)
 
     def restart(self) -> None:
-        """Forget the last sample: the arm was placed anew, at rest."""
+        """Forget the last setpoint: the arm was placed anew, at rest."""
         for gate in (self._tools, self.cones, self._collision):
             if gate is not None:
                 gate.restart()
 
     def go_on_from(self, position: Array) -> None:
-        """Compare the next sample with this one (k,) instead of the last one."""
+        """Compare the next setpoint with this one (k,) instead of the last one."""
         self._tools.go_on_from(position)
 
     def reject(self, motion: JointMotion, dt: float, values: Array) -> str | None:
-        """Return why the sample after dt [s], with all variables at values (n,), must not be published."""
+        """Return why the setpoint after dt [s], with all variables at values (n,), must not be published."""
         rejection = self._tools.reject(motion.position, motion.moving, dt)
         if rejection is None and self.cones is not None:
             rejection = self.cones.reject(motion.position)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ConeGate: the limits of ball joints, for whole motions before they start and for every sample."""
+"""ConeGate: the limits of ball joints, for whole motions before they start and for every setpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ik_node.model.ball import Ball, Order
 from ik_node.model.robot import Robot
 
 ROUNDING = 1e-6  # [rad] by which a motion may exceed a limit
-SLACK = 1e-3  # [rad] by which a sample may: motions are checked at places of their own
+SLACK = 1e-3  # [rad] by which a setpoint may: motions are checked at places of their own
 
 
 class ConeGate:
@@ -26,7 +26,7 @@ class ConeGate:
     def __init__(self, balls: Sequence[Ball], joint_names: Sequence[str]) -> None:
         """balls: of these joints, with limits that the joints do not have."""
         self._balls = [(ball, np.array([joint_names.index(name) for name in ball.joints])) for ball in balls]
-        self._allowed = math.inf  # excess of the last sample, until there is one
+        self._allowed = math.inf  # excess of the last setpoint, until there is one
 
     @classmethod
     def of(cls, robot: Robot, joint_names: Sequence[str]) -> ConeGate | None:
@@ -35,7 +35,7 @@ class ConeGate:
         return cls(balls, joint_names) if balls else None
 
     def restart(self) -> None:
-        """Forget the last sample: the arm was placed anew, at rest."""
+        """Forget the last setpoint: the arm was placed anew, at rest."""
         self._allowed = math.inf
 
     def keeps(self, places: Array) -> bool:
@@ -68,7 +68,7 @@ class ConeGate:
         return None
 
     def reject(self, q: Array) -> str | None:
-        """Return why a sample q (n,) must not be published, else None."""
+        """Return why a setpoint q (n,) must not be published, else None."""
         excess = max(float(_excess(ball, q[None, columns])[0]) for ball, columns in self._balls)
         if excess > max(self._allowed, 0.0) + SLACK:
             return self.outside(q)
@@ -76,7 +76,7 @@ class ConeGate:
         return None
 
     def reject_ahead(self, places: Array) -> tuple[int, str] | None:
-        """Return which of the samples (k, n) of a trajectory must not go out, and why."""
+        """Return which of the setpoints (k, n) of a trajectory must not go out, and why."""
         return self.rejection(places, SLACK, self._allowed if math.isfinite(self._allowed) else 0.0)
 
 

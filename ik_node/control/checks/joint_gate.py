@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gate: the last check of every sample before it is published."""
+"""Gate: the last check of every setpoint before it is published."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from ik_node.checks import Array
 
-ROUNDING = 1e-6  # [rad, m, and per second] by which a sample may exceed a limit
+ROUNDING = 1e-6  # [rad, m, and per second] by which a setpoint may exceed a limit
 SWING = 4e-6  # [rad, m] the same for the curve between the places of a path, on top of that
 PLANNED = 0.99  # share of the acceleration limits that motions use: the rest is for joins of controllers
 # By how much [rad or m] position, and up to which shares of their limits velocity and acceleration may exceed
-# them until a controller joins a plan: only samples of its motion are sent.
+# them until a controller joins a plan: only setpoints of its motion are sent.
 JOINED = 1e-3, 1.02, 1.2
 # Shares of the velocity, acceleration and jerk limits between the points of a trajectory: not all knots of a
 # plan are sent, nor all nodes of a path.
@@ -22,7 +22,7 @@ RESAMPLED = 1.001, 1.001, 1.02
 
 @dataclass(frozen=True, eq=False)
 class _Last:
-    """The last sample (n,): mean acceleration over the dt [s] before it."""
+    """The last setpoint (n,): mean acceleration over the dt [s] before it."""
 
     position: Array
     velocity: Array
@@ -35,7 +35,7 @@ class _Last:
 
 
 class Gate:
-    """Compares each sample with the limits and with the previous sample.
+    """Compares each setpoint with the limits and with the previous setpoint.
 
     lower, upper (n,) [rad or m]: a joint outside may stay or come back, but not move farther out.
     """
@@ -60,18 +60,18 @@ class Gate:
             self._bounds = self._limits
 
     def restart(self) -> None:
-        """Forget the last sample: the arm was placed anew, at rest."""
+        """Forget the last setpoint: the arm was placed anew, at rest."""
         self._last = None
         self._bounds = self._limits
 
     def go_on_from(self, position: Array, velocity: Array, acceleration: Array) -> None:
-        """Compare the next sample with this state (n,) instead of the last sample."""
+        """Compare the next setpoint with this state (n,) instead of the last setpoint."""
         self._last = _Last(position, velocity, acceleration, 0.0)
 
     def reject(self, position: Array, velocity: Array, dt: float) -> str | None:
-        """Return why a sample (n,), (n,), dt [s] after the last one, must not be published, else None.
+        """Return why a setpoint (n,), (n,), dt [s] after the last one, must not be published, else None.
 
-        Velocities are compared with those of the two samples before: the mean acceleration of a period
+        Velocities are compared with those of the two setpoints before: the mean acceleration of a period
         differs from that of the period before by at most jerk times half the time of both.
         """
         mean = self._passed(position, velocity, dt)
@@ -89,9 +89,9 @@ class Gate:
         return None
 
     def _passed(self, position: Array, velocity: Array, dt: float) -> Array | None:
-        """Return the mean acceleration (n,) of a sample that passes, None if _compared has to tell.
+        """Return the mean acceleration (n,) of a setpoint that passes, None if _compared has to tell.
 
-        It compares the same numbers in a fifth of the time, and almost every sample passes.
+        It compares the same numbers in a fifth of the time, and almost every setpoint passes.
         """
         last = self._last
         if last is None or dt <= 0.0 or last.dt <= 0.0:
@@ -110,10 +110,10 @@ class Gate:
         return mean if inside.all() and (np.abs(found) < most).all() else None
 
     def reject_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
-        """Return which sample of a trajectory must not go out, and why.
+        """Return which setpoint of a trajectory must not go out, and why.
 
         states (3, k, n): positions, velocities and accelerations at times (k,) [s]. Until the time join [s],
-        a controller repeats its previous trajectory: see JOINED. A sample later than that counts first.
+        a controller repeats its previous trajectory: see JOINED. A setpoint later than that counts first.
         """
         position, velocity, acceleration = states
         fastest, hardest, _ = self._bounds
@@ -145,7 +145,7 @@ class Gate:
         velocities: Array,
         shares: tuple[float, float, float] = (1.0, 1.0, 1.0),
     ) -> tuple[tuple[int, str] | None, Array]:
-        """Compare samples (k, n), each dts (k,) after the one before.
+        """Compare setpoints (k, n), each dts (k,) after the one before.
 
         Return the first that must not be published, and why, else None, and the mean accelerations (k, n).
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ToolGate: the last check of the tool in every sample, after that of the joints in gate.py."""
+"""ToolGate: the last check of the tool in every setpoint, after that of the joints in gate.py."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class ToolGates:
             gate.set_limits(workspace, max_speed, max_turn_rate)
 
     def restart(self) -> None:
-        """Forget the last sample: the joints were placed anew, at rest."""
+        """Forget the last setpoint: the joints were placed anew, at rest."""
         for gate, _ in self._gates:
             gate.restart()
 
     def go_on_from(self, position: Array) -> None:
-        """Compare the next sample with this one instead of the last one."""
+        """Compare the next setpoint with this one instead of the last one."""
         for gate, columns in self._gates:
             gate.go_on_from(position[columns])
 
     def reject(self, position: Array, moving: bool, dt: float) -> str | None:
-        """Return why a sample, dt [s] after the last one, must not be published, else None."""
+        """Return why a setpoint, dt [s] after the last one, must not be published, else None."""
         for gate, columns in self._gates:
             rejection = gate.reject(position[columns], moving, dt)
             if rejection is not None:
@@ -52,13 +52,13 @@ class ToolGates:
         return None
 
     def reject_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
-        """Return which of the samples (m, k) of a trajectory must not go out, and why."""
+        """Return which of the setpoints (m, k) of a trajectory must not go out, and why."""
         found = [gate.reject_ahead(positions[:, c], velocities[:, c]) for gate, c in self._gates]
         return min((rejection for rejection in found if rejection is not None), default=None)
 
 
 class ToolGate:
-    """Compares the place of the tool in each sample with the workspace and with the sample before.
+    """Compares the place of the tool in each setpoint with the workspace and with the setpoint before.
 
     An arm that starts outside the workspace may move in the smallest box around both until it rests inside.
     """
@@ -67,7 +67,7 @@ class ToolGate:
         self.arm = arm
         self._workspace = self._allowed = Workspace(np.full(3, -np.inf), np.full(3, np.inf), given=False)
         self._limits = self._bounds = math.inf, math.inf
-        self._last: Array | None = None  # frames of the arm at the last sample, see Arm.frames
+        self._last: Array | None = None  # frames of the arm at the last setpoint, see Arm.frames
 
     def set_limits(self, workspace: Workspace, max_speed: float, max_turn_rate: float) -> None:
         """Set the limits [m, m/s, rad/s]. Tighter ones apply from the next rest, as in Gate."""
@@ -78,16 +78,16 @@ class ToolGate:
             self.restart()
 
     def restart(self) -> None:
-        """Forget the last sample: the arm was placed anew, at rest."""
+        """Forget the last setpoint: the arm was placed anew, at rest."""
         self._last = None
         self._allowed, self._bounds = self._workspace, self._limits
 
     def go_on_from(self, position: Array) -> None:
-        """Compare the next sample with this one (n,) instead of the last one."""
+        """Compare the next setpoint with this one (n,) instead of the last one."""
         self._last = self.arm.frames(position)
 
     def reject(self, position: Array, moving: bool, dt: float) -> str | None:
-        """Return why a sample (n,), dt [s] after the last one, must not be published, else None."""
+        """Return why a setpoint (n,), dt [s] after the last one, must not be published, else None."""
         frames = self.arm.frames(position)
         point = frames[-3]
         if self._last is None:
@@ -119,7 +119,7 @@ class ToolGate:
         return None
 
     def reject_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
-        """Return which of the samples (k, n) of a trajectory must not go out, and why."""
+        """Return which of the setpoints (k, n) of a trajectory must not go out, and why."""
         motion = tool_motion(self.arm, positions, velocities)
         allowed = self._allowed if self._last is not None else self._workspace.reaching(motion.point[0])
         outside = (motion.point < allowed.low - SLACK) | (motion.point > allowed.high + SLACK)

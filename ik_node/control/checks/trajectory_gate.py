@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last check of a trajectory that is sent whole, by the gates that check every sample.
+"""The last check of a trajectory that is sent whole, by the gates that check every setpoint.
 
-A controller makes of the plan what the samples would be, so that all limits hold. Before, it repeats the last
-samples, which were checked: where it goes on from a plan that did not reach it, gate.JOINED applies.
+A controller makes of the plan what the setpoints would be, so that all limits hold. Before, it repeats the
+last setpoints, which were checked: where it goes on from a plan that did not reach it, gate.JOINED applies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ik_node.checks import Array
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 
 SPACING = 0.005  # [s] between two looks
-Rejection = tuple[int, str] | None  # which of several samples must not go out, and why
+Rejection = tuple[int, str] | None  # which of several setpoints must not go out, and why
 
 
 class CheckedGroup(Protocol):

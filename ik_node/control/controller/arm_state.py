@@ -53,7 +53,7 @@ class ArmState:
         self._epoch = 0  # a solution for a request of another epoch is void
         self._progress = GoalTracker(self._reports)
         self._fault_reason = ''
-        self._ended = False  # no sample goes out any more
+        self._ended = False  # no setpoint goes out any more
         self._robot.join(self._reports.deliver)
         self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """ArmController: decides what an arm may be commanded at any time. It uses neither ROS nor a clock.
 
-Configuration and requests are here; arm_state.py has the states, sampled_arm.py what happens in time.
+Configuration and requests are here; arm_state.py has the states, timed_arm.py the ticks.
 
 Two locks (see locks.py for their order): that of the robot is held while something changes, that of its
-outputs from the decision on a sample until it is out. What ends the commands takes both, so that no sample
-follows it. Reports are delivered under neither.
+outputs from the decision on a setpoint until it is out. What ends the commands takes both, so that no
+setpoint follows it. Reports are delivered under neither.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from ik_node.checks import Array
-from ik_node.control.controller.sampled_arm import SampledArm
+from ik_node.control.controller.timed_arm import TimedArm
 from ik_node.control.joints.arm_joints import ArmJoints
 from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.settings import ArmSettings
@@ -26,10 +26,10 @@ from ik_node.control.targets.tree_targets import targets_of
 from ik_node.errors import InputError
 
 
-class ArmController(SampledArm):
-    """One arm, from requests to samples; safe to call from several threads.
+class ArmController(TimedArm):
+    """One arm, from requests to setpoints; safe to call from several threads.
 
-    report gets every Report and outputs get every sample, in the thread that caused it. robot: shared with
+    report gets every Report and outputs get every setpoint, in the thread that caused it. robot: shared with
     the other arms of the same robot. Times are seconds of one clock of the caller; it may jump.
     """
 
@@ -64,7 +64,7 @@ class ArmController(SampledArm):
             return True
 
     def set_limits(self, settings: ArmSettings) -> None:
-        """Use the motion limits of settings, from the next sample on."""
+        """Use the motion limits of settings, from the next setpoint on."""
         with self._lock:
             self._settings = settings
             if self._model is not None:
@@ -82,7 +82,7 @@ class ArmController(SampledArm):
 
     def deactivate(self) -> None:
         """Stop within the limits, then command nothing."""
-        with self._robot.sampling(), self._change():
+        with self._robot.sending(), self._change():
             self._active = False
             if self._model is not None:
                 self._brake('the node is deactivated', Level.OK)
@@ -196,9 +196,9 @@ class ArmController(SampledArm):
     def stop(self) -> None:
         """Stop within the limits and stay there: goals are rejected until resume.
 
-        No sample of the motion before goes out once this returns.
+        No setpoint of the motion before goes out once this returns.
         """
-        with self._robot.sampling(), self._change():
+        with self._robot.sending(), self._change():
             self._stopped = True
             if self._model is not None:
                 self._brake('stopped')

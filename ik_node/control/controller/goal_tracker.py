@@ -23,7 +23,7 @@ SAME = 1e-6  # [rad or m]: such a change of a target is none
 class GoalTracker:
     """Counts requests and reports what becomes of them.
 
-    arrival: of a request whose first sample is still to come (time.perf_counter), else None.
+    arrival: of a request whose first setpoint is still to come (time.perf_counter), else None.
     """
 
     def __init__(self, reports: ReportQueue) -> None:
@@ -46,7 +46,7 @@ class GoalTracker:
     ) -> None:
         """Report the answer to a request; the arm, now in state, pursues it if there are joint targets.
 
-        time [s]: of the last sample. target: of all joints (k,) of model, for other tools as well.
+        time [s]: of the last setpoint. target: of all joints (k,) of model, for other tools as well.
         """
         self._number += 1
         report = answer.report(state, request, self._number)

@@ -36,7 +36,7 @@ class ReportQueue:
     def waiting(self, state: State, condition: Callable[[], tuple[Level, str]]) -> None:
         """Add a report whenever the arm begins to wait, or waits for something else.
 
-        condition: returns that of the arm; called only while the arm waits, since each sample comes here.
+        condition: returns that of the arm; called only while the arm waits, since each setpoint comes here.
         """
         if state is not State.WAITING:
             self._waiting_for = ''

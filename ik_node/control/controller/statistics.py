@@ -13,7 +13,7 @@ S_PER_NS = 1e-9
 
 
 class Statistics:
-    """Counts requests and times samples; safe to use from several threads."""
+    """Counts requests and times setpoints; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = OrderedLock(Rank.STATISTICS)
@@ -28,7 +28,7 @@ class Statistics:
             self._totals[what] += number
 
     def tick(self, now: int) -> None:
-        """Note that a sample was published at now [ns]."""
+        """Note that a setpoint was published at now [ns]."""
         with self._lock:
             self._ticks.append(now)
 
@@ -38,12 +38,12 @@ class Statistics:
             self._solve_times.append(seconds)
 
     def moved_after(self, seconds: float) -> None:
-        """Note the latency from the arrival of a goal to the first sample that moves to it."""
+        """Note the latency from the arrival of a goal to the first setpoint that moves to it."""
         with self._lock:
             self._latencies.append(seconds)
 
     def summary(self, period: float) -> dict[str, str]:
-        """Return all values as text, and reset the times. period [s]: the nominal one of samples."""
+        """Return all values as text, and reset the times. period [s]: the nominal one of setpoints."""
         with self._lock:
             totals = dict(self._totals)
             ticks, self._ticks = np.array(self._ticks), self._ticks[-1:]
@@ -55,7 +55,7 @@ class Statistics:
             jitter = np.abs(gaps - period)
             values['publish rate [Hz]'] = f'{1.0 / max(gaps.mean(), 1e-9):.2f}'
             values['publish jitter p99 [ms]'] = f'{1e3 * np.quantile(jitter, 0.99):.3f}'
-        for name, times in (('solve time', solve_times), ('goal to first sample', latencies)):
+        for name, times in (('solve time', solve_times), ('goal to first setpoint', latencies)):
             if times:
                 values[f'{name} median [ms]'] = f'{1e3 * float(np.median(times)):.3f}'
                 values[f'{name} max [ms]'] = f'{1e3 * max(times):.3f}'

@@ -52,7 +52,7 @@ class ArmJoints(CommandedJoints):
         self.waiting = ''
         self._goal: Mapping[str, float] = {}  # the last targets
         self.chased: Array | None = None  # where the moving target is that the arm follows
-        self._plans: list[object] = []  # of all groups, at the last sample
+        self._plans: list[object] = []  # of all groups, at the last setpoint
         self._unchecked = False  # a moving goal is no longer followed: its rest was not checked
         self._gates = ArmGates(model)
         self._ahead = partial(robot.ahead, self)  # where the other arms will be
@@ -127,7 +127,7 @@ class ArmJoints(CommandedJoints):
         self._goal = targets
 
     def chase(self, target: MotionState | None, smoothing: float) -> None:
-        """Follow a moving target with the next sample; None: it rests at the last target of go_to."""
+        """Follow a moving target with the next setpoint; None: it rests at the last target of go_to."""
         if self.waiting:
             return
         if target is not None:
@@ -196,13 +196,13 @@ class ArmJoints(CommandedJoints):
         caught_up: float = 0.0,
         trajectories: TrajectoryStreamer | None = None,
     ) -> tuple[Setpoint | None, str | None]:
-        """Advance by dt [s] to time [s]; return the sample, and why the arm must stop, else None.
+        """Advance by dt [s] to time [s]; return the setpoint, and why the arm must stop, else None.
 
-        There is no sample if that, or the trajectory that brakes, must not go out; if another trajectory must
-        not, the sample is without it: the arm can brake, on the previous one until the next sample.
-        The sample has the joints that were ever commanded; all of them, to display the robot, if no joint is
-        measured and nobody else publishes joints. caught_up: time [s] before that during which the plans went
-        on without samples. trajectories: for outputs that run plans.
+        There is no setpoint if that, or the trajectory that brakes, must not go out; if another trajectory
+        must not, the setpoint is without it: the arm can brake, on the previous one until the next setpoint.
+        The setpoint has the joints that were ever commanded; all of them, to display the robot, if no joint
+        is measured and nobody else publishes joints. caught_up: time [s] before that during which the plans
+        went on without setpoints. trajectories: for outputs that run plans.
         """
         rejection: str | None = None
         last = {name: place for group in self.groups for name, place, _ in group.states()}
@@ -224,10 +224,10 @@ class ArmJoints(CommandedJoints):
         held = np.array(list(self._foreign.values()))
         if rejection is not None:
             for group in self.groups:
-                group.place(last)  # where the last sample was: the arm has not been commanded to go on
+                group.place(last)  # where the last setpoint was: the arm has not been commanded to go on
             self._robot.tell(self)
-            return None, f'a sample was not published: {rejection}'
-        sample = Setpoint(
+            return None, f'a setpoint was not published: {rejection}'
+        setpoint = Setpoint(
             time,
             (*names, *self._foreign),
             np.append(positions[rows], held),
@@ -236,29 +236,29 @@ class ArmJoints(CommandedJoints):
             replanned,
         )
         if trajectories is None:
-            return sample, None
-        trajectories.note(sample, self._states(sample), dt + caught_up)
-        return self._with_trajectory(sample, trajectories, feedback)
+            return setpoint, None
+        trajectories.note(setpoint, self._states(setpoint), dt + caught_up)
+        return self._with_trajectory(setpoint, trajectories, feedback)
 
     def _with_trajectory(
-        self, sample: Setpoint, trajectories: TrajectoryStreamer, feedback: Feedback
+        self, setpoint: Setpoint, trajectories: TrajectoryStreamer, feedback: Feedback
     ) -> tuple[Setpoint | None, str | None]:
-        """Return a sample with the trajectory that has to be sent with it, if any; see step."""
-        if not trajectories.due(sample, self.moving, self.braking):
-            return sample, None
+        """Return a setpoint with the trajectory that has to be sent with it, if any; see step."""
+        if not trajectories.due(setpoint, self.moving, self.braking):
+            return setpoint, None
         if trajectories.astray and not self._fall_back(trajectories.resume()):
             return None, 'trajectory dropped: the controller has left the motion'
         motions = [(group.names, group.motion) for group in self.groups]
-        trajectory = trajectories.next(sample, motion_ahead(motions))
+        trajectory = trajectories.next(setpoint, motion_ahead(motions))
         checks = self._gates.checks(self._values, self._ahead)
         rejection = reject_trajectory(trajectory, self.groups, checks)
         if rejection is not None:
-            return None if self.braking else sample, f'trajectory dropped: {rejection}'
-        if sample.time >= trajectories.ends and self._elsewhere(trajectory, feedback):
+            return None if self.braking else setpoint, f'trajectory dropped: {rejection}'
+        if setpoint.time >= trajectories.ends and self._elsewhere(trajectory, feedback):
             trajectories.withhold()  # following_error() says so if the arm stays there
-            return sample, None
+            return setpoint, None
         trajectories.sent(trajectory)
-        return replace(sample, trajectory=trajectory), None
+        return replace(setpoint, trajectory=trajectory), None
 
     def _elsewhere(self, trajectory: JointTrajectory, feedback: Feedback) -> bool:
         """Whether the arm is not where a trajectory of a controller at rest begins."""

@@ -54,7 +54,7 @@ class CommandedJoints:
         self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
         self._resting = {name: known[name] for name in model.joints.variables if name not in names}
         self._rows: tuple[object, tuple[NDArray[np.bool_], tuple[str, ...]]] | None = None  # see _published
-        self._values = model.joints.filled(known)  # of all variables, in the last sample
+        self._values = model.joints.filled(known)  # of all variables, in the last setpoint
 
     @property
     def groups(self) -> list[JointGroup]:
@@ -182,7 +182,7 @@ class CommandedJoints:
             )
 
     def _published(self, whole: bool) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-        """Return which joints of the robot are in the samples, and their names: those that it commands.
+        """Return which joints of the robot are in the setpoints, and their names: those that it commands.
 
         whole: those of no arm too, if this is the first one.
         """
@@ -195,7 +195,7 @@ class CommandedJoints:
             self._rows = key, (rows, tuple(name for name, row in pairs if row))
         return self._rows[1]
 
-    def _states(self, sample: Setpoint) -> Array:
+    def _states(self, setpoint: Setpoint) -> Array:
         """Return position, velocity and acceleration (3, k) of the joints of the controller."""
         known: dict[str, tuple[float, ...]] = {}
         for group in self.groups:
@@ -203,5 +203,5 @@ class CommandedJoints:
             rows = np.array([motion.position, motion.velocity, motion.acceleration])
             known.update(zip(group.names, map(tuple, rows.T.tolist()), strict=True))
         return np.array(
-            [known.get(n, (p, 0.0, 0.0)) for n, p in zip(sample.controller, sample.listed(), strict=True)]
+            [known.get(n, (p, 0.0, 0.0)) for n, p in zip(setpoint.controller, setpoint.listed(), strict=True)]
         ).T

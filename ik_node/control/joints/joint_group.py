@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JointGroup: joints that are commanded together; the gate checks each sample."""
+"""JointGroup: joints that are commanded together; the gate checks each setpoint."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class JointGroup:
         return motion
 
     def step(self, dt: float, caught_up: float = 0.0) -> str | None:
-        """Advance by dt [s]; return why the new sample must not be published, else None.
+        """Advance by dt [s]; return why the new setpoint must not be published, else None.
 
-        caught_up: time [s] before that during which the present plan went on without samples.
+        caught_up: time [s] before that during which the present plan went on without setpoints.
         """
         if caught_up > 0.0:
             self.motion.carry_on(caught_up)
@@ -107,7 +107,7 @@ class JointGroup:
         return True
 
     def reject_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
-        """Return which sample of a trajectory must not go out, and why; see Gate."""
+        """Return which setpoint of a trajectory must not go out, and why; see Gate."""
         return self._gate.reject_ahead(times, states, join)
 
     def _filled(self, values: Array, named: Mapping[str, float]) -> Array:

@@ -29,7 +29,7 @@ SomeArm = TypeVar('SomeArm', bound=Neighbour)
 
 
 class SharedRobot:
-    """The arms of one robot. lock: held by whoever changes one of them. output: held while samples go out.
+    """The arms of one robot. lock: held by whoever changes one of them. output: held while setpoints go out.
 
     Every joint is commanded by one arm at most. Joints that belong to none are shown by the first arm.
     """
@@ -45,8 +45,8 @@ class SharedRobot:
         self._delivers.append(deliver)
 
     @contextmanager
-    def sampling(self) -> Iterator[None]:
-        """Let samples go out, or end that, in no other thread meanwhile; deliver the reports afterwards."""
+    def sending(self) -> Iterator[None]:
+        """Let setpoints go out, or end that, in no other thread meanwhile; deliver the reports afterwards."""
         try:
             with self.output:
                 yield

@@ -23,13 +23,13 @@ Guard: TypeAlias = Callable[[Array, Array, Callable[[], Array]], bool]
 
 
 class JointMotion(PlannedMotion):
-    """Follows a moving target a sample at a time, and goes to targets at rest as PlannedMotion does.
+    """Follows a moving target a setpoint at a time, and goes to targets at rest as PlannedMotion does.
 
-    Every sample after a moving target is one from which a plan to rest keeps the position limits, and that
+    Every setpoint after a moving target is one from which a plan to rest keeps the position limits, and that
     plan is continued where none is.
 
     guard: whether such a plan may stay between low and high (n,), along places (k, n); None: it may anywhere.
-    follows: whether the last sample was one after a moving target; the plan only ends that.
+    follows: whether the last setpoint was one after a moving target; the plan only ends that.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class JointMotion(PlannedMotion):
         self.guard: Guard | None = None
 
     def set_blocks(self, blocks: Sequence[NDArray[np.int64]]) -> None:
-        """Set which joints wait for each other, from the next sample on."""
+        """Set which joints wait for each other, from the next setpoint on."""
         super().set_blocks(blocks)
         self._pursuits = [Pursuit(len(columns)) for columns in blocks]
 
@@ -70,7 +70,7 @@ class JointMotion(PlannedMotion):
         self._moving_target = None
 
     def follow(self, target: MotionState, smoothing: float) -> None:
-        """Follow a moving target with the next sample; target: at the time of that. Call before each sample.
+        """Follow a moving target; target: its state at the time of the next setpoint. Call before each one.
 
         smoothing: time constant [s] with which errors vanish. Joints outside their limits return first.
         """

@@ -24,11 +24,11 @@ States = tuple[Array, Array, Array]  # positions, velocities and accelerations
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The rest of a motion, from the last sample to rest.
+    """The rest of a motion, from the last setpoint to rest.
 
-    at(t) gives positions, velocities and accelerations (n,) of the named joints t [s] after that sample; from
-    duration on they are at rest. knots: times between which every joint moves by a quintic. limits (3, n): of
-    velocity, acceleration and jerk. braking: the motion goes nowhere, it only ends an earlier one.
+    at(t) gives positions, velocities and accelerations (n,) of the named joints t [s] after that setpoint;
+    from duration on they are at rest. knots: times between which every joint moves by a quintic. limits (3,
+    n): of velocity, acceleration and jerk. braking: the motion goes nowhere, it only ends an earlier one.
     """
 
     names: tuple[str, ...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PlannedMotion: from joint targets at rest to samples within all limits, one per publish period."""
+"""PlannedMotion: from joint targets at rest to setpoints within all limits, one per publish period."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RETURN_SPEED = 0.1  # share of the velocity limit at which a joint returns from 
 # (0.1 rad at 5 rad/s^2 and 50 rad/s^3) hit such distances, uneven ones do not.
 UNEVEN = 1.0 - 1e-6 * np.pi
 MOVING = 'the arm is moving: a path begins at rest'
-PATH_SLACK = 1e-6  # [rad or m] by which a path may exceed them: samples are clipped
+PATH_SLACK = 1e-6  # [rad or m] by which a path may exceed them: setpoints are clipped
 
 
 class PlannedMotion:
@@ -35,7 +35,7 @@ class PlannedMotion:
     Time-optimal, jerk-limited plans come from Ruckig, which does not support position limits. One
     invariant keeps them: the plan being followed was checked to stay inside them until it rests. A new
     target changes the plan only if a plan for it passes the same check: all joints synchronised, else
-    each as fast as it can, else a stop. If none passes, the old plan continues for one more sample, so
+    each as fast as it can, else a stop. If none passes, the old plan continues for one more setpoint, so
     that every target is reached at the latest from rest.
 
     A joint that starts outside its limits first returns to the nearer one, alone, at RETURN_SPEED.
@@ -143,7 +143,7 @@ class PlannedMotion:
 
     @property
     def moving(self) -> bool:
-        """Whether a later sample will differ from the last one."""
+        """Whether a later setpoint will differ from the last one."""
         return not self._resting
 
     @property
@@ -173,7 +173,7 @@ class PlannedMotion:
 
     @property
     def remaining(self) -> float:
-        """Time left [s]; NaN before the next sample has a plan, and while the target moves."""
+        """Time left [s]; NaN before the next setpoint has a plan, and while the target moves."""
         if self._resting or self._plan is None:
             return 0.0 if self._resting else math.nan
         return max(0.0, self._plan.duration - self._elapsed) if self._settled else math.nan
@@ -186,7 +186,7 @@ class PlannedMotion:
     def step(self, dt: float) -> tuple[Array, Array]:
         """Advance by dt [s] and return position and velocity, each (n,).
 
-        A target given since the last sample takes effect from that sample, so that the next sample
+        A target given since the last setpoint takes effect from that setpoint, so that the next setpoint
         already moves.
         """
         if not self._resting and dt > 0.0:
@@ -265,7 +265,7 @@ class PlannedMotion:
         jerk: Array,
         allowed: tuple[Array, Array],
     ) -> JointPlan | None:
-        """Return the plan from the last sample to rest at target (None: soon); None if it leaves allowed."""
+        """Return the plan from the last setpoint to rest at target, None: soon. None if it leaves allowed."""
 
         def within(velocity: Array) -> JointPlan | None:
             limits = velocity, self._limits[1], jerk

@@ -87,12 +87,14 @@ class Calibrated(Output):
         """Ask the output."""
         return self._output.done()
 
-    def sampled(self, sample: Setpoint) -> None:
-        """Pass a sample on."""
-        positions, velocities = self._calibration.commanded(sample.names, sample.positions, sample.velocities)
-        trajectory = None if sample.trajectory is None else self._of_driver(sample.trajectory)
-        self._output.sampled(
-            replace(sample, positions=positions, velocities=velocities, trajectory=trajectory)
+    def take(self, setpoint: Setpoint) -> None:
+        """Pass a setpoint on."""
+        positions, velocities = self._calibration.commanded(
+            setpoint.names, setpoint.positions, setpoint.velocities
+        )
+        trajectory = None if setpoint.trajectory is None else self._of_driver(setpoint.trajectory)
+        self._output.take(
+            replace(setpoint, positions=positions, velocities=velocities, trajectory=trajectory)
         )
 
     def halted(self, stand: JointTrajectory | None) -> None:

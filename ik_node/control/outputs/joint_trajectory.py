@@ -16,7 +16,7 @@ from ik_node.control.motion.trajectory import Trajectory
 class JointTrajectory:
     """Positions, velocities, accelerations (k, n) of named joints at times (k,) [s] from 0; the last is rest.
 
-    begins: when time 0 is, by the clock of the samples [s]. joined: the time [s] until which the trajectory
+    begins: when time 0 is, by the clock of the setpoints [s]. joined: the time [s] until which the trajectory
     repeats what the controller was sent before. braking: it goes nowhere, it only ends an earlier motion.
     """
 
@@ -36,7 +36,7 @@ class JointTrajectory:
 
     @property
     def ends(self) -> float:
-        """When it ends, by the clock of the samples [s]."""
+        """When it ends, by the clock of the setpoints [s]."""
         return self.begins + self.duration
 
     @property
@@ -50,5 +50,5 @@ class JointTrajectory:
         return Trajectory(self.times, *self.rows)
 
     def states(self, times: Array) -> Array:
-        """Return positions, velocities, accelerations (p, 3, n) at times (p,) by the clock of the samples."""
+        """Return positions, velocities, accelerations (p, 3, n) at times (p,) on the setpoint clock."""
         return np.moveaxis(self.motion.sampled(np.asarray(times) - self.begins)[:3], 0, 1)

@@ -15,27 +15,27 @@ MAX_DELAY = 0.5  # [s] for which trajectories may come too late: the controller 
 
 
 class Output:
-    """Receives samples; may ignore any of them.
+    """Receives setpoints; may ignore any of them.
 
-    runs_plans: what is connected is sent the trajectories of the samples, and carries on with the last one
-    when no samples follow. only_listed: it moves only the joints of the controller.
+    runs_plans: what is connected is sent the trajectories of the setpoints, and carries on with the last one
+    when no setpoints follow. only_listed: it moves only the joints of the controller.
     """
 
     runs_plans = only_listed = False
 
     def late(self, time: float) -> float:  # noqa: ARG002
-        """Return how late [s] what is sent now would come for a sample of a time [s]."""
+        """Return how late [s] what is sent now would come for a setpoint of a time [s]."""
         return 0.0
 
-    def sampled(self, sample: Setpoint) -> None:
-        """Receive the next sample of the motion."""
+    def take(self, setpoint: Setpoint) -> None:
+        """Receive the next setpoint of the motion."""
 
     def done(self) -> bool:
         """Whether what was sent is carried out, as far as the controller tells."""
         return True
 
     def halted(self, stand: JointTrajectory | None) -> None:
-        """End whatever still moves: no sample follows, and the last trajectory is void.
+        """End whatever still moves: no setpoint follows, and the last trajectory is void.
 
         stand: ends it where the joints are measured; None if no trajectory is under way.
         """
@@ -57,7 +57,7 @@ class Outputs:
         return all(output.done() for output in self._outputs)
 
     def carry_on(self, time: float) -> bool:
-        """Whether a controller moves on at time [s] without samples."""
+        """Whether a controller moves on at time [s] without setpoints."""
         return self.trajectories is not None and self.trajectories.under_way(time)
 
     def halting(self, time: float) -> bool:
@@ -67,33 +67,33 @@ class Outputs:
     def _late(self, time: float) -> float:
         return max(output.late(time) for output in self._outputs)
 
-    def in_time(self, sample: Setpoint | None) -> tuple[Setpoint | None, str]:
-        """Return the sample without a trajectory that would come too late: the next sample may do.
+    def in_time(self, setpoint: Setpoint | None) -> tuple[Setpoint | None, str]:
+        """Return the setpoint without a trajectory that would come too late: the next setpoint may do.
 
-        The controller moves on along the last one. No sample and why, if that lasts: then the arm is halted
+        The controller moves on along the last one. No setpoint and why, if that lasts: then the arm is halted
         where it is measured. A controller at rest begins when it is sent something.
         """
         trajectories = self.trajectories
-        if sample is None or sample.trajectory is None or trajectories is None:
-            return sample, ''
-        late = self._late(sample.time)
+        if setpoint is None or setpoint.trajectory is None or trajectories is None:
+            return setpoint, ''
+        late = self._late(setpoint.time)
         if not trajectories.replaces:
-            return replace(sample, trajectory=trajectories.postponed(late)), ''
+            return replace(setpoint, trajectory=trajectories.postponed(late)), ''
         if late <= trajectories.slack:
             self._late_since = math.inf
-            return sample, ''
+            return setpoint, ''
         # Once may be chance; the next time the controller gets it as late again.
-        trajectories.withdraw(late if self._late_since <= sample.time else 0.0)
-        if not self._late_since <= sample.time:  # or the clock was set back
-            self._late_since = sample.time
-        if sample.time - self._late_since > MAX_DELAY:
+        trajectories.withdraw(late if self._late_since <= setpoint.time else 0.0)
+        if not self._late_since <= setpoint.time:  # or the clock was set back
+            self._late_since = setpoint.time
+        if setpoint.time - self._late_since > MAX_DELAY:
             self._late_since = math.inf
             return None, f'trajectory dropped: {late:.3f} s late, the computer is overloaded'
-        return replace(sample, trajectory=None), ''
+        return replace(setpoint, trajectory=None), ''
 
-    def drop(self, sample: Setpoint) -> None:
-        """Take back a sample that does not go out: the motion that it belongs to has ended meanwhile."""
-        if sample.trajectory is not None and self.trajectories is not None:
+    def drop(self, setpoint: Setpoint) -> None:
+        """Take back a setpoint that does not go out: the motion that it belongs to has ended meanwhile."""
+        if setpoint.trajectory is not None and self.trajectories is not None:
             self.trajectories.withdraw()
 
     def hold_trajectory(self, measured: Callable[[], Mapping[str, float]]) -> JointTrajectory | None:
@@ -102,13 +102,13 @@ class Outputs:
             return None
         return self.trajectories.halted(measured(), self._late(self.trajectories.time))
 
-    def emit(self, sample: Setpoint | None, stand: JointTrajectory | None = None) -> Setpoint | None:
-        """Pass on a sample and return it. None: commands end, with what stand returned."""
-        if sample is not None:
+    def emit(self, setpoint: Setpoint | None, stand: JointTrajectory | None = None) -> Setpoint | None:
+        """Pass on a setpoint and return it. None: commands end, with what stand returned."""
+        if setpoint is not None:
             for output in self._outputs:
-                output.sampled(sample)
+                output.take(setpoint)
         elif not self._halted:
             for output in self._outputs:
                 output.halted(stand)
-        self._halted = sample is None
-        return sample
+        self._halted = setpoint is None
+        return setpoint

@@ -13,9 +13,9 @@ from ik_node.control.outputs.joint_trajectory import JointTrajectory
 class Setpoint:
     """Positions and velocities (m,) [rad or m, per second] of the joints called names at time [s].
 
-    controller: joints of the controller, in its order. replanned: it begins another motion than the sample
+    controller: joints of the controller, in its order. replanned: it begins another motion than the setpoint
     before. trajectory: the rest of the motion, if a controller that interpolates has to be sent a new one.
-    arrival: if this is the first sample for a goal, when that was received (time.perf_counter), else None.
+    arrival: if this is the first setpoint for a goal, when that was received (time.perf_counter), else None.
     """
 
     time: float

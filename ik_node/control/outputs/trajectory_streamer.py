@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trajectories for controllers that interpolate on their own, from the plans of an arm.
 
-A controller carries out the samples, a DELAY after them: each trajectory says when it begins, repeats the
-samples that the controller has still to carry out, and goes on with the plan. So a trajectory that replaces
+A controller carries out the setpoints, a DELAY after them: each trajectory says when it begins, repeats the
+setpoints that the controller has still to carry out, and goes on with the plan. So a trajectory that replaces
 another is the same at first, and it does not matter when, or in which of its periods, the controller takes
-it, as long as that is within the DELAY. Between the points it follows quintics: at the samples and at the
+it, as long as that is within the DELAY. Between the points it follows quintics: at the setpoints and at the
 knots of a plan, these are the motion. A controller that is not sent a plan in time carries on with the one
 before: then the motion is made anew, from where the controller will be.
 """
@@ -27,7 +27,7 @@ from ik_node.control.motion.trajectory import Trajectory
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.setpoint import Setpoint
 
-DELAY = 0.04  # [s] of a controller behind the samples
+DELAY = 0.04  # [s] of a controller behind the setpoints
 MARGIN = 0.015  # [s] of that for the way to the controller and one of its periods
 UNLIMITED = np.array([1e3, 1e4, 1e6])  # of joints whose limits are not known
 SPACING = 1e-4  # [s] at least between two points
@@ -57,14 +57,14 @@ class TrajectoryStreamer:
         self._forget()
 
     def _forget(self) -> None:
-        self._time = -math.inf  # of the last sample [s]
-        self._delay = DELAY  # of the controller behind the samples [s]
-        self._samples: deque[tuple[float, Array]] = deque()  # when they are carried out, and states (3, n)
+        self._time = -math.inf  # of the last setpoint [s]
+        self._delay = DELAY  # of the controller behind the setpoints [s]
+        self._setpoints: deque[tuple[float, Array]] = deque()  # when they are carried out, and states (3, n)
         self._due = False  # the plan has changed since the last trajectory
         self._urgent = False
         self._running: JointTrajectory | None = None
         self._undone: tuple[JointTrajectory | None, bool] = None, False  # before the last one was sent
-        self._astray = False  # the controller was not sent the plan of the samples
+        self._astray = False  # the controller was not sent the plan of the setpoints
         self._late = 0.0  # how late the next trajectory will be [s]
         self._limits: dict[str, Array] = {}  # of velocity, acceleration and jerk (3,)
 
@@ -75,17 +75,17 @@ class TrajectoryStreamer:
 
     @property
     def time(self) -> float:
-        """When the last sample was [s]."""
+        """When the last setpoint was [s]."""
         return self._time
 
     @property
     def slack(self) -> float:
-        """How late [s] after its sample a trajectory may be sent that replaces another."""
+        """How late [s] after its setpoint a trajectory may be sent that replaces another."""
         return self._delay - MARGIN
 
     @property
     def astray(self) -> bool:
-        """Whether the controller will not be where the samples are."""
+        """Whether the controller will not be where the setpoints are."""
         return self._astray or self.slack < 0.0
 
     @property
@@ -98,53 +98,55 @@ class TrajectoryStreamer:
         """Whether the controller moves at time [s]."""
         return self._running is not None and self._running.begins <= time < self.ends
 
-    def note(self, sample: Setpoint, states: Array, passed: float) -> None:
-        """Note the states (3, n) of the joints sent, passed [s] of motion after the last sample."""
-        now, since = sample.time, sample.time - self._time
+    def note(self, setpoint: Setpoint, states: Array, passed: float) -> None:
+        """Note the states (3, n) of the joints sent, passed [s] of motion after the last setpoint."""
+        now, since = setpoint.time, setpoint.time - self._time
         if self._due and since > self.slack:
-            self._astray = True  # what the samples do by now, the controller was not sent
+            self._astray = True  # what the setpoints do by now, the controller was not sent
         if since < 0.0:  # the clock was set back, also that of the controller
-            self._samples = deque((time + since, row) for time, row in self._samples)
+            self._setpoints = deque((time + since, row) for time, row in self._setpoints)
             if self._running is not None:
                 self._running = replace(self._running, begins=self._running.begins + since)
         elif now >= self.ends:
             self._delay = DELAY
             if since > passed:
-                self._samples.clear()  # no samples went out: the arm may have been placed anew
+                self._setpoints.clear()  # no setpoints went out: the arm may have been placed anew
         elif since > passed:
             self._delay -= since - passed  # the motion has paused, the controller has not
         self._time = now
-        while self._samples and self._samples[-1][0] > now + self._delay - SPACING:
-            self._samples.pop()
-        self._samples.append((now + self._delay, states))
-        while len(self._samples) > 1 and self._samples[1][0] <= now:
-            self._samples.popleft()
+        while self._setpoints and self._setpoints[-1][0] > now + self._delay - SPACING:
+            self._setpoints.pop()
+        self._setpoints.append((now + self._delay, states))
+        while len(self._setpoints) > 1 and self._setpoints[1][0] <= now:
+            self._setpoints.popleft()
 
-    def due(self, sample: Setpoint, moving: bool, braking: bool) -> bool:
+    def due(self, setpoint: Setpoint, moving: bool, braking: bool) -> bool:
         """Whether a new trajectory has to be sent: for each new plan, at most once per WINDOW.
 
         A motion that only brakes is sent at once.
         """
-        if sample.replanned:
+        if setpoint.replanned:
             self._due, self._urgent = True, braking
-        early = self._running is not None and sample.time < self._running.begins + WINDOW
+        early = self._running is not None and setpoint.time < self._running.begins + WINDOW
         return self._due and not (moving and early and not self._urgent)
 
-    def next(self, sample: Setpoint, plan: Plan) -> JointTrajectory:
+    def next(self, setpoint: Setpoint, plan: Plan) -> JointTrajectory:
         """Return the trajectory from where the controller is to the end of a plan."""
         self._limits.update(zip(plan.names, plan.limits.T, strict=True))
         times, states = self._past()
         ahead = point_times(plan)
-        rows = np.concatenate([states, _states(sample, plan, ahead)])
+        rows = np.concatenate([states, _states(setpoint, plan, ahead)])
         rows[-1, 1:] = 0.0
         points = np.append(times, self._delay + np.array(ahead))
         columns = rows[:, 0], rows[:, 1], rows[:, 2]
-        return JointTrajectory(sample.controller, points, *columns, sample.time, self._delay, plan.braking)
+        return JointTrajectory(
+            setpoint.controller, points, *columns, setpoint.time, self._delay, plan.braking
+        )
 
     def _past(self) -> tuple[Array, Array]:
         """Return times (k,) from now, and states (k, 3, n), that the controller has still to carry out."""
-        times = np.array([time for time, _ in self._samples]) - self._time
-        states = np.array([row for _, row in self._samples])
+        times = np.array([time for time, _ in self._setpoints]) - self._time
+        states = np.array([row for _, row in self._setpoints])
         if len(times) == 1 or times[0] > 0.0:  # it stood there
             first = states[0] * [[1.0], [0.0], [0.0]]
         else:
@@ -156,7 +158,7 @@ class TrajectoryStreamer:
     def resume(self) -> Mapping[str, tuple[float, float, float]]:
         """Return where the motion must go on, by joint name: position, velocity and acceleration.
 
-        The controller will be there a DELAY after the last sample, on the last trajectory. Longer, if the
+        The controller will be there a DELAY after the last setpoint, on the last trajectory. Longer, if the
         next one will be late.
         """
         self._delay, self._astray = DELAY + self._late, False
@@ -165,11 +167,11 @@ class TrajectoryStreamer:
             return {}
         times = np.linspace(self._time, self._time + self._delay, 1 + 4 * math.ceil(self._delay / DELAY))
         states = running.states(times)
-        self._samples = deque(zip(times.tolist(), states, strict=True))
+        self._setpoints = deque(zip(times.tolist(), states, strict=True))
         return dict(zip(running.names, map(tuple, states[-1].T.tolist()), strict=True))
 
     def sent(self, trajectory: JointTrajectory) -> None:
-        """Note that a trajectory goes out with the last sample."""
+        """Note that a trajectory goes out with the last setpoint."""
         self._undone = self._running, self._urgent
         self._due = self._urgent = False
         self._running = trajectory
@@ -185,10 +187,10 @@ class TrajectoryStreamer:
         self._due = self._astray = True
 
     def postponed(self, late: float) -> JointTrajectory | None:
-        """Return the last trajectory, for a controller at rest that gets it late [s] after its sample."""
+        """Return the last trajectory, for a controller at rest that gets it late [s] after its setpoint."""
         late = max(late, 0.0)
         self._delay += late
-        self._samples = deque((time + late, row) for time, row in self._samples)
+        self._setpoints = deque((time + late, row) for time, row in self._setpoints)
         if self._running is not None:
             self._running = replace(self._running, begins=self._running.begins + late)
         return self._running
@@ -197,7 +199,7 @@ class TrajectoryStreamer:
         """Return the trajectory that holds the joints as measured, None if none is under way.
 
         The controller goes there within its limits. Joints that are not measured stop on their way. late: how
-        long ago [s] the last sample was.
+        long ago [s] the last setpoint was.
         """
         running, now = self._running, self._time + max(late, 0.0)
         ends = self.ends
@@ -225,11 +227,11 @@ class TrajectoryStreamer:
         return self._halt is not None and self._halt.begins <= time < self._halt.ends + MARGIN
 
 
-def _states(sample: Setpoint, plan: Plan, times: list[float]) -> Array:
+def _states(setpoint: Setpoint, plan: Plan, times: list[float]) -> Array:
     """Return position, velocity and acceleration (k, 3, n) of the joints sent, by a plan."""
-    moved = [(i, plan.names.index(name)) for i, name in enumerate(sample.controller) if name in plan.names]
+    moved = [(i, plan.names.index(name)) for i, name in enumerate(setpoint.controller) if name in plan.names]
     columns, mine = np.array(moved, dtype=np.intp).reshape(-1, 2).T
-    states = np.zeros((len(times), 3, len(sample.controller)))
-    states[:, 0] = sample.listed()
+    states = np.zeros((len(times), 3, len(setpoint.controller)))
+    states[:, 0] = setpoint.listed()
     states[:, :, columns] = np.array([plan.at(time) for time in times])[:, :, mine]
     return states

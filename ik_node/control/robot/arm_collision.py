@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Self-collision of an arm: the geometry that the settings ask for, and the last check of every sample."""
+"""Self-collision of an arm: the geometry that the settings ask for, and the last check of every setpoint."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def arm_collision(
 
 
 class CollisionGate:
-    """Rejects samples in which parts of the robot overlap; parts that overlap at the start may come apart.
+    """Rejects setpoints in which parts of the robot overlap; parts that overlap at the start may come apart.
 
-    A sample is looked at where earlier looks do not rule a collision out, so that most samples cost next to
-    nothing.
+    A setpoint is looked at where earlier looks do not rule a collision out, so that most setpoints cost next
+    to nothing.
     """
 
     def __init__(self, collision: SelfCollision) -> None:
@@ -60,12 +60,12 @@ class CollisionGate:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the last sample: the arm was placed anew."""
+        """Forget the last setpoint: the arm was placed anew."""
         self._last: Array | None = None
         self._least = 0.0  # allowed distance
 
     def reject(self, values: Array) -> str | None:
-        """Return why a sample with these variables (n,) must not be published, else None."""
+        """Return why a setpoint with these variables (n,) must not be published, else None."""
         if self._last is not None and np.array_equal(values, self._last):
             return None
         if self.collision.clear(values, values, 0.0):
@@ -85,7 +85,7 @@ class CollisionGate:
         return None
 
     def reject_ahead(self, path: Array) -> tuple[int, str] | None:
-        """Return which of the samples of all variables (k, n) must not follow the last one, and why."""
+        """Return which of the setpoints of all variables (k, n) must not follow the last one, and why."""
         if not np.abs(np.diff(path, axis=0)).max(initial=0.0) > 0.0:
             return None
         hit = self.collision.along(path, self._least)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PoseSmoother: estimates the operator pose at any time from noisy samples."""
+"""PoseSmoother: estimates the operator pose at any time from noisy setpoints."""
 
 from __future__ import annotations
 

@@ -41,12 +41,12 @@ class Health:
         self._diagnostics = shared.node.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
 
     def publish(self, period: float) -> None:
-        """Publish the condition of every tool; period [s]: of the samples."""
+        """Publish the condition of every tool; period [s]: of the setpoints."""
         self._announce_kernels()
         array = DiagnosticArray()
         summary = self._shared.statistics.summary(period)
         for tool in self._tools:
-            tool.publish_due()  # no sample does while simulated time stands
+            tool.publish_due()  # no setpoint does while simulated time stands
             level, message = self._condition(tool)
             if tool.leads:
                 self._remind(tool, level, message)

@@ -11,13 +11,14 @@ from ik_node.errors import InputError
 
 CHECK = 0.1  # [s] between two checks of the publishers
 OTHER_CLOCK = 60.0  # [s] from the node's clock: no message takes so long
-QUIET = 0.3  # [s] without samples after a new subscriber: a driver may be about to publish measurements
+QUIET = 0.3  # [s] without setpoints after a new subscriber: a driver may be about to publish measurements
 
 
 class MeasuredWatch:
-    """Watches the topics of a node, by a steady clock; cheap enough for every sample.
+    """Watches the topics of a node, by a steady clock; cheap enough for every setpoint.
 
-    expected: measurements are expected. alone: no other publisher of joint_states. quiet: hold samples back.
+    expected: measurements are expected. alone: no other publisher of joint_states. quiet: hold setpoints
+    back.
     """
 
     def __init__(self, node: Node, measured: str, always: bool) -> None:
@@ -44,7 +45,7 @@ class MeasuredWatch:
 
     @property
     def quiet(self) -> bool:
-        """Whether samples are held back at present."""
+        """Whether setpoints are held back at present."""
         return not self.expected and time.monotonic() < self._quiet_until
 
     @property
@@ -82,7 +83,7 @@ class MeasuredWatch:
         return 0.0
 
     def hold_back(self) -> bool:
-        """Return whether to hold back a sample, also when called directly before it is published.
+        """Return whether to hold back a setpoint, also when called directly before it is published.
 
         Between the check and the publication a driver could connect, and receive a made-up position.
         """

@@ -39,8 +39,8 @@ from ik_node.ros.node.managed import ManagedNode
 from ik_node.ros.node.measured_watch import MeasuredWatch
 from ik_node.ros.node.rest import Rest
 from ik_node.ros.node.robot_switch import RobotSwitch
-from ik_node.ros.node.sample_loop import SampleLoop
 from ik_node.ros.node.seldom import Seldom
+from ik_node.ros.node.setpoint_loop import SetpointLoop
 from ik_node.ros.outputs import DISPLAY_ONLY, make_outputs, output_names
 from ik_node.ros.outputs.clocks import Clocks
 from ik_node.ros.outputs.context import OutputContext
@@ -77,7 +77,7 @@ class IkNode(ManagedNode):
         self._picture: JointStates | None = None
         if DISPLAY_ONLY in self._output_names:
             self._picture = JointStates(self, self._time, lambda: self._watch.hold_back())
-        self._loop = SampleLoop(self, lambda: 1.0 / self._settings.general.publish_rate, self._sample)
+        self._loop = SetpointLoop(self, lambda: 1.0 / self._settings.general.publish_rate, self._setpoint)
         self._robot = SharedRobot()
         shared = NodeContext(
             self,
@@ -87,7 +87,7 @@ class IkNode(ManagedNode):
             self._questions,
             self._statistics,
             self._robot,
-            self._loop.sample_now,
+            self._loop.send_now,
         )
         self._tools = [
             ToolInterface(shared, tool, partial(self._settings_of, tool), self._outputs)
@@ -245,7 +245,7 @@ class IkNode(ManagedNode):
         self._switch.check(text, settings)
 
     def _apply(self, settings: RobotSettings) -> None:
-        """Apply changed settings: limits from the next sample, another solver before the next goal."""
+        """Apply changed settings: limits from the next setpoint, another solver before the next goal."""
         before, self._settings = self._settings, settings
         self._descriptions.change(before.general, settings.general)
         for tool in self._tools:
@@ -253,22 +253,22 @@ class IkNode(ManagedNode):
         if not settings.same_models(before):
             self._inbox.put_change()
 
-    # Samples, in a separate thread
+    # Setpoints, in a separate thread
 
-    def _sample(self, due: int, now: int) -> None:
+    def _setpoint(self, due: int, now: int) -> None:
         """Publish the joint positions for the time due [ns], at time now [ns]."""
         self._look_for_measurements()
         if self._watch.quiet:
             return
         dead = not (self._goals.alive or self._closing.is_set())
         seconds, arrived = self._time.seconds(due), []
-        with self._robot.sampling():
+        with self._robot.sending():
             for tool in self._leaders:
                 if dead:
                     tool.own.fault('restart ik_node: the thread that solves goals has ended')
-                sample = tool.own.tick(seconds)
-                if sample is not None:
-                    arrived.append(sample.arrival)
+                setpoint = tool.own.tick(seconds)
+                if setpoint is not None:
+                    arrived.append(setpoint.arrival)
             if self._picture is not None:
                 self._picture.publish()
         self._rest.look()

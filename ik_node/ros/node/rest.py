@@ -17,10 +17,10 @@ class Rest:
     def then(self, act: Callable[[], None]) -> None:
         """Call act once, as soon as the arm rests: here if it does already, else in the thread of look."""
         self._waiting.append(act)
-        self.look()  # only now: a sample may have brought it to rest before act was noted
+        self.look()  # only now: a setpoint may have brought it to rest before act was noted
 
     def look(self) -> None:
-        """Call what waits if the arm rests; for the thread that moves it, after every sample."""
+        """Call what waits if the arm rests; for the thread that moves it, after every setpoint."""
         while self._waiting and self._resting():
             try:
                 act = self._waiting.popleft()

@@ -98,9 +98,9 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         self._handle: Any = None  # of the goal that the controller carries out
         self._running = 0  # its number
 
-    def sampled(self, sample: Setpoint) -> None:
+    def take(self, setpoint: Setpoint) -> None:
         """Send the trajectory that is due, if any, and check that the controller answers."""
-        super().sampled(sample)
+        super().take(setpoint)
         with self._lock:
             late = self._asked is not None and self._now() - self._asked > PATIENCE * NS_PER_S
             if late:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""joint_states: every sample as a JointState message, for display or as commands for a driver."""
+"""joint_states: every setpoint as a JointState message, for display or as commands for a driver."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from ik_node.ros.qos import STREAM
 
 
 class JointStates(Output):
-    """Publishes the samples of all arms of a robot as one message on joint_states."""
+    """Publishes the setpoints of all arms of a robot as one message on joint_states."""
 
     def __init__(self, node: Node, time: NodeTime, hold_back: Callable[[], bool]) -> None:
-        """hold_back(): whether a sample must not be published, since a driver may just have started."""
+        """hold_back(): whether a setpoint must not be published, since a driver may just have started."""
         self._time, self._hold_back = time, hold_back
         self._publisher = node.create_publisher(JointState, 'joint_states', STREAM)
-        self._samples: list[Setpoint] = []
+        self._setpoints: list[Setpoint] = []
 
-    def sampled(self, sample: Setpoint) -> None:
-        """Take the sample of one arm."""
-        self._samples.append(sample)
+    def take(self, setpoint: Setpoint) -> None:
+        """Take the setpoint of one arm."""
+        self._setpoints.append(setpoint)
 
     def publish(self) -> None:
         """Publish what was taken, if anything was."""
-        samples, self._samples = self._samples, []
-        if not samples:
+        setpoints, self._setpoints = self._setpoints, []
+        if not setpoints:
             return
-        names = [name for sample in samples for name in sample.names]
-        positions = np.concatenate([sample.positions for sample in samples])
-        velocities = np.concatenate([sample.velocities for sample in samples])
-        message = joint_state(self._time.stamp(samples[0].time), names, positions, velocities)
+        names = [name for setpoint in setpoints for name in setpoint.names]
+        positions = np.concatenate([setpoint.positions for setpoint in setpoints])
+        velocities = np.concatenate([setpoint.velocities for setpoint in setpoints])
+        message = joint_state(self._time.stamp(setpoints[0].time), names, positions, velocities)
         if not self._hold_back():
             self._publisher.publish(message)

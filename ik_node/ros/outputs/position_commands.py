@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""position_commands: every sample as a list of positions, for a forward_position_controller."""
+"""position_commands: every setpoint as a list of positions, for a forward_position_controller."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ class PositionCommands(Output):
         topic = context.named('position_commands', of_controller='commands')
         self._publisher = context.node.create_publisher(Float64MultiArray, topic, STREAM)
 
-    def sampled(self, sample: Setpoint) -> None:
-        """Publish a sample."""
-        self._publisher.publish(Float64MultiArray(data=sample.listed()))
+    def take(self, setpoint: Setpoint) -> None:
+        """Publish a setpoint."""
+        self._publisher.publish(Float64MultiArray(data=setpoint.listed()))

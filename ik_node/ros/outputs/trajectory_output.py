@@ -65,13 +65,13 @@ class TrajectoryOutput(Output):
         raise NotImplementedError
 
     def late(self, time: float) -> float:
-        """Return how late [s] a trajectory would be sent now for a sample of a time [s]."""
+        """Return how late [s] a trajectory would be sent now for a setpoint of a time [s]."""
         return self._context.time.now() - time
 
-    def sampled(self, sample: Setpoint) -> None:
+    def take(self, setpoint: Setpoint) -> None:
         """Send the trajectory that is due, if any."""
-        if sample.trajectory is not None:
-            self._send(sample.trajectory)
+        if setpoint.trajectory is not None:
+            self._send(setpoint.trajectory)
 
     def halted(self, stand: JointTrajectory | None) -> None:
         """Hold the joints where they are."""

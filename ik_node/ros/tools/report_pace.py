@@ -39,7 +39,7 @@ class ReportPace:
             self._due = time.monotonic() + PERIOD if repeats else 0.0
 
     def publish_due(self) -> None:
-        """Publish what was held back, if it is due; call it with every sample."""
+        """Publish what was held back, if it is due; call it with every setpoint."""
         if self._held is None:
             return
         with self._lock:

@@ -44,7 +44,7 @@ STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
 class NodeContext:
     """What the tools of one node share.
 
-    inbox: of goals. questions: the same of what moves no arm. sample_now: called when an arm begins to move.
+    inbox: of goals. questions: the same of what moves no arm. send_now: called when an arm begins to move.
     """
 
     node: Any
@@ -54,7 +54,7 @@ class NodeContext:
     questions: Inbox
     statistics: Statistics
     robot: SharedRobot
-    sample_now: Callable[[], None]
+    send_now: Callable[[], None]
 
 
 class ToolInterface:
@@ -73,7 +73,7 @@ class ToolInterface:
     ) -> None:
         """outputs: gives those of the own controller, once."""
         self.tool = tool
-        self._node, self._time, self._sample_now = shared.node, shared.time, shared.sample_now
+        self._node, self._time, self._send_now = shared.node, shared.time, shared.send_now
         self._inbox, self._statistics = shared.inbox, shared.statistics
         node, frames = shared.node, shared.frames
         self.prefix = prefix = f'{tool}/' if tool else ''
@@ -81,7 +81,7 @@ class ToolInterface:
         self.goals = GoalContext(frames, shared.time, lambda: settings().goal_timeout, tool)
         self.last_report: Report | None = None  # on a goal
         self._state_due = 0.0  # when the next goal_state is (time.monotonic)
-        self._on_its_way = False  # at the last sample
+        self._on_its_way = False  # at the last setpoint
         self._stopped = False  # a stop was asked for, and no resume since
         self._pace = ReportPace(self._publish)
         self._members = [self]  # the tools that this controller moves
@@ -206,7 +206,7 @@ class ToolInterface:
             self.goals.joints = None  # the same joint goal again is a new one
         self._pace.add(report)
         if report.phase == 'moving' and not self._on_its_way:
-            self._sample_now()
+            self._send_now()
         if logged and not self._node.closing:  # goals that are rejected then are no news
             self._log(report)
 
@@ -235,7 +235,7 @@ class ToolInterface:
         self._pace.publish_due()
 
     def moved(self) -> None:
-        """Publish the progress of a moving arm when it is due; call it after each sample."""
+        """Publish the progress of a moving arm when it is due; call it after each setpoint."""
         self.publish_due()
         self._on_its_way = self.leader.own.state in ON_ITS_WAY
         if self._on_its_way and time.monotonic() >= self._state_due:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ik_node.ros.node.sample_loop import SampleLoop, in_step
+from ik_node.ros.node.setpoint_loop import SetpointLoop, in_step
 
 PERIOD = 10_000_000  # [ns]
 
@@ -67,7 +67,7 @@ def test_the_loop_is_led_into_the_middle_of_the_periods_of_its_controller() -> N
     node = SimpleNamespace(
         get_clock=lambda: SimpleNamespace(now=now), get_parameter=lambda _: SimpleNamespace(value=True)
     )
-    loop = SampleLoop(node, lambda: 0.01, sample)
+    loop = SetpointLoop(node, lambda: 0.01, sample)
     loop.start()
     assert enough.wait(60.0)
     loop.close()

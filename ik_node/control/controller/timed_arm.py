@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SampledArm: an arm in time, from measurements and ticks to samples.
+"""TimedArm: measurements and ticks to setpoints.
 
-Measured positions change commanded ones only while the arm waits for measurements and while it is
-hand-guided. gate.py checks every sample.
+Measured positions change the command only while the arm waits for measurements and while it is hand-guided.
+joint_gate.py checks every setpoint.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ik_node.control.controller.arm_state import ArmState
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.state.states import COMMANDING, ON_ITS_WAY, Event, State
 
-MOST_PERIODS = 2.0  # of motion per sample: after a stall the arm continues, it does not jump to catch up
+MOST_PERIODS = 2.0  # of motion per setpoint: after a stall the arm continues without a jump
 
 
-class SampledArm(ArmState):
-    """Takes measurements, and returns the sample of each tick."""
+class TimedArm(ArmState):
+    """Takes measurements and returns a setpoint per tick."""
 
     def on_measured(self, positions: Mapping[str, float], received: float, time: float = math.inf) -> None:
-        """Store finite measured positions by joint name, received and measured at times [s]; inf: then too.
+        """Store finite measured positions by joint name, in any order.
 
-        Any joints, in any order.
+        received, time [s]: when they arrived and when they were measured, inf: on arrival.
         """
         time = min(time, received)
         with self._change():
@@ -38,42 +38,44 @@ class SampledArm(ArmState):
             elif self._state in COMMANDING:
                 error = self._joints.following_error(positions, time, received)
                 if error is not None:
-                    self._fault(error, void=self._outputs.runs_plans)  # no plan begins where the arm is
+                    self._fault(
+                        error, void=self._outputs.runs_plans
+                    )  # no plan starts at the present position
 
     def fault(self, reason: str) -> None:
         """Stop until resume, because an output cannot command the arm."""
-        with self._robot.sampling(), self._change():
+        with self._robot.sending(), self._change():
             if self._state in COMMANDING:
                 self._fault(reason)
 
     def halt(self) -> None:
-        """End all commands for good: whatever still moves stops on its way."""
-        with self._robot.sampling():
+        """End all commands for good; joints that still move stop."""
+        with self._robot.sending():
             self._ended = True
             with self._lock:
                 stand = self._outputs.hold_trajectory(dict)
             self._outputs.emit(None, stand)
 
     def tick(self, time: float) -> Setpoint | None:
-        """Advance to time [s]; return the sample to publish, None if nothing may be published."""
-        with self._robot.sampling():
+        """Advance to time [s]; return the setpoint to publish, None if nothing may be published."""
+        with self._robot.sending():
             if self._ended:
                 return None
             with self._change():
-                sample, lost = self._outputs.in_time(self._advance(time))
+                setpoint, lost = self._outputs.in_time(self._advance(time))
                 if lost:
                     self._fault(lost, void=True)
                 epoch = self._epoch
             with self._lock:
-                if sample is not None and epoch != self._epoch:
-                    self._outputs.drop(sample)
+                if setpoint is not None and epoch != self._epoch:
+                    self._outputs.drop(setpoint)
                     return None
                 stand = None
-                if sample is None:
+                if setpoint is None:
                     stand = self._outputs.hold_trajectory(
                         lambda: self._joints.within(self._feedback.recent())
                     )
-            return self._outputs.emit(sample, stand)
+            return self._outputs.emit(setpoint, stand)
 
     def _advance(self, time: float) -> Setpoint | None:
         last, self._ticked = self._ticked, time
@@ -92,14 +94,14 @@ class SampledArm(ArmState):
         missed = passed - dt if self._outputs.carry_on(last) else 0.0
         if self._state is State.TELEOPERATED or (self._state is State.MOVING and self._settings.follow_goals):
             self._joints.chase(self._targets.moving(time), self._targets.smoothing(self._settings))
-        sample, rejection = self._joints.step(time, dt, self._feedback, missed, self._outputs.trajectories)
+        setpoint, rejection = self._joints.step(time, dt, self._feedback, missed, self._outputs.trajectories)
         if rejection is not None:
-            self._fault(rejection, void=sample is None)
-        if sample is not None:
-            sample, self._progress.arrival = replace(sample, arrival=self._progress.arrival), None
+            self._fault(rejection, void=setpoint is None)
+        if setpoint is not None:
+            setpoint, self._progress.arrival = replace(setpoint, arrival=self._progress.arrival), None
             if not (self._joints.moving or self._joints.waiting):
                 self._rest()
-        return sample
+        return setpoint
 
     def _rest(self) -> None:
         if self._state in ON_ITS_WAY:
@@ -115,13 +117,13 @@ class SampledArm(ArmState):
         self._on(Event.RESTED if self._active else Event.DEACTIVATE)
 
     def _lacking(self) -> str | None:
-        """Return why an arm whose commands rest has not arrived yet, None if it has."""
+        """Return why an arm with constant commands has not arrived yet, None if it has."""
         if not self._outputs.done():
             return 'the controller has not ended its trajectory'
         return self._joints.lacking(self._feedback) if self._feedback.expected else None
 
     def _guard(self, time: float) -> None:
-        """Check hand guiding, the way of another arm, and whether measurements are late or end."""
+        """Check hand guiding, conflicts with other arms, and whether measurements are late or missing."""
         if self._state is State.HAND_GUIDED and time >= self._guided_until:
             self._release()
         if self._state in ON_ITS_WAY and (blocked := self._joints.blocked()):

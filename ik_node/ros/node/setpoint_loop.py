@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SampleLoop: a thread that requests samples at the publish rate, on a real or simulated clock."""
+"""SetpointLoop: a thread that requests setpoints at the publish rate, on a real or simulated clock."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rclpy.node import Node
 
 from ik_node.ros.conversions import NS_PER_S
 
-RATIO = 0.05  # of the periods of a controller and of samples, from a whole number: else there is no step
+RATIO = 0.05  # of the periods of a controller and of setpoints, from a whole number: else there is no step
 GAIN = 8  # periods in which most of the difference in phase goes
 SIMULATED_WAIT = 0.001  # seconds between two checks of a simulated clock
 
 
 def in_step(due: int, period: int, begun: int, begun_before: int) -> int:
-    """Return when a sample is due that keeps step with a controller, near a time due [ns].
+    """Return when a setpoint is due that keeps step with a controller, near a time due [ns].
 
     Half a period [ns] after one of the controller has begun: then neither its clock nor a late message
     decides which of its periods a command belongs to. Its last two began at begun and begun_before [ns].
@@ -31,11 +31,11 @@ def in_step(due: int, period: int, begun: int, begun_before: int) -> int:
     return due + error // GAIN
 
 
-class SampleLoop:
-    """Calls sample(due, now [ns]) once per period [s] until closed; sample_now() brings one forward."""
+class SetpointLoop:
+    """Calls setpoint(due, now [ns]) once per period [s] until closed; send_now() brings one forward."""
 
-    def __init__(self, node: Node, period: Callable[[], float], sample: Callable[[int, int], None]) -> None:
-        self._node, self._period, self._sample = node, period, sample
+    def __init__(self, node: Node, period: Callable[[], float], setpoint: Callable[[int, int], None]) -> None:
+        self._node, self._period, self._setpoint = node, period, setpoint
         self._closing = threading.Event()
         self._set_off = threading.Event()  # an arm at rest has a new target
         self._begun: tuple[int, int] | None = None  # the last periods of the controller
@@ -45,12 +45,12 @@ class SampleLoop:
         """Start the thread."""
         self._thread.start()
 
-    def sample_now(self) -> None:
+    def send_now(self) -> None:
         """Shorten the current period, for an arm that starts to move."""
         self._set_off.set()
 
     def begun(self, time: int) -> None:
-        """Note when a period of the controller has begun [ns], so that samples keep step with it."""
+        """Note when a period of the controller has begun [ns], so that setpoints keep step with it."""
         self._begun = time, self._begun[0] if self._begun else 0
 
     def close(self) -> None:
@@ -67,10 +67,10 @@ class SampleLoop:
             if self._begun is not None:
                 due = in_step(due, period, *self._begun)
             now = self._wait_until(due, last, period)
-            # A sample for the time when it is due: the thread may wake up late.
+            # A setpoint for the time when it is due: the thread may wake up late.
             at = due if due <= now < due + period // 2 else now
             try:
-                self._sample(at, now)
+                self._setpoint(at, now)
             except Exception:
                 if self._closing.is_set() or not self._node.context.ok():
                     return
@@ -83,21 +83,21 @@ class SampleLoop:
                 due = now
 
     def _wait_until(self, due: int, last: int, period: int) -> int:
-        """Wait for the time due [ns], or half a period after the last sample after sample_now().
+        """Wait for the time due [ns], or half a period after the last setpoint after send_now().
 
         Returns the time then. A clock that goes back ends the wait too.
         """
         clock = self._node.get_clock()
         simulated = self._node.get_parameter('use_sim_time').value
         while True:
-            sample_now = self._set_off.is_set()
-            until = min(due, last + period // 2) if sample_now else due
+            send_now = self._set_off.is_set()
+            until = min(due, last + period // 2) if send_now else due
             now = clock.now().nanoseconds
             if not last <= now < until or self._closing.is_set():
                 self._set_off.clear()
                 return now
             left = min((until - now) / NS_PER_S, SIMULATED_WAIT if simulated else math.inf)
-            if sample_now:
+            if send_now:
                 time.sleep(left)
             else:
                 self._set_off.wait(left)
