@@ -51,7 +51,7 @@ bench: venv-test  ## Measure the solver beside its peers; BENCH='success --scale
 	@$(RUN) -m benchmarks.bench $(BENCH)
 
 docs:  ## Build the documentation in docs/_build/html; warnings are errors
-	@$(SETUP) proofs sim test docs
+	@$(SETUP) proofs servos sim test docs
 	@$(RUN) -m sphinx -q -aE -W --keep-going -b html docs docs/_build/html
 	@echo 'file://$(CURDIR)/docs/_build/html/index.html'
 
@@ -74,4 +74,4 @@ venv:
 	@$(SETUP) $(if $(SIM),sim)
 
 venv-test:
-	@$(SETUP) proofs sim test
+	@$(SETUP) proofs servos sim test

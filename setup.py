@@ -61,6 +61,7 @@ setup(
         'scipy': ['scipy>=1.9'],  # the method of that name
         'sim': ['mujoco>=3.2'],  # ik_plant
         'proofs': ['python-flint>=0.7'],  # IkSolver.prove
+        'servos': ['pyserial>=3.5'],  # ik_servos, ik_servo_check
         'docs': ['furo>=2024.8', 'myst-parser>=4', 'sphinx>=8,<9'],  # make docs
         # ROS 2 itself, from PyPI, for machines without a ROS installation. Never beside a sourced ROS.
         'ros-wheels': [

@@ -17,8 +17,9 @@ EXTRAS = {
     'scipy': ('scipy',),
     'sim': ('mujoco',),
     'proofs': ('python-flint',),
+    'servos': ('pyserial',),
 }
-PACKAGES = {'flint': 'python-flint'}  # of modules that are named otherwise
+PACKAGES = {'flint': 'python-flint', 'serial': 'pyserial'}  # of modules that are named otherwise
 
 
 def missing(package: str, user: str) -> MissingError:

@@ -9,7 +9,6 @@ which counts in length and CRC. Source: ROBOTIS e-Manual, protocol 2.0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 from ik_node.errors import InputError
 from ik_node.servos.bus.packets import (
@@ -24,7 +23,7 @@ from ik_node.servos.bus.packets import (
     check,
     common_size,
 )
-from ik_node.servos.bus.stream_parser import StreamParser
+from ik_node.servos.bus.stream_parser import PacketT, StreamParser
 
 LARGEST_ID = 252
 ID_ADDRESS = 7  # register in which a servo keeps its id
@@ -36,8 +35,6 @@ PING_DATA = 3  # [bytes] that a status to PING has: model (2) and firmware
 _HEADER = b'\xff\xff\xfd\x00'
 _STATUS = 0x55
 _STUFFED = b'\xff\xff\xfd'
-
-PacketT = TypeVar('PacketT', bound=Instruction | Status)
 
 
 def encode(packet: Instruction | Status) -> bytes:
@@ -101,17 +98,9 @@ def crc(data: bytes) -> int:
 
 
 class Parser(StreamParser[PacketT]):
-    """Finds packets of one kind, Status at the port or Instruction in a servo; the other kind is skipped.
-
-    What an adapter echoes is an Instruction, so it never gets through at the port.
-    """
+    """Finds packets of one kind; the echo of an instruction never gets through at the port."""
 
     header = _HEADER
-
-    def __init__(self, kind: type[PacketT]) -> None:
-        super().__init__()
-        self._kind = kind
-        self._least = 4 if kind is Status else 3  # length of a packet without data
 
     def _end(self, found: bytearray) -> int | None:
         if len(found) < 7:
@@ -119,16 +108,14 @@ class Parser(StreamParser[PacketT]):
         length = int.from_bytes(found[5:7], 'little')
         return length + 7 if found[4] <= BROADCAST and 3 <= length <= MOST_DATA + 2 else 0
 
-    def _packet(self, frame: bytes) -> PacketT | None:
+    def _packet(self, frame: bytes) -> Instruction | Status | None:
         if crc(frame[:-2]) != int.from_bytes(frame[-2:], 'little'):
             self.suspects.add(frame[4])
             return None
-        if (frame[7] == _STATUS) != (self._kind is Status) or len(frame) < self._least + 7:
-            return None
         body = frame[7:-2].replace(_STUFFED + b'\xfd', _STUFFED)
-        if self._kind is Status:
-            return self._kind(frame[4], body[1], body[2:])
-        return self._kind(frame[4], body[0], body[1:])
+        if body[0] != _STATUS:
+            return Instruction(frame[4], body[0], body[1:])
+        return Status(frame[4], body[1], body[2:]) if len(body) > 1 else None
 
 
 def _crc_of_byte(byte: int) -> int:

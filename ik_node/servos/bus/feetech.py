@@ -9,7 +9,6 @@ between header and checksum. Source: Feetech's protocol manual.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 from ik_node.errors import InputError
 from ik_node.servos.bus.packets import (
@@ -24,15 +23,13 @@ from ik_node.servos.bus.packets import (
     check,
     common_size,
 )
-from ik_node.servos.bus.stream_parser import StreamParser
+from ik_node.servos.bus.stream_parser import PacketT, StreamParser
 
 LARGEST_ID = 253
 ID_ADDRESS = 5  # register in which a servo keeps its id
 MOST_DATA = 253  # [bytes] in one packet
 
 _HEADER = b'\xff\xff'
-
-PacketT = TypeVar('PacketT', bound=Instruction | Status)
 
 
 def encode(packet: Instruction | Status) -> bytes:
@@ -80,20 +77,16 @@ def sync_write(address: int, data: Mapping[int, bytes]) -> Instruction:
 
 
 class Parser(StreamParser[PacketT]):
-    """Finds packets of one kind: Status at the port, Instruction in a servo."""
+    """Finds packets: takes all of them for the kind that is wanted."""
 
     header = _HEADER
-
-    def __init__(self, kind: type[PacketT]) -> None:
-        super().__init__()
-        self._kind = kind
 
     def _end(self, found: bytearray) -> int | None:
         if len(found) < 4:
             return None
         return found[3] + 4 if found[2] <= BROADCAST and found[3] >= 2 else 0
 
-    def _packet(self, frame: bytes) -> PacketT | None:
+    def _packet(self, frame: bytes) -> Instruction | Status | None:
         if _checksum(frame[2:-1]) != frame[-1]:
             self.suspects.add(frame[2])
             return None

@@ -12,16 +12,17 @@ PacketT = TypeVar('PacketT', bound=Instruction | Status)
 
 
 class StreamParser(ABC, Generic[PacketT]):
-    """Finds packets that begin with a header, and skips what is none.
+    """Finds packets of one kind that begin with a header: Status at the port, Instruction in a servo.
 
     After a header without a packet the search goes on at the next byte, so that damage hides no packet
     behind it.
-    junk: bytes skipped so far. suspects: ids that packets with a wrong checksum claimed.
+    junk: bytes skipped so far that belong to no packet. suspects: ids in packets with a wrong checksum.
     """
 
     header: ClassVar[bytes]
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[PacketT]) -> None:
+        self._kind = kind
         self._bytes = bytearray()
         self.junk = 0
         self.suspects: set[int] = set()
@@ -43,7 +44,8 @@ class StreamParser(ABC, Generic[PacketT]):
             if packet is None:
                 self._skip(1)
             else:
-                packets.append(packet)
+                if isinstance(packet, self._kind):
+                    packets.append(packet)
                 del self._bytes[:end]
         return packets
 
@@ -60,8 +62,8 @@ class StreamParser(ABC, Generic[PacketT]):
         """Return where the packet ends that begins with found; None: more is needed, 0: it is no packet."""
 
     @abstractmethod
-    def _packet(self, frame: bytes) -> PacketT | None:
-        """Return the packet of these bytes; None if it is damaged, or of another kind."""
+    def _packet(self, frame: bytes) -> Instruction | Status | None:
+        """Return the packet of these bytes, None if it is damaged."""
 
     def _find_header(self) -> bool:
         """Skip what cannot begin a packet; return whether a whole header is left."""

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SerialTransport: a servo bus behind a serial port of this computer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+from ik_node.servos.bus.codec import Codec
+from ik_node.servos.bus.line import SerialLine
+from ik_node.servos.bus.outstanding import LATEST, Outstanding
+from ik_node.servos.bus.packets import BROADCAST, Instruction, Status, check
+from ik_node.servos.bus.transport import Answer, Fault, Reply
+
+ATTEMPTS = 3  # of a read; the first packet after the port was opened may be lost
+_WRITE_TIME = 0.1  # [s] that an acknowledgement may take: a servo first writes to its EEPROM
+_OVERHEAD = 16  # [bytes] of a packet besides its data, at most
+_BITS = 10  # per byte on the wire
+
+
+class SerialTransport:
+    """The bus at a serial port; see Transport.
+
+    port: path of the device. baud: [1/s]. codec: the module feetech or dynamixel. timeout: [s] after which a
+    servo is taken for silent. What adapters echo is ignored.
+
+    A read of a servo with outstanding answers asks for a few bytes more, so that their sizes tell them apart.
+    Where no size is left, a read waits, and a sync read leaves the servo out (SILENT). A write waits while an
+    acknowledgement is outstanding.
+    """
+
+    def __init__(self, port: str, baud: int, codec: Codec, timeout: float = 0.02) -> None:
+        self._codec = codec
+        self._baud = baud
+        self._timeout = timeout
+        self._outstanding = Outstanding()
+        self._line = SerialLine(port, baud)
+
+    def ping(self, id: int) -> Reply:
+        """Ask a servo for its id: unlike the answer to a ping, that to a read can have another size."""
+        reply = self.read(id, self._codec.ID_ADDRESS, 1)
+        return reply if isinstance(reply, Fault) or reply.data[0] == id else Fault.FOREIGN
+
+    def read(self, id: int, address: int, size: int) -> Reply:
+        """Read size bytes from an address on; asks again after a fault, and returns the first if all fail."""
+        first = reply = self._read_once(id, address, size)
+        for _ in range(ATTEMPTS - 1):
+            if isinstance(reply, Answer):
+                return reply
+            reply = self._read_once(id, address, size)
+        return reply if isinstance(reply, Answer) else first
+
+    def write(self, id: int, address: int, data: bytes) -> Reply:
+        """Write data to an address, and wait for the acknowledgement."""
+        check('the id of a servo', id, self._codec.LARGEST_ID)
+        if self._outstanding.has(id, 0, time.monotonic()):
+            self.drain()
+        instruction = self._codec.write(id, address, data)
+        return self._ask(instruction, [id], 0, max(self._timeout, _WRITE_TIME))[id]
+
+    def sync_read(self, ids: Sequence[int], address: int, size: int) -> dict[int, Reply]:
+        """Read size bytes from an address of each servo; a reply per id, in this order."""
+        now = time.monotonic()
+        ids = list(dict.fromkeys(ids))
+        asked = self._outstanding.best(ids, _sizes(size), now)
+        free = [id for id in ids if not self._outstanding.has(id, asked, now)]
+        replies: dict[int, Reply] = dict.fromkeys(ids, Fault.SILENT)
+        if free:
+            instruction = self._codec.sync_read(free, address, asked)
+            replies.update(_cut(self._ask(instruction, free, asked, self._timeout), size))
+        return replies
+
+    def sync_write(self, address: int, data: Mapping[int, bytes]) -> None:
+        """Write data of one size to an address of several servos, by id; no servo acknowledges that."""
+        if data:
+            self._line.send(self._codec.encode(self._codec.sync_write(address, data)))
+
+    def drain(self) -> None:
+        """Wait out and discard what may still come."""
+        self._line.discard(max(self._outstanding.last(), time.monotonic() + self._timeout))
+        self._outstanding.clear()
+
+    def close(self) -> None:
+        """Close the port; every other method then raises PortError."""
+        self._line.close()
+
+    def _read_once(self, id: int, address: int, size: int) -> Reply:
+        asked = self._outstanding.best([id], _sizes(size), time.monotonic())
+        if self._outstanding.has(id, asked, time.monotonic()):
+            self.drain()
+        instruction = self._codec.read(id, address, asked)
+        return _cut(self._ask(instruction, [id], asked, self._timeout), size)[id]
+
+    def _ask(
+        self, instruction: Instruction, ids: Collection[int], size: int, timeout: float
+    ) -> dict[int, Reply]:
+        """Send an instruction; return the replies of servos that are asked for size bytes."""
+        request = self._codec.encode(instruction)
+        self._line.discard()
+        # In Feetech's protocol an echo looks like an answer. An answer that looks like it is asked for again.
+        echo = next(iter(self._codec.Parser(Status).feed(request)), None)
+        awaited = _Awaited(ids, size, echo, self._outstanding)
+        until = time.monotonic() + timeout + LATEST
+        for id in ids:
+            self._outstanding.add(id, size, until)
+        self._line.send(request)
+        on_the_wire = _BITS * (len(request) + len(ids) * (size + _OVERHEAD)) / self._baud
+        deadline = time.monotonic() + timeout + on_the_wire
+        parser = self._codec.Parser(Status)
+        over = False
+        while awaited.missing and not over:
+            over = time.monotonic() > deadline  # then once more: what came in time counts
+            for status in parser.feed(self._line.receive(deadline)):
+                awaited.take(status)
+        for status in parser.finish() if over else ():
+            awaited.take(status)
+        return awaited.replies(parser.junk, parser.suspects)
+
+
+class _Awaited:
+    """The answers that a request awaits: sorts what comes into these, late ones and foreign ones."""
+
+    def __init__(
+        self, ids: Collection[int], size: int, echo: Status | None, outstanding: Outstanding
+    ) -> None:
+        self._ids = ids
+        self._size = size
+        self._echo = echo
+        self._outstanding = outstanding
+        self._replies: dict[int, Reply] = {}
+        self._foreign = False
+        self.missing = set(ids)
+
+    def take(self, status: Status) -> None:
+        """Sort in a status; one from BROADCAST is the echo of a sync write before."""
+        if status == self._echo:
+            self._echo = None
+            return
+        late = self._outstanding.remove(status.id, len(status.data))
+        if status.id in self.missing and len(status.data) == self._size:
+            self._replies[status.id] = Answer(status.data, status.error)
+            self.missing.remove(status.id)
+        elif late or status.id == BROADCAST:
+            return
+        elif status.id in self.missing:
+            self._replies[status.id] = Fault.SHORT
+        elif status.id not in self._ids:
+            self._foreign = True
+
+    def replies(self, junk: int, suspects: Collection[int]) -> dict[int, Reply]:
+        """Return a reply per id, once no more is awaited."""
+        for id in self.missing:
+            if id in suspects or (junk and len(self.missing) == 1):
+                self._replies[id] = Fault.CORRUPT
+            elif id not in self._replies:
+                self._replies[id] = Fault.FOREIGN if self._foreign else Fault.SILENT
+        return {id: self._replies[id] for id in self._ids}
+
+
+def _sizes(size: int) -> range:
+    """Return the sizes that a read of size bytes may ask for: for each attempt one, and one more."""
+    return range(size, size + ATTEMPTS + 1)
+
+
+def _cut(replies: Mapping[int, Reply], size: int) -> dict[int, Reply]:
+    """Return replies with the size that was wanted."""
+    return {
+        id: Answer(reply.data[:size], reply.error) if isinstance(reply, Answer) else reply
+        for id, reply in replies.items()
+    }

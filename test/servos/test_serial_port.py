@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SerialTransport against buses whose answers are late, doubled, damaged, foreign or none."""
+
+import select
+import threading
+import time
+
+import pytest
+from servos.scripted_bus import ScriptedBus, answers, asked
+
+from ik_node.errors import InputError
+from ik_node.servos.bus import dynamixel, feetech
+from ik_node.servos.bus.packets import BROADCAST, READ, SYNC_WRITE, WRITE, Status
+from ik_node.servos.bus.serial_port import ATTEMPTS, SerialTransport
+from ik_node.servos.bus.transport import Answer, Fault, PortError
+
+TIMEOUT = 0.05
+pytestmark = pytest.mark.parametrize('codec', [feetech, dynamixel], ids=['feetech', 'dynamixel'])
+
+
+@pytest.fixture
+def bus(codec):
+    """Return a function that starts a bus with a script, and a transport for it."""
+    opened = []
+
+    def start(script=None, timeout=TIMEOUT):
+        chosen = script or (lambda number, instruction: answers(codec, number, instruction))
+        scripted = ScriptedBus(codec, chosen)
+        transport = SerialTransport(scripted.port, 1_000_000, codec, timeout)
+        opened.append((scripted, transport))
+        return scripted, transport
+
+    yield start
+    for scripted, transport in opened:
+        transport.close()
+        scripted.unplug()
+        assert scripted.error is None
+
+
+def first(reply):
+    """Return the number of the request that a reply says it answers; a fault as it is."""
+    return reply.data[0] if isinstance(reply, Answer) else reply
+
+
+def test_reads_and_writes(bus):
+    scripted, transport = bus()
+    assert transport.read(3, 56, 15) == Answer(bytes(15))
+    assert transport.write(3, 40, b'\x01') == Answer(b'')
+    assert transport.sync_read([1, 2, 3], 56, 15) == dict.fromkeys([1, 2, 3], Answer(bytes([2, *bytes(14)])))
+    transport.sync_write(42, {1: b'ab', 2: b'cd'})
+    assert list(transport.sync_read([2, 2, 1], 56, 15)) == [2, 1]
+    assert [instruction.code for instruction in scripted.instructions][3] == SYNC_WRITE
+    assert transport.sync_read([], 56, 15) == {}
+    transport.sync_write(42, {})
+    assert len(scripted.instructions) == 5
+
+
+def test_a_ping_tells_a_servo_by_its_id(codec, bus):
+    def script(_, instruction):
+        size = asked(codec, instruction)[1]
+        return codec.encode(Status(instruction.id, 0, bytes([7, *bytes(size)])[:size]))
+
+    _, transport = bus(script)
+    assert isinstance(transport.ping(7), Answer)
+    assert transport.ping(8) is Fault.FOREIGN
+
+
+def test_error_bytes_are_no_failures(codec, bus):
+    def script(_, instruction):
+        return codec.encode(Status(instruction.id, 0x21, bytes(asked(codec, instruction)[1])))
+
+    _, transport = bus(script)
+    assert transport.read(3, 56, 4) == Answer(bytes(4), 0x21)
+    assert transport.write(3, 40, b'\x00') == Answer(b'', 0x21)
+
+
+def test_a_lost_first_packet_is_asked_for_again(codec, bus):
+    scripted, transport = bus(lambda number, what: answers(codec, number, what) if number else b'')
+    assert first(transport.read(3, 56, 15)) == 1
+    assert len(scripted.instructions) == 2
+
+
+def test_a_silent_servo_is_asked_so_many_times_and_a_write_once(bus):
+    scripted, transport = bus(lambda *_: b'')
+    assert transport.read(3, 56, 15) is Fault.SILENT
+    assert len(scripted.instructions) == ATTEMPTS
+    assert transport.write(3, 40, b'\x01') is Fault.SILENT
+    assert [what.code for what in scripted.instructions] == [READ] * ATTEMPTS + [WRITE]
+
+
+@pytest.mark.parametrize('size', [1, 2, 3, 15])
+def test_a_late_answer_is_not_taken_for_that_to_the_next_read(codec, bus, size):
+    """The late answer comes just before that to the next request."""
+    late = []
+
+    def script(number, what):
+        late.append(answers(codec, number, what))
+        return b'' if number == 0 else late[0] + late[number] if number == 1 else late[number]
+
+    _, transport = bus(script)
+    assert first(transport.read(3, 56, size)) == 1
+    assert first(transport.read(3, 56, size)) == 2
+
+
+def test_late_answers_are_not_taken_for_those_to_the_next_sync_read(codec, bus):
+    ids, late = [1, 2, 3], []
+
+    def script(number, what):
+        late.append(answers(codec, number, what))
+        return b'' if number == 0 else late[0] + late[number] if number == 1 else late[number]
+
+    _, transport = bus(script)
+    assert set(transport.sync_read(ids, 56, 15).values()) == {Fault.SILENT}
+    assert set(map(first, transport.sync_read(ids, 56, 15).values())) == {1}
+    assert set(map(first, transport.sync_read(ids, 56, 15).values())) == {2}
+
+
+def test_a_late_answer_alone_is_a_fault(codec, bus):
+    """The answer to the second request never comes; the first comes in its place."""
+    late = []
+
+    def script(number, what):
+        late.append(answers(codec, number, what))
+        return late[number - 1] if number % 2 else b''
+
+    _, transport = bus(script)
+    assert transport.sync_read([1], 56, 15) == {1: Fault.SILENT}
+    assert transport.sync_read([1], 56, 15) == {1: Fault.SILENT}
+
+
+def test_an_answer_that_lay_there_for_long_is_not_taken_for_another(codec, bus):
+    """As after this process was stopped: the answer came, and is no longer outstanding by the clock."""
+    late = []
+
+    def script(number, what):
+        late.append(answers(codec, number, what))
+        return late[number] if number else b''
+
+    scripted, transport = bus(script)
+    assert transport.sync_read([3], 56, 15) == {3: Fault.SILENT}
+    scripted.send(late[0])
+    select.select([transport._line._handle], [], [])
+    transport._outstanding.clear()
+    assert first(transport.sync_read([3], 56, 15)[3]) == 1
+
+
+def test_a_late_acknowledgement_is_not_taken_for_another(codec, bus):
+    """The second write waits until the acknowledgement of the first can come no more."""
+    scripted, transport = bus(lambda number, what: b'' if number == 0 else answers(codec, number, what))
+    start = time.monotonic()
+    assert transport.write(3, 40, b'\x01') is Fault.SILENT
+    late = threading.Timer(0.05, scripted.send, [codec.encode(Status(3))])
+    late.start()
+    assert transport.write(3, 40, b'\x00') == Answer(b'')
+    late.join()
+    assert late.finished.is_set()
+    assert time.monotonic() - start > 0.3  # whatever the machine does, it is the driver that waits so long
+
+
+def test_a_doubled_answer_is_not_taken_for_that_to_the_next_request(codec, bus):
+    """Two servos with the same id: the second answer comes after the next request."""
+    second = []
+
+    def script(number, what):
+        held = b''.join(second)
+        second[:] = [answers(codec, number, what)]
+        return held + second[0]
+
+    _, transport = bus(script)
+    for number in range(5):
+        assert first(transport.read(3, 56, 15)) == number
+    for number in range(5, 10):
+        assert first(transport.sync_read([3], 56, 15)[3]) == number
+
+
+def test_a_servo_that_owes_answers_is_left_out_and_hides_no_other(codec, bus):
+    """The third servo is silent: the others are read in every cycle, it only now and then."""
+
+    def script(_, what):
+        ids, size = asked(codec, what)
+        return b''.join(codec.encode(Status(id, 0, bytes(size))) for id in ids if id != 3)
+
+    scripted, transport = bus(script, timeout=0.01)
+    for _ in range(8):
+        replies = transport.sync_read([1, 2, 3, 4], 56, 15)
+        assert replies == {1: Answer(bytes(15)), 2: Answer(bytes(15)), 3: Fault.SILENT, 4: Answer(bytes(15))}
+    requests = [asked(codec, what)[0] for what in scripted.instructions]
+    assert requests[:2] == [[1, 2, 3, 4]] * 2
+    assert [1, 2, 4] in requests
+
+
+def test_junk_split_bytes_and_echo_do_no_harm(codec, bus):
+    def script(number, what):
+        return codec.encode(what) + b'\x00\xff\x13' + answers(codec, number, what)
+
+    _, transport = bus(script)
+    assert first(transport.read(3, 56, 2)) == 0
+    assert transport.write(3, 42, b'ab') == Answer(b'')
+    transport.sync_write(42, {1: b'ab', 2: b'cd'})
+    assert set(map(first, transport.sync_read([1, 2], 56, 15).values())) == {3}
+
+
+def test_an_echo_is_no_answer(codec, bus):
+    """Of Feetech, the echo of a read of two bytes looks like an answer with an error."""
+    _, transport = bus(lambda _, what: codec.encode(what), timeout=0.01)
+    for size in (1, 2, 3, 15):
+        assert transport.read(2, 56, size) is Fault.SILENT
+    assert transport.ping(4) is Fault.SILENT
+    assert transport.write(3, 42, b'ab') is Fault.SILENT
+    assert transport.sync_read([1, 2], 56, 2) == {1: Fault.SILENT, 2: Fault.SILENT}
+
+
+def test_an_echo_does_not_pay_an_answer_that_is_outstanding(codec, bus):
+    """Nothing may take the echo of a read for the late answer of two bytes of the sync read before."""
+    late = []
+
+    def script(number, what):
+        late.append(answers(codec, number, what))
+        return (b'', codec.encode(what), late[0])[number] + (late[number] if number else b'')
+
+    _, transport = bus(script)
+    assert transport.sync_read([3], 56, 2) == {3: Fault.SILENT}
+    assert first(transport.read(3, 56, 4)) == 1
+    assert first(transport.sync_read([3], 56, 2)[3]) == 2
+
+
+@pytest.mark.parametrize(
+    ('damage', 'fault'),
+    [
+        (lambda codec, id, size: codec.encode(Status(id, 0, bytes(size)))[:-1] + b'\x55', Fault.CORRUPT),
+        (lambda codec, id, size: codec.encode(Status(id, 0, bytes(size)))[:-1], Fault.CORRUPT),
+        (lambda codec, id, size: codec.encode(Status(id, 0, bytes(max(size - 1, 0)))), Fault.SHORT),
+        (lambda codec, id, size: codec.encode(Status(id, 0, bytes(size + 8))), Fault.SHORT),
+        (lambda codec, id, size: codec.encode(Status(id + 1, 0, bytes(size))), Fault.FOREIGN),
+        (lambda codec, _, size: codec.encode(Status(BROADCAST, 0, bytes(size))), Fault.SILENT),
+        (lambda *_: b'\xff' * 3000, Fault.CORRUPT),
+    ],
+)
+def test_what_is_no_answer_is_a_fault(codec, bus, damage, fault):
+    def script(_, what):
+        return b''.join(damage(codec, id, asked(codec, what)[1]) for id in asked(codec, what)[0])
+
+    _, transport = bus(script, timeout=0.01)
+    assert transport.read(3, 56, 15) is fault
+    transport.drain()
+    assert transport.sync_read([3], 56, 15) == {3: fault}
+
+
+def test_a_damaged_answer_hides_no_other(codec, bus):
+    def script(_, what):
+        parts = [codec.encode(Status(id, 0, bytes(asked(codec, what)[1]))) for id in asked(codec, what)[0]]
+        parts[1] = parts[1][:-1] + b'\x55'
+        return b''.join(parts)
+
+    _, transport = bus(script)
+    good = Answer(bytes(15))
+    assert transport.sync_read([1, 2, 3], 56, 15) == {1: good, 2: Fault.CORRUPT, 3: good}
+
+
+def test_bytes_without_end_are_a_fault(bus, monkeypatch):
+    """A device that never stops sending: every request comes to an end."""
+    _, transport = bus(lambda *_: b'', timeout=0.01)
+    monkeypatch.setattr(transport._line, 'receive', lambda _: b'\xff\xff\x03\x00')
+    assert isinstance(transport.read(3, 56, 15), Fault)
+    transport.drain()
+    assert isinstance(transport.write(3, 40, b'\x01'), Fault)
+
+
+def test_what_fits_into_no_packet_is_refused_before_it_is_sent(bus):
+    scripted, transport = bus()
+    for wrong in (
+        lambda: transport.read(254, 56, 2),
+        lambda: transport.read(1, 56, 0),
+        lambda: transport.write(254, 56, b'a'),
+        lambda: transport.sync_read([1, 300], 56, 2),
+        lambda: transport.sync_write(42, {1: b'a', 2: b'ab'}),
+        lambda: transport.ping(-1),
+    ):
+        with pytest.raises(InputError):
+            wrong()
+    assert scripted.instructions == []
+    assert first(transport.read(1, 56, 4)) == 0
+
+
+def test_an_unplugged_port_is_said_to_be_gone_and_stays_so(bus):
+    scripted, transport = bus()
+    scripted.unplug()
+    for call in (
+        lambda: transport.read(1, 56, 2),
+        lambda: transport.sync_read([1], 56, 2),
+        lambda: transport.sync_write(42, {1: b'a'}),
+        lambda: transport.write(1, 42, b'a'),
+        lambda: transport.ping(1),
+        transport.drain,
+    ):
+        with pytest.raises(PortError, match=r'is gone: .*Plug it in'):
+            call()
+
+
+def test_unplugging_while_an_answer_is_awaited_ends_the_wait(bus):
+    unplugged = threading.Event()
+    scripted, transport = bus(lambda *_: unplugged.set() or b'', timeout=60)
+
+    def unplug():
+        unplugged.wait()
+        scripted.unplug()
+
+    thread = threading.Thread(target=unplug)
+    thread.start()
+    with pytest.raises(PortError, match='is gone'):
+        transport.read(1, 56, 2)
+    thread.join()
+
+
+def test_a_closed_port_says_so(bus):
+    _, transport = bus()
+    transport.close()
+    transport.close()
+    with pytest.raises(PortError, match='is closed'):
+        transport.read(1, 56, 2)
