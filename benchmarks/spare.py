@@ -1,4 +1,4 @@
-"""Arms with six and seven joints: locked joints, and families of solutions, against brute force."""
+"""Arms with six and seven joints: locked joints, and self-motions, against brute force."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(tasks: list[Task], scale: float) -> None:  # noqa: ARG001 - the arms are
     count, number = max(2, round(GOALS * scale)), max(2, round(ARMS * min(scale, 1.0)))
     arms = spare_arms() + [random_arm(seed, joints) for joints in (6, 7) for seed in range(number)]
     held_joints(arms, count)
-    families([arm for arm in arms if solver_for(arm.arm).families is not None], count)
+    families([arm for arm in arms if solver_for(arm.arm).self_motions is not None], count)
 
 
 def held_joints(arms: Sequence[Task], count: int) -> None:
@@ -95,7 +95,7 @@ def with_held(one: Task, held: Array, position: Array, direction: Array, q: Arra
 def families(arms: Sequence[Task], count: int) -> None:
     """Print families that solve_all finds, the search without it, and points that are on none of them."""
     heading(
-        'Families of solutions with one spare joint',
+        'Self-motions with one spare joint',
         f"""{count} reachable goals per arm, seed mid-range. Each family is followed from the solution
         returned by steps of {STEP:g}, apart from the solver. Missed: families that {POINTS} descents of an
         independent solver, or the other way, find beside them. Twice: solutions on the family of

@@ -1,4 +1,4 @@
-"""Families of solutions followed by short steps, apart from the solver: a judge of what it finds."""
+"""Self-motions followed by short steps, apart from the solver: a judge of what it finds."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ GOALS_BY_ALGEBRA, GOALS_BY_SEARCH = 500, 20  # goals whose solutions are counted
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Print joints, limits, reach, effective DoF per tool axis, family and number of solutions."""
+    """Print joints, limits, reach, effective DoF per tool axis, closed form and number of solutions."""
     return run(
         _inspect,
         arm_parser(
@@ -111,9 +111,9 @@ def _spare(arm: Arm, solver: IkSolver) -> list[str]:
     if spare < 1:
         return []
     number = f'{spare} of {counting} joints {"is" if spare == 1 else "are"} spare'
-    lines = [f'{number}: ik_solve --hold keeps that many still and finds all solutions of the others']
-    if solver.families is not None:
-        lines.append(f'families of solutions: followed from values of "{arm.joint_names[0]}"')
+    lines = [f'{number}: ik_solve --lock keeps that many still and finds all solutions of the others']
+    if solver.self_motions is not None:
+        lines.append(f'self-motions: followed from values of "{arm.joint_names[0]}"')
     return lines
 
 

@@ -31,7 +31,7 @@ def main(given: Sequence[str] | None = None) -> int:
     )
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
-        '--hold', nargs='+', default=(), metavar='JOINT', help='joints that stay at their values in the seed'
+        '--lock', nargs='+', default=(), metavar='JOINT', help='joints that keep their positions in the seed'
     )
     either.add_argument(
         '--prove', action='store_true', help='prove by interval arithmetic that there are no other solutions'
@@ -46,25 +46,25 @@ def _solve(arguments: argparse.Namespace) -> int:
     direction = None if arguments.direction is None else unit_direction(arguments.direction)
     goal = Goal((arguments.x, arguments.y, arguments.z), direction)
     solver = IkSolver(arm)
-    solution, every = _answers(solver, goal, arguments.seed, arguments.hold)
+    solution, every = _answers(solver, goal, arguments.seed, arguments.lock)
     if arguments.json:
         data = _as_data(arm, solution, every)
         if arguments.prove:
             data['proof'] = _proof_as_data(solver.prove(goal, arguments.seed))
         say(json.dumps(data, indent=2))
     else:
-        say('\n'.join(_as_text(arm, solution, every, goal.direction is not None, arguments.hold)))
+        say('\n'.join(_as_text(arm, solution, every, goal.direction is not None, arguments.lock)))
         if arguments.prove:  # the first proof of an arm takes seconds
             say(_proof_as_text(solver.prove(goal, arguments.seed)))
     return 0 if solution.solved else 1
 
 
 def _answers(
-    solver: IkSolver, goal: Goal, seed: Sequence[float] | None, held: Sequence[str]
+    solver: IkSolver, goal: Goal, seed: Sequence[float] | None, locked: Sequence[str]
 ) -> tuple[Solution, Solutions]:
-    """Return the solution near seed and all of them; with joints held the best of all, or the seed itself."""
-    if held:
-        every = solver.solve_all(goal, seed, held)
+    """Return the solution near seed and all solutions; with locked joints the best of all, or the seed."""
+    if locked:
+        every = solver.solve_all(goal, seed, locked)
         if every:
             return every[0], every
         solution = solver.evaluate(goal, solver.arm.middle if seed is None else seed)
@@ -127,23 +127,21 @@ def _proof_as_text(proof: Proof) -> str:
 
 
 def _as_text(
-    arm: Arm, solution: Solution, every: Sequence[Solution], directed: bool, held: Sequence[str]
+    arm: Arm, solution: Solution, every: Sequence[Solution], directed: bool, locked: Sequence[str]
 ) -> list[str]:
-    reason = 'no solution while these joints are locked' if held and not every else solution.reason
+    reason = 'no solution while these joints are locked' if locked and not every else solution.reason
     lines = [
         arm.describe(),
         f'status           {solution.status.value}',
         *([f'reason           {reason}'] if reason else []),
-        *([f'joints locked    {", ".join(held)}'] if held else []),
+        *([f'joints locked    {", ".join(locked)}'] if locked else []),
         f'position error   {solution.position_error:.3g} m',
         f'direction error  {f"{solution.direction_error:.3g} rad" if directed else "direction is free"}',
         '',
-        *(_table(arm, every) if every else _table(arm, [solution], 'seed' if held else 'closest')),
+        *(_table(arm, every) if every else _table(arm, [solution], 'seed' if locked else 'closest')),
     ]
     if any(answer.self_motion for answer in every):
-        lines.append(
-            'Each solution belongs to a continuous family: the arm can move without moving the tool.'
-        )
+        lines.append('Each solution belongs to a self-motion: the joints can move without moving the tool.')
     return lines
 
 

@@ -16,7 +16,7 @@ from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
-from ik_node.solver.redundancy.families import Families
+from ik_node.solver.redundancy.self_motions import SelfMotions
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_ESTIMATE = 256
@@ -31,7 +31,7 @@ MOST_DESCENTS = 300_000  # even for the hardest goal
 
 
 def is_redundant(arm: Arm, goal: Goal, locked: int = 0) -> bool:
-    """Whether the solutions of goal form continuous families (self-motion) while locked joints stay."""
+    """Whether the solutions of goal form self-motions while the locked joints stay."""
     return arm.n - locked > (arm.position_dof if math.isnan(goal.packed[DIRECTION]) else arm.effective_dof)
 
 
@@ -43,14 +43,14 @@ class AllSolutions:
         arm: Arm,
         form: ClosedForm | None,
         elimination: Elimination | None,
-        families: Families | None,
+        self_motions: SelfMotions | None,
         options: Array,
         random_seed: int,
         hopeless: int,
     ) -> None:
         """options: of the search. hopeless: descents without any success that show a goal to have none."""
         self._arm, self._form, self._elimination, self._options = arm, form, elimination, options
-        self._families, self._random_seed, self._hopeless = families, random_seed, hopeless
+        self._self_motions, self._random_seed, self._hopeless = self_motions, random_seed, hopeless
         self._idle = int(arm.idle.sum())
         turning = (arm.turning_period > 0.0) & np.isfinite(arm.upper - arm.lower)
         spans = np.where(turning, arm.upper - arm.lower, 0.0) / np.where(turning, arm.period, 1.0)
@@ -60,7 +60,7 @@ class AllSolutions:
         """Return configurations (k, n), best first as IkSolver.solve_all, and their errors (k, 2) [m, rad].
 
         Then whether they are shown to be all. time_budget: seconds after which restarts stop. Of a
-        self-motion family the member nearest to seed (n,) is returned.
+        self-motion the configuration nearest to seed (n,) is returned.
         """
         began = time.perf_counter()
         arm, form, elimination, packed = self._arm, self._form, self._elimination, goal.packed
@@ -85,9 +85,9 @@ class AllSolutions:
                 regular = count == before
             if regular:
                 return self._listed(packed, start, seed, found, count, True)
-        if self._families is not None:
+        if self._self_motions is not None:
             deadline = began + FAMILIES_SHARE * time_budget
-            count = self._families.find(packed, limits, start, state, found, deadline)
+            count = self._self_motions.find(packed, limits, start, state, found, deadline)
             if count:
                 return self._listed(packed, start, seed, found, count, False)
         # A goal that is singular for the formula or the elimination may leave a joint free.
@@ -97,7 +97,7 @@ class AllSolutions:
         return self._listed(packed, start, seed, found, count, False)
 
     def solutions(self, goal: Goal, seed: Array, time_budget: float) -> Solutions:
-        """Return what find does, each with the mark of a self-motion family."""
+        """Return what find does, each marked if it belongs to a self-motion."""
         rows, errors, complete = self.find(goal, seed, time_budget)
         free = [is_redundant(self._arm, goal)] * len(rows)
         if not complete and not any(free):
@@ -109,7 +109,7 @@ class AllSolutions:
         return Solutions(found, complete)
 
     def movable(self, goal: Goal, rows: Array) -> list[bool]:
-        """Whether the joints of each solution (k, n) can move while goal stays met: a family of its own.
+        """Whether the joints of each solution (k, n) can move while goal stays met: a self-motion.
 
         Whole turns of joints change nothing, and there may be thousands of them.
         """

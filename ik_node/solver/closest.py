@@ -24,7 +24,7 @@ from ik_node.solver.workspace_bounds import radial_bounds
 WIDE = (0.3, 0.03, 3e-3, 1e-4, 1e-5)  # decreasing weights, times the reach: the direction dominates at first
 NARROW = (0.02, 1e-3, 1e-4, 1e-5)  # the position dominates throughout
 RANKING = 0.1  # times the reach: the weight of the direction where starts are chosen
-REACHED = 1e-6  # m: below this position error a whole family of configurations is free for the direction
+REACHED = 1e-6  # m: below this position error a self-motion is left for the direction
 STARTS_PER_CHECK = 16  # between two checks of the clock, a fifth of a millisecond
 FAR = 1e6  # times the reach: goals farther away are moved in to here, so that squares stay finite
 TABLE = 64  # rows that the formula may fill

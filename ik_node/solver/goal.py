@@ -64,7 +64,7 @@ class Solution:
 
     q: (n,) [rad or m]. position_error [m] and direction_error [rad] are those of FK at q;
     direction_error is 0 for a position-only goal. reason is None when SOLVED. self_motion: q is one
-    member of a continuous family of solutions (of solve_all: the one nearest to the seed). other_branch:
+    part of a self-motion (of solve_all: the configuration nearest to the seed). other_branch:
     a configuration on another branch where IkSolver.track can continue, None if the branch does not end.
     lateral_error [rad]: angle between the tool's lateral axis and the goal's, None if the goal has none.
     """
@@ -89,9 +89,9 @@ class Solutions(list[Solution]):
     """The solutions of one goal, best first.
 
     complete: whether it is shown that there are no others, up to rounding; also of an empty list. False where
-    restarts found them, which can only estimate how many are missing, where time ran out, and for families of
-    solutions. A joint that never moves tool point or tool axis, such as the roll about the tool, makes no
-    others: each solution then stands for all its positions, and says so as self_motion.
+    restarts found them, which can only estimate how many are missing, where time ran out, and for
+    self-motions of solutions. A joint that never moves tool point or tool axis, such as the roll about the
+    tool, makes no others: each solution then stands for all its positions, and says so as self_motion.
     """
 
     __slots__ = ('complete',)

@@ -21,8 +21,8 @@ from ik_node.solver.elimination.elimination import Elimination, elimination_of
 from ik_node.solver.infeasible import Infeasibility
 from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.pipeline import ByFormula, Pipeline
-from ik_node.solver.redundancy.families import Families, families_of
 from ik_node.solver.redundancy.locked_joints import LockedJoints
+from ik_node.solver.redundancy.self_motions import SelfMotions, self_motions_of
 from ik_node.solver.redundancy.spare_roll import SpareRoll
 from ik_node.solver.restarts import RandomRestarts, kernels_of
 from ik_node.solver.tracking import Tracker
@@ -75,22 +75,22 @@ class SolverParts:
         )
         again: Callable[[Arm], Any] = partial(type(self), **options)
         self._locked = LockedJoints(arm, again)
-        self.elimination, self.families = self._algebra(closed_form)
-        if self.families is not None or self.elimination is not None:
-            wanted = ('eliminated',) if self.families is None else ('eliminated', 'find_families')
+        self.elimination, self.self_motions = self._algebra(closed_form)
+        if self.self_motions is not None or self.elimination is not None:
+            wanted = ('eliminated',) if self.self_motions is None else ('eliminated', 'find_families')
             served = kernels.prepare(wanted, wait=compile == 'wait')
         if compile == 'wait' and served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
         self._join()
 
-    def _algebra(self, wanted: bool) -> tuple[Elimination | None, Families | None]:
+    def _algebra(self, wanted: bool) -> tuple[Elimination | None, SelfMotions | None]:
         """Return what serves arms without an exact closed form, None where the geometry does not allow it."""
         if self.method != 'lm' or not wanted:
             return None, None
         exact = self.closed_form is not None and self.closed_form.exact
         options = self._search.options
         elimination = None if exact else elimination_of(self.arm, options)
-        return elimination, families_of(self.arm, self._locked, options)
+        return elimination, self_motions_of(self.arm, self._locked, options)
 
     def _join(self) -> None:
         """Make what uses several parts."""
@@ -101,7 +101,13 @@ class SolverParts:
             self._formula, self.elimination, search, self._closest_search, self._infeasibility
         )
         self._all_solutions = AllSolutions(
-            arm, form, self.elimination, self.families, search.options, search.random_seed, search.restarts
+            arm,
+            form,
+            self.elimination,
+            self.self_motions,
+            search.options,
+            search.random_seed,
+            search.restarts,
         )
         self._tracker = Tracker(arm, form, search.options)
         self._roll = SpareRoll(arm)

@@ -45,8 +45,8 @@ class IkSolver(SolverParts):
     Methods other than lm are used by solve, solve_batch and steps, which then do not use the closed form;
     solve_all, track and solve_path always use lm.
 
-    arm, method: as given. closed_form, elimination, families: what the geometry of the arm allows, None where
-    it does not; to look at, see ik_inspect.
+    arm, method: as given. closed_form, elimination, self_motions: what the geometry of the arm allows, None
+    where it does not; to look at, see ik_inspect.
 
     method: one of METHODS, the local method that the random restarts repeat. The default, lm, follows
     the closed form if the arm has one; the other methods run without it, for comparison, and so does lm
@@ -121,8 +121,8 @@ class IkSolver(SolverParts):
         get all at once, and complete says so; for others, and at singular goals, restarts go on until
         the estimated share of missed solutions is below 0.1 % (see all_solutions.py). The link lengths may
         show that an empty list is complete.
-        Of a self-motion family the member nearest to the seed is returned, marked self_motion; with one spare
-        joint the families are followed instead of searched (see families.py).
+        Of a self-motion the configuration nearest to the seed is returned, marked self_motion; with one spare
+        joint self-motions are traced instead of searched (see self_motions.py).
         locked_joints: names of joints that stay at their values in seed; the others are solved as an arm of
         their own, so arms with six or seven joints are solved completely for any values of the spare ones.
         time_budget [s]: None is 0.1, or what the constructor was given if that is less. What is found by then

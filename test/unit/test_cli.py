@@ -248,7 +248,7 @@ def test_inspect_notes_what_is_suspicious(capsys: Capture) -> None:
     text = capsys.readouterr().out
     assert 'note: joint "panda_joint4": zero is outside its limits' in text
     assert 'no closed form' in text
-    assert re.search(r'\d of \d joints (is|are) spare: ik_solve --hold', text)
+    assert re.search(r'\d of \d joints (is|are) spare: ik_solve --lock', text)
 
 
 def test_inspect_asks_for_a_tip_that_is_not_plain(capsys: Capture) -> None:
@@ -317,15 +317,17 @@ def test_locked_joints_stay_and_the_others_are_all_found(capsys: Capture) -> Non
     arm = Arm.from_file(SEED_ARM)
     q = arm.sample(np.random.default_rng(5), 1)[0]
     position, direction = arm.fk(q)
-    held = arm.joint_names[0]
-    told = (SEED_ARM, *position, '--direction', *direction, '--seed', *q, '--hold', held, '--json')
+    locked = arm.joint_names[0]
+    told = (SEED_ARM, *position, '--direction', *direction, '--seed', *q, '--lock', locked, '--json')
     assert run_solve(*told) == 0
     data = json.loads(capsys.readouterr().out)
     np.testing.assert_allclose(data['q'], q, atol=1e-6)
     assert all(one['q'][0] == q[0] for one in data['solutions'])
-    assert run_solve(SEED_ARM, *position, '--direction', *direction, '--hold', held) == 1  # not at mid-range
+    assert (
+        run_solve(SEED_ARM, *position, '--direction', *direction, '--lock', locked) == 1
+    )  # not at mid-range
     text = capsys.readouterr().out
     assert 'no solution while these joints are locked' in text
     assert re.search(r'^joint +seed$', text, re.MULTILINE)
-    assert f'joints locked    {held}' in text
-    assert run_solve(SEED_ARM, *position, '--hold', 'nobody') == 2
+    assert f'joints locked    {locked}' in text
+    assert run_solve(SEED_ARM, *position, '--lock', 'nobody') == 2

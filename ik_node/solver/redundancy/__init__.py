@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms with spare joints: families of solutions, locked joints, a roll that moves nothing."""
+"""Arms with spare joints: self-motions, locked joints, a roll joint that does not move the tool point."""

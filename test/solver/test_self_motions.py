@@ -1,4 +1,4 @@
-"""Families of solutions of arms with one spare joint: none fewer than others find, one solution of each."""
+"""Self-motions of arms with one spare joint: all that others find, and one configuration of each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rows_of(solver: IkSolver, goal: Goal, seed) -> np.ndarray:
 def test_every_family_is_found_once_by_its_member_nearest_to_the_seed(name):
     arm = ARMS[name]()
     solver, search = IkSolver(arm), IkSolver(arm, closed_form=False)
-    assert solver.families is not None
+    assert solver.self_motions is not None
     rng = np.random.default_rng(1)
     for q, seed in zip(arm.sample(rng, 2), arm.sample(rng, 2), strict=True):
         goal = Goal(*arm.fk(q))
@@ -53,7 +53,7 @@ def test_a_family_between_the_values_of_joint_1_is_found():
     """A loop so small that no value of joint 1 in the grid meets it: next to the edge of the workspace."""
     arm = spare_arm(6)
     solver, rng = IkSolver(arm), np.random.default_rng(9)
-    grid, small = solver.families._grid, 0
+    grid, small = solver.self_motions._grid, 0
     for q in arm.sample(rng, 400):
         goal = Goal(*arm.fk(q))
         family = traced(arm, goal, q) if small < 3 else None

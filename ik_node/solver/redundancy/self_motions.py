@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The families of solutions of arms with one joint more than a position and a direction need."""
+"""Self-motions of arms with one joint more than a position and a direction need."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ik_node.solver.redundancy.locked_joints import LockedJoints, ReducedArm
 SPACING = 0.1  # [rad] of the values of joint 1, at most
 SLIDES = 64  # values of a prismatic joint 1
 FEWEST = 16  # values
-DESCENTS = 64  # that look for families between these values
+DESCENTS = 64  # that search for self-motions between these values
 
 
-class Families:
-    """Finds the families of solutions of an arm with one spare joint, for goals with a direction.
+class SelfMotions:
+    """Finds the self-motions of an arm with one spare joint, for goals with a direction.
 
     Joint 1 takes values within its limits, and at each all solutions of the other joints are found: it is
     next to the base, so that a value changes the goal and nothing of what was prepared for the others.
@@ -65,7 +65,7 @@ class Families:
         found: Array,
         deadline: float,
     ) -> int:
-        """Write the member nearest to start (n,) of each family into the rows of found (k, n); how many.
+        """Write the configuration nearest to start (n,) of each self-motion to found (k, n); their number.
 
         goal (9,). limits (2, n): equal for idle joints. state: of random numbers. deadline:
         time.perf_counter() at which it gives up. None are found where the other joints have no elimination.
@@ -86,7 +86,7 @@ class Families:
             first.append(first[-1] + len(inside))
             if time.perf_counter() > deadline:
                 return 0
-        families: int = kernels.find_families(
+        number: int = kernels.find_families(
             arm.joints,
             arm.tool,
             limits,
@@ -102,7 +102,7 @@ class Families:
             start,
             found,
         )
-        return families
+        return number
 
     def _seen(self, goal: Array) -> Array:
         """Return goal (9,) as seen from the other joints' base at each of the values, (k, 9)."""
@@ -113,8 +113,8 @@ class Families:
         return seen
 
 
-def families_of(arm: Arm, locked: LockedJoints, options: Array) -> Families | None:
-    """Return the families of arm; None unless just one joint is to spare and joint 1 counts and can move."""
+def self_motions_of(arm: Arm, locked: LockedJoints, options: Array) -> SelfMotions | None:
+    """Return the self-motions of arm; None unless it has one spare joint, and joint 1 moves the tool."""
     if arm.has_cones or not arm.is_plain or arm.idle[0] or arm.lower[0] == arm.upper[0]:
         return None
-    return Families(arm, locked, options) if np.count_nonzero(~arm.idle) == arm.effective_dof + 1 else None
+    return SelfMotions(arm, locked, options) if np.count_nonzero(~arm.idle) == arm.effective_dof + 1 else None
