@@ -12,7 +12,7 @@ from ik_node.servos.bus.outstanding import LATEST, Outstanding
 from ik_node.servos.bus.packets import BROADCAST, Instruction, Status, check
 from ik_node.servos.bus.transport import Answer, Fault, Reply
 
-ATTEMPTS = 3  # of a read; the first packet after the port was opened may be lost
+_SIZES = 4  # that a read may ask for: so many answers of a servo can be outstanding
 _WRITE_TIME = 0.1  # [s] that an acknowledgement may take: a servo first writes to its EEPROM
 _OVERHEAD = 16  # [bytes] of a packet besides its data, at most
 _BITS = 10  # per byte on the wire
@@ -25,8 +25,8 @@ class SerialTransport:
     servo is taken for silent. What adapters echo is ignored.
 
     A read of a servo with outstanding answers asks for a few bytes more, so that their sizes tell them apart.
-    Where no size is left, a read waits, and a sync read leaves the servo out (SILENT). A write waits while an
-    acknowledgement is outstanding.
+    A servo for which no size is left is SILENT for a while without being asked, so it does not slow down the
+    others. A write waits while an acknowledgement is outstanding. Nothing is sent twice.
     """
 
     def __init__(self, port: str, baud: int, codec: Codec, timeout: float = 0.02) -> None:
@@ -42,13 +42,13 @@ class SerialTransport:
         return reply if isinstance(reply, Fault) or reply.data[0] == id else Fault.FOREIGN
 
     def read(self, id: int, address: int, size: int) -> Reply:
-        """Read size bytes from an address on; asks again after a fault, and returns the first if all fail."""
-        first = reply = self._read_once(id, address, size)
-        for _ in range(ATTEMPTS - 1):
-            if isinstance(reply, Answer):
-                return reply
-            reply = self._read_once(id, address, size)
-        return reply if isinstance(reply, Answer) else first
+        """Read size bytes from an address on."""
+        check('the id of a servo', id, self._codec.LARGEST_ID)
+        asked = self._outstanding.best([id], _sizes(size), time.monotonic())
+        if self._outstanding.has(id, asked, time.monotonic()):
+            return Fault.SILENT
+        instruction = self._codec.read(id, address, asked)
+        return _cut(self._ask(instruction, [id], asked, self._timeout), size)[id]
 
     def write(self, id: int, address: int, data: bytes) -> Reply:
         """Write data to an address, and wait for the acknowledgement."""
@@ -84,20 +84,13 @@ class SerialTransport:
         """Close the port; every other method then raises PortError."""
         self._line.close()
 
-    def _read_once(self, id: int, address: int, size: int) -> Reply:
-        asked = self._outstanding.best([id], _sizes(size), time.monotonic())
-        if self._outstanding.has(id, asked, time.monotonic()):
-            self.drain()
-        instruction = self._codec.read(id, address, asked)
-        return _cut(self._ask(instruction, [id], asked, self._timeout), size)[id]
-
     def _ask(
         self, instruction: Instruction, ids: Collection[int], size: int, timeout: float
     ) -> dict[int, Reply]:
         """Send an instruction; return the replies of servos that are asked for size bytes."""
         request = self._codec.encode(instruction)
         self._line.discard()
-        # In Feetech's protocol an echo looks like an answer. An answer that looks like it is asked for again.
+        # In Feetech's protocol an echo looks like an answer. One that looks like it is SILENT.
         echo = next(iter(self._codec.Parser(Status).feed(request)), None)
         awaited = _Awaited(ids, size, echo, self._outstanding)
         until = time.monotonic() + timeout + LATEST
@@ -158,8 +151,8 @@ class _Awaited:
 
 
 def _sizes(size: int) -> range:
-    """Return the sizes that a read of size bytes may ask for: for each attempt one, and one more."""
-    return range(size, size + ATTEMPTS + 1)
+    """Return the sizes that a read of size bytes may ask for."""
+    return range(size, size + _SIZES)
 
 
 def _cut(replies: Mapping[int, Reply], size: int) -> dict[int, Reply]:

@@ -38,9 +38,10 @@ class PortError(IkError):
 class Transport(Protocol):
     """A port to a servo bus, for one thread.
 
-    After a Fault it waits before its next request and discards what still comes, so that no late answer is
-    taken for that of a later request. All methods raise PortError once the port is gone, and InputError,
-    before anything is sent, for what fits into no packet.
+    Nothing is sent twice: who calls decides whether to read again. No late answer is taken for that to a
+    later request; where that could not be told, a servo counts as silent for a while, and a write waits. All
+    methods raise PortError once the port is gone, and InputError, before anything is sent, for what fits into
+    no packet.
     """
 
     def ping(self, id: int) -> Reply:
