@@ -20,8 +20,8 @@ from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
 from ik_node.servos.arm.snapshot import POWERED, ArmSnapshot, ArmState, Counts
 from ik_node.servos.arm.survey import ArmError, memories, survey
 from ik_node.servos.bus.transport import PortError, Transport
-from ik_node.servos.calibration.lerobot_file import Recorded
 from ik_node.servos.calibration.profile import ArmProfile
+from ik_node.servos.calibration.recorded import Recorded
 from ik_node.servos.calibration.zeros import ArmCalibration
 
 RETRY = 1.0  # [s] from one attempt to open the port, or to find the servos, to the next

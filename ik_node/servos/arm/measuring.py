@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from ik_node.servos.arm.snapshot import Counts, JointMeasurement
 from ik_node.servos.arm.survey import ServoSurvey
+from ik_node.servos.bus.models import TICKS_PER_TURN
 from ik_node.servos.bus.transport import Answer, Reply, Transport
-from ik_node.servos.calibration.zeros import TICKS, JointCalibration
+from ik_node.servos.calibration.zeros import JointCalibration
 
 RETRIES = 2  # single reads per cycle, after a sync read with faults
 SLACK = 40  # [ticks] beyond the fastest motion that a position may have changed
@@ -84,13 +85,13 @@ class Measuring:
     def _plausible(self, servo: ServoSurvey, tick: int, time: float) -> bool:
         """Whether a joint can have moved to a tick since it was measured last."""
         joint = servo.joint
-        if servo.model.homing_sign < 0 and not 0 <= tick < TICKS:
+        if servo.model.homing_sign < 0 and not 0 <= tick < TICKS_PER_TURN:
             return False
         if joint.name not in self._ticks:
             return True
         way = abs(tick - self._ticks[joint.name])
         if joint.full_turn:
-            way = min(way, abs(TICKS - way))
+            way = min(way, abs(TICKS_PER_TURN - way))
         most = SLACK + FASTER * joint.fastest / joint.unit * (time - self.last[joint.name])
         doubted = self._doubted.setdefault(joint.name, [])
         if way <= most:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ik_node.errors import IkError, join_names
-from ik_node.servos.bus.models import PHASE_MULTI_TURN, PHASE_SPEED_0_IS_FASTEST, model_named, model_numbered
+from ik_node.servos.bus.models import PHASE_SPEED_0_IS_FASTEST, model_named, model_numbered
 from ik_node.servos.bus.registers import ServoModel
 from ik_node.servos.bus.transport import Answer, Fault, Transport
-from ik_node.servos.calibration.lerobot_file import Recorded
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile
+from ik_node.servos.calibration.recorded import Recorded, recorded_in, registers_of
 
 TRIES = 3  # of each read: the first packet after opening may be lost
 TIME_PROFILE = 0x04  # bit of the drive mode: profiles are times, not speeds
@@ -23,12 +23,12 @@ class ArmError(IkError):
 
 @dataclass(frozen=True)
 class ServoSurvey:
-    """One servo as it was found. memory: what calibration has stored, None if nothing."""
+    """One servo as it was found. memory: what calibration, or the factory, has stored."""
 
     joint: JointProfile
     model: ServoModel
     firmware: int
-    memory: Recorded | None
+    memory: Recorded
     time_profile: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -94,39 +94,15 @@ def _surveyed(transport: Transport, joint: JointProfile) -> ServoSurvey:
     if mode not in model.position_modes:
         allowed = ' or '.join(map(str, sorted(model.position_modes)))
         raise ArmError(f'{named(joint)} is in operating mode {mode}, it must be {allowed}')
-    if model.homing_sign < 0:
-        return _feetech(transport, joint, model)
-    reverse = read(transport, joint, model, 'drive_mode')
-    recorded = None
-    if mode == 3:
-        low, high = (read(transport, joint, model, f'{end}_position_limit') for end in ('min', 'max'))
-        recorded = Recorded(low, high, read(transport, joint, model, 'homing_offset'))
-    firmware = read(transport, joint, model, 'firmware')
-    return ServoSurvey(joint, model, firmware, recorded, bool(reverse & TIME_PROFILE))
-
-
-def _feetech(transport: Transport, joint: JointProfile, model: ServoModel) -> ServoSurvey:
-    major, minor, low, high, offset, phase = (
-        read(transport, joint, model, name)
-        for name in (
-            'firmware_major',
-            'firmware_minor',
-            'min_position_limit',
-            'max_position_limit',
-            'homing_offset',
-            'phase',
-        )
-    )
+    counts = {name: read(transport, joint, model, name) for name in registers_of(model)}
+    recorded = recorded_in(model, counts)
+    if model.homing_sign > 0:
+        firmware = read(transport, joint, model, 'firmware')
+        return ServoSurvey(joint, model, firmware, recorded, bool(counts['drive_mode'] & TIME_PROFILE))
+    major, minor = (read(transport, joint, model, f'firmware_{part}') for part in ('major', 'minor'))
     warnings = []
-    if phase & PHASE_MULTI_TURN:
-        warnings.append('it counts beyond one turn: calibrate it with LeRobot 0.6 or later')
-    if not phase & PHASE_SPEED_0_IS_FASTEST:
+    if not counts['phase'] & PHASE_SPEED_0_IS_FASTEST:
         warnings.append('a goal speed of 0 stops it; other programs may expect the fastest speed')
-    recorded = Recorded(low, high, offset) if low < high else None
-    if recorded is None or (recorded.low, recorded.high) == (0, 4095):
-        if not joint.full_turn:
-            warnings.append('no range is recorded in it: calibrate the arm')
-        recorded = recorded if joint.full_turn else None
     return ServoSurvey(joint, model, 256 * major + minor, recorded, warnings=tuple(warnings))
 
 
@@ -142,4 +118,4 @@ def _warned(servo: ServoSurvey, text: str) -> ServoSurvey:
 
 def memories(servos: list[ServoSurvey]) -> Mapping[str, Recorded]:
     """Return what calibration has stored in the servos, by joint."""
-    return {servo.joint.name: servo.memory for servo in servos if servo.memory is not None}
+    return {servo.joint.name: servo.memory for servo in servos}

@@ -3,18 +3,33 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from ik_node.checks import yaml_number
-from ik_node.errors import InputError
+from ik_node.errors import InputError, join_names, path_text, quoted
+from ik_node.servos.bus.models import TICKS_PER_TURN, model_named
+from ik_node.servos.calibration.profile import ArmProfile
+from ik_node.servos.calibration.recorded import Recorded
 
-HEADER = '# Ticks at which the joints of this arm are at zero, as stored by set_zero of ik_servos.\n'
+HEADER = '# Ticks at which the joints of this arm are at zero, and the homing offsets of the servos then.\n'
+
+
+@dataclass(frozen=True)
+class OwnerZero:
+    """The tick at which a joint is at zero while its servo has this homing offset [ticks]."""
+
+    tick: float
+    homing_offset: int
 
 
 def zeros_path(profile: str, arm: str = '') -> Path:
@@ -24,29 +39,100 @@ def zeros_path(profile: str, arm: str = '') -> Path:
     return home / 'ik_node' / 'servos' / f'{name}.yaml'
 
 
-def load_zeros(path: Path) -> dict[str, float]:
-    """Return the ticks by joint in the file; none if there is no such file. Raises InputError."""
+def owner_zeros(
+    profile: ArmProfile,
+    positions: Mapping[str, float],
+    ticks: Mapping[str, float],
+    recorded: Mapping[str, Recorded],
+) -> dict[str, OwnerZero]:
+    """Return the zeros by joint for an arm that stands at positions [rad or m] which its owner knows.
+
+    ticks: measured there. recorded: in the memory of the servos. Raises InputError for joints that the
+    profile does not have or that were not measured, and for positions more than a turn away.
+    """
+    joints, found = {joint.name: joint for joint in profile.joints}, {}
+    for name, position in positions.items():
+        if name not in joints:
+            raise InputError(f'{quoted(name)} is none of {join_names(joints, name)}')
+        joint = joints[name]
+        if name not in ticks or name not in recorded:
+            raise InputError(f'servo {joint.id} of joint {quoted(name)} does not answer')
+        if not abs(position) <= TICKS_PER_TURN * joint.unit:
+            raise InputError(
+                f'the position of {quoted(name)} must be from {-TICKS_PER_TURN * joint.unit:.3g} to '
+                f'{TICKS_PER_TURN * joint.unit:.3g}, got {position}'
+            )
+        tick = ticks[name] - joint.sign * position / joint.unit
+        found[name] = OwnerZero(tick, recorded[name].homing_offset)
+    return found
+
+
+def ticks_now(
+    profile: ArmProfile, zeros: Mapping[str, OwnerZero], recorded: Mapping[str, Recorded]
+) -> dict[str, float]:
+    """Return the ticks of zero by joint under the homing offsets that the servos have now.
+
+    A calibration changes them, and with them every tick. Raises InputError for unknown joints and offsets.
+    """
+    joints, found = {joint.name: joint for joint in profile.joints}, {}
+    for name, zero in zeros.items():
+        if name not in joints:
+            raise InputError(f'zeros: {quoted(name)} is none of {join_names(joints, name)}')
+        if name not in recorded:
+            raise InputError(f'the homing offset of joint {quoted(name)} is not known')
+        now = recorded[name]
+        shift = model_named(joints[name].model).homing_sign * (now.homing_offset - zero.homing_offset)
+        tick = zero.tick + shift
+        if shift:  # ticks begin again after a turn
+            tick -= round((tick - now.middle) / TICKS_PER_TURN) * TICKS_PER_TURN
+        found[name] = tick
+    return found
+
+
+def load_zeros(path: Path) -> dict[str, OwnerZero]:
+    """Return the zeros by joint in the file; none if there is no such file. Raises InputError."""
     try:
         values = yaml.safe_load(path.read_text(encoding='utf-8'))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise InputError(f'cannot read the zeros in {path}: {" ".join(str(error).split())}') from None
-    ticks = {name: yaml_number(tick) for name, tick in values.items()} if isinstance(values, dict) else {}
-    if not ticks or not all(isinstance(name, str) and tick is not None for name, tick in ticks.items()):
-        raise InputError(f'{path} must map joints to ticks; set the zeros again, or remove the file')
-    return {name: tick for name, tick in ticks.items() if tick is not None}
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        raise InputError(
+            f'cannot read the zeros in {path_text(path)}: {" ".join(str(error).split())}'
+        ) from None
+    found = {}
+    for name, entry in values.items() if isinstance(values, dict) else [(None, None)]:
+        zero = _zero(entry)
+        if not isinstance(name, str) or zero is None:
+            raise InputError(
+                f'{path_text(path)} must map joints to tick and homing_offset: remove it, set the zeros again'
+            )
+        found[name] = zero
+    return found
 
 
-def store_zeros(path: Path, ticks: Mapping[str, float]) -> None:
-    """Write the ticks by joint, whole or not at all; those of other joints stay. Raises InputError."""
-    known = {**load_zeros(path), **{name: float(tick) for name, tick in ticks.items()}}
+def _zero(entry: Any) -> OwnerZero | None:
+    if not isinstance(entry, dict) or set(entry) != {'tick', 'homing_offset'}:
+        return None
+    tick, offset = yaml_number(entry['tick']), entry['homing_offset']
+    if tick is None or not math.isfinite(tick) or not isinstance(offset, int) or isinstance(offset, bool):
+        return None
+    return OwnerZero(tick, offset)
+
+
+def store_zeros(path: Path, zeros: Mapping[str, OwnerZero]) -> None:
+    """Write the zeros by joint, whole or not at all; those of other joints stay. Raises InputError."""
+    known = {name: asdict(zero) for name, zero in {**load_zeros(path), **zeros}.items()}
+    part = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile('w', dir=path.parent, delete=False, encoding='utf-8') as file:
+            part = Path(file.name)
             file.write(HEADER + yaml.safe_dump(known, sort_keys=False))
             file.flush()
             os.fsync(file.fileno())
-        Path(file.name).replace(path)
+        part.replace(path)
     except OSError as error:
-        raise InputError(f'cannot store the zeros in {path}: {error}') from None
+        if part is not None:
+            with suppress(OSError):
+                part.unlink()
+        raise InputError(f'cannot store the zeros in {path_text(path)}: {error}') from None

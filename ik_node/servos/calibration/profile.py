@@ -4,42 +4,52 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ik_node.errors import InputError, join_names, quoted
-from ik_node.servos.bus.models import model_named
+from ik_node.checks import yaml_number
+from ik_node.errors import InputError, join_names, path_text, quoted
+from ik_node.servos.bus import dynamixel, feetech
+from ik_node.servos.bus.models import RADIANS_PER_TICK, model_named
 from ik_node.share import share_path
 
-FOLDER = share_path('config', 'servos')
-PROFILES = tuple(sorted(path.stem for path in FOLDER.glob('*.yaml')))
-PROTOCOLS = ('feetech', 'dynamixel')
+PROTOCOLS = {'feetech': feetech, 'dynamixel': dynamixel}
 LARGEST_ID = 252
+LARGEST_FILE = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)
 class JointProfile:
     """One joint and its servo.
 
-    name: of the joint in the URDF. id: of the servo; shadows: ids of servos that turn with it and are never
-    commanded. sign: of the joint's motion at rising ticks. unit: rad or m per tick. homing: the tick of zero
-    as the maker's procedure sets it, None if only the owner knows. stops: positions (low, high) [rad or m] of
-    the mechanical stops, None if not known. full_turn: the joint has no stops, its range may be all ticks.
+    name: of the joint in the URDF. lerobot: its name in LeRobot's files, empty for the same.
+    id: of the servo; shadows: ids of servos that turn with it and are never commanded. model: see bus.models.
+    sign: of the joint's motion at rising ticks. unit: rad or m per tick.
+    reversed: the servo's memory must have it turn the other way (Dynamixel, drive mode).
+    zero: the tick of zero as delivered, homing: as LeRobot's calibration sets it by the owner's eye; None
+    where only the owner knows. stops: positions (low, high) [rad or m] of the mechanical stops, None if not
+    known. gripper: its zero comes from its closed stop, and LeRobot has it in percent.
+    full_turn: the joint has no stops, its range may be all ticks.
     fastest: [rad/s or m/s] without load. torque: largest share of the servo's torque.
+    mode: operating mode, None as it is.
     """
 
     name: str
     id: int
     model: str
+    lerobot: str = ''
     shadows: tuple[int, ...] = ()
     sign: int = 1
-    unit: float = math.tau / 4096
+    unit: float = RADIANS_PER_TICK
+    reversed: bool = False
+    zero: float | None = None
     homing: float | None = None
     stops: tuple[float, float] | None = None
+    gripper: bool = False
     full_turn: bool = False
     fastest: float = 5.3
     torque: float = 1.0
@@ -72,30 +82,38 @@ class ArmProfile:
         return tuple(joint.id for joint in self.joints)
 
 
+def shipped_profiles() -> tuple[str, ...]:
+    """Return the names of the profiles in config/servos."""
+    return tuple(sorted(path.stem for path in share_path('config', 'servos').glob('*.yaml')))
+
+
 def read_profile(given: str) -> ArmProfile:
     """Return the profile of that name, or in the file of that path. Raises InputError."""
-    path = FOLDER / f'{given}.yaml' if given in PROFILES else Path(given).expanduser()
-    if not path.is_file():
-        raise InputError(
-            f'profile {quoted(given)} is neither a file nor a shipped profile: {join_names(PROFILES, given)}'
-        )
+    shipped = shipped_profiles()
+    path = share_path('config', 'servos', f'{given}.yaml') if given in shipped else Path(given).expanduser()
     try:
+        if not path.is_file():
+            raise InputError(f'profile {quoted(given)} is no file, and none of {join_names(shipped, given)}')
+        if path.stat().st_size > LARGEST_FILE:
+            raise InputError(f'profile {path_text(path)} has more than {LARGEST_FILE} bytes')
         values = yaml.safe_load(path.read_text(encoding='utf-8'))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise InputError(f'cannot read profile {path}: {" ".join(str(error).split())}') from None
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f'cannot read profile {path_text(path)}: {" ".join(str(error).split())}') from None
     try:
         return _profile(path.stem, values)
     except InputError as error:
-        raise InputError(f'profile {path}: {error}') from None
+        raise InputError(f'profile {path_text(path)}: {error}') from None
 
 
 def _profile(name: str, values: Any) -> ArmProfile:
-    known = _known(values, ArmProfile, 'the profile', without=('name',))
+    known = _known(values, ArmProfile, 'the profile')
     protocol, baud = known['protocol'], known['baud']
-    if protocol not in PROTOCOLS:
+    if not isinstance(protocol, str) or protocol not in PROTOCOLS:
         raise InputError(f'protocol must be {" or ".join(PROTOCOLS)}, got {protocol!r}')
     if not _is_whole(baud, 1, 10_000_000):
-        raise InputError(f'baud must be a whole number greater than 0, got {baud!r}')
+        raise InputError(f'baud must be a whole number from 1 to 10000000, got {baud!r}')
     if not isinstance(known['joints'], Mapping) or not known['joints']:
         raise InputError('joints must map the name of each joint to its servo')
     joints = tuple(_joint(str(joint), entry) for joint, entry in known['joints'].items())
@@ -103,52 +121,31 @@ def _profile(name: str, values: Any) -> ArmProfile:
     twice = sorted({number for number in ids if ids.count(number) > 1})
     if twice:
         raise InputError(f'id {twice[0]} is given to more than one servo')
-    folders = known.get('lerobot') or ()
-    if not isinstance(folders, (list, tuple)) or not all(isinstance(folder, str) for folder in folders):
+    for joint in joints:
+        if model_named(joint.model).codec is not PROTOCOLS[protocol]:
+            raise InputError(f'joint {quoted(joint.name)}: {joint.model} does not have protocol {protocol}')
+    folders, robot = known.get('lerobot') or [], known.get('robot') or ''
+    if not isinstance(folders, list) or not all(isinstance(folder, str) for folder in folders):
         raise InputError(f'lerobot must be a list of folders, got {folders!r}')
-    return ArmProfile(name, protocol, baud, joints, str(known.get('robot') or ''), tuple(folders))
+    if not isinstance(robot, str):
+        raise InputError(f'robot must be the name of a description, got {robot!r}')
+    return ArmProfile(name, protocol, baud, joints, robot, tuple(folders))
 
 
 def _joint(name: str, values: Any) -> JointProfile:
     where = f'joint {quoted(name)}'
-    known = _known(values, JointProfile, where, without=('name',))
-    shadows = known.pop('shadows', [])
-    if not isinstance(shadows, list) or not all(
-        _is_whole(number, 0, LARGEST_ID) for number in (known['id'], *shadows)
-    ):
-        raise InputError(
-            f'{where}: id and shadows must be whole numbers from 0 to {LARGEST_ID}, '
-            f'got {known["id"]!r} and {shadows!r}'
-        )
+    known = _known(values, JointProfile, where)
     try:
-        model_named(str(known['model']))
+        read = {key: READERS[key](key, value) for key, value in known.items()}
+        model_named(read['model'])
     except InputError as error:
         raise InputError(f'{where}: {error}') from None
-    if known.get('sign', 1) not in (1, -1):
-        raise InputError(f'{where}: sign must be 1 or -1, got {known["sign"]!r}')
-    if not isinstance(known.get('full_turn', False), bool):
-        raise InputError(f'{where}: full_turn must be true or false, got {known["full_turn"]!r}')
-    if known.get('mode') is not None and not _is_whole(known['mode'], 0, 255):
-        raise InputError(f'{where}: mode must be a whole number from 0 to 255, got {known["mode"]!r}')
-    for key in ('unit', 'fastest', 'torque'):
-        if key in known and not (_is_number(known[key]) and known[key] > 0.0):
-            raise InputError(f'{where}: {key} must be a number greater than 0, got {known[key]!r}')
-    if known.get('torque', 1.0) > 1.0:
-        raise InputError(f'{where}: torque must be at most 1, got {known["torque"]!r}')
-    if known.get('homing') is not None and not _is_number(known['homing']):
-        raise InputError(f'{where}: homing must be a number of ticks, got {known["homing"]!r}')
-    stops = known.pop('stops', None)
-    if stops is not None:
-        pair = isinstance(stops, list) and len(stops) == 2 and all(map(_is_number, stops))
-        if not pair or not stops[0] < stops[1]:
-            raise InputError(f'{where}: stops must be two positions [low, high], got {stops!r}')
-        stops = float(stops[0]), float(stops[1])
-    return JointProfile(name, shadows=tuple(shadows), stops=stops, **known)
+    return JointProfile(name, **read)
 
 
-def _known(values: Any, kind: Any, where: str, without: tuple[str, ...]) -> dict[str, Any]:
+def _known(values: Any, kind: Any, where: str) -> dict[str, Any]:
     """Return the entries of a mapping, all of which are fields of a dataclass. Raises InputError."""
-    allowed = {field.name: field for field in fields(kind) if field.name not in without}
+    allowed = {field.name: field for field in fields(kind) if field.name != 'name'}
     if not isinstance(values, Mapping):
         raise InputError(f'{where} must be a mapping with {join_names(allowed)}, got {values!r}')
     for key in values:
@@ -160,9 +157,85 @@ def _known(values: Any, kind: Any, where: str, without: tuple[str, ...]) -> dict
     return dict(values)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _is_whole(value: object, low: int, high: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _number(low: float, high: float) -> Callable[[str, Any], float]:
+    def read(key: str, value: Any) -> float:
+        number = yaml_number(value)
+        if number is None or not low < number <= high:
+            raise InputError(f'{key} must be a number greater than {low:g}, at most {high:g}, got {value!r}')
+        return number
+
+    return read
+
+
+def _tick(key: str, value: Any) -> float | None:
+    number = yaml_number(value)
+    if value is not None and (number is None or not math.isfinite(number)):
+        raise InputError(f'{key} must be a number of ticks, got {value!r}')
+    return number
+
+
+def _whole(low: int, high: int) -> Callable[[str, Any], int]:
+    def read(key: str, value: Any) -> int:
+        if not _is_whole(value, low, high):
+            raise InputError(f'{key} must be a whole number from {low} to {high}, got {value!r}')
+        return int(value)
+
+    return read
+
+
+def _text(key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f'{key} must be text, got {value!r}')
+    return value
+
+
+def _switch(key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f'{key} must be true or false, got {value!r}')
+    return value
+
+
+def _sign(key: str, value: Any) -> int:
+    if value not in (1, -1) or isinstance(value, bool):
+        raise InputError(f'{key} must be 1 or -1, got {value!r}')
+    return int(value)
+
+
+def _shadows(key: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list):
+        raise InputError(f'{key} must be a list of ids, got {value!r}')
+    return tuple(_whole(0, LARGEST_ID)(key, id) for id in value)
+
+
+def _stops(key: str, value: Any) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    numbers = [yaml_number(end) for end in value] if isinstance(value, list) else []
+    if len(numbers) == 2:
+        low, high = numbers
+        if low is not None and high is not None and -math.inf < low < high < math.inf:
+            return low, high
+    raise InputError(f'{key} must be two positions [low, high], got {value!r}')
+
+
+READERS: Mapping[str, Callable[[str, Any], Any]] = {
+    'id': _whole(0, LARGEST_ID),
+    'model': _text,
+    'lerobot': _text,
+    'shadows': _shadows,
+    'sign': _sign,
+    'unit': _number(0.0, 1.0),
+    'reversed': _switch,
+    'zero': _tick,
+    'homing': _tick,
+    'stops': _stops,
+    'gripper': _switch,
+    'full_turn': _switch,
+    'fastest': _number(0.0, 1e3),
+    'torque': _number(0.0, 1.0),
+    'mode': _whole(0, 255),
+}

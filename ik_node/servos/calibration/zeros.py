@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The zero of each joint: three estimates from what was recorded, one choice, limits and warnings.
+"""From ticks to joint positions: the zero of each joint, chosen among its estimates, and its limits.
 
 q = sign (tick - zero) unit. What LeRobot calls 0 degrees is the middle of the recorded range, which is not
 the zero of a URDF: the elbow of an SO-101 is 6.9 degrees off. Where the whole range between the stops was
@@ -8,43 +8,40 @@ recorded, the stops of the CAD model give the zero.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ik_node.checks import yaml_number
 from ik_node.errors import InputError, join_names, quoted
-from ik_node.servos.calibration.lerobot_file import Recorded
+from ik_node.servos.bus.models import TICKS_PER_TURN
+from ik_node.servos.calibration.estimates import OWNER, ZERO_FROM, best_estimate, doubts_of, estimates_of
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile
+from ik_node.servos.calibration.recorded import Recorded
 
-TICKS = 4096  # of a turn
-SPANS_AGREE = math.radians(3.0)  # recorded and CAD span: then the whole range was recorded
-APART = math.radians(4.0)  # two estimates of a zero
-LEAST_SPAN, MOST_SPAN = 0.6, 1.05  # of a recorded range, as shares of that of the CAD model
 MARGIN = 8  # ticks that commands keep from the ends of the recorded range
-ZERO_FROM = ('stops', 'homing', 'lerobot')
-OWNER = 'owner'
+STEP_MARGIN = 32  # ticks that commands keep from the step from 4095 to 0: beyond it the servo turns back
+LEROBOT_TURN = TICKS_PER_TURN - 1  # ticks that LeRobot takes for 360 degrees
 
 
 @dataclass(frozen=True)
 class JointCalibration:
     """From the ticks of one servo to the position of its joint.
 
-    zero [ticks] and from which estimate. low, high [ticks]: the range in which the joint may be commanded.
-    lower, upper [rad or m]: the stricter limits of that range and the URDF. estimates [ticks]: by name.
+    zero [ticks] and the estimate it is from, or OWNER. recorded: what is known of the range.
+    lower, upper [rad or m]: the joint may be commanded from and to, the stricter limits of recorded range and
+    URDF. estimates [ticks]: by name.
     warnings: what the owner should look at. notes: what was decided.
     """
 
     profile: JointProfile
+    recorded: Recorded | None
     zero: float
     source: str
-    low: int
-    high: int
     lower: float
     upper: float
     estimates: Mapping[str, float]
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -53,11 +50,11 @@ class JointCalibration:
 
     def position(self, tick: float) -> float:
         """Return the position [rad or m] at a tick."""
-        return self.profile.sign * (tick - self.zero) * self.profile.unit
+        return _position(self.profile, self.zero, tick)
 
     def tick(self, position: float) -> int:
         """Return the tick nearest to a position [rad or m], inside the limits or not."""
-        return round(self.zero + self.profile.sign * position / self.profile.unit)
+        return round(_tick(self.profile, self.zero, position))
 
 
 @dataclass(frozen=True)
@@ -77,26 +74,32 @@ class ArmCalibration:
         """All decisions, each with its joint."""
         return [f'{joint.name}: {text}' for joint in self.joints for text in joint.notes]
 
+    def joint(self, name: str) -> JointCalibration:
+        """Return the calibration of a joint. Raises InputError."""
+        for joint in self.joints:
+            if joint.name == name:
+                return joint
+        raise InputError(f'the calibration has no {quoted(name)}, but {join_names(self.profile.names, name)}')
+
     def positions(self, ticks: Mapping[str, float]) -> dict[str, float]:
-        """Return positions [rad or m] of the joints that ticks names."""
-        return {joint.name: joint.position(ticks[joint.name]) for joint in self.joints if joint.name in ticks}
+        """Return the positions [rad or m] of joints at ticks. Raises InputError for other names."""
+        return {name: self.joint(name).position(tick) for name, tick in ticks.items()}
 
     def from_lerobot(self, degrees: Mapping[str, float]) -> dict[str, float]:
-        """Return positions [rad or m] for LeRobot's degrees, which count from the middle of the range."""
+        """Return the positions [rad] of joints for LeRobot's degrees. Raises InputError."""
         found = {}
-        for joint in self.joints:
-            if joint.name in degrees:
-                ticks = degrees[joint.name] * (TICKS - 1) / 360.0
-                found[joint.name] = joint.position(joint.estimates['lerobot'] + ticks)
+        for name, angle in degrees.items():
+            joint = self.joint(name)
+            found[name] = joint.position(_lerobot_zero(joint) + angle * LEROBOT_TURN / 360.0)
         return found
 
     def to_lerobot(self, positions: Mapping[str, float]) -> dict[str, float]:
-        """Return LeRobot's degrees for positions [rad or m]."""
+        """Return LeRobot's degrees for the positions [rad] of joints. Raises InputError."""
         found = {}
-        for joint in self.joints:
-            if joint.name in positions:
-                tick = joint.zero + joint.profile.sign * positions[joint.name] / joint.profile.unit
-                found[joint.name] = (tick - joint.estimates['lerobot']) * 360.0 / (TICKS - 1)
+        for name, position in positions.items():
+            joint = self.joint(name)
+            tick = _tick(joint.profile, joint.zero, position)
+            found[name] = (tick - _lerobot_zero(joint)) * 360.0 / LEROBOT_TURN
         return found
 
 
@@ -107,10 +110,13 @@ def read_zeros(text: str) -> dict[str, float]:
     """
     found: dict[str, float] = {}
     for part in filter(None, (part.strip() for part in text.split(','))):
-        name, colon, value = (item.strip() for item in part.partition(':'))
+        name, colon, value = (item.strip() for item in part.rpartition(':'))
         tick = yaml_number(value)
-        if not (name and colon) or tick is None or not abs(tick) <= 2 * TICKS:
-            raise InputError(f"zeros must be ticks by joint such as 'elbow_flex: 2126', got {text!r}")
+        if not (name and colon) or tick is None or not abs(tick) <= 2 * TICKS_PER_TURN or name in found:
+            raise InputError(
+                "zeros must be ticks by joint, each once, such as 'elbow_flex: 2126, wrist_roll: 2050', "
+                f'got {text!r}'
+            )
         found[name] = tick
     return found
 
@@ -121,138 +127,107 @@ def calibrate(
     zero_from: str = 'stops',
     zeros: Mapping[str, float] | None = None,
     limits: Mapping[str, tuple[float, float]] | None = None,
+    file: Mapping[str, Recorded] | None = None,
 ) -> ArmCalibration:
     """Return the calibration of an arm.
 
-    recorded: of each joint, from the memory of its servo or LeRobot's file; a joint without has all ticks.
-    zero_from: one of ZERO_FROM. zeros [ticks]: by joint, from the owner; they count before the estimates.
-    limits [rad or m]: those of the URDF, by joint. Raises InputError for joints whose zero is not known.
+    recorded: in the memory of each servo, by joint. file: in LeRobot's file, by joint; it counts for joints
+    whose memory is not given. zero_from: one of ZERO_FROM, the estimate to prefer. zeros [ticks]: by joint,
+    from the owner; they count before the estimates. limits [rad or m]: those of the URDF, by joint; it may
+    have further ones. Raises InputError that names all joints whose zero cannot be known.
     """
-    given, bounds = zeros or {}, limits or {}
+    given, bounds, written = zeros or {}, limits or {}, file or {}
     if zero_from not in ZERO_FROM:
         raise InputError(f'zero_from must be one of {", ".join(ZERO_FROM)}, got {zero_from!r}')
-    for names, what in ((given, 'zeros'), (recorded, 'the calibration')):
-        unknown = [name for name in names if name not in profile.names]
-        if unknown and what == 'zeros':
-            raise InputError(
-                f'zeros names {quoted(unknown[0])}; joints: {join_names(profile.names, unknown[0])}'
+    for what, names in (('zeros', given), ('the memory of servos', recorded), ('the file', written)):
+        for name in names:
+            if name not in profile.names:
+                raise InputError(f'{what}: {quoted(name)} is none of {join_names(profile.names, name)}')
+    joints, problems = [], []
+    for joint in profile.joints:
+        name = joint.name
+        try:
+            known = recorded.get(name, written.get(name))
+            joints.append(
+                _calibrated(joint, known, written.get(name), zero_from, given.get(name), bounds.get(name))
             )
-    joints = tuple(
-        _calibrated(joint, recorded.get(joint.name), zero_from, given.get(joint.name), bounds.get(joint.name))
-        for joint in profile.joints
-    )
-    return ArmCalibration(profile, joints)
-
-
-def estimates_of(joint: JointProfile, recorded: Recorded | None) -> dict[str, float]:
-    """Return the estimates [ticks] of the zero by name: those of ZERO_FROM that can be made."""
-    found = {}
-    if recorded is not None and joint.stops is not None:
-        low, high = joint.stops
-        if joint.homing is None:  # a gripper: it is recorded closed first
-            found['stops'] = recorded.low - joint.sign * low / joint.unit
-        elif _whole_range(joint, recorded):
-            middle = (recorded.low + recorded.high) / 2.0
-            found['stops'] = middle - joint.sign * (low + high) / 2.0 / joint.unit
-    if joint.homing is not None:
-        found['homing'] = joint.homing
-    if recorded is not None:
-        found['lerobot'] = (recorded.low + recorded.high) / 2.0
-    return found
-
-
-def _whole_range(joint: JointProfile, recorded: Recorded) -> bool:
-    assert joint.stops is not None
-    span = (recorded.high - recorded.low) * joint.unit
-    return abs(span - (joint.stops[1] - joint.stops[0])) <= SPANS_AGREE
+        except InputError as error:
+            problems.append(f'joint {quoted(name)}: {error}')
+    if problems:
+        raise InputError('; '.join(problems))
+    return ArmCalibration(profile, tuple(joints))
 
 
 def _calibrated(
     joint: JointProfile,
     recorded: Recorded | None,
+    file: Recorded | None,
     zero_from: str,
     given: float | None,
     limits: tuple[float, float] | None,
 ) -> JointCalibration:
-    estimates = estimates_of(joint, recorded)
-    order = (
-        ['lerobot'] if zero_from == 'lerobot' else ['stops', 'homing'] if zero_from == 'stops' else ['homing']
-    )
-    if joint.homing is None and zero_from != 'lerobot':
-        order = ['stops']
-    source = OWNER if given is not None else next((name for name in order if name in estimates), '')
-    if not source:
+    if recorded is not None and recorded.reversed not in (None, joint.reversed):
         raise InputError(
-            f'the zero of joint {quoted(joint.name)} is not known: calibrate the arm, or hold it in a pose '
-            'that you know and store that with set_zero'
+            f'bit 0 of drive_mode in servo {joint.id} must be {int(joint.reversed)}, as the profile has it: '
+            'the joint would turn the wrong way'
         )
-    zero = estimates[source] if given is None else given
-    low, high = (0, TICKS - 1) if recorded is None or joint.full_turn else (recorded.low, recorded.high)
-    margin = 0 if joint.full_turn else min(MARGIN, (high - low) // 4)
-    found = JointCalibration(joint, zero, source, low + margin, high - margin, 0.0, 0.0, estimates)
-    ends = sorted((found.position(found.low), found.position(found.high)))
-    lower, upper = ends
-    notes = [f'zero at tick {zero:.1f}, from {"what its owner has set" if source == OWNER else source}']
-    if limits is not None:
-        lower, upper = max(lower, limits[0]), min(upper, limits[1])
-        if lower > upper:
-            raise InputError(
-                f'joint {quoted(joint.name)} can be from {ends[0]:.3f} to {ends[1]:.3f}, the URDF allows '
-                f'{limits[0]:.3f} to {limits[1]:.3f}: its zero must be wrong'
-            )
-        if (lower, upper) != limits:
-            notes.append(
-                f'limits {lower:.3f} to {upper:.3f}, as recorded; the URDF has {limits[0]:.3f} to '
-                f'{limits[1]:.3f}'
-            )
-    warnings = tuple(_warnings(joint, recorded, estimates, zero_from, source))
-    return replace(found, lower=lower, upper=upper, warnings=warnings, notes=tuple(notes))
-
-
-def _warnings(
-    joint: JointProfile,
-    recorded: Recorded | None,
-    estimates: Mapping[str, float],
-    zero_from: str,
-    source: str,
-) -> list[str]:
-    found = []
-    if zero_from == 'stops' and source == 'homing' and joint.stops is not None:
-        found.append('the recorded range is not that between the stops; zero is where the arm was held')
-    fair = {name: tick for name, tick in estimates.items() if name != 'lerobot'}
-    if source in estimates:
-        fair[source] = estimates[source]
-    apart = (
-        (max(fair.values()) - min(fair.values())) * joint.unit if fair and joint.homing is not None else 0.0
+    estimates = estimates_of(joint, recorded)
+    source = OWNER if given is not None else best_estimate(joint, estimates, zero_from)
+    zero = given if given is not None else estimates.get(source or '')
+    warnings = doubts_of(joint, recorded, file, estimates, source, zero)
+    if source is None or zero is None:
+        why = f' ({"; ".join(warnings)})' if warnings else ''
+        raise InputError(
+            f'its zero is not known{why}: calibrate the arm, or hold it in a pose that you know and '
+            'store that with set_zero'
+        )
+    lower, upper, notes = _limits(joint, recorded, zero, limits)
+    notes = [f'zero at tick {zero:.1f}, from {source}', *notes]
+    return JointCalibration(
+        joint, recorded, zero, source, lower, upper, estimates, tuple(warnings), tuple(notes)
     )
-    if apart > APART:
-        shown = ', '.join(f'{name} {tick:.0f}' for name, tick in fair.items())
-        found.append(f'estimates of zero differ by {math.degrees(apart):.1f} degrees: {shown}')
-    if recorded is None or joint.full_turn:
-        return found
-    if joint.stops is not None:
-        share = (recorded.high - recorded.low) * joint.unit / (joint.stops[1] - joint.stops[0])
-        if not LEAST_SPAN <= share <= MOST_SPAN:
-            found.append(
-                f'the recorded range is {100 * share:.0f} % of that between the stops: record it again'
-            )
-    if recorded.low <= 0 or recorded.high >= TICKS - 1:
-        found.append(
-            'the recorded range contains the step from 4095 to 0: calibrate again, held in mid-range'
+
+
+def _limits(
+    joint: JointProfile, recorded: Recorded | None, zero: float, urdf: tuple[float, float] | None
+) -> tuple[float, float, list[str]]:
+    """Return lower, upper [rad or m] and notes. Raises InputError if no position is left."""
+    if recorded is not None and recorded.is_range:
+        low, high = recorded.low, recorded.high
+        margin, origin = min(MARGIN, (high - low) // 4), 'the recorded range'
+    else:
+        low, high = 0, TICKS_PER_TURN - 1
+        margin, origin = STEP_MARGIN, 'one turn of the servo'
+    lower, upper = sorted(_position(joint, zero, tick) for tick in (low + margin, high - margin))
+    if origin != 'the recorded range' and joint.stops is not None:
+        lower, upper, origin = max(lower, joint.stops[0]), min(upper, joint.stops[1]), 'the stops'
+    if urdf is None:
+        return lower, upper, []
+    strict_lower, strict_upper = max(lower, urdf[0]), min(upper, urdf[1])
+    if strict_lower > strict_upper:
+        raise InputError(
+            f'{origin} allows {lower:.3f} to {upper:.3f}, the URDF {urdf[0]:.3f} to {urdf[1]:.3f}: its zero '
+            f'at tick {zero:.0f} must be wrong'
         )
-    return found
+    if (strict_lower, strict_upper) == urdf:
+        return *urdf, []
+    told = f'limits {strict_lower:.3f} to {strict_upper:.3f} by {origin}'
+    told += f'; the URDF has {urdf[0]:.3f} to {urdf[1]:.3f}'
+    return strict_lower, strict_upper, [told]
 
 
-def differences(
-    memory: Mapping[str, Recorded], file: Mapping[str, Recorded], names: Sequence[str]
-) -> list[str]:
-    """Return in which joints the memory of the servos differs from a calibration file."""
-    found = []
-    for name in names:
-        if name in memory and name in file and memory[name] != file[name]:
-            found.append(
-                f'{name}: the servo has range {memory[name].low} to {memory[name].high} and offset '
-                f'{memory[name].homing_offset}, the file {file[name].low} to {file[name].high} and '
-                f'{file[name].homing_offset}'
-            )
-    return found
+def _position(joint: JointProfile, zero: float, tick: float) -> float:
+    return joint.sign * (tick - zero) * joint.unit
+
+
+def _tick(joint: JointProfile, zero: float, position: float) -> float:
+    return zero + joint.sign * position / joint.unit
+
+
+def _lerobot_zero(joint: JointCalibration) -> float:
+    """Return the tick of LeRobot's 0 degrees. Raises InputError if LeRobot has no degrees of the joint."""
+    if joint.profile.gripper:
+        raise InputError(f'joint {quoted(joint.name)} is a gripper, of which LeRobot has no degrees')
+    if joint.recorded is None:
+        raise InputError(f'no range of joint {quoted(joint.name)} is known, so LeRobot has no degrees of it')
+    return joint.recorded.middle

@@ -12,13 +12,13 @@ from pathlib import Path
 from ik_node.errors import IkError
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile, read_profile
 from ik_node.sim.bus.bus import Bus
+from ik_node.sim.bus.dynamixel_servo import DRIVE_MODE, POSITION, REVERSE, SECONDARY, DynamixelServo
 from ik_node.sim.bus.dynamixel_servo import HIGH as DXL_HIGH
 from ik_node.sim.bus.dynamixel_servo import LOW as DXL_LOW
-from ik_node.sim.bus.dynamixel_servo import POSITION, SECONDARY, DynamixelServo
 from ik_node.sim.bus.motor import Motor
 from ik_node.sim.bus.server import Server
 from ik_node.sim.bus.servo import Servo
-from ik_node.sim.bus.sts_servo import HIGH, LOW, StsServo
+from ik_node.sim.bus.sts_servo import HIGH, LOW, OFFSET, StsServo
 
 MIDDLE = 2048.0  # tick of zero of every emulated joint
 
@@ -37,16 +37,22 @@ def _servos(profile: ArmProfile, joint: JointProfile) -> list[Servo]:
         low, high = sorted(MIDDLE + joint.sign * stop / joint.unit for stop in stops)
     if profile.protocol == 'feetech':
         servo: Servo = StsServo(joint.id, Motor(MIDDLE, low=low, high=high, fastest=fastest, play=6.0))
-        if not joint.full_turn:
+        if joint.full_turn:
+            _keep(servo, OFFSET, 2, 1)  # as delivered it would have no zero
+        else:
             _keep(servo, LOW, 2, round(low))
             _keep(servo, HIGH, 2, round(high))
         return [servo]
     mode = POSITION if joint.mode is None else joint.mode
     found: list[Servo] = []
+    place, ends = (-MIDDLE, (-high, -low)) if joint.reversed else (MIDDLE, (low, high))
     for id in (joint.id, *joint.shadows):
-        servo = DynamixelServo(id, joint.model, Motor(MIDDLE, low=low, high=high, fastest=fastest), mode)
+        motor = Motor(place, low=ends[0], high=ends[1], fastest=fastest)
+        servo = DynamixelServo(id, joint.model, motor, mode)
         if id != joint.id:
             _keep(servo, SECONDARY, 1, joint.id)
+        if joint.reversed:
+            _keep(servo, DRIVE_MODE, 1, REVERSE)
         if mode == POSITION:
             _keep(servo, DXL_LOW, 4, round(low))
             _keep(servo, DXL_HIGH, 4, round(high))
