@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameters of ik_node: arm, solver, goals and motion."""
+"""ArmSettings: all parameters of ik_node; here are those of motion, outputs and real arms."""
 
 from __future__ import annotations
 
@@ -8,89 +8,19 @@ from dataclasses import dataclass
 
 from ik_node.checks import unit_vector
 from ik_node.control.outputs.calibration import Calibration
+from ik_node.control.robot.description_settings import DescriptionSettings
+from ik_node.control.robot.goal_settings import GoalSettings
 from ik_node.control.robot.search_settings import SearchSettings
 from ik_node.control.robot.teleop_settings import TeleopSettings
 from ik_node.control.robot.workspace import Workspace
 from ik_node.errors import InputError
-from ik_node.settings import HasTool, check, parameter
+from ik_node.settings import check, parameter
 
 
 @dataclass(frozen=True)
-class ArmSettings(SearchSettings, TeleopSettings, HasTool):
-    """The parameters of ik_node."""
+class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSettings):
+    """The parameters of ik_node, in the order of config/ik_node.yaml: those of the last base come first."""
 
-    robot_description: str = parameter(
-        '',
-        'URDF text; if empty, urdf_file or the topic is used; can be changed at run time only if it was set '
-        'at start-up and no real arm is connected',
-    )
-    urdf_file: str = parameter(
-        '', 'path of a .urdf or .xacro file; if empty, the topic is used', read_only=True
-    )
-    autostart: bool = parameter(
-        True, 'configure and activate at once; false: wait for a lifecycle manager', read_only=True
-    )
-    publish_description: bool = parameter(
-        True,
-        'publish what robot_description or urdf_file gave on the topic robot_description',
-        read_only=True,
-    )
-    tools: tuple[str, ...] = parameter(
-        ('',),
-        'names of several tools on one robot, each with parameters of its own, such as left.tip_link; one '
-        'empty name: one tool',
-        read_only=True,
-    )
-    base_link: str = parameter('', 'link that goals are relative to; empty: the root link')
-    tip_link: str = parameter(
-        '',
-        'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
-    )
-    tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3
-    )
-    tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
-    on_unreachable: str = parameter(
-        'closest',
-        'for a goal that cannot be met: go as near as possible, or stay',
-        choices=('closest', 'hold'),
-    )
-    follow_goals: bool = parameter(
-        True, 'follow a stream of goals as one moving goal; false: the arm stops at every goal'
-    )
-    smoothing: float = parameter(
-        0.04,
-        'time constant with which the arm catches up with a moving goal [s]: larger is calmer and later',
-        low=0.01,
-        high=2.0,
-    )
-    path_corners: str = parameter(
-        'stop',
-        'at the poses of goal_path: stop, or blend one line into the next',
-        choices=('stop', 'blend'),
-    )
-    path_blend: float = parameter(
-        0.02,
-        'distance from a blended corner within which the tool may leave the lines [m]',
-        low=1e-4,
-        high=10.0,
-    )
-    path_direction: str = parameter(
-        'keep',
-        'direction of the tool along goal_path: that of the poses, or free',
-        choices=('keep', 'free'),
-    )
-    path_partial: bool = parameter(
-        False, 'follow a goal_path that ends early as far as possible, instead of rejecting it'
-    )
-    path_speed: float = parameter(
-        0.0, 'speed limit of the tool point along goal_path [m/s]; 0: none', low=0.0, high=100.0
-    )
-    goal_timeout: float = parameter(
-        1.0,
-        'largest difference between the stamp of a goal and the clock [s]; a zero stamp is always accepted',
-        low=1e-3,
-    )
     output: str = parameter(
         'joint_states',
         'where the commands go: joint_states, joint_trajectory, position_commands or '
