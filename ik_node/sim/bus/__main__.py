@@ -36,10 +36,11 @@ def _servos(profile: ArmProfile, joint: JointProfile) -> list[Servo]:
     else:
         low, high = sorted(MIDDLE + joint.sign * stop / joint.unit for stop in stops)
     if profile.protocol == 'feetech':
-        servo: Servo = StsServo(joint.id, Motor(MIDDLE, low=low, high=high, fastest=fastest, play=6.0))
-        if joint.full_turn:
-            _keep(servo, OFFSET, 2, 1)  # as delivered it would have no zero
-        else:
+        offset = 1 if joint.full_turn else 0  # without offset and range it would be as delivered
+        motor = Motor(MIDDLE + offset, low=low, high=high, fastest=fastest, play=6.0)
+        servo: Servo = StsServo(joint.id, motor)
+        _keep(servo, OFFSET, 2, offset)
+        if not joint.full_turn:
             _keep(servo, LOW, 2, round(low))
             _keep(servo, HIGH, 2, round(high))
         return [servo]
