@@ -9,10 +9,6 @@ import pytest
 
 from ik_node.sim.bus import EmulatedBus
 
-scservo = pytest.importorskip('scservo_sdk')
-dynamixel = pytest.importorskip('dynamixel_sdk')
-rustypot = pytest.importorskip('rustypot')
-
 BAUD = 1_000_000
 IDS = [1, 2, 3, 4, 5, 6]
 
@@ -30,7 +26,22 @@ def omx():
 
 
 @pytest.fixture
-def feetech(bus):
+def scservo():
+    return pytest.importorskip('scservo_sdk')
+
+
+@pytest.fixture
+def dynamixel():
+    return pytest.importorskip('dynamixel_sdk')
+
+
+@pytest.fixture
+def rustypot():
+    return pytest.importorskip('rustypot')
+
+
+@pytest.fixture
+def feetech(bus, scservo):
     port = scservo.PortHandler(bus.port)
     assert port.openPort()
     assert port.setBaudRate(BAUD)
@@ -39,7 +50,7 @@ def feetech(bus):
 
 
 @pytest.fixture
-def robotis(omx):
+def robotis(omx, dynamixel):
     port = dynamixel.PortHandler(omx.port)
     assert port.openPort()
     assert port.setBaudRate(BAUD)
@@ -54,7 +65,7 @@ def until(condition, seconds=5.0):
         time.sleep(0.01)
 
 
-def test_feetechs_client_finds_the_servos_and_their_model(feetech):
+def test_feetechs_client_finds_the_servos_and_their_model(feetech, scservo):
     port, packets = feetech
     for id in IDS:
         model, result, error = packets.ping(port, id)
@@ -62,7 +73,7 @@ def test_feetechs_client_finds_the_servos_and_their_model(feetech):
     assert packets.ping(port, 9)[1] == scservo.COMM_RX_TIMEOUT
 
 
-def test_feetechs_client_moves_a_joint(bus, feetech):
+def test_feetechs_client_moves_a_joint(bus, feetech, scservo):
     port, packets = feetech
     assert packets.write1ByteTxRx(port, 3, 40, 1) == (scservo.COMM_SUCCESS, 0)
     assert packets.write2ByteTxRx(port, 3, 42, 2300) == (scservo.COMM_SUCCESS, 0)
@@ -71,7 +82,7 @@ def test_feetechs_client_moves_a_joint(bus, feetech):
     assert bus.log('goals')[-1][1:] == (3, 2300)
 
 
-def test_feetechs_client_reads_and_writes_all_at_once(bus, feetech):
+def test_feetechs_client_reads_and_writes_all_at_once(bus, feetech, scservo):
     port, packets = feetech
     reader = scservo.GroupSyncRead(port, packets, 56, 2)
     writer = scservo.GroupSyncWrite(port, packets, 42, 2)
@@ -84,7 +95,7 @@ def test_feetechs_client_reads_and_writes_all_at_once(bus, feetech):
     until(lambda: all(state['goal'] == 0x810 for state in bus.state().values()))
 
 
-def test_the_memory_survives_the_power_only_if_it_was_unlocked(bus, feetech):
+def test_the_memory_survives_the_power_only_if_it_was_unlocked(bus, feetech, scservo):
     port, packets = feetech
     packets.write1ByteTxRx(port, 1, 21, 16)  # locked: P
     packets.write1ByteTxRx(port, 1, 55, 0)
@@ -129,7 +140,7 @@ def test_a_blocked_servo_is_overloaded_after_two_seconds_and_says_so(bus, feetec
     assert packets.read2ByteTxRx(port, 3, 56)[2] == 0
 
 
-def test_rustypot_reads_writes_and_sees_faults(bus):
+def test_rustypot_reads_writes_and_sees_faults(bus, rustypot):
     arm = rustypot.Sts3215PyController(bus.port, BAUD, 0.02)
     assert arm.sync_read_raw_present_position(IDS) == [2048] * 6
     arm.sync_write_goal_speed(IDS, [0.0] * 6)
@@ -147,7 +158,7 @@ def test_rustypot_reads_writes_and_sees_faults(bus):
     assert arm.sync_read_raw_present_position(IDS)[1] == 1900
 
 
-def test_an_unplugged_adapter_is_noticed_and_comes_back_under_its_name(bus):
+def test_an_unplugged_adapter_is_noticed_and_comes_back_under_its_name(bus, scservo):
     port = scservo.PortHandler(bus.port)
     assert port.openPort()
     bus.call('plug', on=False)
@@ -161,7 +172,7 @@ def test_an_unplugged_adapter_is_noticed_and_comes_back_under_its_name(bus):
     again.closePort()
 
 
-def test_robotis_client_moves_a_joint_and_reads_all(robotis):
+def test_robotis_client_moves_a_joint_and_reads_all(robotis, dynamixel):
     port, packets = robotis
     model, result, error = packets.ping(port, 12)
     assert (model, result, error) == (1060, dynamixel.COMM_SUCCESS, 0)
@@ -184,12 +195,16 @@ def test_the_memory_of_dynamixel_is_locked_by_torque(robotis):
     assert packets.write1ByteTxRx(port, 12, 11, 4)[1] == 0
 
 
-def test_dynamixels_watchdog_freezes_its_goal(robotis):
+def test_dynamixels_watchdog_stops_it_where_it_is_without_another_instruction(omx, robotis):
     port, packets = robotis
+    packets.write4ByteTxRx(port, 12, 112, 20)
     packets.write1ByteTxRx(port, 12, 64, 1)
     packets.write1ByteTxRx(port, 12, 98, 2)
-    time.sleep(0.1)
-    packets.ping(port, 12)
+    packets.write4ByteTxRx(port, 12, 116, 3000)
+    until(lambda: omx.state()[12]['goal'] != 3000)
+    stopped = omx.state()[12]
+    assert stopped['torque']
+    assert 2048 <= stopped['goal'] < 2200
     assert packets.write4ByteTxRx(port, 12, 116, 2200)[1] & 0x7F == 4
     packets.write1ByteTxRx(port, 12, 98, 0)
     assert packets.write4ByteTxRx(port, 12, 116, 2100)[1] == 0
@@ -208,15 +223,47 @@ def test_an_overloaded_dynamixel_needs_a_reboot(omx, robotis):
     assert packets.write1ByteTxRx(port, 13, 64, 1)[1] == 0
 
 
-def test_the_bytes_of_a_header_are_stuffed(omx, robotis):
+def test_goals_within_a_longer_write_obey_the_limits_too(omx, robotis):
+    port, packets = robotis
+    block = [0] * 8 + list((4095).to_bytes(4, 'little'))  # profile acceleration, profile velocity, goal
+    assert packets.writeTxRx(port, 12, 108, len(block), block)[1] & 0x7F == 6
+    packets.writeTxRx(port, 12, 108, len(block), [0] * 8 + [0x34, 8, 0, 0])
+    assert omx.state()[12]['goal'] == 2100
+    assert packets.write1ByteTxRx(port, 12, 70, 0)[1] & 0x7F == 7  # the hardware error cannot be written
+
+
+def test_dynamixels_torque_is_limited_by_its_goal_pwm(omx, robotis):
+    port, packets = robotis
+    assert packets.read2ByteTxRx(port, 12, 100)[0] == 885
+    packets.write2ByteTxRx(port, 12, 100, 177)
+    omx.call('motor', id=12, blocked=[2000.0, 2100.0])
+    packets.write1ByteTxRx(port, 12, 64, 1)
+    packets.write4ByteTxRx(port, 12, 116, 2600)
+    until(lambda: packets.read2ByteTxRx(port, 12, 126)[0] == 200)
+
+
+def test_a_dynamixel_forgets_its_turns_with_the_power(omx, robotis):
+    port, packets = robotis
+    omx.call('motor', id=11, actual=-10.0, low=-9000.0)
+    assert packets.read4ByteTxRx(port, 11, 132)[0] == 2**32 - 10
+    omx.call('power', on=False)
+    omx.call('power', on=True)
+    assert packets.read4ByteTxRx(port, 11, 132)[0] == 4086
+
+
+def test_a_timed_profile_takes_the_time_that_it_has_in_milliseconds(omx, robotis):
+    port, packets = robotis
+    packets.write1ByteTxRx(port, 12, 10, 4)
+    packets.write4ByteTxRx(port, 12, 112, 10_000)
+    packets.write1ByteTxRx(port, 12, 64, 1)
+    packets.write4ByteTxRx(port, 12, 116, 3048)
+    until(lambda: omx.state()[12]['velocity'] > 0)
+    assert omx.state()[12]['velocity'] == pytest.approx(100.0)  # [ticks/s]
+
+
+def test_the_bytes_of_a_header_are_stuffed(omx, robotis, rustypot):
     port, packets = robotis
     packets.write4ByteTxRx(port, 12, 112, 0x00FDFFFF)
     assert packets.read4ByteTxRx(port, 12, 112)[0] == 0x00FDFFFF
     arm = rustypot.Xl430PyController(omx.port, BAUD, 0.05)
     assert arm.read_profile_velocity(12) is not None
-
-
-def test_the_process_ends_with_its_client():
-    bus = EmulatedBus()
-    bus.close()
-    assert bus._process.returncode == 0

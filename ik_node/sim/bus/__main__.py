@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 import sys
-import tempfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from ik_node.errors import IkError
+from ik_node.errors import IkError, InputError
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile, read_profile
 from ik_node.sim.bus.bus import Bus
 from ik_node.sim.bus.dynamixel_servo import DRIVE_MODE, POSITION, REVERSE, SECONDARY, DynamixelServo
@@ -25,7 +26,12 @@ MIDDLE = 2048.0  # tick of zero of every emulated joint
 
 def servos_of(profile: ArmProfile) -> list[Servo]:
     """Return the servos of an arm whose zeros are at MIDDLE, calibrated from stop to stop."""
-    return [servo for joint in profile.joints for servo in _servos(profile, joint)]
+    servos = [servo for joint in profile.joints for servo in _servos(profile, joint)]
+    for servo in servos:
+        if profile.baud not in servo.BAUDS:
+            raise InputError(f'no servo of {profile.name} has {profile.baud} baud, but {servo.BAUDS}')
+        _keep(servo, servo.BAUD_AT, 1, servo.BAUDS.index(profile.baud))
+    return servos
 
 
 def _servos(profile: ArmProfile, joint: JointProfile) -> list[Servo]:
@@ -63,33 +69,32 @@ def _servos(profile: ArmProfile, joint: JointProfile) -> list[Servo]:
 
 def _keep(servo: Servo, address: int, size: int, value: int) -> None:
     servo.put(address, size, value)
-    servo.memory = bytes(servo.registers[: servo.EEPROM])
+    servo.keep(address, size)
 
 
 def main() -> int:
-    """Run the emulated bus of a profile until Ctrl-C, or until stdin ends."""
+    """Run the emulated bus of a profile until Ctrl-C, or until the program that started it ends."""
     parser = argparse.ArgumentParser(prog='ik_node.sim.bus', description=__doc__)
     parser.add_argument('profile', help='profile in config/servos, or the path of one')
     parser.add_argument('--link', help='path of the port (default: in a new folder)')
     parser.add_argument('--seed', type=int, default=0, help='of random faults')
-    parser.add_argument('--calls', action='store_true', help='answer calls on stdin')
+    parser.add_argument('--calls', action='store_true', help='answer calls on stdin, and end with it')
     given = parser.parse_args()
     try:
         profile = read_profile(given.profile)
+        servos = servos_of(profile)
     except IkError as error:
         print(error, file=sys.stderr)
         return 1
-    link = Path(given.link or Path(tempfile.mkdtemp(prefix='ik_bus_'), 'port'))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    server = Server(Bus(servos_of(profile), profile.protocol, given.seed), link)
-    if not given.calls:
-        print(link, flush=True)
-    try:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(0))
+    with contextlib.ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
+        link = Path(given.link or Path(stack.enter_context(TemporaryDirectory(prefix='ik_bus_')), 'port'))
+        server = Server(Bus(servos, profile.protocol, given.seed), link, given.calls)
+        stack.callback(server.close)
+        if not given.calls:
+            print(link, flush=True)
         server.run()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        server.close()
     return 0
 
 

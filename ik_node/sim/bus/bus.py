@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
 from types import ModuleType
-from typing import Any, cast
+from typing import cast
 
 from ik_node.servos.bus import dynamixel, feetech
 from ik_node.servos.bus.packets import (
@@ -26,13 +28,17 @@ from ik_node.sim.bus.sts_servo import StsServo
 
 LOGGED = 400_000  # entries of a log
 INSTRUCTION_ERROR = 2  # Dynamixel: an unknown instruction
+# Bytes of parameters that an instruction has at least.
+LEAST_FEETECH = {READ: 2, WRITE: 2, SYNC_READ: 2, SYNC_WRITE: 2}
+LEAST_DYNAMIXEL = {READ: 4, WRITE: 3, SYNC_READ: 4, SYNC_WRITE: 4}
 
 
 class Bus:
     """Takes bytes at a time [s], and returns what comes back, in pieces and when.
 
-    goals: every goal that was written, as (time, id, ticks). answered: every position that was answered.
-    torques: every change of torque, as (time, id, on).
+    goals: every goal that was written, as (time, id, ticks). answered: every position that was measured for
+    an answer. torques: every change of torque, as (time, id, on). baud: speed of the driver's line, to which
+    only servos of this speed listen; None: all do.
     """
 
     def __init__(self, servos: Sequence[Servo], protocol: str, seed: int = 0) -> None:
@@ -40,6 +46,7 @@ class Bus:
         self._feetech = protocol == 'feetech'
         self._codec: ModuleType = feetech if self._feetech else dynamixel
         self._parser = self._codec.Parser(Instruction)
+        self.baud: int | None = None
         self.goals: deque[tuple[float, int, int]] = deque(maxlen=LOGGED)
         self.answered: deque[tuple[float, int, int]] = deque(maxlen=LOGGED)
         self.torques: deque[tuple[float, int, bool]] = deque(maxlen=LOGGED)
@@ -57,21 +64,26 @@ class Bus:
         for packet in self._parser.feed(data):
             self.advance(time)
             if not self.faults.hit(Kind.LOST):
-                for servo in self.servos:
+                for servo in self._listening():
                     if isinstance(servo, DynamixelServo):
-                        servo.heard(time)
-                back += self._carried_out(packet, time)
+                        servo.heard()
+                back += _in_order(self._carried_out(packet, time))
         return back
 
+    def _listening(self) -> list[Servo]:
+        return [servo for servo in self.servos if servo.powered and self.baud in (None, servo.baud)]
+
     def _carried_out(self, packet: Instruction, time: float) -> list[tuple[float, bytes]]:
+        if len(packet.parameters) < (LEAST_FEETECH if self._feetech else LEAST_DYNAMIXEL).get(packet.code, 0):
+            return []  # no servo answers what it does not understand
         if packet.code == SYNC_READ:
             return self._sync_read(packet.parameters, time)
         if packet.code == SYNC_WRITE:
             self._sync_write(packet.parameters, time)
             return []
         back: list[tuple[float, bytes]] = []
-        for servo in self.servos:
-            if not servo.powered or (packet.id != BROADCAST and packet.id not in servo.ids):
+        for servo in self._listening():
+            if packet.id != BROADCAST and packet.id not in servo.ids:
                 continue
             status = self._single(servo, packet, time)
             answers = packet.id == servo.ids[0] or (packet.id == BROADCAST and packet.code == PING)
@@ -88,15 +100,15 @@ class Bus:
             return Status(id, error, found)
         if packet.code == READ:
             address, size = self._span(data)
-            self._note_read(servo, address, size, time)
-            return Status(id, error, bytes(servo.registers[address : address + size])) if level else None
+            return Status(id, error, self._read(servo, address, size, time)) if level else None
         if packet.code == WRITE:
             wide = 1 if self._feetech else 2
             address = int.from_bytes(data[:wide], 'little')
             wrong = self._write(servo, address, data[wide:], time)
             return Status(id, servo.condition | wrong) if self._acknowledges(servo) else None
         if packet.code == dynamixel.REBOOT and isinstance(servo, DynamixelServo):
-            self._noting_torque(servo, time, servo.reboot)
+            with self.noting_torque(servo, time):
+                servo.reboot()
             return Status(id, servo.condition)
         return None if self._feetech else Status(id, error | INSTRUCTION_ERROR)
 
@@ -113,38 +125,40 @@ class Bus:
 
     def _write(self, servo: Servo, address: int, data: bytes, time: float) -> int:
         goal, size = servo.GOAL_AT
-        error = 0
-
-        def write() -> None:
-            nonlocal error
+        with self.noting_torque(servo, time):
             error = servo.write(address, data)
-
-        self._noting_torque(servo, time, write)
         if not error and address <= goal and goal + size <= address + len(data):
-            self.goals.append((time, servo.ids[0], servo.get(goal, size, signed=not self._feetech)))
+            self.goals.append((time, servo.ids[0], servo.ticks(servo.GOAL_AT)))
         servo.advance(time)
         return error
 
-    def _noting_torque(self, servo: Servo, time: float, act: Any) -> None:
+    @contextmanager
+    def noting_torque(self, servo: Servo, time: float) -> Iterator[None]:
+        """Log whether what is done within changes the torque of a servo."""
         before = servo.torque
-        act()
+        yield
         if servo.torque != before:
             self.torques.append((time, servo.ids[0], servo.torque))
 
-    def _note_read(self, servo: Servo, address: int, size: int, time: float) -> None:
+    def _read(self, servo: Servo, address: int, size: int, time: float) -> bytes:
+        data = bytearray(servo.registers[address : address + size])
         place, wide = servo.PRESENT_AT
         if address <= place and place + wide <= address + size:
-            self.answered.append((time, servo.ids[0], servo.get(place, wide, signed=not self._feetech)))
+            self.answered.append((time, servo.ids[0], servo.ticks(servo.PRESENT_AT)))
+            wrong = self.faults.hit(Kind.WRONG, servo.ids[0])
+            if wrong is not None:
+                false = servo.get(place, wide) + wrong.ticks & (1 << 8 * wide) - 1
+                data[place - address : place - address + wide] = false.to_bytes(wide, 'little')
+        return bytes(data)
 
     def _sync_read(self, data: bytes, time: float) -> list[tuple[float, bytes]]:
         address, size = self._span(data)
         back: list[tuple[float, bytes]] = []
         for id in data[2 if self._feetech else 4 :]:
-            servo = next((one for one in self.servos if one.powered and id == one.ids[0]), None)
+            servo = next((one for one in self._listening() if id == one.ids[0]), None)
             sent: list[tuple[float, bytes]] = []
             if servo is not None:
-                self._note_read(servo, address, size, time)
-                read = bytes(servo.registers[address : address + size])
+                read = self._read(servo, address, size, time)
                 sent = self._sent(Status(id, servo.condition, read), time)
             if not sent and self.faults.hit(Kind.SILENCE, id):
                 break
@@ -155,8 +169,8 @@ class Bus:
         address, size = self._span(data)
         body = data[2 if self._feetech else 4 :]
         for begin in range(0, len(body) - size, size + 1):
-            for servo in self.servos:
-                if servo.powered and body[begin] in servo.ids:
+            for servo in self._listening():
+                if body[begin] in servo.ids:
                     self._write(servo, address, body[begin + 1 : begin + 1 + size], time)
 
     def _sent(self, status: Status, time: float) -> list[tuple[float, bytes]]:
@@ -167,6 +181,8 @@ class Bus:
         bits = faults.hit(Kind.STATUS, id)
         if bits is not None:
             status = Status(id, status.error | bits.bits, status.data)
+        if faults.hit(Kind.FOREIGN, id):
+            status = Status(id % self._codec.LARGEST_ID + 1, status.error, status.data)
         if status.data and faults.hit(Kind.SHORT, id):
             status = Status(id, status.error, status.data[:-1])
         frame = cast(bytes, self._codec.encode(status))
@@ -180,3 +196,9 @@ class Bus:
             return [*pieces, (begin, frame)]
         middle = len(frame) // 2
         return [*pieces, (begin, frame[:middle]), (begin + split.delay, frame[middle:])]
+
+
+def _in_order(pieces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
+    """Return the answers to one instruction, each not before the one that it follows on the line."""
+    times = accumulate((when for when, _ in pieces), max)
+    return [(when, piece) for when, (_, piece) in zip(times, pieces, strict=True)]

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ class EmulatedBus:
     """The bus of a profile; port is the path of its serial port. Close it, or use it in a with block."""
 
     def __init__(self, profile: str = 'so101', seed: int = 0) -> None:
-        self._folder = tempfile.mkdtemp(prefix='ik_bus_')
+        self._folder, self._lock = tempfile.mkdtemp(prefix='ik_bus_'), threading.Lock()
         self.port = str(Path(self._folder, 'port'))
         command = [sys.executable, '-m', 'ik_node.sim.bus', profile, '--link', self.port, '--calls']
         self._process = subprocess.Popen(
@@ -59,9 +60,14 @@ class EmulatedBus:
         """Call what Server.do_... does; raises RuntimeError if it fails."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({'do': do, **arguments}) + '\n')
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
+        with self._lock:
+            try:
+                self._process.stdin.write(json.dumps({'do': do, **arguments}) + '\n')
+                self._process.stdin.flush()
+            except BrokenPipeError:
+                line = ''
+            else:
+                line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f'the emulated bus has ended with {self._process.poll()}')
         result = json.loads(line)
@@ -70,7 +76,11 @@ class EmulatedBus:
         return result['ok']
 
     def state(self) -> dict[int, dict[str, Any]]:
-        """Return what is true now of every servo, by id: actual, velocity, present, goal, torque, load."""
+        """Return what is true now of every servo, by id.
+
+        actual, velocity, load: of its motor; lowest, highest: actual positions since the call watch, or since
+        it was carried. present, goal: in its registers [ticks]. torque, powered.
+        """
         return {int(id): values for id, values in self.call('state').items()}
 
     def faults(self, *faults: dict[str, Any]) -> None:
@@ -78,5 +88,5 @@ class EmulatedBus:
         self.call('faults', faults=list(faults))
 
     def log(self, name: str, since: float = 0.0) -> list[tuple[float, int, int]]:
-        """Return the entries (time, id, ticks) of goals or answered, or of torques, since a time."""
+        """Return the entries (time, id, ticks) of goals or answered, or of torques, since a time, see Bus."""
         return [tuple(entry) for entry in self.call('log', name=name, since=since)]

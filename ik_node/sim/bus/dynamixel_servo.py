@@ -4,49 +4,79 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from ik_node.servos.bus.models import model_named
 from ik_node.sim.bus.motor import Motor
 from ik_node.sim.bus.servo import Servo
 
-ID, DELAY, DRIVE_MODE, MODE, SECONDARY, OFFSET = 7, 9, 10, 11, 12, 20
+ID, BAUD, DELAY, DRIVE_MODE, MODE, SECONDARY, OFFSET = 7, 8, 9, 10, 11, 12, 20
+MOST_VOLTAGE, LEAST_VOLTAGE, PWM_LIMIT, CURRENT_LIMIT = 32, 34, 36, 38
 VELOCITY_LIMIT, HIGH, LOW, SHUTDOWN, TORQUE = 44, 48, 52, 63, 64
-STATUS_LEVEL, HARDWARE_ERROR, WATCHDOG = 68, 70, 98
+STATUS_LEVEL, HARDWARE_ERROR, WATCHDOG, GOAL_PWM, GOAL_CURRENT = 68, 70, 98, 100, 102
 PROFILE_ACCELERATION, PROFILE_VELOCITY, GOAL = 108, 112, 116
 MOVING, CURRENT, VELOCITY, PRESENT, VOLTAGE, TEMPERATURE = 122, 126, 128, 132, 144, 146
-REVERSE = 0x01  # bit of the drive mode
+REVERSE, TIMED = 0x01, 0x04  # bits of the drive mode; timed: profiles are milliseconds
 POSITION, EXTENDED, CURRENT_POSITION = 3, 4, 5  # operating modes
 UNIT = 0.229 / 60.0 * 4096.0  # [ticks/s] of a velocity
 ACCELERATION_UNIT = 214.577 / 3600.0 * 4096.0  # [ticks/s^2]
-OVERLOADED = 0x20  # bit of the hardware error
+WRONG_VOLTAGE, OVERLOADED = 0x01, 0x20  # bits of the hardware error
 ALERT = 0x80  # bit of the error byte
 RANGE_ERROR, LIMIT_ERROR, ACCESS_ERROR = 4, 6, 7
 OVERLOAD, OVERLOAD_TIME = 0.8, 2.0  # share of the torque, and for how long [s]
 EXPIRED = 255  # of the watchdog
-READ_ONLY = range(122, 147)
+END = 147  # of the control table
+READ_ONLY = (range(ID), range(HARDWARE_ERROR, 71), range(120, END))
+
+
+@dataclass(frozen=True)
+class Series:
+    """What the memory of a series has from the factory. current: its limit [counts], 0: not measured."""
+
+    volts: float
+    least_voltage: int  # [0.1 V], as is the next
+    most_voltage: int
+    current: int
+    velocity: int
+    gains: tuple[int, int]  # D and P
+
+
+SERIES = {
+    'xl330': Series(5.0, 35, 70, 1750, 445, (0, 400)),
+    'xl430': Series(12.0, 65, 140, 0, 265, (4000, 640)),
+    'xm430': Series(12.0, 95, 160, 1193, 200, (0, 800)),
+    'xm540': Series(12.0, 95, 160, 2047, 128, (0, 800)),
+}
 
 
 class DynamixelServo(Servo):
     """Position, extended position and current-based position mode; other modes hold still."""
 
     EEPROM = 64
-    PRESENT_AT, GOAL_AT, TORQUE_AT = (PRESENT, 4), (GOAL, 4), TORQUE
+    PRESENT_AT, GOAL_AT, TORQUE_AT, BAUD_AT = (PRESENT, 4), (GOAL, 4), TORQUE, BAUD
+    BAUDS = (9600, 57_600, 115_200, 1_000_000, 2_000_000, 3_000_000, 4_000_000, 4_500_000)
 
     def __init__(self, id: int, model: str, motor: Motor, mode: int = POSITION) -> None:
-        self._strained, self._heard = 0.0, 0.0
+        self._strained, self._silent, self._timed_speed = 0.0, 0.0, math.inf
+        self._series = SERIES[model.removeprefix('2').split('-')[0]]
         factory = {
             0: (model_named(model).number, 2),
             6: (50, 1),
-            8: (3, 1),
+            BAUD: (3, 1),
             DELAY: (250, 1),
             MODE: (mode, 1),
             SECONDARY: (255, 1),
-            VELOCITY_LIMIT: (265, 4),
+            31: (72, 1),
+            MOST_VOLTAGE: (self._series.most_voltage, 2),
+            LEAST_VOLTAGE: (self._series.least_voltage, 2),
+            PWM_LIMIT: (885, 2),
+            CURRENT_LIMIT: (self._series.current, 2),
+            VELOCITY_LIMIT: (self._series.velocity, 4),
             HIGH: (4095, 4),
             LOW: (0, 4),
             SHUTDOWN: (OVERLOADED | 0x14, 1),
         }
-        super().__init__(id, factory, motor)
+        super().__init__(id, factory, motor, self._series.volts)
 
     def id_at(self, id: int) -> None:
         self.registers[ID] = id
@@ -60,63 +90,97 @@ class DynamixelServo(Servo):
     def wake(self) -> None:
         self.registers[STATUS_LEVEL] = 2
         self.registers[TEMPERATURE] = 30
-        self.put(VOLTAGE, 2, 120)
-        self._strained = 0.0
+        self.put(80, 2, self._series.gains[0])
+        self.put(84, 2, self._series.gains[1])
+        self.put(GOAL_PWM, 2, self.get(PWM_LIMIT, 2))
+        self.put(GOAL_CURRENT, 2, self.get(CURRENT_LIMIT, 2))
+        self._strained, self._silent, self._timed_speed = 0.0, 0.0, math.inf
         self.drive(0.0)
         self.put(GOAL, 4, self.get(PRESENT, 4))
 
-    def heard(self, time: float) -> None:
-        """Note an instruction at time [s], for the watchdog."""
-        patience = 0.02 * self.registers[WATCHDOG]
-        if self.torque and 0 < self.registers[WATCHDOG] < EXPIRED and time - self._heard > patience:
-            self.registers[WATCHDOG] = EXPIRED
-            self.put(GOAL, 4, self.get(PRESENT, 4))
-        self._heard = time
+    def ticks(self, at: tuple[int, int]) -> int:
+        return self.get(*at, signed=True)
+
+    def heard(self) -> None:
+        """Note an instruction on the bus, for the watchdog."""
+        self._silent = 0.0
 
     def present(self) -> int:
         """Return the position as it can be read."""
-        sign = -1 if self.registers[DRIVE_MODE] & REVERSE else 1
-        value = sign * round(self.motor.measured) + self.get(OFFSET, 4, signed=True)
+        value = self._sign * round(self.motor.measured - self.turns) + self.get(OFFSET, 4, signed=True)
         return value if self.registers[MODE] in (EXTENDED, CURRENT_POSITION) else value % 4096
 
+    @property
+    def _sign(self) -> int:
+        return -1 if self.registers[DRIVE_MODE] & REVERSE else 1
+
     def drive(self, dt: float) -> None:
-        motor, target = self.motor, None
-        sign = -1 if self.registers[DRIVE_MODE] & REVERSE else 1
+        motor, target, sign = self.motor, None, self._sign
+        self._watch_bus(dt)
         if self.torque and self.registers[MODE] in (POSITION, EXTENDED, CURRENT_POSITION):
-            target = motor.measured + sign * (self.get(GOAL, 4, signed=True) - self.present())
-        speed = UNIT * self.get(PROFILE_VELOCITY, 4) or math.inf
-        acceleration = ACCELERATION_UNIT * self.get(PROFILE_ACCELERATION, 4) or math.inf
-        motor.advance(dt, target, speed, acceleration, 1.0)
+            target = motor.measured + sign * (self.ticks(self.GOAL_AT) - self.present())
+        speed, acceleration = self._profile()
+        motor.advance(dt, target, speed, acceleration, self._most_torque())
         self._strained = self._strained + dt if abs(motor.load) >= OVERLOAD else 0.0
         if self._strained >= OVERLOAD_TIME and target is not None:
             self.registers[HARDWARE_ERROR] |= OVERLOADED
-            if self.registers[SHUTDOWN] & OVERLOADED:
-                self.registers[TORQUE] = 0
+        fair = self.get(LEAST_VOLTAGE, 2) <= round(10.0 * self.volts) <= self.get(MOST_VOLTAGE, 2)
+        self.registers[HARDWARE_ERROR] |= self.alarms | (0 if fair else WRONG_VOLTAGE)
+        if self.registers[HARDWARE_ERROR] & self.registers[SHUTDOWN]:
+            self.registers[TORQUE] = 0
         self.put(PRESENT, 4, self.present())
         self.put(VELOCITY, 4, sign * round(motor.velocity / UNIT))
         self.put(CURRENT, 2, sign * round(1000.0 * motor.load))
+        self.put(VOLTAGE, 2, round(10.0 * self.volts))
         self.registers[MOVING] = int(abs(motor.velocity) > 0.0)
+
+    def _watch_bus(self, dt: float) -> None:
+        """Stop where the servo is once the bus has been silent for longer than the watchdog waits."""
+        self._silent += dt
+        patience = 0.02 * self.registers[WATCHDOG]
+        if self.torque and 0 < self.registers[WATCHDOG] < EXPIRED and self._silent > patience:
+            self.registers[WATCHDOG] = EXPIRED
+            self.put(GOAL, 4, self.present())
+
+    def _profile(self) -> tuple[float, float]:
+        """Return the limits of speed [ticks/s] and acceleration [ticks/s^2] of a motion."""
+        if self.registers[DRIVE_MODE] & TIMED:
+            return self._timed_speed, math.inf
+        speed = UNIT * self.get(PROFILE_VELOCITY, 4) or math.inf
+        return speed, ACCELERATION_UNIT * self.get(PROFILE_ACCELERATION, 4) or math.inf
+
+    def _most_torque(self) -> float:
+        """Return the share of its torque that the limits leave."""
+        share = abs(self.get(GOAL_PWM, 2, signed=True)) / 885.0
+        limit = self.get(CURRENT_LIMIT, 2)
+        if self.registers[MODE] == CURRENT_POSITION and limit:
+            share = min(share, abs(self.get(GOAL_CURRENT, 2, signed=True)) / limit)
+        return min(share, 1.0)
 
     @property
     def condition(self) -> int:
         return ALERT if self.registers[HARDWARE_ERROR] else 0
 
     def write(self, address: int, data: bytes) -> int:
+        end, registers = address + len(data), bytearray(self.registers)
+        if end > END or any(address < part.stop and part.start < end for part in READ_ONLY):
+            return ACCESS_ERROR
         if address < self.EEPROM and self.registers[TORQUE]:
             return ACCESS_ERROR
-        if address in READ_ONLY:
-            return ACCESS_ERROR
-        if address == TORQUE and data[:1] == b'\x01' and self.registers[HARDWARE_ERROR]:
+        registers[address:end] = data
+        if registers[TORQUE] and not self.registers[TORQUE] and self.registers[HARDWARE_ERROR]:
             return ACCESS_ERROR  # only a reboot helps
-        if address == GOAL and len(data) == 4:
-            if self.registers[WATCHDOG] == EXPIRED:
-                return RANGE_ERROR
-            goal = int.from_bytes(data, 'little', signed=True)
-            if self.registers[MODE] == POSITION and not self.get(LOW, 4) <= goal <= self.get(HIGH, 4):
+        if address < GOAL + 4 and end > GOAL_PWM and self.registers[WATCHDOG] == EXPIRED:
+            return RANGE_ERROR  # goals cannot be written
+        if address <= GOAL and end >= GOAL + 4:
+            goal = int.from_bytes(registers[GOAL : GOAL + 4], 'little', signed=True)
+            if registers[MODE] == POSITION and not self.get(LOW, 4) <= goal <= self.get(HIGH, 4):
                 return LIMIT_ERROR
-        self.registers[address : address + len(data)] = data
+            time = 0.001 * int.from_bytes(registers[PROFILE_VELOCITY : PROFILE_VELOCITY + 4], 'little')
+            self._timed_speed = abs(goal - self.present()) / time if time else math.inf
+        self.registers[:] = registers
         if address < self.EEPROM:
-            self.memory = bytes(self.registers[: self.EEPROM])
+            self.keep(address, len(data))
         return 0
 
     def reboot(self) -> None:

@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Kind(str, Enum):
-    """What can be wrong; the first six concern answers, of one servo or of all."""
+    """What can be wrong; all but the last three concern answers, of one servo or of all."""
 
     MISSING = 'missing'  # no answer
     LATE = 'late'  # delay [s]
@@ -18,6 +18,8 @@ class Kind(str, Enum):
     SPLIT = 'split'  # in two pieces, delay [s] between them
     JUNK = 'junk'  # random bytes before the answer
     STATUS = 'status'  # bits of the error byte
+    FOREIGN = 'foreign'  # the answer is valid, but bears the id that follows that of the servo
+    WRONG = 'wrong'  # the answer is valid, but the position in it is off by ticks
     LOST = 'lost'  # an instruction that no servo hears
     ECHO = 'echo'  # the adapter sends back what it gets
     SILENCE = 'silence'  # of a sync read: no answers after that of a missing servo
@@ -27,8 +29,8 @@ class Kind(str, Enum):
 class Fault:
     """A fault of the servo with that id, None: of all.
 
-    share: of the packets that it hits. count: how many it hits at most, None: any number. delay [s], bits:
-    see Kind.
+    share: of the packets that it hits. count: how many it hits at most, None: any number. delay [s], bits,
+    ticks: see Kind.
     """
 
     kind: Kind
@@ -37,6 +39,7 @@ class Fault:
     count: int | None = None
     delay: float = 0.0
     bits: int = 0
+    ticks: int = 0
 
 
 class Faults:

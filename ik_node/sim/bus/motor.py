@@ -17,7 +17,7 @@ class Motor:
 
     low, high: its mechanical stops. blocked: positions (low, high) between which something holds it, None if
     nothing does. weight: torque that pulls it towards rising ticks, as a share of the largest. play: gap of
-    the gears [ticks]. fastest [ticks/s]: without load.
+    the gears [ticks]. fastest [ticks/s]: without load. lowest, highest: of all actual positions so far.
     """
 
     actual: float = 2048.0
@@ -29,7 +29,16 @@ class Motor:
     play: float = 0.0
     fastest: float = 3400.0
     load: float = 0.0  # share of the largest torque that the controller uses, with its sign
+    lowest: float = math.inf
+    highest: float = -math.inf
     _gap: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.watch()
+
+    def watch(self) -> None:
+        """Count lowest and highest from now on."""
+        self.lowest = self.highest = self.actual
 
     @property
     def measured(self) -> float:
@@ -43,6 +52,9 @@ class Motor:
 
         speed [ticks/s], acceleration [ticks/s^2]: limits, inf for none. torque: limit as a share.
         """
+        if target is None and abs(self.weight) <= FRICTION:
+            self.velocity = self.load = 0.0
+            return
         while dt > 1e-9:
             step = min(dt, STEP)
             self._step(step, target, speed, acceleration, torque)
@@ -57,15 +69,14 @@ class Motor:
             low, high = max(low, self.blocked[0]), min(high, self.blocked[1])
         if target is None:
             self.load = 0.0
-            pull = self.weight if abs(self.weight) > FRICTION else 0.0
-            self.velocity = pull * self.fastest
+            self.velocity = self.weight * self.fastest
         else:
             error = target - self.measured
             if abs(self.weight) > torque + FRICTION:  # too weak to hold: it gives way
                 self.load = -math.copysign(torque, self.weight)
                 self.velocity = math.copysign(abs(self.weight) - torque, self.weight) * self.fastest
             else:
-                most = min(speed, self.fastest * max(torque, 0.05))
+                most = min(speed, self.fastest * torque if torque > FRICTION else 0.0)
                 brake = math.sqrt(2.0 * acceleration * abs(error)) if acceleration < math.inf else math.inf
                 wanted = math.copysign(min(most, brake, abs(error) / dt), error)
                 change = acceleration * dt
@@ -78,5 +89,6 @@ class Motor:
         if target is not None and self.velocity == 0.0:
             push = STIFFNESS * (target - self.measured) - self.weight
             self.load = math.copysign(min(abs(push), torque), push)
+        self.lowest, self.highest = min(self.lowest, self.actual), max(self.highest, self.actual)
         moved = self.actual - before
         self._gap = min(max(self._gap - moved, -self.play / 2.0), self.play / 2.0)

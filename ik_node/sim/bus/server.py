@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process of an emulated bus: a pseudo-terminal for the driver, JSON lines on stdin for the test.
 
-Each line is a call such as {"do": "plug", "on": false}; the answer is a line on stdout. The process ends with
-its stdin. Times are those of time.monotonic, which all processes of a computer share.
+Each line is a call such as {"do": "plug", "on": false}; the answer is a line on stdout. Times are those of
+time.monotonic, which all processes of a computer share.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import heapq
 import itertools
 import json
 import os
 import pty
 import select
+import struct
 import sys
 import time
 import tty
@@ -22,17 +24,22 @@ from typing import Any
 
 from ik_node.sim.bus.bus import Bus
 from ik_node.sim.bus.faults import Fault, Kind
-from ik_node.sim.bus.sts_servo import StsServo
+from ik_node.sim.bus.servo import Servo
 
 MOST = 4096  # [bytes] read at once
 IDLE = 0.05  # [s] between two looks at the motors while nothing is asked
+TCGETS2 = 0x802C542A  # Linux: the settings of a terminal, with its speed as a number
 
 
 class Server:
-    """One bus behind the link at path, which points to the terminal while the bus is plugged in."""
+    """One bus behind the link at path, which points to the terminal while the bus is plugged in.
 
-    def __init__(self, bus: Bus, path: Path) -> None:
+    calls: take calls on stdin, and end with it; without, end with the process that started this one.
+    """
+
+    def __init__(self, bus: Bus, path: Path, calls: bool) -> None:
         self._bus, self._path = bus, path
+        self._calls, self._parent = [sys.stdin.fileno()] if calls else [], os.getppid()
         self._terminal: int | None = None
         self._line: int | None = None
         self._due: list[tuple[float, int, bytes]] = []  # pieces to send, by time
@@ -63,16 +70,16 @@ class Server:
         self.plug(False)
 
     def run(self) -> None:
-        """Serve until stdin ends."""
+        """Serve until stdin or the parent ends."""
         pending = b''
-        while True:
+        while os.getppid() == self._parent:
             now = time.monotonic()
             wait = min(max(self._due[0][0] - now, 0.0), IDLE) if self._due else IDLE
-            watched = [sys.stdin.fileno(), *([] if self._terminal is None else [self._terminal])]
+            watched = [*self._calls, *([] if self._terminal is None else [self._terminal])]
             ready, _, _ = select.select(watched, [], [], wait)
             now = time.monotonic()
-            if sys.stdin.fileno() in ready:
-                read = os.read(sys.stdin.fileno(), MOST)
+            if self._calls and self._calls[0] in ready:
+                read = os.read(self._calls[0], MOST)
                 if not read:
                     return
                 *lines, pending = (pending + read).split(b'\n')
@@ -81,11 +88,21 @@ class Server:
             if self._terminal is not None and self._terminal in ready:
                 with contextlib.suppress(OSError):
                     data = os.read(self._terminal, MOST)
+                    self._bus.baud = self._baud()
                     for when, piece in self._bus.feed(data, now):
                         heapq.heappush(self._due, (when, next(self._order), piece))
             elif not ready:
                 self._bus.advance(now)
             self._send(time.monotonic())
+
+    def _baud(self) -> int | None:
+        """Return the speed that the driver has set, None if this system does not tell."""
+        assert self._line is not None
+        try:
+            settings = fcntl.ioctl(self._line, TCGETS2, bytes(44))
+        except OSError:
+            return None
+        return int(struct.unpack_from('=I', settings, 40)[0])
 
     def _send(self, now: float) -> None:
         while self._due and self._due[0][0] <= now:
@@ -111,19 +128,28 @@ class Server:
 
     def do_power(self, on: bool, id: int | None = None) -> None:
         """Switch the power of a servo, None: of all."""
+        now = time.monotonic()
+        self._bus.advance(now)
+        for servo in self._servos(id):
+            with self._bus.noting_torque(servo, now):
+                servo.power(on)
+
+    def do_volts(self, volts: float, id: int | None = None) -> None:
+        """Set the supply of a servo, None: of all."""
+        self._bus.advance(time.monotonic())
+        for servo in self._servos(id):
+            servo.volts = volts
+
+    def do_alarms(self, bits: int, id: int | None = None) -> None:
+        """Let a servo, None: all, report these conditions whatever its state."""
+        for servo in self._servos(id):
+            servo.alarms = bits
+
+    def do_watch(self) -> None:
+        """Count the lowest and highest actual positions from now on."""
         self._bus.advance(time.monotonic())
         for servo in self._bus.servos:
-            if id is None or id == servo.ids[0]:
-                before = servo.torque
-                servo.power(on)
-                if servo.torque != before:
-                    self._bus.torques.append((time.monotonic(), servo.ids[0], servo.torque))
-
-    def do_volts(self, volts: float) -> None:
-        """Set the supply of all Feetech servos."""
-        for servo in self._bus.servos:
-            if isinstance(servo, StsServo):
-                servo.volts = volts
+            servo.motor.watch()
 
     def do_faults(self, faults: list[dict[str, Any]]) -> None:
         """Have these faults instead of those before."""
@@ -137,16 +163,19 @@ class Server:
             if not hasattr(motor, name):
                 raise AttributeError(name)
             setattr(motor, name, tuple(value) if isinstance(value, list) else value)
+        if 'actual' in values:
+            motor.watch()  # it was carried there
         self._servo(id).drive(0.0)
 
     def do_put(self, id: int, address: int, size: int, value: int, keep: bool = False) -> None:
         """Write to registers whatever the servo thinks of it; keep: it survives the power."""
+        now = time.monotonic()
+        self._bus.advance(now)
         servo = self._servo(id)
-        servo.put(address, size, value)
+        with self._bus.noting_torque(servo, now):
+            servo.put(address, size, value)
         if keep:
-            kept = bytearray(servo.memory)
-            kept[address : address + size] = servo.registers[address : address + size]
-            servo.memory = bytes(kept[: servo.EEPROM])
+            servo.keep(address, size)
 
     def do_get(self, id: int, address: int, size: int) -> int:
         """Read registers."""
@@ -158,12 +187,13 @@ class Server:
         self._bus.advance(time.monotonic())
         found = {}
         for servo in self._bus.servos:
-            goal, position = servo.GOAL_AT, servo.PRESENT_AT
             found[servo.ids[0]] = {
                 'actual': servo.motor.actual,
+                'lowest': servo.motor.lowest,
+                'highest': servo.motor.highest,
                 'velocity': servo.motor.velocity,
-                'present': servo.get(*position),
-                'goal': servo.get(*goal),
+                'present': servo.ticks(servo.PRESENT_AT),
+                'goal': servo.ticks(servo.GOAL_AT),
                 'torque': servo.torque,
                 'powered': servo.powered,
                 'load': servo.motor.load,
@@ -180,5 +210,11 @@ class Server:
         """Return how many packets faults have hit."""
         return self._bus.faults.hits
 
-    def _servo(self, id: int) -> Any:
-        return next(servo for servo in self._bus.servos if servo.ids[0] == id)
+    def _servos(self, id: int | None) -> list[Servo]:
+        found = [servo for servo in self._bus.servos if id in (None, servo.ids[0])]
+        if not found:
+            raise LookupError(f'no servo has the id {id}')
+        return found
+
+    def _servo(self, id: int) -> Servo:
+        return self._servos(id)[0]

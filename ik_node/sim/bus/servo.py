@@ -3,35 +3,41 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from ik_node.sim.bus.motor import Motor
 
 SIZE = 256  # [bytes] of the registers
+TURN = 4096  # [ticks]
 
 
 class Servo(ABC):
     """One servo of an emulated bus; times are seconds of one clock.
 
     registers: what is read and written now. memory: what a power cycle brings back. powered: it answers.
+    volts: of its supply. alarms: bits of conditions that it reports whatever its state.
     """
 
     EEPROM: ClassVar[int]  # addresses below survive the power
     PRESENT_AT: ClassVar[tuple[int, int]]  # address and size of the present position
     GOAL_AT: ClassVar[tuple[int, int]]
     TORQUE_AT: ClassVar[int]
+    BAUD_AT: ClassVar[int]
+    BAUDS: ClassVar[tuple[int, ...]]  # by the code in the register
 
-    def __init__(self, id: int, memory: dict[int, tuple[int, int]], motor: Motor) -> None:
+    def __init__(self, id: int, memory: dict[int, tuple[int, int]], motor: Motor, volts: float) -> None:
         """memory: value and size by address, of the EEPROM as delivered."""
-        self.motor, self.powered = motor, True
+        self.motor, self.powered, self.volts, self.alarms = motor, True, volts, 0
+        self.turns = 0.0  # [ticks] which the encoder forgot with the power
         self.registers = bytearray(SIZE)
         for address, (value, size) in memory.items():
             self.put(address, size, value)
         self.memory = bytes(self.registers[: self.EEPROM])
         self.id_at(id)
         self._time: float | None = None
-        self.wake()
+        self.power_up()
 
     @abstractmethod
     def id_at(self, id: int) -> None:
@@ -42,9 +48,19 @@ class Servo(ABC):
     def ids(self) -> tuple[int, ...]:
         """The ids to which it listens; it answers as the first one."""
 
+    @property
+    def baud(self) -> int:
+        """The speed of its line [baud], 0 if its code is none."""
+        code = self.registers[self.BAUD_AT]
+        return self.BAUDS[code] if code < len(self.BAUDS) else 0
+
     @abstractmethod
     def wake(self) -> None:
         """Set the registers as at power-up."""
+
+    @abstractmethod
+    def ticks(self, at: tuple[int, int]) -> int:
+        """Return the position in a register, with its sign."""
 
     @abstractmethod
     def drive(self, dt: float) -> None:
@@ -70,8 +86,19 @@ class Servo(ABC):
         if on and not self.powered:
             self.registers[: self.EEPROM] = self.memory
             self.registers[self.EEPROM :] = bytes(SIZE - self.EEPROM)
-            self.wake()
+            self.power_up()
         self.powered = on
+
+    def power_up(self) -> None:
+        """Start as with the power: the encoder knows the place in its turn, not how many turns there were."""
+        self.turns = TURN * math.floor(self.motor.measured / TURN)
+        self.wake()
+
+    def keep(self, address: int, size: int) -> None:
+        """Copy registers to the memory."""
+        kept = bytearray(self.memory)
+        kept[address : address + size] = self.registers[address : address + size]
+        self.memory = bytes(kept[: self.EEPROM])
 
     def get(self, address: int, size: int, signed: bool = False) -> int:
         """Return the number in registers."""

@@ -6,15 +6,14 @@ from __future__ import annotations
 import math
 
 from ik_node.sim.bus.motor import Motor
-from ik_node.sim.bus.servo import Servo
+from ik_node.sim.bus.servo import TURN, Servo
 
-TURN = 4096
-ID, STATUS_LEVEL, LOW, HIGH, MOST_TORQUE, PHASE = 5, 8, 9, 11, 16, 18
+ID, STATUS_LEVEL, LOW, HIGH, MOST_VOLTAGE, LEAST_VOLTAGE, MOST_TORQUE, PHASE = 5, 8, 9, 11, 14, 15, 16, 18
 OFFSET, MODE, PROTECTIVE, PROTECTION_TIME, OVERLOAD = 31, 33, 34, 35, 36
 TORQUE, ACCELERATION, GOAL, SPEED, TORQUE_LIMIT, LOCK = 40, 41, 42, 46, 48, 55
 PRESENT, VELOCITY, LOAD, VOLTAGE, TEMPERATURE, STATUS, MOVING, CURRENT = 56, 58, 60, 62, 63, 65, 66, 69
 FASTEST_IF_ZERO, MULTI_TURN, UNIT_STEPS = 0x08, 0x10, 0x04  # bits of the phase
-OVERLOADED, LOW_VOLTAGE = 0x20, 0x01  # bits of the status
+OVERLOADED, WRONG_VOLTAGE = 0x20, 0x01  # bits of the status
 CALIBRATE_HERE = 128  # written to TORQUE: the present position becomes 2048
 FACTORY = {
     0: (3, 1),
@@ -24,8 +23,8 @@ FACTORY = {
     LOW: (0, 2),
     HIGH: (4095, 2),
     13: (70, 1),
-    14: (140, 1),
-    15: (40, 1),
+    MOST_VOLTAGE: (140, 1),
+    LEAST_VOLTAGE: (40, 1),
     MOST_TORQUE: (1000, 2),
     PHASE: (FASTEST_IF_ZERO | UNIT_STEPS, 1),
     21: (32, 1),
@@ -52,11 +51,12 @@ class StsServo(Servo):
     """Position mode; other modes hold still."""
 
     EEPROM = 40
-    PRESENT_AT, GOAL_AT, TORQUE_AT = (PRESENT, 2), (GOAL, 2), TORQUE
+    PRESENT_AT, GOAL_AT, TORQUE_AT, BAUD_AT = (PRESENT, 2), (GOAL, 2), TORQUE, 6
+    BAUDS = (1_000_000, 500_000, 250_000, 128_000, 115_200)  # the tables disagree about the other codes
 
     def __init__(self, id: int, motor: Motor) -> None:
-        self.volts, self._overloaded, self._hot_for = 12.0, False, 0.0
-        super().__init__(id, FACTORY, motor)
+        self._overloaded, self._hot_for = False, 0.0
+        super().__init__(id, FACTORY, motor, volts=12.0)
 
     def id_at(self, id: int) -> None:
         self.registers[ID] = id
@@ -74,6 +74,9 @@ class StsServo(Servo):
         self.drive(0.0)
         self.put(GOAL, 2, self.get(PRESENT, 2))
 
+    def ticks(self, at: tuple[int, int]) -> int:
+        return signed(self.get(*at), 15)
+
     @property
     def offset(self) -> int:
         """Actual - present position [ticks]."""
@@ -81,7 +84,7 @@ class StsServo(Servo):
 
     def present(self) -> int:
         """Return the position as it can be read, without sign bit."""
-        value = round(self.motor.measured) - self.offset
+        value = round(self.motor.measured - self.turns) - self.offset
         return value if self.registers[PHASE] & MULTI_TURN else value % TURN
 
     @property
@@ -89,7 +92,7 @@ class StsServo(Servo):
         """Where the controller goes, as an actual position of the motor; None: nowhere."""
         if not self.torque or self.registers[MODE] != 0:
             return None
-        goal = signed(self.get(GOAL, 2), 15)
+        goal = self.ticks(self.GOAL_AT)
         low, high = self.get(LOW, 2), self.get(HIGH, 2)
         if (low, high) != (0, 0):
             goal = min(max(goal, low), high)
@@ -126,25 +129,19 @@ class StsServo(Servo):
 
     @property
     def condition(self) -> int:
-        low = self.volts < self.registers[15] / 10.0
-        return (OVERLOADED if self._overloaded else 0) | (LOW_VOLTAGE if low else 0)
+        fair = self.registers[LEAST_VOLTAGE] <= round(10.0 * self.volts) <= self.registers[MOST_VOLTAGE]
+        return self.alarms | (OVERLOADED if self._overloaded else 0) | (0 if fair else WRONG_VOLTAGE)
 
     def write(self, address: int, data: bytes) -> int:
-        writable = address + len(data) <= PRESENT or address >= 80
-        if not writable:
+        if not ID <= address <= address + len(data) <= PRESENT:  # not written, but acknowledged
             return 0
         if address == TORQUE and data[:1] == bytes([CALIBRATE_HERE]):
-            self.put(OFFSET, 2, magnitude(round(self.motor.measured) % TURN - 2048, 11))
-            self._keep(OFFSET, 2)
+            self.put(OFFSET, 2, magnitude(max(round(self.motor.measured) % TURN - 2048, -2047), 11))
+            self.keep(OFFSET, 2)
             return 0
         self.registers[address : address + len(data)] = data
         if address < self.EEPROM and not self.registers[LOCK]:
-            self._keep(address, len(data))
+            self.keep(address, len(data))
         if address <= TORQUE < address + len(data) and not self.registers[TORQUE]:
             self._overloaded, self._hot_for = False, 0.0
         return 0
-
-    def _keep(self, address: int, size: int) -> None:
-        kept = bytearray(self.memory)
-        kept[address : address + size] = self.registers[address : address + size]
-        self.memory = bytes(kept[: self.EEPROM])
