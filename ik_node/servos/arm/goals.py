@@ -29,7 +29,8 @@ STILL = 0.05  # [rad/s]: a joint that pushes and is slower than that does not mo
 class _Goal:
     position: float
     caught_up: bool = False  # the goal has been at its command since commands began
-    pushed: float = 0.0  # [s] for which the joint has been blocked
+    pushed: float = 0.0  # [s] for which the joint has pushed without moving
+    blocked: tuple[float, float] | None = None  # where something blocks it, and in which direction (1 or -1)
 
 
 class Goals:
@@ -47,7 +48,7 @@ class Goals:
     @property
     def blocked(self) -> list[str]:
         """The joints that are relieved because something blocks them."""
-        return [name for name, goal in self._goals.items() if goal.pushed > STALL_TIME]
+        return [name for name, goal in self._goals.items() if goal.blocked is not None]
 
     def forget(self) -> None:
         """Have no goals: the arm is not commanded."""
@@ -92,9 +93,16 @@ class Goals:
     def _relieve(self, name: str, goal: _Goal, joint: JointMeasurement, dt: float, torque: float) -> None:
         profile = self._calibration[name].profile
         scale = profile.unit * 4096 / math.tau
-        pushes = abs(joint.load) >= STALLED * torque * profile.torque
         ahead = goal.position - joint.position
-        blocked = pushes and abs(joint.velocity) < STILL * scale and abs(ahead) > RELIEF * scale
-        goal.pushed = goal.pushed + dt if blocked else max(goal.pushed - dt, 0.0)
+        if goal.blocked is not None:
+            place, side = goal.blocked
+            if abs(joint.position - place) > 2.0 * RELIEF * scale or ahead * side < 0.0:
+                goal.blocked = None  # it moves, or turns back
+            else:
+                goal.position = joint.position + side * min(RELIEF * scale, abs(ahead))
+            return
+        pushes = abs(joint.load) >= STALLED * torque * profile.torque
+        stuck = pushes and abs(joint.velocity) < STILL * scale and abs(ahead) > RELIEF * scale
+        goal.pushed = goal.pushed + dt if stuck else max(goal.pushed - dt, 0.0)
         if goal.pushed > STALL_TIME:
-            goal.position = joint.position + math.copysign(RELIEF * scale, ahead)
+            goal.pushed, goal.blocked = 0.0, (joint.position, math.copysign(1.0, ahead))

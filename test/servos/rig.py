@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An arm of emulated servos behind a real port."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+from ik_node.servos.arm.arm import ServoArm
+from ik_node.servos.arm.cycle import ArmOptions
+from ik_node.servos.arm.snapshot import ArmSnapshot, ArmState
+from ik_node.servos.bus import dynamixel, feetech
+from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.calibration.profile import read_profile
+from ik_node.servos.calibration.zeros import calibrate
+from ik_node.sim.bus import EmulatedBus
+
+CODECS = {'feetech': feetech, 'dynamixel': dynamixel}
+
+
+class Rig:
+    """bus: the emulated one. arm: driven. seen: all snapshots."""
+
+    def __init__(self, bus: EmulatedBus, profile: str, options: ArmOptions | None) -> None:
+        self.bus, self.profile = bus, read_profile(profile)
+        self.seen: list[ArmSnapshot] = []
+        self.arm = ServoArm(
+            lambda: SerialTransport(bus.port, self.profile.baud, CODECS[self.profile.protocol]),
+            self.profile,
+            lambda recorded: calibrate(self.profile, recorded),
+            options,
+            self.seen.append,
+        )
+
+    def until(self, *states: ArmState, seconds: float = 10.0) -> ArmSnapshot:
+        """Wait until the arm is in one of states."""
+        self.wait(lambda: self.arm.snapshot.state in states, seconds)
+        return self.arm.snapshot
+
+    def wait(self, condition: Callable[[], object], seconds: float = 10.0) -> None:
+        """Wait until condition is true."""
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, self.arm.snapshot
+            time.sleep(0.005)
+
+    def stream(self, positions: dict[str, float], seconds: float) -> None:
+        """Command positions for a while."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.arm.command(positions)
+            time.sleep(0.01)
+
+    def tick(self, name: str) -> float:
+        """Return where a joint really is."""
+        (joint,) = [joint for joint in self.profile.joints if joint.name == name]
+        return self.bus.state()[joint.id]['actual']
+
+
+@contextlib.contextmanager
+def driven(profile: str = 'so101', options: ArmOptions | None = None) -> Iterator[Rig]:
+    """Yield a rig whose servos were found."""
+    with EmulatedBus(profile) as bus:
+        rig = Rig(bus, profile, options)
+        rig.arm.start()
+        try:
+            rig.until(ArmState.PASSIVE)
+            yield rig
+        finally:
+            rig.arm.stop()

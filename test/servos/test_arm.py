@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An arm of servos: it is where it was before it is commanded, and holds still when in doubt."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+from rig import Rig, driven
+
+from ik_node.errors import InputError
+from ik_node.servos.arm.cycle import ArmOptions
+from ik_node.servos.arm.snapshot import POWERED, ArmState
+from ik_node.servos.arm.survey import ArmError
+from ik_node.sim.bus import EmulatedBus
+
+DEGREE = 4096 / 360  # ticks
+
+
+@pytest.fixture
+def rig():
+    with driven() as rig:
+        yield rig
+
+
+def test_it_measures_without_torque_until_that_is_asked_for(rig):
+    snapshot = rig.arm.snapshot
+    assert set(snapshot.joints) == set(rig.profile.names)
+    assert not any(state['torque'] for state in rig.bus.state().values())
+    assert rig.bus.log('goals') == []
+    with pytest.raises(ArmError, match='the arm is passive'):
+        rig.arm.command({'elbow_flex': 0.0})
+
+
+def test_a_stale_goal_moves_nothing_when_the_torque_is_switched_on(rig):
+    for id in rig.profile.ids:
+        rig.bus.call('put', id=id, address=42, size=2, value=2600)
+    before = {id: state['actual'] for id, state in rig.bus.state().items()}
+    rig.arm.set_torque(True)
+    assert rig.arm.snapshot.state is ArmState.HOLDING
+    time.sleep(1.5)
+    for id, state in rig.bus.state().items():
+        assert state['torque']
+        assert state['actual'] == pytest.approx(before[id], abs=DEGREE / 2)
+    first = {}
+    for _, id, goal in rig.bus.log('goals'):
+        first.setdefault(id, goal)
+    assert all(abs(goal - 2048) < DEGREE / 2 for goal in first.values())
+
+
+def test_commands_move_the_arm_and_their_end_holds_it_where_it_is():
+    with driven(options=ArmOptions(command_timeout=0.1)) as rig:
+        rig.arm.set_torque(True)
+        rig.stream({'elbow_flex': 0.4, 'wrist_roll': -0.5}, 1.5)
+        assert rig.arm.snapshot.state is ArmState.FOLLOWING
+        assert rig.arm.snapshot.joints['elbow_flex'].position == pytest.approx(0.4, abs=0.02)
+        assert rig.arm.snapshot.joints['wrist_roll'].position == pytest.approx(-0.5, abs=0.02)
+        rig.stream({'elbow_flex': -1.5}, 0.05)
+        rig.until(ArmState.HOLDING)
+        time.sleep(0.2)
+        held = rig.tick('elbow_flex')
+        time.sleep(0.3)
+        assert rig.tick('elbow_flex') == pytest.approx(held, abs=DEGREE)
+        assert rig.tick('elbow_flex') > 2048 - 1.5 * 4096 / math.tau + 20 * DEGREE  # not at the last command
+
+
+def test_a_goal_is_never_far_from_its_joint(rig):
+    rig.bus.call('motor', id=3, blocked=[2000.0, 2100.0])
+    rig.arm.set_torque(True)
+    rig.stream({'elbow_flex': 1.2}, 3.0)
+    goals = [goal for _, id, goal in rig.bus.log('goals') if id == 3]
+    assert max(goals) < 2100 + 10 * DEGREE
+    assert goals[-1] < 2100 + 2 * DEGREE  # relieved: it does not burn
+    assert 'blocks "elbow_flex"' in rig.arm.snapshot.reason
+    rig.stream({'elbow_flex': -0.3}, 1.0)
+    rig.bus.call('motor', id=3, blocked=None)
+    rig.stream({'elbow_flex': 1.2}, 2.0)
+    assert rig.arm.snapshot.joints['elbow_flex'].position == pytest.approx(1.2, abs=0.05)
+    assert rig.arm.snapshot.reason == ''
+
+
+def test_commands_stay_within_the_recorded_range(rig):
+    rig.arm.set_torque(True)
+    rig.stream({'elbow_flex': 9.0, 'shoulder_pan': -9.0}, 3.5)
+    state = rig.bus.state()
+    for joint in rig.arm.calibration.joints:
+        goals = [goal for _, id, goal in rig.bus.log('goals') if id == joint.profile.id]
+        assert joint.low - 1 <= min(goals)
+        assert max(goals) <= joint.high + 1
+    assert state[3]['present'] > 3000
+
+
+@pytest.mark.parametrize('command', [{'elbow_flex': math.nan}, {'elbow_flex': math.inf}, {}, {'elbow': 0.1}])
+def test_a_wrong_command_is_refused(rig, command):
+    rig.arm.set_torque(True)
+    with pytest.raises(InputError, match='the command'):
+        rig.arm.command(command)
+
+
+def test_hold_keeps_the_arm_until_it_is_cleared(rig):
+    rig.arm.set_torque(True)
+    rig.stream({'elbow_flex': 0.5}, 0.2)
+    rig.arm.hold()
+    with pytest.raises(ArmError, match='held until it is cleared'):
+        rig.arm.command({'elbow_flex': 1.0})
+    rig.arm.clear()
+    rig.stream({'elbow_flex': 0.1}, 0.2)
+
+
+def test_torque_ends_slowly_on_request(rig):
+    rig.arm.set_torque(True)
+    for id in (2, 3):
+        rig.bus.call('motor', id=id, weight=0.3)
+    before = time.monotonic()
+    rig.arm.set_torque(False)
+    assert time.monotonic() - before > 2.0
+    assert rig.arm.snapshot.state is ArmState.PASSIVE
+    assert not any(state['torque'] for state in rig.bus.state().values())
+    with pytest.raises(ArmError, match='holds nothing'):
+        rig.arm.hold()
+
+
+def test_an_arm_that_holds_when_the_driver_ends_is_taken_over_by_the_next_one():
+    with EmulatedBus() as bus:
+        first = Rig(bus, 'so101', None)
+        first.arm.start()
+        first.until(ArmState.PASSIVE)
+        first.arm.set_torque(True)
+        first.stream({'elbow_flex': 0.3}, 1.0)
+        first.arm.stop()
+        held = bus.state()[3]['actual']
+        bus.call('motor', id=2, weight=0.4)
+        second = Rig(bus, 'so101', None)
+        second.arm.start()
+        second.until(ArmState.HOLDING)
+        time.sleep(0.3)
+        assert bus.state()[3]['actual'] == pytest.approx(held, abs=DEGREE / 2)
+        assert all(on for _, _, on in bus.log('torques'))
+        second.arm.stop(release=True)
+        assert not any(state['torque'] for state in bus.state().values())
+
+
+# What goes wrong
+
+
+def test_a_servo_that_does_not_answer_is_left_out_and_stops_the_arm(rig):
+    rig.arm.set_torque(True)
+    rig.bus.faults({'kind': 'missing', 'id': 4})
+    rig.until(ArmState.FAULTED)
+    assert 'wrist_flex' not in rig.arm.snapshot.joints
+    assert 'no answer from "wrist_flex": check the cables' in rig.arm.snapshot.reason
+    rig.bus.faults()
+    rig.until(ArmState.HOLDING)
+
+
+def test_a_servo_that_loses_its_torque_is_named_and_needs_its_owner(rig):
+    rig.arm.set_torque(True)
+    rig.bus.call('power', id=3, on=False)
+    rig.bus.call('power', id=3, on=True)
+    snapshot = rig.until(ArmState.FAULTED)
+    assert 'servo 3 (elbow_flex) has lost its torque' in snapshot.reason
+    time.sleep(0.3)
+    assert not rig.bus.state()[3]['torque']
+    assert rig.bus.state()[2]['torque']
+    rig.arm.clear()
+    assert rig.arm.snapshot.state is ArmState.HOLDING
+    assert rig.bus.state()[3]['torque']
+
+
+def test_without_power_nothing_is_measured_and_afterwards_nothing_moves(rig):
+    rig.arm.set_torque(True)
+    rig.bus.call('power', on=False)
+    snapshot = rig.until(ArmState.SILENT)
+    assert snapshot.joints == {}
+    assert 'Is the power supply of the arm on?' in snapshot.reason
+    rig.bus.call('motor', id=2, actual=2500.0)
+    rig.bus.call('power', on=True)
+    rig.until(ArmState.PASSIVE)
+    assert not any(state['torque'] for state in rig.bus.state().values())
+
+
+def test_an_adapter_that_is_plugged_in_again_is_used_again(rig):
+    rig.arm.set_torque(True)
+    rig.bus.call('plug', on=False)
+    snapshot = rig.until(ArmState.CLOSED)
+    assert snapshot.joints == {}
+    assert 'unplugged' in snapshot.reason
+    rig.bus.call('plug', on=True)
+    rig.until(ArmState.HOLDING)  # the servos held on
+
+
+def test_an_overloaded_servo_is_measured_reported_and_cleared(rig):
+    rig.arm.set_torque(True)
+    rig.wait(lambda: rig.bus.call('get', id=3, address=48, size=2) == 1000)
+    rig.bus.call('put', id=3, address=36, size=1, value=10)  # overload from 10 % on
+    rig.bus.call('put', id=3, address=35, size=1, value=10)
+    rig.bus.call('motor', id=3, weight=0.15)
+    rig.wait(lambda: 'overload' in rig.arm.snapshot.joints.get('elbow_flex', NOTHING).conditions)
+    assert rig.arm.snapshot.state in POWERED
+    rig.bus.call('put', id=3, address=36, size=1, value=80)
+    rig.arm.clear()
+    rig.wait(lambda: not rig.arm.snapshot.joints.get('elbow_flex', NOTHING).conditions)
+
+
+class NOTHING:
+    conditions = ()
+
+
+def test_a_jump_that_no_joint_can_make_is_not_believed(rig):
+    rig.wait(lambda: rig.arm.snapshot.rate > 50)
+    rig.bus.call('motor', id=3, actual=3000.0)
+    rig.wait(lambda: 'elbow_flex' not in rig.arm.snapshot.joints)
+    rig.wait(lambda: rig.arm.snapshot.joints.get('elbow_flex', NOWHERE).tick == 3000)
+    rows = [snapshot.joints['elbow_flex'].tick for snapshot in rig.seen if 'elbow_flex' in snapshot.joints]
+    assert set(rows) <= {2048, 3000}
+    assert rig.arm.snapshot.faults['implausible position'] >= 2
+
+
+class NOWHERE:
+    tick = 0
+
+
+@pytest.mark.parametrize(
+    ('address', 'size', 'value', 'message'),
+    [
+        (33, 1, 1, r'servo 3 \(elbow_flex\) is in operating mode 1, it must be 0'),
+        (3, 2, 9, r'servo 3 \(elbow_flex\) is model 9, the profile has sts3215'),
+    ],
+)
+def test_a_servo_that_is_not_as_expected_is_named(address, size, value, message):
+    with EmulatedBus() as bus:
+        bus.call('put', id=3, address=address, size=size, value=value)
+        rig = Rig(bus, 'so101', None)
+        rig.arm.start()
+        rig.until(ArmState.SILENT)
+        with pytest.raises(ArmError, match=message):
+            rig.arm.set_torque(True)
+        rig.arm.stop()
+        assert bus.log('goals') == []
+
+
+def test_an_arm_outside_its_limits_gets_no_torque(rig):
+    rig.bus.call('put', id=3, address=9, size=2, value=2300, keep=True)
+    rig.arm.recalibrate()
+    rig.until(ArmState.PASSIVE)
+    with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) stands at .*: move it inside by hand'):
+        rig.arm.set_torque(True)
+    assert not any(state['torque'] for state in rig.bus.state().values())
+
+
+def test_requests_after_the_end_are_refused(rig):
+    rig.arm.stop()
+    with pytest.raises(ArmError, match='has ended'):
+        rig.arm.set_torque(True)
+
+
+@pytest.mark.parametrize('profile', ['omx_f', 'wx200', 'open_manipulator_x'])
+def test_arms_of_dynamixel_servos_follow_hold_and_are_taken_over(profile):
+    with driven(profile) as rig:
+        name = rig.profile.names[1]
+        for id in rig.profile.ids:
+            rig.bus.call('put', id=id, address=116, size=4, value=2500)
+        rig.arm.set_torque(True)
+        time.sleep(0.3)
+        assert rig.tick(name) == pytest.approx(2048, abs=DEGREE / 2)
+        rig.stream({name: 0.3}, 1.5)
+        assert rig.arm.snapshot.joints[name].position == pytest.approx(0.3, abs=0.03)
+        rig.until(ArmState.HOLDING)
+        rig.arm.set_torque(False)
+        assert not any(state['torque'] for state in rig.bus.state().values())
+
+
+def test_a_dynamixel_stops_by_itself_when_its_driver_is_silent(rig):
+    with driven('omx_f') as rig:
+        rig.arm.set_torque(True)
+        for id in rig.profile.ids:
+            assert rig.bus.call('get', id=id, address=98, size=1) > 0
