@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ik_node.servos.arm.goals import ACCELERATION
 from ik_node.servos.arm.survey import TRIES, ArmError, ServoSurvey, named, read, write
 from ik_node.servos.bus.models import RADIANS_PER_TICK
 from ik_node.servos.bus.registers import ServoModel
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import JointCalibration
 
-ACCELERATION = 25_400.0  # [ticks/s^2]: 39 rad/s^2
 OUTSIDE = 0.1  # [rad] by which a joint may be outside its limits when torque is switched on
 STILL = 12  # [ticks] that a joint may move between two readings: it is at rest
 FIRST_TORQUE = 0.2  # share of the torque at the beginning

@@ -18,7 +18,7 @@ from ik_node.servos.arm.goals import Goals
 from ik_node.servos.arm.measuring import Measuring
 from ik_node.servos.arm.snapshot import POWERED, ArmState, Counts, JointMeasurement
 from ik_node.servos.arm.survey import ArmError, ServoSurvey, named, read
-from ik_node.servos.bus.transport import Transport
+from ik_node.servos.bus.transport import Answer, Transport
 from ik_node.servos.calibration.zeros import ArmCalibration
 
 SILENCE = 0.3  # [s] without an answer of a servo after which no command is followed
@@ -115,21 +115,21 @@ class ArmCycle:
         """Check the torque of one servo per cycle: a dip of the supply switches it off."""
         self._checked = (self._checked + 1) % len(self._servos)
         servo = self._servos[self._checked]
-        try:
-            on = read(self._transport, servo.joint, servo.model, 'torque_enable') == 1
-            stopped = 'bus_watchdog' in servo.model.registers and (
-                read(self._transport, servo.joint, servo.model, 'bus_watchdog') < 0
-            )
-        except ArmError:
-            return  # _watch sees to silence
-        if not on:
+        count = self._read(servo, 'torque_enable')
+        if count is not None and count != 1:
             self._fault(
                 f'{named(servo.joint)} has lost its torque: its supply has dipped, or it protects itself. '
                 'Support the arm, then clear the fault'
             )
-        elif stopped:
+        elif 'bus_watchdog' in servo.model.registers and (self._read(servo, 'bus_watchdog') or 0) < 0:
             watch(self._transport, self._servos)
             self._hold()
+
+    def _read(self, servo: ServoSurvey, name: str) -> int | None:
+        """Return the count in a register, None without an answer: _watch sees to that."""
+        register = servo.model[name]
+        reply = self._transport.read(servo.joint.id, register.address, register.size)
+        return register.decode(reply.data) if isinstance(reply, Answer) else None
 
     def _move(self, now: float, dt: float) -> None:
         commands: dict[str, float] = {}

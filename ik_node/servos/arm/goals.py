@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ik_node.servos.arm.snapshot import JointMeasurement
 from ik_node.servos.calibration.zeros import JointCalibration
 
+ACCELERATION = 25_400.0  # [ticks/s^2] of all servos: 39 rad/s^2
 LEAD = 0.12  # [rad] by which a goal may be ahead of a joint at rest, more while it moves:
 LEAD_TIME = 0.15  # [s] of its motion
 APPROACH = 1.0  # [rad/s] of a goal that is still far from its command, such as the first one
@@ -55,9 +56,11 @@ class Goals:
         self._goals.clear()
 
     def hold(self, measured: Mapping[str, JointMeasurement]) -> None:
-        """Hold these joints where they were measured; others keep their goals."""
+        """Hold these joints where they are, or where they can stop; others keep their goals."""
         for name, joint in measured.items():
-            self._goals[name] = _Goal(joint.position)
+            profile = self._calibration[name].profile
+            way = joint.velocity * abs(joint.velocity) / (2.0 * ACCELERATION * profile.unit)
+            self._goals[name] = _Goal(self._inside(name, joint, joint.position + way))
 
     def follow(
         self,
@@ -89,6 +92,12 @@ class Goals:
             max(ahead, min(calibration.lower, joint.position)), max(calibration.upper, joint.position)
         )
         goal.caught_up |= abs(goal.position - wanted) < NEAR * scale
+
+    def _inside(self, name: str, joint: JointMeasurement, position: float) -> float:
+        """Return position within the limits, or on the way back to them."""
+        calibration = self._calibration[name]
+        low, high = min(calibration.lower, joint.position), max(calibration.upper, joint.position)
+        return min(max(position, low), high)
 
     def _relieve(self, name: str, goal: _Goal, joint: JointMeasurement, dt: float, torque: float) -> None:
         profile = self._calibration[name].profile
