@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -19,6 +23,7 @@ from ik_node.sim.bus import EmulatedBus
 serial = pytest.importorskip('serial')
 
 BAUD = 1_000_000
+TIOCGEXCL = 0x80045440
 READ = feetech.encode(feetech.read(1, 56, 2))
 ANSWER = feetech.encode(Status(1, 0, (2048).to_bytes(2, 'little')))
 ALL = feetech.encode(feetech.sync_read([1, 2, 3], 56, 2))
@@ -149,6 +154,18 @@ def test_an_arm_with_too_little_torque_for_its_gears_stays_where_it_is(bus, port
     heard(port, feetech.encode(feetech.write(3, 42, (2500).to_bytes(2, 'little'))))
     heard(port, feetech.encode(feetech.write(3, 40, b'\x01')))
     assert bus.state()[3]['actual'] == 2048
+
+
+def test_a_driver_that_was_killed_does_not_lock_the_port(bus, port):
+    fcntl.ioctl(port.fileno(), termios.TIOCEXCL)
+    port.close()
+    until = time.monotonic() + 5.0
+    while True:
+        assert time.monotonic() < until
+        with contextlib.suppress(serial.SerialException), serial.Serial(bus.port, BAUD) as again:
+            if not struct.unpack('=i', fcntl.ioctl(again.fileno(), TIOCGEXCL, bytes(4)))[0]:
+                break  # root can open it even while it is locked
+        time.sleep(0.01)
 
 
 def test_the_process_ends_with_its_client():

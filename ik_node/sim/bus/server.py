@@ -17,6 +17,7 @@ import pty
 import select
 import struct
 import sys
+import termios
 import time
 import tty
 from pathlib import Path
@@ -93,7 +94,13 @@ class Server:
                         heapq.heappush(self._due, (when, next(self._order), piece))
             elif not ready:
                 self._bus.advance(now)
+                self._share()
             self._send(time.monotonic())
+
+    def _share(self) -> None:
+        """Let others open the line: it is open here too, so a driver that was killed leaves it locked."""
+        if self._line is not None:
+            fcntl.ioctl(self._line, termios.TIOCNXCL)
 
     def _baud(self) -> int | None:
         """Return the speed that the driver has set, None if this system does not tell."""
