@@ -62,7 +62,7 @@ setup(
         'sim': ['mujoco>=3.2'],  # ik_plant
         'proofs': ['python-flint>=0.7'],  # IkSolver.prove
         'servos': ['pyserial>=3.5'],  # ik_servos, ik_servo_check
-        'docs': ['furo>=2024.8', 'myst-parser>=4', 'sphinx>=8,<9'],  # make docs
+        'docs': ['furo>=2024.8', 'latex2mathml>=3.77', 'myst-parser>=4', 'sphinx>=8,<9'],  # make docs
         # ROS 2 itself, from PyPI, for machines without a ROS installation. Never beside a sourced ROS.
         'ros-wheels': [
             'ros-jazzy-diagnostic-msgs',

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import datetime
 import importlib
+import io
+import json
+import os
 import platform
+import subprocess
+import sys
 from pathlib import Path
 from time import perf_counter
 
@@ -13,6 +20,7 @@ import numpy as np
 from benchmarks.arms import chosen, real_arms
 from ik_node import kernels
 
+FIGURES = Path(__file__).parents[1] / 'docs' / 'explanation' / 'figures.json'
 SECTIONS = (
     'success',
     'allocations',
@@ -56,6 +64,7 @@ def main() -> None:
     parser.add_argument(
         '--scale', type=float, default=1.0, help='times the number of goals; 0.1 for a quick look'
     )
+    parser.add_argument('--keep', action='store_true', help='put the figures into the documentation')
     options = parser.parse_args()
     for section in options.sections:
         if section not in SECTIONS:
@@ -71,9 +80,39 @@ def main() -> None:
     if options.sections not in (['start'], ['cost']):
         kernels.prepare(wait=True)
     for section in options.sections or SECTIONS:
-        start = perf_counter()
-        importlib.import_module(f'benchmarks.{section}').run(tasks, options.scale)
+        start, copy = perf_counter(), Copy()
+        with contextlib.redirect_stdout(copy):
+            importlib.import_module(f'benchmarks.{section}').run(tasks, options.scale)
         print(f'\n{section}: {perf_counter() - start:.0f} s', flush=True)
+        if options.keep:
+            keep(section, options.scale, copy.getvalue())
+
+
+class Copy(io.StringIO):
+    """Prints to the terminal and keeps what was printed."""
+
+    def write(self, text: str) -> int:
+        """Write text to both."""
+        sys.__stdout__.write(text)
+        return super().write(text)
+
+    def flush(self) -> None:
+        """Flush the terminal."""
+        sys.__stdout__.flush()
+
+
+def keep(section: str, scale: float, text: str) -> None:
+    """Put the figures of a section into the documentation, in place of its last ones."""
+    figures = json.loads(FIGURES.read_text(encoding='utf-8'))
+    figures[section] = {
+        'commit': subprocess.check_output(['git', 'describe', '--always', '--dirty'], text=True).strip(),
+        'date': datetime.date.today().isoformat(),
+        'machine': f'{processor()}, Python {platform.python_version()}, numpy {np.__version__}',
+        'load': f'{os.getloadavg()[1]:.1f}',
+        'scale': scale,
+        'text': text.strip(),
+    }
+    FIGURES.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
 
 
 def processor() -> str:

@@ -12,11 +12,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / 'docs')]
 project = 'ik_node'
 author = copyright = 'the authors of ik_node'  # noqa: A001 - the name that Sphinx reads
 release = re.findall(r'<version>(.*?)<', (ROOT / 'package.xml').read_text(encoding='utf-8'))[0]
-extensions = ['myst_parser', 'sphinx.ext.autodoc', 'sphinx.ext.mathjax', 'generated']
+extensions = ['myst_parser', 'sphinx.ext.autodoc', 'generated', 'mathml']
 myst_enable_extensions = ['colon_fence', 'dollarmath']
 myst_heading_anchors = 3
 myst_fence_as_directive = ['math']
-exclude_patterns = ['_build', 'generated.py', 'reference/examples.txt']
+html_math_renderer = 'mathml'
+exclude_patterns = ['_build', '*.py', 'reference/examples.txt', 'explanation/figures.json']
 html_theme = 'furo'
 html_title = f'ik_node {release}'
 autodoc_member_order = 'bysource'

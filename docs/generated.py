@@ -1,10 +1,14 @@
-"""Pages that are written from the code: parameters, programs, reasons. A Sphinx extension."""
+"""Pages that are generated from the code and from measurements. A Sphinx extension."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
+import inspect
 import io
+import json
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,7 +16,8 @@ from unittest.mock import patch
 
 from ik_node.settings import BIG
 
-FOLDER = Path(__file__).parent / 'reference'
+HERE = Path(__file__).parent
+FIGURES = HERE / 'explanation' / 'figures.json'
 SETTINGS = {
     'ik_node': 'ik_node.control.robot.settings.ArmSettings',
     'ik_goals': 'ik_node.tracks.settings.TrackSettings',
@@ -63,7 +68,9 @@ def parameters() -> str:
 
 
 def programs() -> str:
-    """Return the options of all programs, as they print them."""
+    """Return the options of all programs, as they print them, and the keys of ik_teleop."""
+    from ik_node.ros.programs.teleop_keys import HELP
+
     lines = ['# Options of the programs', '']
     for program, module in PROGRAMS.items():
         printed = io.StringIO()
@@ -74,25 +81,39 @@ def programs() -> str:
         ):
             import_module(module).main(['--help'])
         lines += [f'## {program}', '', '```text', printed.getvalue().rstrip(), '```', '']
+    lines += ['## ik_teleop', '', 'Parameter `tool`: the name of the tool on a robot with several. Keys:', '']
+    lines += ['```text', HELP.rstrip(), '```', '']
     return '\n'.join(lines)
 
 
 def reasons() -> str:
-    """Return the causes for which a goal is not met, and the states of an arm."""
+    """Return the results of a goal, the causes with their remedies, and the states of an arm."""
     from ik_node.control.state.states import State
     from ik_node.solver.goal import Cause, Status
 
-    lines = ['# Messages and reasons', '']
-    for title, kind in (('Results of a goal', Status), ('Causes', Cause), ('States of an arm', State)):
-        lines += [f'## {title}', '', (kind.__doc__ or '').strip(), '', '| name | value |', '|---|---|']
-        lines += [f'| `{one.name}` | {one.value} |' for one in kind]
-        lines.append('')
-    return '\n'.join(lines)
+    lines = ['# Results, reasons and states', '', '## Results of a goal', '']
+    lines += table(Status, 'meaning', meanings(Status))
+    lines += ['', '## Reasons', '', 'Why the arm cannot meet a goal: `Reason.cause`.', '']
+    lines += table(Cause, 'remedy', {cause.name: cause.remedy for cause in Cause})
+    lines += ['', '## States of an arm', '']
+    lines += table(State, 'meaning', meanings(State))
+    return '\n'.join(lines) + '\n'
+
+
+def meanings(kind: type[enum.Enum]) -> dict[str, str]:
+    """Return the comment beside each member of an enum."""
+    return dict(re.findall(r"^    (\w+) = '[^']*'  # (.*)$", inspect.getsource(kind), re.MULTILINE))
+
+
+def table(kind: type[enum.Enum], title: str, texts: dict[str, str]) -> list[str]:
+    """Return the members of an enum as a table, each with its text."""
+    rows = [f'| `{one.name}` | {one.value} | {texts[one.name]} |' for one in kind]
+    return [f'| name | value | {title} |', '|---|---|---|', *rows]
 
 
 def examples() -> dict[str, str]:
     """Return the example of each public name."""
-    _, *parts = (FOLDER / 'examples.txt').read_text(encoding='utf-8').split('\n## ')
+    _, *parts = (HERE / 'reference' / 'examples.txt').read_text(encoding='utf-8').split('\n## ')
     return {name: text.strip() for name, _, text in (part.partition('\n') for part in parts)}
 
 
@@ -112,13 +133,34 @@ def api() -> str:
     return '\n'.join(lines)
 
 
-PAGES = {'parameters': parameters, 'options': programs, 'reasons': reasons, 'api': api}
+def figures() -> str:
+    """Return what `make bench` has measured, each section with its commit and date."""
+    lines = [
+        '# Measured figures',
+        '',
+        'Written by `make bench BENCH=--keep`; `benchmarks/README.md` describes the sections.',
+    ]
+    for section, run in json.loads(FIGURES.read_text(encoding='utf-8')).items():
+        lines += ['', f'## {section}', '']
+        measured = ('commit', 'date', 'machine', 'load', 'scale')
+        lines.append('Measured: ' + ', '.join(f'{key} {run[key]}' for key in measured) + '.')
+        lines += ['', re.sub('^## ', '### ', run['text'], flags=re.MULTILINE).strip()]
+    return '\n'.join(lines) + '\n'
+
+
+PAGES = {
+    'reference/parameters': parameters,
+    'reference/options': programs,
+    'reference/reasons': reasons,
+    'reference/api': api,
+    'explanation/figures': figures,
+}
 
 
 def write(*_: Any) -> None:
     """Write all pages, those that have changed."""
     for name, page in PAGES.items():
-        path, text = FOLDER / f'{name}.md', page()
+        path, text = HERE / f'{name}.md', page()
         if not path.exists() or path.read_text(encoding='utf-8') != text:
             path.write_text(text, encoding='utf-8')
 

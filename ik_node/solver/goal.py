@@ -29,7 +29,7 @@ class Cause(enum.Enum):
 
     TOO_FAR = 'too far'
     TOO_NEAR = 'too near'
-    DIRECTION_TIED = 'direction tied to the position'
+    DIRECTION_CONSTRAINED = 'direction constrained by the position'
     JOINT_LIMIT = 'joint limit'
     BALL_LIMIT = 'limit of a ball joint'
     BRANCH_ENDS = 'branch ends'
@@ -37,12 +37,33 @@ class Cause(enum.Enum):
     SEARCH_ENDED = 'restarts used up'
     TIME = 'time used up'
 
+    @property
+    def remedy(self) -> str:
+        """What can be done about it, for users of ik_node and of IkSolver."""
+        return REMEDIES[self]
+
+
+REMEDIES = {
+    Cause.TOO_FAR: 'Move the goal towards the base. `ik_reach` draws the workspace.',
+    Cause.TOO_NEAR: 'Move the goal away from the base. `ik_reach` draws the workspace.',
+    Cause.DIRECTION_CONSTRAINED: 'Accept the closest direction (`on_unreachable: closest`), send the '
+    'position alone, or mount the tool along another axis: `ik_inspect` lists effective DoF per axis.',
+    Cause.JOINT_LIMIT: 'Check the limits of the joint in the URDF, `joint_limits_file` and '
+    '`joint_limit_margins`. If they are right, move the goal or the base of the arm.',
+    Cause.BALL_LIMIT: 'Check `swing`, `twist_lower` and `twist_upper` of the ball joint in the URDF.',
+    Cause.BRANCH_ENDS: 'Continue on the other branch, which takes a large joint motion (`other_branch` of '
+    'the solution), or start the path in another configuration.',
+    Cause.CONFLICT: 'Move the goal of one of the tools: they share joints, which cannot serve both goals.',
+    Cause.SEARCH_ENDED: 'Nothing is proven. Try a seed near the expected solution, or more `restarts`.',
+    Cause.TIME: 'Nothing is proven. Raise `time_budget`, or wait until `~/status` reports fast kernels.',
+}
+
 
 @dataclass(frozen=True)
 class Reason:
     """Why a goal was not met.
 
-    amount is in metres for TOO_FAR and TOO_NEAR, in radians for DIRECTION_TIED and BALL_LIMIT, in
+    amount is in metres for TOO_FAR and TOO_NEAR, in radians for DIRECTION_CONSTRAINED and BALL_LIMIT, in
     the joint's unit for JOINT_LIMIT, the largest joint move to the other branch for BRANCH_ENDS, a count for
     SEARCH_ENDED and seconds for TIME.
     """

@@ -93,7 +93,7 @@ class Infeasibility:
             sentence = (
                 f'the closest reachable direction at this position is off by {amount:.4g} rad{self._tied}'
             )
-            return Reason(Cause.DIRECTION_TIED, amount, sentence)
+            return Reason(Cause.DIRECTION_CONSTRAINED, amount, sentence)
         free = self._closest_search.find(goal, seed, closest.q, endless=True)
         if free.position_error <= self._options[POSITION_TOLERANCE]:
             miss = least_miss(self.arm, free.q[None])

@@ -92,12 +92,12 @@ def test_a_direction_that_the_position_ties_is_named_with_the_angle_left(name):
         assert solution.status is Status.UNREACHABLE
         assert solution.restarts == 0
         blocks.append(solution.reason.cause)
-        if blocks[-1] is Cause.DIRECTION_TIED:
+        if blocks[-1] is Cause.DIRECTION_CONSTRAINED:
             assert solution.position_error <= 1e-6
             assert solution.reason.amount == solution.direction_error
             assert f'{solution.direction_error:.4g} rad' in solution.reason.sentence
             assert '4 effective DoF' in solution.reason.sentence
-    assert blocks.count(Cause.DIRECTION_TIED) > 10
+    assert blocks.count(Cause.DIRECTION_CONSTRAINED) > 10
 
 
 @pytest.mark.parametrize('name', FORMULA)

@@ -16,7 +16,8 @@ from types import ModuleType
 import pytest
 
 import ik_node
-from ik_node.solver.goal import Cause
+from ik_node.control.state.states import State
+from ik_node.solver.goal import Cause, Status
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / 'docs'
@@ -107,8 +108,11 @@ def test_the_generated_pages_are_complete() -> None:
     assert parameters.count('\n| `') > 90
     for program in generated.PROGRAMS:
         assert f'usage: {program} ' in generated.programs()
+    assert '\n## ik_teleop\n' in generated.programs()
     for cause in Cause:
-        assert f'| `{cause.name}` |' in generated.reasons()
+        assert f'| `{cause.name}` | {cause.value} | {cause.remedy} |' in generated.reasons()
+    assert all(set(generated.meanings(kind)) == {one.name for one in kind} for kind in (State, Status))
+    assert ', date 20' in generated.figures()  # dates
     for name in ik_node.__all__:
         assert f':: ik_node.{name}\n' in generated.api()
 
@@ -118,7 +122,7 @@ def test_the_pip_lines_bring_what_rosdep_does_not() -> None:
     requires = requires.rpartition('\n')[0]
     bounds = dict(re.findall(r"'([\w-]+)(>=.*?)'", requires))
     rosdep = set(re.findall(r'<exec_depend[^>]*>(?:python3-)?(.*?)</', (ROOT / 'package.xml').read_text()))
-    rosdep |= {'pyyaml'} if 'yaml' in rosdep else set()
+    rosdep |= {pip for pip, name in {'pyyaml': 'yaml', 'pyserial': 'serial'}.items() if name in rosdep}
     lines = re.findall(r'pip install (.*)', page('how_to/install_with_ros.md'))
     for line in (line for line in lines if 'numba' in line):
         # trimesh comes along with yourdfpy, websockets with viser; mujoco is for simulations only,
