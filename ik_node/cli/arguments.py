@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the console scripts: an arm from the command line, and errors without a traceback."""
+"""Shared by the console scripts: an arm and a goal from the command line."""
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
 import re
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TextIO
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ik_node.checks import AXES, Array, read_axis
-from ik_node.errors import IkError, InputError
+from ik_node.console import say
+from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import read_file
 
@@ -108,30 +108,7 @@ def read_arm(arguments: argparse.Namespace) -> Arm:
     )
 
 
-def say(text: str, to: TextIO | None = None) -> None:
-    """Print text at once (default: to stdout); a closed pipe, as by "| head", is not an error."""
-    stream = sys.stdout if to is None else to
-    try:
-        print(text, file=stream, flush=True)
-    except (
-        BrokenPipeError
-    ):  # the script continues, so that its files and exit code are the same as without a pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
 def warn(arm: Arm) -> None:
     """Print the warnings of the arm to stderr."""
     for warning in arm.warnings:
         say(f'note: {warning}', sys.stderr)
-
-
-def run(script: Callable[..., int], *given: Any) -> int:
-    """Run a script; an error of ik_node becomes one line and exit code 2, Ctrl-C exit code 130."""
-    try:
-        return script(*given)
-    except IkError as error:
-        say(f'error: {error}', sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        say('stopped', sys.stderr)
-        return 130

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ik_node.checks import AXES
-from ik_node.cli.arguments import arm_parser, read_arm, run, say
+from ik_node.cli.arguments import arm_parser, read_arm
+from ik_node.console import run, say
 from ik_node.model.arm import Arm
 from ik_node.solver.elimination.form import EliminationForm
 from ik_node.solver.goal import Goal

@@ -7,7 +7,7 @@ import sys
 import time
 from types import TracebackType
 
-from ik_node.cli.arguments import say
+from ik_node.console import say
 
 LINE_EVERY = 10.0  # s
 

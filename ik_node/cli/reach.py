@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
-from ik_node.cli.arguments import arm_parser, read_arm, run, say, warn
+from ik_node.cli.arguments import arm_parser, read_arm, warn
 from ik_node.cli.progress_bar import ProgressBar
 from ik_node.cli.slices import PLACES_ACROSS, Slice, slices_of
+from ik_node.console import run, say
 from ik_node.errors import InputError
 from ik_node.extras import EXTRAS, require
 from ik_node.model.arm import Arm

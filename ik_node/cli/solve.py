@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ik_node.cli.arguments import add_goal, arm_parser, read_arm, run, say, unit_direction, warn
+from ik_node.cli.arguments import add_goal, arm_parser, read_arm, unit_direction, warn
+from ik_node.console import run, say
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
 from ik_node.solver.solver import IkSolver

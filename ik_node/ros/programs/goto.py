@@ -20,7 +20,8 @@ from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import Trigger
 
 from ik_node.checks import Array
-from ik_node.cli.arguments import add_goal, plain_parser, run, say, unit_direction
+from ik_node.cli.arguments import add_goal, plain_parser, unit_direction
+from ik_node.console import run, say
 from ik_node.errors import InputError
 from ik_node.ros.conversions import array_point, matrix_pose
 from ik_node.tracks.curves import tip_pose

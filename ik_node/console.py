@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Output of programs: text that may be piped, and errors without a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from ik_node.errors import IkError
+
+
+def say(text: str, to: TextIO | None = None) -> None:
+    """Print text at once (default: to stdout); a closed pipe, as by "| head", is not an error."""
+    stream = sys.stdout if to is None else to
+    try:
+        print(text, file=stream, flush=True)
+    except (
+        BrokenPipeError
+    ):  # the script continues, so that its files and exit code are the same as without a pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def run(script: Callable[..., int], *given: Any) -> int:
+    """Run a script; an error of ik_node becomes one line and exit code 2, Ctrl-C exit code 130."""
+    try:
+        return script(*given)
+    except IkError as error:
+        say(f'error: {error}', sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        say('stopped', sys.stderr)
+        return 130
