@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,14 +17,20 @@ from numpy.typing import ArrayLike
 from ik_node import kernels
 from ik_node.checks import Array, are_names, positive, real_array
 from ik_node.control.teleop.jog_kinematics import JogKinematics
-from ik_node.errors import LARGEST, InputError, join_names
+from ik_node.errors import LARGEST, InputError, join_names, quoted
 from ik_node.kernels.arrays.layout import LATERAL
 from ik_node.model.arm import Arm
+from ik_node.model.robot import Robot
+from ik_node.model.urdf.reader import read_file
+from ik_node.servos.calibration import lerobot_file
+from ik_node.servos.calibration.profile import read_profile
+from ik_node.servos.calibration.zeros import ArmCalibration, calibrate
 from ik_node.solver.goal import Cause, Goal, Reason, Solution
 from ik_node.solver.solver import IkSolver
 
 POSITION_TOLERANCE, DIRECTION_TOLERANCE = 1e-4, 1e-2  # [m] and [rad] that count as met
 RIGID = 1e-3  # by which the columns of a rotation may miss unit length and right angles
+LOG = logging.getLogger('ik_node')
 
 
 class RobotKinematics:
@@ -41,14 +49,28 @@ class RobotKinematics:
         *,
         tool_axis: ArrayLike = (0.0, 0.0, 1.0),
         largest_step: float = 10.0,
+        calibration: str | os.PathLike[str] | ArmCalibration | None = None,
     ) -> None:
         """target_frame_name: the tip link. joint_names: default all that can move.
 
         tool_axis: the unit axis of the target frame whose direction counts most: the one along which the
         gripper approaches. largest_step [deg]: of any joint in one call; what is left follows in later calls.
+        calibration: LeRobot's file for this SO-100 or SO-101, or the calibration of another arm, from which
+        follow the zeros of the URDF and where the joints end. None: LeRobot's degrees are those of the URDF.
         Raises InputError, and UrdfError for a description without such an arm.
         """
-        self.arm = arm = Arm.from_file(urdf_path, target_frame_name, tool_axis=tool_axis)
+        robot = read_file(urdf_path)
+        arm = Arm(robot, target_frame_name, tool_axis=tool_axis)
+        self._zero, self._scale = np.zeros(arm.n), np.full(arm.n, np.radians(1.0))  # [rad], [rad/deg]
+        if calibration is None:
+            _warn_of_zeros()
+        else:
+            known = _calibration(calibration)
+            arm = Arm(_ending(robot, arm.joint_names, known), target_frame_name, tool_axis=tool_axis)
+            ends = [known.from_lerobot(dict.fromkeys(arm.joint_names, angle)) for angle in (0.0, 1.0)]
+            self._zero, one = (np.array([end[name] for name in arm.joint_names]) for end in ends)
+            self._scale = one - self._zero
+        self.arm = arm
         movable = [joint.name for joint in arm.robot.joints.values() if joint.movable]
         if joint_names is not None and not are_names(joint_names):
             raise InputError(f'joint_names must be a list of names, got {joint_names!r}')
@@ -64,7 +86,7 @@ class RobotKinematics:
         if arm.prismatic.any():
             raise InputError(f'{arm.name} has prismatic joints: LeRobot has degrees only')
         self._columns = [self.joint_names.index(name) for name in arm.joint_names]
-        self._step = np.full(arm.n, np.radians(positive('largest_step', largest_step)))
+        self._step = positive('largest_step', largest_step) * np.abs(self._scale)
         self._solver = IkSolver(
             arm, position_tolerance=POSITION_TOLERANCE, direction_tolerance=DIRECTION_TOLERANCE
         )
@@ -104,7 +126,7 @@ class RobotKinematics:
         found = jog.ahead(goal, found, 1.0, np.maximum(self._step - np.abs(found - q), 0.0))
         found = q + np.clip(found - q, -self._step, self._step)  # from outside the limits, too
         self.last = self._judged(goal, q, found)
-        values[self._columns] = np.degrees(found)
+        values[self._columns] = (found - self._zero) / self._scale
         return values
 
     def _joints(self, degrees: ArrayLike) -> tuple[Array, Array]:
@@ -119,7 +141,7 @@ class RobotKinematics:
                 f'joint positions must be {count} numbers or more ({join_names(self.joint_names)}), '
                 f'got {degrees!r}'
             )
-        return values, np.radians(values[self._columns])
+        return values, self._zero + self._scale * values[self._columns]
 
     def _goal(self, T: Array, oriented: bool) -> Goal:
         if not oriented:
@@ -152,6 +174,43 @@ class RobotKinematics:
         if goal.lateral is None:
             return None
         return float(kernels.angle_between(self.arm.frames(q)[-1], goal.lateral))
+
+
+@cache  # once
+def _warn_of_zeros() -> None:
+    LOG.warning(
+        'LeRobot counts degrees from the middle of each recorded range, which is not the zero of a URDF: the '
+        'tool of an SO-101 is 46 mm off in the median. Give RobotKinematics the calibration of the arm'
+    )
+
+
+def _calibration(given: str | os.PathLike[str] | ArmCalibration) -> ArmCalibration:
+    """Return the calibration, of an SO-101 if it is a file, and log its warnings. Raises InputError."""
+    if isinstance(given, ArmCalibration):
+        return given
+    if not isinstance(given, (str, os.PathLike)):
+        raise InputError(f'calibration must be a path or an ArmCalibration, got {given!r}')
+    profile = read_profile('so101')
+    found = calibrate(profile, {}, file=lerobot_file.read_file(given, profile))
+    for text in found.warnings:
+        LOG.warning('calibration: %s', text)
+    return found
+
+
+def _ending(robot: Robot, names: Sequence[str], calibration: ArmCalibration) -> Robot:
+    """Return the robot with joints that end where those of the arm do, too. Raises InputError."""
+    joints = dict(robot.joints)
+    for name in names:
+        known, joint = calibration.joint(name), joints[name]
+        lower, upper = max(joint.lower, known.lower), min(joint.upper, known.upper)
+        if lower > upper:
+            raise InputError(
+                f'the calibration has joint {quoted(name)} from {known.lower:.3f} to {known.upper:.3f}, the '
+                f'URDF from {joint.lower:.3f} to {joint.upper:.3f}: they are not of the same arm'
+            )
+        kind = 'revolute' if joint.type == 'continuous' else joint.type
+        joints[name] = replace(joint, type=kind, lower=lower, upper=upper)
+    return robot.with_joints(joints)
 
 
 def _rigid(pose: ArrayLike) -> Array:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from made_calibration import SO101, TICK, entries, recorded_between_stops, write_file
 from plain import PlainArm
 from shared_files import shared_path
 
 from ik_node import InputError, Status
-from ik_node.lerobot import RobotKinematics
+from ik_node.lerobot import RobotKinematics, _warn_of_zeros
+from ik_node.servos.calibration.profile import read_profile
+from ik_node.servos.calibration.recorded import Recorded
+from ik_node.servos.calibration.zeros import ArmCalibration, calibrate
 
 MOTORS = ['shoulder_pan', 'shoulder_lift', 'elbow_flex', 'wrist_flex', 'wrist_roll', 'gripper']
 SEED_ARM = Path(__file__).resolve().parents[2] / 'urdf' / 'seed_arm.urdf.xacro'
@@ -117,6 +123,94 @@ def test_any_arm_and_frame_will_do():
     np.testing.assert_allclose(
         arm.forward_kinematics(found)[:3, 3], arm.forward_kinematics(q)[:3, 3], atol=1e-4
     )
+
+
+# With the calibration of the arm
+
+OFFSETS = [4.1, -1.7, -6.9, -1.1, 0.0]  # [deg] of the URDF at 0 degrees of LeRobot, between the stops
+
+
+@pytest.fixture
+def calibrated(tmp_path) -> RobotKinematics:
+    file = write_file(tmp_path / 'arm.json', entries(recorded_between_stops(20.0)))
+    return RobotKinematics(shared_path('arms', 'so101.urdf'), joint_names=MOTORS, calibration=file)
+
+
+def test_degrees_of_lerobot_become_those_of_the_urdf(calibrated, so101):
+    shifted = MIDDLE[:5] * 4095 / 4096 + OFFSETS
+    expected = so101.forward_kinematics([*shifted, 33.0])
+    np.testing.assert_allclose(calibrated.forward_kinematics(MIDDLE), expected, atol=2e-3)
+    assert np.linalg.norm(so101.forward_kinematics(MIDDLE)[:3, 3] - expected[:3, 3]) > 0.03
+
+
+def test_calibrated_kinematics_are_inverse_to_each_other(calibrated):
+    target = calibrated.forward_kinematics(MIDDLE)
+    q = np.add(MIDDLE, [4.0, -3.0, 5.0, -4.0, 3.0, 0.0])
+    for _ in range(3):
+        q = calibrated.inverse_kinematics(q, target)
+    np.testing.assert_allclose(q, MIDDLE, atol=0.5)
+    np.testing.assert_allclose(calibrated.forward_kinematics(q)[:3, 3], target[:3, 3], atol=1e-4)
+    far = calibrated.inverse_kinematics(np.add(MIDDLE, [-60.0, 0, 0, 0, 0, 0]), target)
+    assert far[0] == pytest.approx(MIDDLE[0] - 50.0)  # largest_step is in the same degrees
+
+
+def test_joints_end_where_their_ranges_do(calibrated, so101):
+    elbow = calibrated.arm.joint_names.index('elbow_flex')
+    assert so101.arm.upper[elbow] == pytest.approx(1.69, abs=0.01)
+    assert calibrated.arm.upper[elbow] == pytest.approx(1.573 - 8 * TICK, abs=2 * TICK)
+    lift = calibrated.arm.joint_names.index('shoulder_lift')
+    assert calibrated.arm.lower[lift] == so101.arm.lower[lift]
+
+
+def test_other_arms_have_a_calibration_too():
+    arm = replace(
+        read_profile('omx_f'),
+        joints=tuple(
+            replace(joint, name=f'joint{k}', sign=-1 if k == 2 else 1)
+            for k, joint in enumerate(read_profile('omx_f').joints[:5], 1)
+        ),
+    )
+    calibration = calibrate(arm, {name: Recorded(0, 4095, 0) for name in arm.names})
+    kinematics = RobotKinematics(SEED_ARM, 'tool0', calibration=calibration)
+    plain = RobotKinematics(SEED_ARM, 'tool0')
+    q = np.array([10.0, 20.0, 30.0, -20.0, 15.0])
+    as_urdf = [10.0, -20.0, 30.0, -20.0, 15.0]
+    np.testing.assert_allclose(kinematics.forward_kinematics(q), plain.forward_kinematics(as_urdf), atol=2e-3)
+
+
+def test_a_calibration_of_another_arm_is_refused(tmp_path):
+    file = write_file(tmp_path / 'arm.json', entries(recorded_between_stops()))
+    with pytest.raises(InputError, match='the calibration has no "joint1"'):
+        RobotKinematics(SEED_ARM, 'tool0', calibration=file)
+    with pytest.raises(InputError, match='cannot read calibration'):
+        RobotKinematics(SEED_ARM, 'tool0', calibration=tmp_path / 'none.json')
+    with pytest.raises(InputError, match='must be a path or an ArmCalibration, got 3'):
+        RobotKinematics(SEED_ARM, 'tool0', calibration=3)
+    calibration = calibrate(SO101, recorded_between_stops())
+    high = tuple(replace(joint, lower=5.0, upper=6.0) for joint in calibration.joints)
+    with pytest.raises(InputError, match=r'from 5\.000 to 6\.000, the URDF from .* not of the same arm'):
+        RobotKinematics(shared_path('arms', 'so101.urdf'), calibration=ArmCalibration(SO101, high))
+
+
+def test_what_it_costs_without_is_told_once(caplog, tmp_path):
+    _warn_of_zeros.cache_clear()
+    with caplog.at_level(logging.WARNING, 'ik_node'):
+        file = write_file(tmp_path / 'arm.json', entries(recorded_between_stops()))
+        RobotKinematics(shared_path('arms', 'so101.urdf'), calibration=file)
+        assert caplog.messages == []
+        for _ in range(3):
+            RobotKinematics(SEED_ARM, 'tool0')
+    assert len(caplog.messages) == 1
+    assert '46 mm' in caplog.messages[0]
+
+
+def test_what_is_doubtful_in_a_file_is_told(caplog, tmp_path):
+    recorded = recorded_between_stops()
+    recorded['elbow_flex'] = replace(recorded['elbow_flex'], high=recorded['elbow_flex'].high - 400)
+    with caplog.at_level(logging.WARNING, 'ik_node'):
+        file = write_file(tmp_path / 'arm.json', entries(recorded))
+        RobotKinematics(shared_path('arms', 'so101.urdf'), calibration=file)
+    assert any('elbow_flex: the recorded range is not that between' in text for text in caplog.messages)
 
 
 @pytest.mark.parametrize(
