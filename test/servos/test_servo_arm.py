@@ -86,8 +86,9 @@ def test_commands_stay_within_the_recorded_range(rig):
     state = rig.bus.state()
     for joint in rig.arm.calibration.joints:
         goals = [goal for _, id, goal in rig.bus.log('goals') if id == joint.profile.id]
-        assert joint.low - 1 <= min(goals)
-        assert max(goals) <= joint.high + 1
+        low, high = joint.tick(joint.lower), joint.tick(joint.upper)
+        assert low - 1 <= min(goals)
+        assert max(goals) <= high + 1
     assert state[3]['present'] > 3000
 
 

@@ -52,9 +52,9 @@ def _servos(profile: ArmProfile, joint: JointProfile) -> list[Servo]:
         return [servo]
     mode = POSITION if joint.mode is None else joint.mode
     found: list[Servo] = []
-    place, ends = (-MIDDLE, (-high, -low)) if joint.reversed else (MIDDLE, (low, high))
+    ends = (2 * MIDDLE - high, 2 * MIDDLE - low) if joint.reversed else (low, high)
     for id in (joint.id, *joint.shadows):
-        motor = Motor(place, low=ends[0], high=ends[1], fastest=fastest)
+        motor = Motor(MIDDLE, low=ends[0], high=ends[1], fastest=fastest)
         servo = DynamixelServo(id, joint.model, motor, mode)
         if id != joint.id:
             _keep(servo, SECONDARY, 1, joint.id)

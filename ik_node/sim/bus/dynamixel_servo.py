@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ik_node.servos.bus.models import model_named
 from ik_node.sim.bus.motor import Motor
-from ik_node.sim.bus.servo import Servo
+from ik_node.sim.bus.servo import TURN, Servo
 
 ID, BAUD, DELAY, DRIVE_MODE, MODE, SECONDARY, OFFSET = 7, 8, 9, 10, 11, 12, 20
 MOST_VOLTAGE, LEAST_VOLTAGE, PWM_LIMIT, CURRENT_LIMIT = 32, 34, 36, 38
@@ -107,7 +107,10 @@ class DynamixelServo(Servo):
 
     def present(self) -> int:
         """Return the position as it can be read."""
-        value = self._sign * round(self.motor.measured - self.turns) + self.get(OFFSET, 4, signed=True)
+        value = round(self.motor.measured - self.turns)
+        if self._sign < 0:  # at power-up it is within the first turn, too
+            value = TURN - value
+        value += self.get(OFFSET, 4, signed=True)
         return value if self.registers[MODE] in (EXTENDED, CURRENT_POSITION) else value % 4096
 
     @property
