@@ -20,7 +20,7 @@ class ToolSettings(HasTool):
         read_only=True,
     )
     tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3, read_only=True
+        (0.0, 0.0, 1.0), 'tool axis in the tip frame, unit length', size=3, read_only=True
     )
     tool_point: tuple[float, ...] = parameter(
         (0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3, read_only=True

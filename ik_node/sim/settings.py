@@ -20,7 +20,7 @@ class PlantSettings:
     )
     tools: tuple[str, ...] = parameter(
         ('',),
-        'names of several tools, as of ik_node: each has a controller for trajectories; '
+        'names of the tools, as in ik_node; each has a trajectory controller; '
         "[''] (default) means a single controller",
         read_only=True,
     )
@@ -31,7 +31,7 @@ class PlantSettings:
     )
     start: tuple[float, ...] = parameter(
         (0.0,),
-        'positions of the independent joints at the start [rad, m]; one value is used for every joint',
+        'initial positions of the independent joints [rad, m]; a single value applies to every joint',
         read_only=True,
     )
     publish_rate: float = parameter(

@@ -25,14 +25,14 @@ class TrackSettings:
     )
     speed: float = parameter(0.1, 'speed of the goal along the track [m/s]', low=1e-4, high=100.0)
     direction: tuple[float, ...] = parameter(
-        (0.0, 0.0, -1.0), 'unit direction of the tool, and normal of the plane of the track', size=3
+        (0.0, 0.0, -1.0), 'tool direction, unit length, and normal of the plane of the track', size=3
     )
     roll: float = parameter(
         0.0, 'roll of the tool about its axis along the track [rad]', low=-2.0 * math.pi, high=2.0 * math.pi
     )
     frame: str = parameter('base_link', 'frame of centre and direction')
     tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame, as in ik_node', size=3
+        (0.0, 0.0, 1.0), 'tool axis in the tip frame, unit length, as in ik_node', size=3
     )
     tool_point: tuple[float, ...] = parameter(
         (0.0, 0.0, 0.0), 'tool point in the tip frame [m], as in ik_node', size=3

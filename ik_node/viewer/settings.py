@@ -31,23 +31,21 @@ class ViewerSettings(ToolSettings):
     )
     tools: tuple[str, ...] = parameter(
         ('',),
-        'names of several tools on one robot, as in ik_node, each with its own left.tip_link and so on; one '
-        'empty name: one tool',
+        'names of the tools on a robot with several, as in ik_node; each has its own left.tip_link and so '
+        "on; [''] (default) means a single unnamed tool",
         read_only=True,
     )
     mesh_path: str = parameter(
         '',
-        'folder whose meshes may be shown, besides those of installed ROS packages',
+        'folder of meshes to display, in addition to installed ROS packages',
         read_only=True,
     )
     description_file: str = parameter(
         '',
-        'xacro file that robot_description was made from: its arguments NAME_length become sliders',
+        'xacro file of robot_description; its arguments NAME_length become sliders',
         read_only=True,
     )
-    xacro_args: str = parameter(
-        '', "arguments that it was expanded with, such as 'hand_length:=0.1'", read_only=True
-    )
+    xacro_args: str = parameter('', "arguments of its expansion, such as 'hand_length:=0.1'", read_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

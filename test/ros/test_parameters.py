@@ -53,6 +53,14 @@ def test_the_defaults_of_the_file_are_written_in_the_types_of_the_dataclass():
         assert type(values[field.name]) is expected, field.name
 
 
+def test_the_comments_of_the_file_are_the_texts_of_the_parameters():
+    lines = CONFIG.read_text().splitlines()
+    for field in dataclasses.fields(ArmSettings):
+        (line,) = [line for line in lines if line.startswith(f'    {field.name}: ')]
+        comment = line.partition(' # ')[2].removesuffix(f' ({", ".join(field.metadata["choices"])})')
+        assert comment == field.metadata['text'], field.name
+
+
 @pytest.mark.parametrize('kind', [ArmSettings, TrackSettings])
 def test_every_parameter_says_what_it_is_and_what_is_allowed(kind):
     for field in dataclasses.fields(kind):
@@ -142,7 +150,7 @@ def test_descriptors_tell_text_and_range(make_node):
     node = make_node()
     declare(node, ArmSettings)
     told = node.describe_parameter('speed_scaling')
-    assert told.description == 'fraction of the URDF velocity limits to use'
+    assert told.description == 'fraction of the URDF velocity limits that is used'
     assert told.floating_point_range[0].to_value == 1.0
     assert node.describe_parameter('restarts').integer_range[0].to_value == 1_000_000
     assert 'closest, hold' in node.describe_parameter('on_unreachable').additional_constraints

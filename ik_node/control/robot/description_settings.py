@@ -14,32 +14,32 @@ class DescriptionSettings(HasTool):
 
     robot_description: str = parameter(
         '',
-        'URDF text; if empty, urdf_file or the topic is used; can be changed at run time only if it was set '
-        'at start-up and no real arm is connected',
+        'URDF text; if empty, urdf_file or the topic is used; can be changed at run time only if it '
+        'was set at start-up and no real arm is connected',
     )
     urdf_file: str = parameter(
         '', 'path of a .urdf or .xacro file; if empty, the topic is used', read_only=True
     )
     autostart: bool = parameter(
-        True, 'configure and activate at once; false: wait for a lifecycle manager', read_only=True
+        True, 'configure and activate at start-up; false: wait for a lifecycle manager', read_only=True
     )
     publish_description: bool = parameter(
         True,
-        'publish what robot_description or urdf_file gave on the topic robot_description',
+        'publish the text from robot_description or urdf_file on the topic robot_description',
         read_only=True,
     )
     tools: tuple[str, ...] = parameter(
         ('',),
-        'names of several tools on one robot, each with parameters of its own, such as left.tip_link; one '
-        'empty name: one tool',
+        'names of the tools on a robot with several; each has its own parameters, such as '
+        "left.tip_link; [''] (default) means a single unnamed tool",
         read_only=True,
     )
-    base_link: str = parameter('', 'link that goals are relative to; empty: the root link')
+    base_link: str = parameter('', 'reference link of goals; empty: the root link')
     tip_link: str = parameter(
         '',
         'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
     )
     tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'unit axis of the tool in the tip frame', size=3
+        (0.0, 0.0, 1.0), 'tool axis in the tip frame, unit length', size=3
     )
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)

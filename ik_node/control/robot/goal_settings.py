@@ -14,7 +14,7 @@ class GoalSettings:
 
     on_unreachable: str = parameter(
         'closest',
-        'for a goal that cannot be met: go as near as possible, or stay',
+        'response to a goal that cannot be met: move to the closest configuration, or hold the position',
         choices=('closest', 'hold'),
     )
     follow_goals: bool = parameter(
@@ -22,34 +22,35 @@ class GoalSettings:
     )
     smoothing: float = parameter(
         0.04,
-        'time constant with which the arm catches up with a moving goal [s]: larger is calmer and later',
+        'time constant of following a moving goal [s]; larger values are smoother and lag more',
         low=0.01,
         high=2.0,
     )
     path_corners: str = parameter(
         'stop',
-        'at the poses of goal_path: stop, or blend one line into the next',
+        'corners of goal_path: stop at each pose, or blend one line into the next',
         choices=('stop', 'blend'),
     )
     path_blend: float = parameter(
         0.02,
-        'distance from a blended corner within which the tool may leave the lines [m]',
+        'distance from a corner within which a blended path may leave the lines [m]',
         low=1e-4,
         high=10.0,
     )
     path_direction: str = parameter(
         'keep',
-        'direction of the tool along goal_path: that of the poses, or free',
+        'tool direction along goal_path: that of the poses, or free',
         choices=('keep', 'free'),
     )
     path_partial: bool = parameter(
-        False, 'follow a goal_path that ends early as far as possible, instead of rejecting it'
+        False, 'execute the feasible part of a goal_path instead of rejecting the path'
     )
     path_speed: float = parameter(
         0.0, 'speed limit of the tool point along goal_path [m/s]; 0: none', low=0.0, high=100.0
     )
     goal_timeout: float = parameter(
         1.0,
-        'largest difference between the stamp of a goal and the clock [s]; a zero stamp is always accepted',
+        'maximum age of the stamp of a goal, and how far it may be in the future [s]; a zero stamp is '
+        'always accepted',
         low=1e-3,
     )

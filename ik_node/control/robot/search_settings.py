@@ -20,22 +20,22 @@ class SearchSettings:
     solver: str = parameter('lm', 'local method', choices=tuple(METHODS))
     solver_switches_off: str = parameter(
         '',
-        "switches of the local method that are off, such as 'hinges, limits' of ccd; those of other methods "
-        'have no effect',
+        "switches of the local method that are off, such as 'hinges, limits' of ccd; switches of "
+        'other methods are ignored',
     )
-    schedule: str = parameter('greedy', 'how random restarts are annealed', choices=tuple(SCHEDULES))
+    schedule: str = parameter('greedy', 'annealing schedule of the random restarts', choices=tuple(SCHEDULES))
     position_tolerance: float = parameter(
-        1e-4, 'position error at which a goal is solved [m]', low=1e-12, high=1.0
+        1e-4, 'position error below which a goal is solved [m]', low=1e-12, high=1.0
     )
     direction_tolerance: float = parameter(
-        1e-3, 'direction error at which a goal is solved [rad]', low=1e-12, high=math.pi
+        1e-3, 'direction error below which a goal is solved [rad]', low=1e-12, high=math.pi
     )
-    restarts: int = parameter(1000, 'random restarts of the search before it gives up', low=0, high=1_000_000)
-    time_budget: float = parameter(0.05, 'time after which the search gives up [s]', low=1e-4, high=10.0)
+    restarts: int = parameter(1000, 'maximum number of random restarts', low=0, high=1_000_000)
+    time_budget: float = parameter(0.05, 'maximum search time per goal [s]', low=1e-4, high=10.0)
     random_seed: int = parameter(0, 'seed of the random restarts', low=0, high=2**31 - 1)
     direction_weight: float = parameter(
         0.0,
-        'weight of the direction error of unreachable goals [m/rad]; 0: position has strict priority',
+        'weight of the direction error for unreachable goals [m/rad]; 0: position has strict priority',
         low=0.0,
     )
 

@@ -23,24 +23,26 @@ class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSetti
 
     output: str = parameter(
         'joint_states',
-        'where the commands go: joint_states, joint_trajectory, position_commands or '
+        'destination of the commands: joint_states, joint_trajectory, position_commands or '
         'follow_joint_trajectory; joint_states may be added to another one',
         read_only=True,
     )
     controller: str = parameter(
         '',
-        'name of the controller that the output commands, such as arm_controller; empty: none stands before '
-        'the name of its topic or action',
+        'name of the controller, such as arm_controller; it precedes the name of the topic or action; '
+        'empty: no prefix',
         read_only=True,
     )
     controller_joints: tuple[str, ...] = parameter(
         ('',),
-        'joints of the controller in its order, with those that it moves besides the arm; '
-        "[''] (default) means the joints of the arm",
+        "joints of the controller in its order, including those off the arm; [''] (default) means the "
+        'joints of the arm',
         read_only=True,
     )
-    publish_rate: float = parameter(100.0, 'joint_states per second [Hz]', low=1.0, high=1000.0)
-    speed_scaling: float = parameter(0.5, 'fraction of the URDF velocity limits to use', low=0.001, high=1.0)
+    publish_rate: float = parameter(100.0, 'setpoints per second [Hz]', low=1.0, high=1000.0)
+    speed_scaling: float = parameter(
+        0.5, 'fraction of the URDF velocity limits that is used', low=0.001, high=1.0
+    )
     max_acceleration: float = parameter(
         5.0, 'acceleration limit of every revolute joint [rad/s^2]', low=0.01, high=1e4
     )
@@ -53,13 +55,12 @@ class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSetti
     )
     joint_limits_file: str = parameter(
         '',
-        'path of a joint_limits.yaml as MoveIt writes it; it may only tighten the limits of the URDF',
+        'path of a joint_limits.yaml in the format of MoveIt; it can only tighten the limits of the URDF',
         read_only=True,
     )
     joint_limit_margins: tuple[float, ...] = parameter(
         (0.0,),
-        'distance that the joints of the arm keep from their position limits [rad, m]; one value is used for '
-        'every joint',
+        'distance of the joints from their position limits [rad, m]; a single value applies to every joint',
     )
     max_tool_speed: float = parameter(
         0.0,
@@ -75,40 +76,41 @@ class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSetti
     )
     workspace: tuple[float, ...] = parameter(
         (0.0,) * 6,
-        'box that the tool point never leaves: least x, y, z, largest x, y, z in the base frame [m]; all 0: '
+        'box of the tool point: minimum x, y, z, then maximum x, y, z in the base frame [m]; all 0: '
         'the reach of the arm',
         size=6,
     )
     self_collision: str = parameter(
         'auto',
-        'reject goals and motions in which parts of the robot collide; auto: if coal is installed and the '
-        'description has collision shapes',
+        'reject goals and motions with self-collision; auto: if coal is installed and the description '
+        'has collision shapes',
         choices=('auto', 'true', 'false'),
     )
     mesh_path: str = parameter(
-        '', 'folder whose meshes are used as collision shapes, besides those of installed ROS packages'
+        '', 'folder of meshes for collision shapes, in addition to installed ROS packages'
     )
     srdf_file: str = parameter('', 'path of an SRDF file with further pairs of links that are not checked')
     home: tuple[float, ...] = parameter(
         (0.0,),
-        'joint positions of ~/home [rad, m], clipped into the limits; one value is used for every joint',
+        'joint positions of ~/home [rad, m], clipped to the limits; a single value applies to every joint',
     )
     wait_for_measured: str = parameter(
         'auto',
-        'command nothing before every joint of the arm has been measured; auto: with any output but '
-        'joint_states, and as soon as joint_states is remapped or anybody publishes measured_joint_states',
+        'send no command before every joint of the arm has been measured; auto: with any output but '
+        'joint_states, and once joint_states is remapped or measured_joint_states has a publisher',
         choices=('auto', 'true', 'false'),
     )
     joint_signs: str = parameter(
         '',
-        "1 or -1 by joint, such as 'wrist: -1': driver's position = sign * position in the URDF + offset",
+        "1 or -1 by joint, such as 'wrist: -1': position of the driver = sign * position in the URDF "
+        '+ offset',
         read_only=True,
     )
     joint_offsets: str = parameter(
-        '', "offset by joint [rad, m], such as 'wrist: 0.1, elbow: -0.02': see joint_signs", read_only=True
+        '', "offset by joint [rad, m], such as 'wrist: 0.1, elbow: -0.02'; see joint_signs", read_only=True
     )
     measured_timeout: float = parameter(
-        1.0, 'silence of the measurements after which the arm stops [s]; 0: never', low=0.0, high=3600.0
+        1.0, 'age of a measurement at which the arm stops [s]; 0: never', low=0.0, high=3600.0
     )
     max_following_error: float = parameter(
         0.35,
@@ -121,21 +123,21 @@ class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSetti
     )
     following_delay: float = parameter(
         0.1,
-        'delay of the measurements behind their commands that is not a following error [s]',
+        'lag of measurements behind commands that does not count as following error [s]',
         low=0.0,
         high=2.0,
     )
     arrival_tolerance: float = parameter(
         0.01,
-        'distance of every measured revolute joint from its target at which the arm has arrived [rad]',
+        'distance of a measured revolute joint from its target within which it has arrived [rad]',
         low=1e-4,
         high=10.0,
     )
     linear_arrival_tolerance: float = parameter(
-        0.001, 'the same of every prismatic joint [m]', low=1e-5, high=10.0
+        0.001, 'the same for prismatic joints [m]', low=1e-5, high=10.0
     )
     hand_guiding_timeout: float = parameter(
-        60.0, 'time after which hand guiding ends by itself [s]', low=1.0, high=3600.0
+        60.0, 'maximum duration of hand guiding [s]', low=1.0, high=3600.0
     )
 
     def __post_init__(self) -> None:
