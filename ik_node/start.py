@@ -95,6 +95,11 @@ def ik_teleop() -> NoReturn:
     _run('ik_node.ros.programs.teleop_keys', STOPPED, node=True)
 
 
+def ik_servos() -> NoReturn:
+    """Drive an arm with servos on a bus."""
+    _run('ik_node.ros.servos.node', STOPPED, node=True)
+
+
 def ik_goto() -> NoReturn:
     """Send a goal and wait for the arm."""
     _run('ik_node.ros.programs.goto', INTERRUPTED)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports: which serial port an arm is at, and the emulated one."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Callable
+
+from ik_node.errors import InputError, path_text
+from ik_node.servos.bus.port_errors import ports
+from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.transport import PortError, Transport
+from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile
+
+EMULATED = 'emulated'
+
+
+def the_port(given: str) -> str:
+    """Return the path of the port: given, or the only one there is. Raises PortError."""
+    if given:
+        return given
+    found = ports()
+    if not found:
+        raise PortError('no serial adapter is plugged in: connect the USB cable of the arm')
+    if len(found) > 1:
+        shown = ', '.join(map(path_text, found))
+        raise PortError(f'there are several serial adapters, choose one with the parameter port: {shown}')
+    return found[0]
+
+
+def opener(given: str, profile: ArmProfile) -> Callable[[], Transport]:
+    """Return what opens the port each time that this is needed; see the_port."""
+    codec = PROTOCOLS[profile.protocol]
+    return lambda: SerialTransport(the_port(given), profile.baud, codec)
+
+
+class EmulatedArm:
+    """The emulated servos of a profile in a process of their own; port is where they are. Close it."""
+
+    def __init__(self, profile: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', 'ik_node.sim.bus', profile],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C ends the driver first
+        )
+        assert self._process.stdout is not None
+        self.port = self._process.stdout.readline().strip()
+        if not self.port:
+            raise InputError(f'the servos of profile {profile} cannot be emulated')
+
+    def close(self) -> None:
+        """End the process: it ends with its input."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
