@@ -66,7 +66,7 @@ def count(task: Task, goals: int) -> tuple[str, int, int, int, int]:
 
 def search(task: Task, descents: int, goal: Goal) -> int:
     """Return the allocations of a search with so many descents, none of which succeeds."""
-    annealing = solver_for(task.arm, restarts=descents - 1)._search
+    annealing = solver_for(task.arm, restarts=descents - 1)._parts.search
     q = np.array(task.arm.middle)
     before = allocated()
     annealing.search(goal, q, 0.0)

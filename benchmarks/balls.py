@@ -161,7 +161,8 @@ def from_lock(one: BallArm, count: int) -> tuple[str, str]:
         middle = arm.joint_names.index('ball1')
         seeds[:, middle] = 0.0 if ' zyz ' in one.name else math.pi / 2
         found = [
-            solver._search.search(Goal(*arm.fk(q)), seed, 0.0) for q, seed in zip(goals, seeds, strict=True)
+            solver._parts.search.search(Goal(*arm.fk(q)), seed, 0.0)
+            for q, seed in zip(goals, seeds, strict=True)
         ]
         shares.append(f'{np.mean([result.solved for result in found]):.1%}')
     return shares[0], shares[1]

@@ -9,32 +9,31 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ik_node.checks import Array, real_array
+from ik_node.checks import Array, real_array, whole
 from ik_node.errors import InputError
 from ik_node.solver.closed_form import NO_FORM
 from ik_node.solver.cores import usable_cores
 from ik_node.solver.goal import BatchSolution, Goal, Solution, Status
-from ik_node.solver.pipeline import ByFormula
-from ik_node.solver.restarts import RandomRestarts
+from ik_node.solver.pipeline import Pipeline
 
 BATCH_PART = 1024  # goals that one thread processes at a time
 
 
 def solve_goals(
-    formula: ByFormula,
-    search: RandomRestarts,
-    shells: Array,
+    pipeline: Pipeline,
     solve: Callable[[Goal, Array], Solution],
     goals: Array,
     starts: Array,
     workers: int | None,
-    most: int | None,
 ) -> BatchSolution:
     """Solve goals (N, 9) from starts (N, n) or (1, n); see IkSolver.solve_batch.
 
-    shells: as in kernels.out_of_reach. solve: (goal, seed) -> Solution, called for goals that a few
-    descents do not solve. most: restarts of these, None for all.
+    solve: (goal, seed) -> Solution, called for goals that a few descents do not solve.
+    workers: threads, None: one per core. Raises InputError.
     """
+    if workers is not None:
+        workers = whole('workers', workers, 1)
+    formula, search, most = pipeline.formula, pipeline.search, pipeline.restarts_before_algebra(goals)
     q, errors = np.empty((len(goals), search.arm.n)), np.empty((len(goals), 2))
     solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
     form = NO_FORM if formula.form is None else formula.form.constants
@@ -44,7 +43,15 @@ def solve_goals(
     def solve_part(part: slice) -> None:
         seeds = starts if len(starts) == 1 else starts[part]
         search.search_many(
-            form, formula.trusted, goals[part], shells, most, seeds, q[part], errors[part], solved[part]
+            form,
+            formula.trusted,
+            goals[part],
+            pipeline.shells,
+            most,
+            seeds,
+            q[part],
+            errors[part],
+            solved[part],
         )
         for k in part.start + (~solved[part]).nonzero()[0]:
             if stopped:

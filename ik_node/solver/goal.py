@@ -221,9 +221,11 @@ def read_only(view: Array) -> Array:
     return view
 
 
-def no_goal(given: Any) -> InputError:
-    """Return the error for what was given in place of a Goal."""
-    return InputError(f'goal must be a Goal, got {given!r}')
+def checked_goal(goal: Goal) -> Goal:
+    """Return goal. Raises InputError for anything else in its place."""
+    if not isinstance(goal, Goal):
+        raise InputError(f'goal must be a Goal, got {goal!r}')
+    return goal
 
 
 def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Array:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +14,29 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import NO_FORM, ClosedForm
-from ik_node.solver.goal import PathSolution
+from ik_node.solver.goal import Goal, PathSolution, Solutions
 
 FIRST_STATIONS = 9  # points of a path at which arms without an exact formula look for branches
 MOST_STATIONS = 64  # with those added where no branch has been found
 
-Enumerate = Callable[[int, Array], Array]  # (number of the goal, seed) -> all configurations (k, n)
+
+class SolveAll(Protocol):
+    """IkSolver.solve_all."""
+
+    def __call__(self, goal: Goal, seed: Array, *, time_budget: float) -> Solutions: ...
 
 
 def best_path(
-    arm: Arm, form: ClosedForm | None, goals: Array, options: Array, seed: Array, every: Enumerate
+    arm: Arm,
+    form: ClosedForm | None,
+    goals: Array,
+    options: Array,
+    seed: Array,
+    solve_all: SolveAll,
+    time_budget: float,
 ) -> PathSolution:
     """Return the path over goals (N, 9) whose largest joint move is least; see IkSolver.solve_path."""
+    deadline = time.perf_counter() + time_budget
     if len(goals) == 0:
         return PathSolution(np.empty((0, arm.n)), np.empty(0, dtype=np.bool_), 0.0, ())
     constants = NO_FORM if form is None else form.constants
@@ -32,7 +45,12 @@ def best_path(
     if form is not None and form.exact and not np.isnan(goals[:, 3]).any():
         found, counts = _with_turns(arm, *_by_formula(arm, constants, goals, options, seed))
     else:
-        found, counts = _by_following(arm, period, constants, goals, options, seed, every)
+
+        def every(k: int) -> list[Array]:
+            left = max(deadline - time.perf_counter(), 1e-9)
+            return [one.q for one in solve_all(Goal.unpacked(goals[k]), seed, time_budget=left)]
+
+        found, counts = _by_following(arm, period, constants, goals, options, every)
     solved = counts > 0
     q = np.repeat(seed[None], len(goals), axis=0)
     if not solved.any():
@@ -92,12 +110,12 @@ def _by_following(
     constants: Array,
     goals: Array,
     options: Array,
-    seed: Array,
-    every: Enumerate,
+    every: Callable[[int], list[Array]],
 ) -> tuple[Array, NDArray[np.int64]]:
     """Find all configurations at some stations and follow each both ways until its branch ends.
 
-    Stations are spread over the path, then put where no branch has been seen yet.
+    Stations are spread over the path, then put where no branch has been seen yet. every: returns all
+    configurations that meet the goal of a number.
     """
     last = len(goals) - 1
     tracks: list[Array] = []
@@ -111,7 +129,7 @@ def _by_following(
             stations.append(int(unseen[len(unseen) // 2]))
         station = stations.pop(0)
         seen[station] = True
-        for q in every(station, seed):
+        for q in every(station):
             passing = [track[station] for track in tracks if not np.isnan(track[station, 0])]
             if any(kernels.largest_move(period, q, other) < kernels.DISTINCT for other in passing):
                 continue

@@ -307,7 +307,10 @@ class Decides:
 
 
 class Pipeline:
-    """The stages after the formula, in order; returns a Solution for every goal."""
+    """The stages after the formula, in order; returns a Solution for every goal.
+
+    formula, search: as given. shells: bounds of the reach, as in kernels.out_of_reach.
+    """
 
     def __init__(
         self,
@@ -317,6 +320,7 @@ class Pipeline:
         closest: ClosestSearch,
         infeasibility: Infeasibility,
     ) -> None:
+        self.formula, self.search, self.shells = formula, search, infeasibility.shells
         self._infeasibility = infeasibility
         by_elimination = ByElimination(elimination, search)
         self.decides = Decides(formula, by_elimination)

@@ -19,7 +19,7 @@ from ik_node.extras import require
 from ik_node.kernels.arrays.layout import END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
 from ik_node.kernels.runtime.signatures import SERVING
 from ik_node.kernels.runtime.specialised import filled
-from ik_node.model.arm import Arm
+from ik_node.model.arm import Arm, frozen
 from ik_node.solver.goal import Goal
 from ik_node.solver.methods.registry import METHODS
 
@@ -221,12 +221,18 @@ class RandomRestarts:
             least = min(least, errors[0])
         return best
 
-    def refine(self, goal: Goal, q: Array, limits: Array) -> tuple[float, float]:
+    def refine(self, goal: Goal, q: Array, largest_move: Array | None) -> tuple[float, float]:
         """Move q (n,), in place, to the closest configuration nearby, position first. Returns both errors.
 
-        limits: (2, n), read-only, those of the arm or narrower. No restarts: a goal that moves little moves q
+        largest_move: (n,) of each joint [rad or m], None: any. No restarts: a goal that moves little moves q
         little, except where a local minimum ends.
         """
+        limits = self.arm.limits
+        if largest_move is not None:
+            inside = np.clip(q, *limits[:2])
+            low = np.maximum(limits[0], inside - largest_move)
+            high = np.minimum(limits[1], inside + largest_move)
+            limits = frozen(np.vstack([low, high, limits[2:]]))
         options, search, now = self.options.copy(), self._search(), np.empty(len(q))
         options[[ITERATIONS, STALL]] = self.method.thorough
         position_error = direction_error = math.inf

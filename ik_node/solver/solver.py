@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node.checks import Array, is_array, positive, whole
 from ik_node.errors import InputError
 from ik_node.kernels.arrays.layout import LATERAL
-from ik_node.model.arm import frozen
+from ik_node.model.arm import Arm
 from ik_node.solver.batch import seed_rows, solve_goals
 from ik_node.solver.goal import (
     BatchSolution,
@@ -25,9 +24,10 @@ from ik_node.solver.goal import (
     Solution,
     Solutions,
     Status,
-    no_goal,
+    checked_goal,
     pack_goals,
 )
+from ik_node.solver.options import SolverOptions
 from ik_node.solver.parts import SolverParts
 from ik_node.solver.path import best_path
 from ik_node.solver.pipeline import errors_of
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 LISTING_BUDGET = 0.1  # s, of solve_all
 
 
-class IkSolver(SolverParts):
+class IkSolver:
     """Solves goals for one arm; safe to call from several threads.
 
     Methods other than lm are used by solve, solve_batch and steps, which then do not use the closed form;
@@ -66,10 +66,40 @@ class IkSolver(SolverParts):
     compiled.
     """
 
+    def __init__(
+        self,
+        arm: Arm,
+        *,
+        method: str = 'lm',
+        method_options: Mapping[str, bool] | None = None,
+        schedule: str = 'greedy',
+        closed_form: bool = True,
+        position_tolerance: float = 1e-6,
+        direction_tolerance: float = 1e-4,
+        restarts: int = 1000,
+        time_budget: float = math.inf,
+        random_seed: int = 0,
+        direction_weight: float | None = None,
+        compile: str = 'background',  # noqa: A002 - the clearest name
+    ) -> None:
+        options = {name: value for name, value in locals().items() if name not in ('self', 'arm')}
+        if not isinstance(arm, Arm):
+            raise InputError(f'arm must be an Arm, got {arm!r}')
+        self._solver_of = partial(IkSolver, **options)
+        self._parts = parts = SolverParts(arm, SolverOptions(**options).checked(), self._solver_of)
+        self.arm, self.method = arm, method
+        self.closed_form, self.elimination = parts.closed_form, parts.elimination
+        self.self_motions = parts.self_motions
+        self._nearest = parts.formula.nearest  # one look-up less for most goals, which take 3 us
+
+    def __reduce__(self) -> tuple[partial[IkSolver], tuple[Arm]]:
+        """Copy and unpickle by the arguments of the constructor."""
+        return self._solver_of, (self.arm,)
+
     def _budget(self, time_budget: float | None) -> float:
         """Return the time budget [s] of a call that asks for one, else that of the solver."""
         if time_budget is None:
-            return self._search.time_budget
+            return self._parts.search.time_budget
         return positive('time_budget', time_budget, finite=False)
 
     def _start(self, seed: ArrayLike | None) -> Array:
@@ -85,27 +115,26 @@ class IkSolver(SolverParts):
         cannot be met: see Solution.status and reason. time_budget [s]: of this call, None: as given to the
         constructor. Raises InputError for a seed of the wrong length or with NaN.
         """
-        if not isinstance(goal, Goal):
-            raise no_goal(goal)
+        if not isinstance(goal, Goal):  # a call for each goal would cost a hundredth of solving it
+            checked_goal(goal)
         q, packed, budget = self._start(seed), goal.packed, self._budget(time_budget)
-        solution = self._formula.nearest(packed, q)
+        solution = self._nearest(packed, q)
         if solution is True or solution is False:
-            solution = self._pipeline(goal, q, solution, budget)
+            solution = self._parts.pipeline(goal, q, solution, budget)
         if math.isnan(packed[LATERAL]):
             return solution
-        return self._roll.aligned(goal, self._start(seed), solution, self._search.met)
+        return self._parts.roll.aligned(goal, self._start(seed), solution)
 
     def align_lateral(self, goal: Goal, seed: ArrayLike, solution: Solution) -> Solution:
         """Return solution, its spare roll turned towards goal.lateral, near seed (n,), with lateral_error.
 
         Only as far as that keeps what is solved; solve and track do it themselves. Raises InputError.
         """
-        if not isinstance(goal, Goal):
-            raise no_goal(goal)
+        checked_goal(goal)
         if not isinstance(solution, Solution):
             raise InputError(f'solution must be a Solution, got {solution!r}')
         self.arm.checked(solution.q, 'q of solution')
-        return self._roll.aligned(goal, self.arm.checked(seed, 'seed'), solution, self._search.met)
+        return self._parts.roll.aligned(goal, self.arm.checked(seed, 'seed'), solution)
 
     def solve_all(
         self,
@@ -131,16 +160,15 @@ class IkSolver(SolverParts):
         Raises InputError for a seed of the wrong length or with NaN, for unknown names in locked_joints and
         for locked joints outside their limits.
         """
-        if not isinstance(goal, Goal):
-            raise no_goal(goal)
+        checked_goal(goal)
         near, budget = self._start(seed), self._budget(time_budget)
         if time_budget is None:
             budget = min(budget, LISTING_BUDGET)
         if are_named(locked_joints):
-            return self._locked.solve_all(goal, near, locked_joints, self.evaluate, budget)
-        if self._infeasibility.by_reach(goal) is not None:
+            return self._parts.locked.solve_all(goal, near, locked_joints, self.evaluate, budget)
+        if self._parts.infeasibility.by_reach(goal) is not None:
             return Solutions((), complete=True)
-        return self._all_solutions.solutions(goal, near, budget)
+        return self._parts.all_solutions.solutions(goal, near, budget)
 
     def prove(self, goal: Goal, seed: ArrayLike | None = None) -> Proof:
         """Find every solution within the limits as solve_all does, with a proof by interval arithmetic.
@@ -149,11 +177,9 @@ class IkSolver(SolverParts):
         20 to 60 ms for a goal, and a second or two, for some arms five, for the first. See Proof.
         Raises MissingError without python-flint, InputError for a seed of the wrong length or with NaN.
         """
-        if not isinstance(goal, Goal):
-            raise no_goal(goal)
         from ik_node.solver.proof.proof import prove  # five modules that few programs need
 
-        return prove(self.arm, goal, self._start(seed))
+        return prove(self.arm, checked_goal(goal), self._start(seed))
 
     def solve_batch(
         self,
@@ -170,18 +196,7 @@ class IkSolver(SolverParts):
         """
         goals = pack_goals(positions, directions)
         starts = self.arm.middle[None].copy() if seeds is None else seed_rows(seeds, len(goals), self.arm.n)
-        if workers is not None:
-            workers = whole('workers', workers, 1)
-        return solve_goals(
-            self._formula,
-            self._search,
-            self._infeasibility.shells,
-            self.solve,
-            goals,
-            starts,
-            workers,
-            self._pipeline.restarts_before_algebra(goals),
-        )
+        return solve_goals(self._parts.pipeline, self.solve, goals, starts, workers)
 
     def track(self, goal: Goal, q: ArrayLike, before: ArrayLike | None = None) -> Solution:
         """Follow a moving goal from configuration q (n,) without leaving its branch.
@@ -194,15 +209,14 @@ class IkSolver(SolverParts):
         met the result is that of solve.
         """
         if not isinstance(goal, Goal):
-            raise no_goal(goal)
+            checked_goal(goal)
         arm = self.arm
         now = arm.checked(q, 'q')
         last = now.copy() if before is None else arm.checked(before, 'before')
-        lateral = goal.lateral
-        solution = self._tracker.advance(goal, now, last, self.solve)
-        if lateral is None or not solution.solved:
+        solution = self._parts.tracker.advance(goal, now, last, self.solve)
+        if goal.lateral is None or not solution.solved:
             return solution
-        return self._roll.aligned(goal, last, solution, self._search.met)
+        return self._parts.roll.aligned(goal, last, solution)
 
     def solve_nearby(self, goal: Goal, q: ArrayLike, largest_move: ArrayLike | None = None) -> Solution:
         """Find the closest configuration that a continuous motion from configuration q (n,) leads to.
@@ -212,18 +226,10 @@ class IkSolver(SolverParts):
         largest_move: (n,) of each joint [rad or m], None: any. Raises InputError for arguments of the wrong
         length or with NaN.
         """
-        if not isinstance(goal, Goal):
-            raise no_goal(goal)
-        start = self.arm.checked(q, 'q')
-        limits = self.arm.limits
-        if largest_move is not None:
-            move = self.arm.checked(largest_move, 'largest_move')
-            inside = np.clip(start, *limits[:2])
-            narrow = np.maximum(limits[0], inside - move), np.minimum(limits[1], inside + move)
-            limits = frozen(np.vstack([*narrow, limits[2:]]))
-        now = start.copy()
-        errors = self._search.refine(goal, now, limits)
-        if self._search.met(*errors):
+        now = self.arm.checked(q, 'q')
+        move = None if largest_move is None else self.arm.checked(largest_move, 'largest_move')
+        errors = self._parts.search.refine(checked_goal(goal), now, move)
+        if self._parts.search.met(*errors):
             return Solution(Status.SOLVED, now, *errors)
         reason = Reason(Cause.SEARCH_ENDED, 0.0, 'no solution nearby')
         return Solution(Status.NOT_FOUND, now, *errors, reason)
@@ -237,7 +243,7 @@ class IkSolver(SolverParts):
         for name, array, size in (('goal', goal, 9), ('q', q, self.arm.n), ('before', before, self.arm.n)):
             if not is_array(array, size):
                 raise InputError(f'{name} must be a writable array of {size} floats, got {array!r}')
-        return self._tracker.step(goal, q, before)[0]
+        return self._parts.tracker.step(goal, q, before)[0]
 
     def steps(self, goal: Goal, seed: ArrayLike | None = None) -> Iterator[Array]:
         """Yield the joints (n,) of one descent by the method from seed (n,): at its start and after each.
@@ -245,9 +251,7 @@ class IkSolver(SolverParts):
         For watching what the random restarts repeat: steps are iterations or sweeps, the last joints are
         those that the descent returns. Raises InputError for a seed of the wrong length or with NaN.
         """
-        if not isinstance(goal, Goal):
-            raise no_goal(goal)
-        return self._search.steps(goal, self._start(seed))
+        return self._parts.search.steps(checked_goal(goal), self._start(seed))
 
     def solve_path(
         self,
@@ -264,15 +268,9 @@ class IkSolver(SolverParts):
         costs 10 us a point. Raises InputError for wrong shapes or values.
         """
         goals = pack_goals(positions, directions)
-        start = self._start(seed)
-        deadline = time.perf_counter() + positive('time_budget', time_budget, finite=False)
-
-        def every(k: int, near: Array) -> Array:
-            left = max(deadline - time.perf_counter(), 1e-9)
-            found = self.solve_all(Goal.unpacked(goals[k]), near, time_budget=left)
-            return np.array([solution.q for solution in found]).reshape(-1, self.arm.n)
-
-        return best_path(self.arm, self.closed_form, goals, self._search.options, start, every)
+        start, budget = self._start(seed), positive('time_budget', time_budget, finite=False)
+        options = self._parts.search.options
+        return best_path(self.arm, self.closed_form, goals, options, start, self.solve_all, budget)
 
     def evaluate(self, goal: Goal, q: ArrayLike, restarts: int = 0) -> Solution:
         """Return configuration q (n,) with its errors by FK: SOLVED within the tolerances, else NOT_FOUND.
@@ -281,11 +279,9 @@ class IkSolver(SolverParts):
         """
         q, restarts = self.arm.checked(q, 'q'), whole('restarts', restarts, 0)
         errors = self.errors(goal, q)
-        status = Status.SOLVED if self._search.met(*errors) else Status.NOT_FOUND
+        status = Status.SOLVED if self._parts.search.met(*errors) else Status.NOT_FOUND
         return Solution(status, q, *errors, restarts=restarts)
 
     def errors(self, goal: Goal, q: ArrayLike) -> tuple[float, float]:
         """Return (position error [m], direction error [rad]) of configuration q (n,) by FK."""
-        if not isinstance(goal, Goal):
-            raise no_goal(goal)
-        return errors_of(self.arm, goal.packed, q)
+        return errors_of(self.arm, checked_goal(goal).packed, q)

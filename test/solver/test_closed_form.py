@@ -77,7 +77,9 @@ def by_formula(solver: IkSolver, goal: Goal, seed) -> np.ndarray:
     found = np.empty((kernels.MOST_CANDIDATES, solver.arm.n))
     model = solver.arm.joints, solver.arm.tool, solver.arm.limits, solver.arm.period
     constants, near = solver.closed_form.constants, np.array(seed)
-    count, _ = kernels.formula_solutions(*model, constants, goal.packed, solver._search.options, near, found)
+    count, _ = kernels.formula_solutions(
+        *model, constants, goal.packed, solver._parts.search.options, near, found
+    )
     return found[:count]
 
 

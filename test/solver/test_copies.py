@@ -98,6 +98,27 @@ def test_a_solver_answers_the_same_bits(way: str) -> None:
     assert answers(COPIES[way](solver)) == answers(solver)
 
 
+class Named(IkSolver):
+    """A solver of a user, with arguments of its own."""
+
+    def __init__(self, arm: Arm, name: str) -> None:
+        super().__init__(arm, **OPTIONS)
+        self.name = name
+
+
+@copies
+def test_a_subclass_with_other_arguments_locks_joints_and_is_copied_as_its_base(way: str) -> None:
+    solver = Named(ARM, 'left')
+    goal, lock = Goal(*ARM.fk(ARM.middle)), ARM.joint_names[:1]
+    found = solver.solve_all(goal, ARM.middle, lock)
+    assert [one.q.tobytes() for one in found] == [
+        one.q.tobytes() for one in IkSolver(ARM, **OPTIONS).solve_all(goal, ARM.middle, lock)
+    ]
+    other = COPIES[way](solver)
+    assert type(other) is IkSolver
+    assert answers(other) == answers(solver)
+
+
 @pytest.mark.slow
 def test_a_pool_of_fresh_processes_answers_the_same_bits() -> None:
     solver = IkSolver(ARM, **OPTIONS)

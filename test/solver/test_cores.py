@@ -47,13 +47,13 @@ def test_a_batch_starts_no_more_threads_than_that(monkeypatch: pytest.MonkeyPatc
     arm = Arm.from_file(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
     solver, seen = IkSolver(arm), set()
     before = threading.active_count()
-    solve = type(solver._search).search_many
+    solve = type(solver._parts.search).search_many
 
     def watched(self, *arguments):
         seen.add(threading.active_count() - before)
         return solve(self, *arguments)
 
-    monkeypatch.setattr(type(solver._search), 'search_many', watched)
+    monkeypatch.setattr(type(solver._parts.search), 'search_many', watched)
     places, axes = map(np.array, zip(*map(arm.fk, arm.sample(np.random.default_rng(0), 4096)), strict=True))
     solver.solve_batch(places, axes)
     assert max(seen) <= cores.usable_cores()

@@ -39,7 +39,7 @@ def test_a_solver_and_its_arm_are_freed_at_once_without_the_garbage_collector(ar
     assert solver.solve_all(goal, arm.middle, locked_joints=[arm.joint_names[0]])
     assert solver.solve_all(goal, arm.middle, locked_joints=[arm.joint_names[2]]) is not None
     solver.track(goal, arm.middle)
-    gone = [weakref.ref(one) for one in (solver, solver.arm, solver._locked)]
+    gone = [weakref.ref(one) for one in (solver, solver.arm, solver._parts.locked)]
     gc.disable()
     try:
         del solver

@@ -19,22 +19,21 @@ ROLL_TOLERANCE = 1e-6  # rad and share of the reach: how far the tool may lie of
 class SpareRoll:
     """Turns the last joint of an arm towards Goal.lateral; does nothing for arms without a spare roll."""
 
-    def __init__(self, arm: Arm) -> None:
-        self._arm, self._joint = arm, spare_roll(arm)
+    def __init__(self, arm: Arm, met: Callable[[float, float], bool]) -> None:
+        """met: whether a position error [m] and a direction error [rad] are within the tolerances."""
+        self._arm, self._joint, self._met = arm, spare_roll(arm), met
 
-    def aligned(
-        self, goal: Goal, seed: Array, solution: Solution, met: Callable[[float, float], bool]
-    ) -> Solution:
+    def aligned(self, goal: Goal, seed: Array, solution: Solution) -> Solution:
         """Return solution turned towards goal.lateral near seed (n,), with its lateral_error.
 
-        Only as far as met says of position and direction error that the goal stays met.
+        Only as far as what is solved stays within the tolerances.
         """
         arm, q = self._arm, solution.q.copy()
         lateral_error = kernels.serve_lateral(
             arm.joints, arm.tool, arm.limits, goal.packed, self._joint, seed, q
         )
         errors = kernels.goal_errors(arm.joints, arm.frames(q), goal.packed)
-        if solution.solved and not met(*errors):  # the tool point is slightly off the roll axis
+        if solution.solved and not self._met(*errors):  # the tool point is slightly off the roll axis
             return solution
         if arm.has_cones and arm.ball_excess(q) > 0.0:
             return solution

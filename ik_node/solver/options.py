@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SolverOptions: what IkSolver is told besides the arm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from ik_node.checks import positive, whole
+from ik_node.errors import InputError
+from ik_node.solver.methods.registry import METHODS
+
+COMPILE = ('background', 'wait')
+
+
+class SolverOptions(NamedTuple):
+    """The options of IkSolver; see there."""
+
+    method: str
+    method_options: Mapping[str, bool] | None
+    schedule: str
+    closed_form: bool
+    position_tolerance: float
+    direction_tolerance: float
+    restarts: int
+    time_budget: float
+    random_seed: int
+    direction_weight: float | None
+    compile: str
+
+    def checked(self) -> SolverOptions:
+        """Return them with plain floats and integers. Raises InputError.
+
+        method_options and schedule are left to RandomRestarts.
+        """
+        method, weight = self.method, self.direction_weight
+        if not isinstance(self.compile, str) or self.compile not in COMPILE:
+            raise InputError(f'compile must be one of {", ".join(COMPILE)}, got {self.compile!r}')
+        if not isinstance(method, str) or method not in METHODS:
+            raise InputError(f'method must be one of {", ".join(METHODS)}, got {method!r}')
+        if not isinstance(self.closed_form, (bool, np.bool_)):
+            raise InputError(f'closed_form must be True or False, got {self.closed_form!r}')
+        if weight is not None:
+            weight = positive('direction_weight', weight)
+            if method != 'lm':
+                raise InputError(
+                    f'direction_weight is supported by method lm only, got {method!r} with {weight!r}'
+                )
+        return self._replace(
+            position_tolerance=positive('position_tolerance', self.position_tolerance),
+            direction_tolerance=positive('direction_tolerance', self.direction_tolerance),
+            restarts=whole('restarts', self.restarts, 0),
+            time_budget=positive('time_budget', self.time_budget, finite=False),
+            random_seed=whole('random_seed', self.random_seed, 0, 2**63 - 1),
+            direction_weight=weight,
+        )
