@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ik_node.errors import IkError, join_names
-from ik_node.servos.bus.models import PHASE_SPEED_0_IS_FASTEST, model_named, model_numbered
+from ik_node.servos.bus.models import model_named, model_numbered
 from ik_node.servos.bus.registers import ServoModel
 from ik_node.servos.bus.transport import Answer, Fault, Transport
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile
@@ -27,10 +27,8 @@ class ServoSurvey:
 
     joint: JointProfile
     model: ServoModel
-    firmware: int
     memory: Recorded
     time_profile: bool = False
-    warnings: tuple[str, ...] = ()
 
 
 def named(joint: JointProfile) -> str:
@@ -69,12 +67,7 @@ def survey(transport: Transport, profile: ArmProfile) -> list[ServoSurvey]:
     if missing:
         names = join_names([named(joint) for joint in missing])
         raise ArmError(f'no answer from {names}. Check the cables after the last servo that answers')
-    servos = [_surveyed(transport, joint) for joint in profile.joints]
-    versions = {(servo.model.name, servo.firmware) for servo in servos}
-    if profile.protocol == 'feetech' and len({firmware for _, firmware in versions}) > 1:
-        shown = ', '.join(f'{servo.joint.id}: {_version(servo.firmware)}' for servo in servos)
-        servos[0] = _warned(servos[0], f'the servos have different firmware ({shown}): update them')
-    return servos
+    return [_surveyed(transport, joint) for joint in profile.joints]
 
 
 def _answers(transport: Transport, id: int) -> bool:
@@ -95,25 +88,8 @@ def _surveyed(transport: Transport, joint: JointProfile) -> ServoSurvey:
         allowed = ' or '.join(map(str, sorted(model.position_modes)))
         raise ArmError(f'{named(joint)} is in operating mode {mode}, it must be {allowed}')
     counts = {name: read(transport, joint, model, name) for name in registers_of(model)}
-    recorded = recorded_in(model, counts)
-    if model.homing_sign > 0:
-        firmware = read(transport, joint, model, 'firmware')
-        return ServoSurvey(joint, model, firmware, recorded, bool(counts['drive_mode'] & TIME_PROFILE))
-    major, minor = (read(transport, joint, model, f'firmware_{part}') for part in ('major', 'minor'))
-    warnings = []
-    if not counts['phase'] & PHASE_SPEED_0_IS_FASTEST:
-        warnings.append('a goal speed of 0 stops it; other programs may expect the fastest speed')
-    return ServoSurvey(joint, model, 256 * major + minor, recorded, warnings=tuple(warnings))
-
-
-def _version(firmware: int) -> str:
-    return f'{firmware // 256}.{firmware % 256}'
-
-
-def _warned(servo: ServoSurvey, text: str) -> ServoSurvey:
-    return ServoSurvey(
-        servo.joint, servo.model, servo.firmware, servo.memory, servo.time_profile, (*servo.warnings, text)
-    )
+    time_profile = bool(counts.get('drive_mode', 0) & TIME_PROFILE)
+    return ServoSurvey(joint, model, recorded_in(model, counts), time_profile)
 
 
 def memories(servos: list[ServoSurvey]) -> Mapping[str, Recorded]:
