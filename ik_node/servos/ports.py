@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,7 +25,7 @@ def the_port(given: str) -> str:
         raise PortError('no serial adapter is plugged in: connect the USB cable of the arm')
     if len(found) > 1:
         shown = ', '.join(map(path_text, found))
-        raise PortError(f'there are several serial adapters, choose one with the parameter port: {shown}')
+        raise PortError(f'there are several serial adapters, choose the port: {shown}')
     return found[0]
 
 
@@ -42,21 +41,21 @@ class EmulatedArm:
     def __init__(self, profile: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'ik_node.sim.bus', profile],
-            stdin=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,  # Ctrl-C ends the driver first
         )
         assert self._process.stdout is not None
-        self.port = self._process.stdout.readline().strip()
+        with self._process.stdout as output:
+            self.port = output.readline().strip()
         if not self.port:
+            self._process.wait()
             raise InputError(f'the servos of profile {profile} cannot be emulated')
 
     def close(self) -> None:
-        """End the process: it ends with its input."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
+        """End the process, which also ends with this one."""
+        self._process.terminate()
         try:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:

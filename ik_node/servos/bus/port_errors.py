@@ -11,8 +11,6 @@ from pathlib import Path
 from ik_node.errors import path_text
 from ik_node.servos.bus.transport import PortError
 
-CONNECT = 'connect its USB cable'
-
 # Programs that take serial ports of which they know nothing, and how one stops them.
 _INTRUDERS = {
     'ModemManager': 'it takes every new port for a modem; stop it: sudo systemctl disable --now ModemManager',
@@ -24,19 +22,6 @@ def ports() -> list[str]:
     """Return the paths of all serial adapters; where there are lasting ones (by-id), only these."""
     lasting = sorted(map(str, Path('/dev/serial/by-id').glob('*')))
     return lasting or sorted(str(path) for kind in ('ttyACM*', 'ttyUSB*') for path in Path('/dev').glob(kind))
-
-
-def choose_port(given: str = '') -> str:
-    """Return the port that is given, or the only one there is. Raises PortError that lists what there is."""
-    if given:
-        return given
-    found = ports()
-    if len(found) != 1:
-        raise PortError(
-            f'{"Several serial adapters are" if found else "No serial adapter is"} plugged in: '
-            + (f'choose one of {", ".join(map(path_text, found))}' if found else CONNECT)
-        )
-    return found[0]
 
 
 def explain(port: str, error: OSError) -> PortError:
@@ -64,7 +49,7 @@ def _present() -> str:
     """Return what adapters there are."""
     found = ports()
     if not found:
-        return f'No serial adapter is plugged in: {CONNECT}'
+        return 'No serial adapter is plugged in: connect its USB cable'
     return f'Plugged in: {", ".join(map(path_text, found))}'
 
 
