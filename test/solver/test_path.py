@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -239,6 +241,26 @@ def test_no_points_and_one_point():
     one = solver.solve_path([position], [direction], q)
     np.testing.assert_allclose(one.q, [q], atol=1e-5)
     assert one.largest_move == 0.0
+
+
+def test_points_share_the_time_of_a_path(monkeypatch):
+    """Positions alone have no formula: each station gets what the stations before it have left."""
+    arm, given = arm_of('seed_arm'), []
+    solver, solve_all = new_solver(arm), IkSolver.solve_all
+
+    def watched(self, goal, seed=None, locked_joints=(), time_budget=None):
+        given.append(time_budget)
+        return solve_all(self, goal, seed, locked_joints, time_budget)
+
+    monkeypatch.setattr(IkSolver, 'solve_all', watched)
+    positions, _ = tool_path(arm, smooth_path(arm, 7, 20))
+    solver.solve_path(positions, time_budget=1.0)
+    assert len(given) > 1
+    assert given[0] < 1.0
+    assert all(after < before for before, after in pairwise(given) if before > 1e-9)
+    given.clear()
+    solver.solve_path(positions, time_budget=1e-9)
+    assert set(given) == {1e-9}
 
 
 def test_paths_are_the_same_bits_every_time():

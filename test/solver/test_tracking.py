@@ -230,3 +230,20 @@ def test_bad_configurations_are_rejected(wrong):
             solver.track(goal, arm.middle, wrong)
         with pytest.raises(InputError, match='seed must be 5 finite numbers'):
             solver.solve_path([goal.position], [goal.direction], wrong)
+
+
+@pytest.mark.parametrize('name', ['seed_arm', 'prismatic_arm'])
+def test_solve_nearby_moves_each_joint_by_no_more_than_allowed(name):
+    """A start outside the limits counts from where they are; a goal far away is approached as far as that."""
+    arm = arm_of(name)
+    solver, rng = new_solver(arm), np.random.default_rng(6)
+    low, high = arm.lower, arm.upper
+    moved = np.zeros((2, arm.n), dtype=bool)
+    for q in [*arm.sample(rng, 30), high + 0.3]:
+        goal, start = Goal(*arm.fk(arm.sample(rng, 1)[0])), np.clip(q, low, high)
+        allowed = rng.uniform(0.001, 0.1, arm.n)
+        found = solver.solve_nearby(goal, q, allowed).q
+        assert (np.abs(found - start) <= allowed + 1e-12).all()
+        assert ((low <= found) & (found <= high)).all()
+        moved |= np.array([found < start - 0.9 * allowed, found > start + 0.9 * allowed])
+    assert (moved | arm.idle).all()
