@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test quick durations check bench compare docs faults newest soak clean venv venv-test
+.PHONY: help demo arm test quick durations check bench compare docs faults newest soak clean venv venv-test
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -23,6 +23,10 @@ help:  ## Show this list
 demo: venv  ## Start an arm, the viewer and a goal on a circle; ARM=two_arms TRACKS='line spiral', TELEOP=1: keys, SIM=1: in MuJoCo, PORT=8081
 	@$(VENV)/bin/ik_demo $(if $(ARM),--description-file '$(ARM)') $(if $(TRACKS),--track $(TRACKS)) \
 		$(if $(SIM),--sim) $(if $(TELEOP),--teleop) $(if $(PORT),--port $(PORT))
+
+arm: venv-arm  ## Drive a real arm with its viewer: PORT=/dev/ttyACM0 or emulated, PROFILE=so100, ARM=my.urdf, SPEED=0.5, PAGE=8081
+	@$(VENV)/bin/ik_demo --servos '$(or $(PORT),auto)' --profile '$(or $(PROFILE),so101)' \
+		--description-file '$(or $(ARM),so101_like)' --speed-scaling '$(or $(SPEED),0.2)' $(if $(PAGE),--port $(PAGE))
 
 test: check  ## Run every check and every test, on all cores
 	@$(KERNELS)
@@ -72,6 +76,9 @@ clean:  ## Remove .venv and everything that was built
 
 venv:
 	@$(SETUP) $(if $(SIM),sim)
+
+venv-arm:
+	@$(SETUP) servos
 
 venv-test:
 	@$(SETUP) proofs servos sim test

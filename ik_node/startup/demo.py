@@ -58,9 +58,18 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         help='axis of the tool in the tip frame: x, y, z, --tool-axis=-x or like 0,0.6,0.8; default: z',
     )  # fmt: skip
     parser.add_argument(
-        '--track', nargs='+', default=['circle'], metavar='TRACK',
-        help=f'one for all tools or one for each, of {", ".join(CHOICES)}; default: circle',
+        '--track', nargs='+', metavar='TRACK',
+        help=f'one for all tools or one for each, of {", ".join(CHOICES)}; default: circle, but none for a '
+        'real arm',
     )  # fmt: skip
+    parser.add_argument(
+        '--servos', metavar='PORT', default='',
+        help="serial port of an arm with servos on a bus; 'auto': the only one; 'emulated': no arm",
+    )  # fmt: skip
+    parser.add_argument('--profile', default='so101', help='the servos of that arm; default: so101')
+    parser.add_argument(
+        '--speed-scaling', default='', metavar='SHARE', help='of the velocity limits that motions may use'
+    )
     parser.add_argument('--port', type=int, default=8080, help='of the browser viewer; default: 8080')
     parser.add_argument('--sim', action='store_true', help='simulate the arm in MuJoCo, behind a controller')
     parser.add_argument('--teleop', action='store_true', help='move the arm with the keys of this terminal')
@@ -70,16 +79,20 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
 
 def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
     """Return what the robot needs, and the programs to start here. Raises IkError for an invalid robot."""
+    track = options.track or ([NO_TRACK] if options.servos else ['circle'])
     given = {name: default for name, (default, _, _) in ARGUMENTS.items()} | {
         'description_file': options.description_file,
         'base_link': options.base_link,
         'tip_link': options.tip_link,
         'tool_axis': ' '.join(options.tool_axis or ()),
-        'track': NO_TRACK if options.teleop else ' '.join(options.track),
+        'track': NO_TRACK if options.teleop else ' '.join(track),
+        'speed_scaling': options.speed_scaling,
         'viewer': str(not options.no_viewer),
         'sim': 'mujoco' if options.sim else NO_SIMULATION,
         'rviz': 'false',
     }
+    if options.servos:
+        given |= {'port': options.servos, 'profile': options.profile}
     if options.params_file is not None:
         given['params_file'] = options.params_file
     if options.teleop and (tools := tools_of(given)[0]):
@@ -136,6 +149,8 @@ def run(options: argparse.Namespace) -> int:
         check_port(options.port)
     if options.sim:
         require('mujoco', 'ik_demo --sim')
+    if options.servos:
+        require('serial', 'ik_demo --servos')
     planned, nodes = programs(options)
     extra = extra_parameters(options, planned)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -21,6 +21,8 @@ from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description, read_from, xacro_args
 from ik_node.model.urdf.reader import read_urdf
+from ik_node.servos.bus.port_errors import choose_port
+from ik_node.servos.calibration.profile import shipped_profiles
 from ik_node.share import PACKAGE, share_path
 from ik_node.startup.robots import ROBOTS, description_path, tools_file, tools_in
 from ik_node.startup.rviz_config import rviz_config
@@ -86,6 +88,23 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
         NO_SIMULATION,
         'Simulate the arm in MuJoCo behind a trajectory controller, which publishes joint_states',
         (NO_SIMULATION, 'mujoco'),
+    ),
+    'port': (
+        '',
+        "Serial port of an arm with servos on a bus: starts its driver; 'auto': the only port; 'emulated': "
+        'servos without an arm',
+        None,
+    ),
+    'profile': (
+        'so101',
+        f'Servos of that arm: {", ".join(shipped_profiles())}, or the path of a file',
+        None,
+    ),
+    'torque': ('true', 'Switch the torque of these servos on, where the arm is', YES_OR_NO),
+    'speed_scaling': (
+        '',
+        'Share of the velocity limits that motions may use; empty: as in params_file',
+        None,
     ),
     'gui': ('false', 'Start joint_state_publisher_gui; its sliders set joint goals', YES_OR_NO),
     'track': (
@@ -166,6 +185,9 @@ class Planner:
             require('mujoco', 'sim:=mujoco')
         if self._simulated and 'real' in self._wanted:
             raise InputError(f'real:=true and sim:={given["sim"]} exclude each other')
+        self._driven = bool(given['port'])
+        if self._driven and self._simulated:
+            raise InputError(f'port:={given["port"]} and sim:={given["sim"]} exclude each other')
         self._links = {name: given[name] for name in ('base_link', 'tip_link') if given[name]}
         self._tool: dict[str, Any] = {}
         if given['tool_axis']:
@@ -186,6 +208,11 @@ class Planner:
             self._marker = 'rviz' in self._wanted and marker_possible()
         self.rviz_config = ''
 
+    @property
+    def _real(self) -> bool:
+        """Whether a driver publishes joint_states and takes commands."""
+        return self._driven or 'real' in self._wanted
+
     def _own(self, name: str, parameters: dict[str, Any], **options: Any) -> Program:
         time = {'use_sim_time': 'use_sim_time' in self._wanted}
         return Program(PACKAGE, name, {**time, **parameters}, self._files, **options)
@@ -201,11 +228,17 @@ class Planner:
             {'robot_description': self.text, 'publish_frequency': FRAME_RATE},
             remappings=TF,
         )
-        swapped = REAL_NAMES if 'real' in self._wanted else ()
-        output = {'output': 'joint_trajectory'} if self._simulated else {}
+        swapped = REAL_NAMES if self._real else ()
+        more: dict[str, Any] = {'output': 'joint_trajectory'} if self._simulated else {}
+        if self._given['speed_scaling']:
+            (more['speed_scaling'],) = numbers('speed_scaling', self._given['speed_scaling'], 1)
         yield self._own(
-            'ik_node', {**self._links, **self._tool, **output}, remappings=(*TF, *swapped), ends_all=True
+            'ik_node', {**self._links, **self._tool, **more}, remappings=(*TF, *swapped), ends_all=True
         )
+        if self._driven:
+            port = choose_port() if self._given['port'] == 'auto' else self._given['port']
+            servos = {'port': port, 'profile': self._given['profile'], 'description': str(self._path)}
+            yield self._own('ik_servos', {**servos, 'torque_at_start': 'torque' in self._wanted})
         if self._simulated:
             yield self._own('ik_plant', {})
 
@@ -238,7 +271,7 @@ class Planner:
         shipped = self._given['description_file'] in ROBOTS
         folder = None if shipped else mesh_folder(self._path, self.text)
         page = {'mesh_path': str(folder)} if folder else {}
-        if shipped and not self._simulated and 'real' not in self._wanted:
+        if shipped and not self._simulated and not self._real:
             page |= {'description_file': str(self._path), 'xacro_args': self._given['xacro_args']}
         yield self._own('ik_viewer', {**self._links, **self._tool, **page})
 

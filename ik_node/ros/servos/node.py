@@ -51,7 +51,7 @@ class ServosNode(ClosableNode):
         self._emulated = EmulatedArm(settings.profile) if settings.port == EMULATED else None
         port = settings.port if self._emulated is None else self._emulated.port
         self._calibrating = Calibrating(profile, settings, Path(settings.port).name, log.info, log.warning)
-        self._said = ArmState.CLOSED, ''
+        self._said, self._ending = (ArmState.CLOSED, ''), False
         self._wanted = settings.torque_at_start
         self._states = self.create_publisher(JointState, 'joint_states', STREAM)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
@@ -78,11 +78,13 @@ class ServosNode(ClosableNode):
 
     def come_to_rest(self) -> None:
         """Hold the arm or lower it, as on_exit says."""
+        self._ending = True
         release = self._settings.on_exit == 'release' and self._arm.snapshot.state in POWERED
         if release:
             self.get_logger().info('lowering the arm')
+        held = self._arm.snapshot.state in POWERED | {ArmState.FAULTED} and not release
         self._arm.stop(release)
-        if self._said[0] in POWERED and not release:
+        if held:
             self.get_logger().info(
                 'the servos go on holding the arm: switch their power off, or start ik_servos again'
             )
@@ -146,12 +148,14 @@ class ServosNode(ClosableNode):
         """Log a change of the state, but not each begin and end of motions."""
         before, self._said = self._said, (arm.state, arm.reason)
         log = self.get_logger()
+        if self._ending:
+            return
         if arm.reason and arm.state not in POWERED | {ArmState.PASSIVE}:
             log.error(arm.reason)
         elif arm.reason:
             log.warning(arm.reason)
         elif arm.state is ArmState.PASSIVE and before[0] is not ArmState.PASSIVE:
-            log.info('the servos are found, their torque is off')
+            log.info('the servos are measured, their torque is off')
         elif arm.state is ArmState.HOLDING and before[0] is not ArmState.FOLLOWING:
             log.info('the arm is held where it is')
 

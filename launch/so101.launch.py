@@ -1,0 +1,31 @@
+"""Drive an SO-101: ros2 launch ik_node so101.launch.py port:=/dev/ttyACM0
+
+Without port:=... it takes the only serial adapter, and port:=emulated needs no arm. Everything else is as in
+arm.launch.py; description_file:=so101_new_calib.urdf tip_link:=gripper_frame_link shows the maker's meshes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import LaunchConfiguration
+
+from ik_node.startup.plan import ARGUMENTS
+
+DEFAULTS = {'port': 'auto', 'description_file': 'so101_like', 'profile': 'so101', 'speed_scaling': '0.2'}
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Return arm.launch.py with the values of an SO-101."""
+    arguments = [
+        DeclareLaunchArgument(name, default_value=default, description=ARGUMENTS[name][1])
+        for name, default in DEFAULTS.items()
+    ]
+    arm = IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(str(Path(__file__).with_name('arm.launch.py'))),
+        launch_arguments=[(name, LaunchConfiguration(name)) for name in DEFAULTS],
+    )
+    return LaunchDescription([*arguments, arm])
