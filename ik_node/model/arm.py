@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,7 @@ from ik_node.model.degrees_of_freedom import (
 from ik_node.model.joint import Joint
 from ik_node.model.robot import Robot
 from ik_node.model.urdf.reader import read_file, read_urdf
+from ik_node.model.zero_pose import zero_pose
 
 MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
 MOST_SAMPLES = 10**7  # configurations drawn at once: more would fill the memory
@@ -87,7 +88,10 @@ class Arm:
         self.lower = frozen(np.array([joint.lower for joint in variables]))
         self.upper = frozen(np.array([joint.upper for joint in variables]))
         self.velocity = frozen(np.array([joint.velocity for joint in variables]))
-        self.joints, self.tool = self._zero_pose(chain, drivers)
+        axes = np.column_stack([self.tool_axis, self.tool_lateral])
+        self.joints, self.tool = map(
+            frozen, zero_pose(chain, drivers, self.joint_names, self.tool_point, axes)
+        )
         self.balls = tuple(ball for ball in robot.balls if set(ball.joints) <= set(self.joint_names))
         self.limits = frozen(np.vstack([self.lower, self.upper, *self._ball_rows(chain)]))
         ratios = self.joints[:, layout.RATIO]
@@ -112,30 +116,6 @@ class Arm:
         for value in state.values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
-
-    def _zero_pose(
-        self, chain: Sequence[Joint], drivers: Mapping[str, tuple[str, float, float]]
-    ) -> tuple[Array, Array]:
-        """Return the kernels' (joints, tool): screw axes of the chain with every joint at zero."""
-        pose = np.eye(4)
-        rows: list[Array] = []
-        last: Array = np.zeros(3)
-        for joint in chain:
-            pose = pose @ joint.origin
-            if joint.type == 'fixed':
-                continue
-            driver, ratio, shift = drivers[joint.name]
-            row = np.empty(layout.SHIFT + 1)
-            row[layout.AXIS] = pose[:3, :3] @ joint.axis
-            row[layout.OFFSET] = pose[:3, 3] - last
-            row[layout.PRISMATIC] = joint.type == 'prismatic'
-            row[layout.VARIABLE] = self.joint_names.index(driver)
-            row[layout.RATIO], row[layout.SHIFT] = ratio, shift
-            rows.append(row)
-            last = pose[:3, 3]
-        point = pose[:3, :3] @ self.tool_point + pose[:3, 3] - last
-        turned = pose[:3, :3] @ np.column_stack([self.tool_axis, self.tool_lateral])
-        return frozen(np.array(rows)), frozen(np.concatenate([point, turned[:, 0], turned[:, 1]]))
 
     def _ball_rows(self, chain: Sequence[Joint]) -> list[Array]:
         """Return three rows (n,) of limits for each declared ball. Raises ChainError for one without room."""
