@@ -21,8 +21,8 @@ from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description, read_from, xacro_args
 from ik_node.model.urdf.reader import read_urdf
-from ik_node.servos.bus.port_errors import choose_port
 from ik_node.servos.calibration.profile import shipped_profiles
+from ik_node.servos.ports import the_port
 from ik_node.share import PACKAGE, share_path
 from ik_node.startup.robots import ROBOTS, description_path, tools_file, tools_in
 from ik_node.startup.rviz_config import rviz_config
@@ -236,7 +236,7 @@ class Planner:
             'ik_node', {**self._links, **self._tool, **more}, remappings=(*TF, *swapped), ends_all=True
         )
         if self._driven:
-            port = choose_port() if self._given['port'] == 'auto' else self._given['port']
+            port = the_port('') if self._given['port'] == 'auto' else self._given['port']
             servos = {'port': port, 'profile': self._given['profile'], 'description': str(self._path)}
             yield self._own('ik_servos', {**servos, 'torque_at_start': 'torque' in self._wanted})
         if self._simulated:
