@@ -23,14 +23,18 @@ class Outstanding:
         """Note that an answer may come until a time."""
         self._until[id, size] = max(until, self._until.get((id, size), until))
 
-    def remove(self, id: int, size: int) -> bool:
-        """Note that an answer came; return whether it was outstanding."""
+    def taken(self, id: int, size: int) -> None:
+        """Note that the awaited answer came. A late one stays: it may come twice."""
+        self._until.pop((id, size), None)
         self._latest[id] = size
-        return self._until.pop((id, size), None) is not None
 
     def has(self, id: int, size: int, now: float) -> bool:
         """Return whether such an answer may still come."""
         return self._until.get((id, size), now) > now
+
+    def was_latest(self, id: int, size: int) -> bool:
+        """Return whether the latest answer of a servo had this size."""
+        return self._latest.get(id) == size
 
     def best(self, ids: Iterable[int], sizes: Iterable[int], now: float) -> int:
         """Return the size that is outstanding of the fewest servos.
@@ -43,7 +47,7 @@ class Outstanding:
         def doubts(size: int) -> tuple[int, int]:
             return (
                 sum(self.has(id, size, now) for id in asked),
-                sum(self._latest.get(id) == size for id in asked),
+                sum(self.was_latest(id, size) for id in asked),
             )
 
         return min(sizes, key=doubts)

@@ -14,6 +14,7 @@ from ik_node.servos.bus.transport import Answer, Fault, Reply
 
 _SIZES = 4  # that a read may ask for: so many answers of a servo can be outstanding
 _WRITE_TIME = 0.1  # [s] that an acknowledgement may take: a servo first writes to its EEPROM
+_SECOND_TIME = 0.002  # [s] after an answer in which a second servo with the same id would answer
 _OVERHEAD = 16  # [bytes] of a packet besides its data, at most
 _BITS = 10  # per byte on the wire
 
@@ -89,7 +90,8 @@ class SerialTransport:
     ) -> dict[int, Reply]:
         """Send an instruction; return the replies of servos that are asked for size bytes."""
         request = self._codec.encode(instruction)
-        self._line.discard()
+        doubted = any(self._outstanding.was_latest(id, size) for id in ids)
+        self._line.discard(time.monotonic() + _SECOND_TIME if doubted else 0.0)
         # In Feetech's protocol an echo looks like an answer. One that looks like it is SILENT.
         echo = next(iter(self._codec.Parser(Status).feed(request)), None)
         awaited = _Awaited(ids, size, echo, self._outstanding)
@@ -129,11 +131,12 @@ class _Awaited:
         if status == self._echo:
             self._echo = None
             return
-        late = self._outstanding.remove(status.id, len(status.data))
-        if status.id in self.missing and len(status.data) == self._size:
+        size = len(status.data)
+        if status.id in self.missing and size == self._size:
+            self._outstanding.taken(status.id, size)
             self._replies[status.id] = Answer(status.data, status.error)
             self.missing.remove(status.id)
-        elif late or status.id == BROADCAST:
+        elif status.id == BROADCAST or self._outstanding.has(status.id, size, time.monotonic()):
             return
         elif status.id in self.missing:
             self._replies[status.id] = Fault.SHORT
