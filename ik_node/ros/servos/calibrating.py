@@ -74,8 +74,13 @@ class Calibrating:
         return read_file(path, self._profile)
 
     def store_pose(self, ticks: Mapping[str, int], pose: str) -> Path:
-        """Store that the arm is in a known pose at these ticks; return the file. Raises InputError."""
-        known = {**dict.fromkeys(self._profile.names, 0.0), **read_pose(pose, self._profile.names)}
+        """Store that joints are in a known pose at these ticks; return the file. Raises InputError."""
+        known = read_pose(pose, self._profile.names)
+        if not known:
+            raise InputError(
+                'known_pose is empty: set it to the positions at which you hold the joints whose zeros are '
+                f"to be set, such as '{self._profile.names[0]}: 0'"
+            )
         zeros = owner_zeros(self._profile, known, ticks, self._memory)
         store_zeros(self._path, zeros)
         return self._path

@@ -114,11 +114,14 @@ class ServosNode(ClosableNode):
         return self._answer(answer, lambda: self._arm.set_torque(request.data))
 
     def _set_zero(self) -> str:
-        ticks = {name: joint.tick for name, joint in self._arm.snapshot.joints.items()}
-        if self._arm.snapshot.state is not ArmState.PASSIVE:
+        arm = self._arm.snapshot
+        if arm.state in POWERED or arm.state is ArmState.FAULTED:
             raise InputError('the zero can only be set while the torque is off')
-        path = self._calibrating.store_pose(ticks, self._settings.known_pose)
-        self._arm.recalibrate()
+        if not arm.ticks:
+            raise InputError(arm.reason or 'no servo has answered')
+        path = self._calibrating.store_pose(arm.ticks, self._settings.known_pose)
+        if arm.state is ArmState.PASSIVE:
+            self._arm.recalibrate()
         return f'stored in {path}'
 
     def _answer(self, answer: Any, act: Callable[[], str | None]) -> Any:

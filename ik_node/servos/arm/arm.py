@@ -18,7 +18,7 @@ from ik_node.errors import IkError, InputError
 from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
 from ik_node.servos.arm.snapshot import POWERED, ArmSnapshot, ArmState, Counts
-from ik_node.servos.arm.survey import ArmError, memories, survey
+from ik_node.servos.arm.survey import ArmError, ServoSurvey, memories, read, survey
 from ik_node.servos.bus.transport import PortError, Transport
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.recorded import Recorded
@@ -59,6 +59,7 @@ class ServoArm:
         self._transport: Transport | None = None
         self._cycle: ArmCycle | None = None
         self._state, self._reason = ArmState.CLOSED, ''  # without a cycle
+        self._ticks: Mapping[str, int] = {}  # measured without a zero
         self._counts = Counts()
         self._times: deque[float] = deque(maxlen=RATE_WINDOW)
 
@@ -160,7 +161,7 @@ class ServoArm:
         """Look for the servos; whether all are there, and as they should be."""
         try:
             servos = survey(transport, self.profile)
-            self.calibration = self._calibrate(memories(servos))
+            self.calibration = self._calibrated(transport, servos)
             cycle = ArmCycle(transport, servos, self.calibration, self._options, self._commands, self._counts)
             cycle.take_over()
         except (ArmError, InputError) as error:
@@ -168,6 +169,17 @@ class ServoArm:
             return False
         self._cycle = cycle
         return True
+
+    def _calibrated(self, transport: Transport, servos: list[ServoSurvey]) -> ArmCalibration:
+        """Return the calibration. Raises InputError if there is none; the ticks can be had all the same."""
+        try:
+            return self._calibrate(memories(servos))
+        except InputError:
+            self._ticks = {
+                servo.joint.name: read(transport, servo.joint, servo.model, 'present_position')
+                for servo in servos
+            }
+            raise
 
     def _serve(self, cycle: ArmCycle) -> None:
         """Do what was asked for."""
@@ -203,6 +215,7 @@ class ServoArm:
         self._times.clear()
         self._commands.clear()
         self._publish()
+        self._ticks = {}
         self._refuse(reason)
 
     def _refuse(self, reason: str) -> None:
@@ -219,6 +232,7 @@ class ServoArm:
             self._state if cycle is None else cycle.state,
             self._reason if cycle is None else cycle.reason,
             {} if cycle is None else dict(cycle.measured),
+            self._ticks if cycle is None else {name: joint.tick for name, joint in cycle.measured.items()},
             {} if cycle is None else dict(cycle.goals),
             cycle is not None and cycle.latched,
             (len(self._times) - 1) / span if span > 0.0 else 0.0,

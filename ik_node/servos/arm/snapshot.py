@@ -62,14 +62,16 @@ class ArmSnapshot:
     """The arm at time [s] of time.monotonic.
 
     reason: why it is in its state, empty if nothing is wrong. joints: by name, those that were measured in
-    this cycle. goals [rad or m]: by name, where the servos go. latched: it was told to hold, and takes no
-    commands. rate [Hz]: of the cycles lately. retries, faults: since the start.
+    this cycle. ticks: of them, and of all joints while a zero is not known. goals [rad or m]: by name, where
+    the servos go. latched: it was told to hold, and takes no commands. rate [Hz]: of the cycles lately.
+    retries, faults: since the start.
     """
 
     time: float
     state: ArmState
     reason: str = ''
     joints: Mapping[str, JointMeasurement] = field(default_factory=dict)
+    ticks: Mapping[str, int] = field(default_factory=dict)
     goals: Mapping[str, float] = field(default_factory=dict)
     latched: bool = False
     rate: float = 0.0

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How an owner gives an arm its zero: on a bus, with the parameters of ik_servos."""
+
+from __future__ import annotations
+
+import pytest
+from rig import Rig
+
+from ik_node.errors import InputError
+from ik_node.ros.servos.calibrating import Calibrating
+from ik_node.ros.servos.settings import ServoSettings
+from ik_node.servos.arm.snapshot import ArmState
+from ik_node.servos.calibration.profile import read_profile
+from ik_node.sim.bus import EmulatedBus
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv('XDG_CONFIG_HOME', str(tmp_path))
+
+
+def calibrating(profile: str, said: list[str], **settings: str) -> Calibrating:
+    return Calibrating(
+        read_profile(profile), ServoSettings(profile=profile, **settings), 'usb', said.append, said.append
+    )
+
+
+def test_an_arm_without_a_zero_gets_it_from_its_owner():
+    said: list[str] = []
+    with EmulatedBus('koch') as bus:
+        rig = Rig(bus, 'koch', None)
+        rig.arm._calibrate = calibration = calibrating('koch', said)
+        rig.arm.start()
+        try:
+            rig.wait(lambda: rig.arm.snapshot.ticks)
+            arm = rig.arm.snapshot
+            assert arm.state is ArmState.SILENT
+            assert '"joint_2": its zero is not known' in arm.reason
+            assert arm.joints == {}
+            pose = {name: 0.1 * number for number, name in enumerate(rig.profile.names)}
+            calibration.store_pose(arm.ticks, ', '.join(f'{name}: {q}' for name, q in pose.items()))
+            found = rig.until(ArmState.PASSIVE).joints
+        finally:
+            rig.arm.stop()
+    assert {name: joint.position for name, joint in found.items()} == pytest.approx(pose, abs=2e-3)
+    assert any('from owner' in line for line in said)
+
+
+def test_only_the_joints_of_the_pose_are_set():
+    said: list[str] = []
+    with EmulatedBus('so101') as bus:
+        rig = Rig(bus, 'so101', None)
+        rig.arm._calibrate = calibration = calibrating('so101', said)
+        rig.arm.start()
+        try:
+            before = rig.until(ArmState.PASSIVE)
+            with pytest.raises(InputError, match=r"known_pose is empty: .*'shoulder_pan: 0'"):
+                calibration.store_pose(before.ticks, '')
+            calibration.store_pose(before.ticks, 'wrist_roll: 0.5')
+            rig.arm.recalibrate()
+            rig.wait(lambda: rig.arm.snapshot.joints and rig.arm.snapshot.time > before.time + 0.5)
+            after = rig.until(ArmState.PASSIVE).joints
+        finally:
+            rig.arm.stop()
+        assert rig.arm.calibration.joint('elbow_flex').source == 'stops'
+    assert after['wrist_roll'].position == pytest.approx(0.5, abs=1e-3)
+    assert after['elbow_flex'].position == pytest.approx(before.joints['elbow_flex'].position, abs=2e-3)
+
+
+def test_the_parameter_counts_before_what_is_stored():
+    calibration = calibrating('koch', [], zeros=', '.join(f'joint_{k}: {2000 + k}' for k in range(1, 7)))
+    assert [joint.zero for joint in calibration({}).joints] == [2001, 2002, 2003, 2004, 2005, 2006]
