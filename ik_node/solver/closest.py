@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
@@ -18,6 +16,7 @@ from ik_node.kernels.arrays.layout import DIRECTION, ITERATIONS, POSITION_TOLERA
 from ik_node.model.arm import frozen
 from ik_node.solver.closed_form import ClosedForm, Family
 from ik_node.solver.goal import Goal
+from ik_node.solver.known_poses import KnownPoses
 from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.workspace_bounds import radial_bounds
 
@@ -28,9 +27,6 @@ REACHED = 1e-6  # m: below this position error a self-motion is left for the dir
 STARTS_PER_CHECK = 16  # between two checks of the clock, a fifth of a millisecond
 FAR = 1e6  # times the reach: goals farther away are moved in to here, so that squares stay finite
 TABLE = 64  # rows that the formula may fill
-KNOWN = 2048  # configurations that searches start from, the same for every goal and seed
-CLUSTERS = 64  # of known configurations; a search starts from one of each
-MOST_CORNERED = 7  # joints of arms whose corners, every joint at a limit, are known ones
 ROUGH = 6.0  # iterations of Levenberg and Marquardt before those of Newton
 DIRECTED = 8  # starts for the position that are near the direction, too
 PLACES = 16  # equally close ones that are kept
@@ -124,21 +120,7 @@ class ClosestSearch:
             )
         else:
             given = np.array([seed, found])
-            if self.direction_weight is not None:
-                table, errors, count = self._multistart(packed, opened, given, deadline, math.inf)
-            else:
-                bound = kernels.least_possible(self._shells, packed)
-                table, errors, count = self._places(packed, opened, bound, given, deadline)
-                if not endless and (beyond or errors[:count, 0].min() > REACHED):
-                    count = kernels.closest_out_of_reach(
-                        arm.joints, arm.tool, opened, packed, self._narrow, seed, table, errors, count
-                    )
-                elif not endless and goal.direction is not None:
-                    place, error = table[:1], errors[0]
-                    given = np.vstack([given, place, found])  # found with either weights
-                    table, errors, count = self._multistart(packed, opened, given, deadline, 0.0)
-                    table[count], errors[count] = place, error  # in case every descent has left the position
-                    count += 1
+            table, errors, count = self._searched(packed, opened, given, deadline, beyond, endless)
             kernels.wrap_rows_into_limits(limits, arm.period, seed, table, count)
         if self.direction_weight is not None:
             errors[:, 0], errors[:, 1] = np.hypot(errors[:, 0], self.direction_weight * errors[:, 1]), 0.0
@@ -148,6 +130,28 @@ class ClosestSearch:
         position_error, direction_error = kernels.goal_errors(arm.joints, arm.frames(q), goal.packed)
         return ClosestConfiguration(q, position_error, direction_error, in_place)
 
+    def _searched(
+        self, goal: Array, limits: Array, given: Array, deadline: float, beyond: bool, endless: bool
+    ) -> tuple[Array, Array, int]:
+        """Minimise without a formula, from given (seed, found): see _multistart and find."""
+        if self.direction_weight is not None:
+            return self._multistart(goal, limits, given, deadline, math.inf)
+        arm, bound = self.arm, kernels.least_possible(self._shells, goal)
+        table, errors, count = self._places(goal, limits, bound, given, deadline)
+        if endless:
+            return table, errors, count
+        if beyond or errors[:count, 0].min() > REACHED:
+            count = kernels.closest_out_of_reach(
+                arm.joints, arm.tool, limits, goal, self._narrow, given[0], table, errors, count
+            )
+        elif not math.isnan(goal[DIRECTION]):
+            place, error = table[:1], errors[0]
+            starts = np.vstack([given, place, given[1]])  # found with either weights
+            table, errors, count = self._multistart(goal, limits, starts, deadline, 0.0)
+            table[count], errors[count] = place, error  # in case every descent has left the position
+            count += 1
+        return table, errors, count
+
     def within(self, goal: Goal, seed: Array, given: Array, deadline: float = math.inf) -> Array | None:
         """Return joints (n,) that meet goal within both tolerances, None if descents find none.
 
@@ -156,7 +160,7 @@ class ClosestSearch:
         deadline: as for find.
         """
         arm, search, packed = self.arm, self.search, goal.packed
-        ranked = self._ranked(packed, 0.0 if math.isnan(packed[DIRECTION]) else self._ranking)
+        ranked = self._known.ranked(packed, 0.0 if math.isnan(packed[DIRECTION]) else self._ranking)
         most = len(given) + len(ranked)
         marks, q, step = (
             np.empty((most, arm.n)),
@@ -172,7 +176,7 @@ class ClosestSearch:
                 self._rough,
                 search.direction_tolerance,
                 given,
-                self._known[0],
+                self._known.table,
                 ranked,
                 first,
                 min(first + step, most),
@@ -187,35 +191,8 @@ class ClosestSearch:
         return None
 
     @cached_property
-    def _known(self) -> tuple[Array, NDArray[np.int64]]:
-        """Known configurations with tool poses (n + 6, KNOWN), cluster by cluster, and where these end.
-
-        Each is in the cluster of the nearest of CLUSTERS configurations that are far from each other.
-        """
-        arm = self.arm
-        samples = arm.sample(np.random.default_rng((self.search.random_seed, KNOWN)), KNOWN)
-        if arm.n <= MOST_CORNERED and not arm.has_cones:  # where limits stop many joints, a corner is nearest
-            ends = np.array([samples.min(axis=0), samples.max(axis=0)])
-            ends = np.where(np.isfinite(arm.limits[:2]), arm.limits[:2], ends)
-            samples[: 2**arm.n] = list(itertools.product(*ends.T))
-        span = np.ptp(samples, axis=0)
-        scaled = (samples / np.where(span > 0.0, span, 1.0)).T.copy()
-        nearest, cluster, centre = np.full(KNOWN, np.inf), np.zeros(KNOWN, dtype=np.int64), 0
-        for number in range(CLUSTERS):
-            distance = np.abs(scaled - scaled[:, centre, None]).max(axis=0)
-            cluster[distance < nearest] = number
-            nearest = np.minimum(nearest, distance)
-            centre = int(nearest.argmax())
-        known = np.empty((arm.n + 6, KNOWN))
-        kernels.tabulate_poses(arm.joints, arm.tool, samples[np.argsort(cluster, kind='stable')], 1.0, known)
-        return known, np.cumsum(np.unique(cluster, return_counts=True)[1])
-
-    def _ranked(self, goal: Array, weight: float) -> NDArray[np.int64]:
-        """Return the column of each cluster of known ones that is nearest to goal, nearest first."""
-        known, ends = self._known
-        ranked = np.empty(len(ends), dtype=np.int64)
-        kernels.rank_starts(known, ends, goal, weight, np.empty(KNOWN), ranked)
-        return ranked
+    def _known(self) -> KnownPoses:
+        return KnownPoses(self.arm, self.search.random_seed)
 
     def _places(
         self, goal: Array, limits: Array, bound: float, given: Array, deadline: float
@@ -226,9 +203,9 @@ class ClosestSearch:
         """
         arm = self.arm
         table, errors = np.empty((2 * PLACES + 1, arm.n)), np.empty((2 * PLACES + 1, 2))
-        ranked, progress = self._ranked(goal, 0.0), np.zeros(3, dtype=np.int64)
+        ranked, progress = self._known.ranked(goal, 0.0), np.zeros(3, dtype=np.int64)
         if not math.isnan(goal[DIRECTION]):  # of places equally near, those with about this direction
-            ranked = np.concatenate([self._ranked(goal, self._ranking)[:DIRECTED], ranked])
+            ranked = np.concatenate([self._known.ranked(goal, self._ranking)[:DIRECTED], ranked])
         ended = False
         while not ended:
             ended = kernels.nearest_places(
@@ -238,7 +215,7 @@ class ClosestSearch:
                 goal,
                 self._alone,
                 bound,
-                self._known[0],
+                self._known.table,
                 ranked,
                 given,
                 STARTS_PER_CHECK,
@@ -257,7 +234,7 @@ class ClosestSearch:
         least [m]: the smallest position error known to be attainable, infinite for a direction_weight.
         """
         arm = self.arm
-        ranked = self._ranked(goal, 0.0 if math.isnan(goal[DIRECTION]) else self._ranking)
+        ranked = self._known.ranked(goal, 0.0 if math.isnan(goal[DIRECTION]) else self._ranking)
         most = len(given) + len(ranked)
         table, errors, marks = np.empty((most + 3, arm.n)), np.empty((most + 3, 2)), np.empty((most, arm.n))
         count, step = 0, most if deadline == math.inf else STARTS_PER_CHECK
@@ -271,7 +248,7 @@ class ClosestSearch:
                 self._wide,
                 self._narrow,
                 given,
-                self._known[0],
+                self._known.table,
                 ranked,
                 first,
                 min(first + step, most),
