@@ -103,12 +103,13 @@ def test_no_header_is_left_within_a_stuffed_packet(status):
 
 
 @CODECS
+@pytest.mark.parametrize('kind', [Status, Instruction])
 @given(stream=st.binary(max_size=200) | STUFF)
-def test_no_bytes_raise_and_every_status_is_among_them(codec, stream):
-    """A status is never made up: its own bytes, with a right checksum, are in the stream."""
-    parser = codec.Parser(Status)
-    for status in parser.feed(stream) + parser.finish():
-        assert codec.encode(status) in stream
+def test_no_bytes_raise_and_every_packet_is_among_them(codec, kind, stream):
+    """A packet is never made up: its own bytes, with a right checksum, are in the stream."""
+    parser = codec.Parser(kind)
+    for packet in parser.feed(stream) + parser.finish():
+        assert codec.encode(packet) in stream
 
 
 @CODECS

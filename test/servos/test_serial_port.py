@@ -6,6 +6,8 @@ import threading
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from servos.scripted_bus import ScriptedBus, answers, asked
 
 from ik_node.errors import InputError
@@ -264,6 +266,28 @@ def test_bytes_without_end_are_a_fault(bus, monkeypatch):
     assert isinstance(transport.read(3, 56, 15), Fault)
     transport.drain()
     assert isinstance(transport.write(3, 40, b'\x01'), Fault)
+
+
+@given(
+    pieces=st.lists(st.binary(max_size=12) | st.sampled_from(['good', 'cut', 'late', 'other']), max_size=6)
+)
+def test_whatever_comes_only_right_answers_get_through(codec, pieces):
+    """Good answers among anything: what gets through answers this request, and its servo."""
+    late = []
+
+    def script(number, what):
+        good = answers(codec, number, what)
+        other = codec.encode(Status(99, 0, bytes(15)))
+        known = {'good': good, 'cut': good[:-1], 'late': late[-1] if late else b'', 'other': other}
+        late.append(good)
+        return b''.join(known.get(piece, piece) for piece in pieces) if number % 2 else b''
+
+    with ScriptedBus(codec, script) as scripted:
+        transport = SerialTransport(scripted.port, 1_000_000, codec, 0.002)
+        for _ in range(4):
+            reply = transport.sync_read([3], 56, 15)[3]
+            assert isinstance(reply, Fault) or reply == Answer(bytes([len(late) - 1, *bytes(14)]))
+        transport.close()
 
 
 def test_what_fits_into_no_packet_is_refused_before_it_is_sent(bus):
