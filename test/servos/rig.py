@@ -10,13 +10,10 @@ from collections.abc import Callable, Iterator
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions
 from ik_node.servos.arm.snapshot import ArmSnapshot, ArmState
-from ik_node.servos.bus import dynamixel, feetech
 from ik_node.servos.bus.serial_port import SerialTransport
-from ik_node.servos.calibration.profile import read_profile
+from ik_node.servos.calibration.profile import PROTOCOLS, read_profile
 from ik_node.servos.calibration.zeros import calibrate
 from ik_node.sim.bus import EmulatedBus
-
-CODECS = {'feetech': feetech, 'dynamixel': dynamixel}
 
 
 class Rig:
@@ -26,7 +23,7 @@ class Rig:
         self.bus, self.profile = bus, read_profile(profile)
         self.seen: list[ArmSnapshot] = []
         self.arm = ServoArm(
-            lambda: SerialTransport(bus.port, self.profile.baud, CODECS[self.profile.protocol]),
+            lambda: SerialTransport(bus.port, self.profile.baud, PROTOCOLS[self.profile.protocol]),
             self.profile,
             lambda recorded: calibrate(self.profile, recorded),
             options,
