@@ -106,6 +106,7 @@ setup(
             'ik_inspect = ik_node.start:ik_inspect',
             'ik_reach = ik_node.start:ik_reach',
             'ik_solve = ik_node.start:ik_solve',
+            'ik_servo_check = ik_node.start:ik_servo_check',
         ]
     },
 )

@@ -125,6 +125,11 @@ def ik_solve() -> NoReturn:
     _run('ik_node.cli.solve', INTERRUPTED)
 
 
+def ik_servo_check() -> NoReturn:
+    """Check an arm of bus servos."""
+    _run('ik_node.servos.check.program', INTERRUPTED)
+
+
 if __name__ == '__main__':  # python -m ik_node.start NAME: without the console scripts
     sys.argv[0] = sys.argv.pop(1)
     globals()[sys.argv[0]]()

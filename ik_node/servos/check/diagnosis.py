@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From findings to sentences: what keeps the arm from working, and what its owner should know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ik_node.servos.arm.survey import named
+from ik_node.servos.bus.models import PHASE_SPEED_0_IS_FASTEST
+from ik_node.servos.calibration.profile import ArmProfile
+from ik_node.servos.check.findings import BusTest, ServoFinding
+
+LEADER_VOLTS = (4.5, 5.6)  # [V] of the supply of a leader arm
+HOT = 55.0  # [degrees C]
+WEAK_GAIN = 16  # P, as LeRobot writes it; the factory has 32
+FEW_FAULTS = 0.001  # share of the answers: an occasional fault is harmless
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Sentences. problems: the arm cannot be driven. warnings: it can, but look at that."""
+
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def diagnose(
+    profile: ArmProfile, findings: Sequence[ServoFinding], elsewhere: Sequence[str], test: BusTest | None
+) -> Diagnosis:
+    """Return what is wrong. elsewhere: sentences about servos that answer otherwise than expected.
+
+    test: of the bus, None if there was none.
+    """
+    problems = _of_silence(findings, elsewhere)
+    warnings: list[str] = []
+    usable = [servo for servo in findings if not servo.fault]
+    for servo in usable:
+        problems += _problems_of(servo)
+        warnings += _warnings_of(servo)
+    problems += _of_zeros(usable)
+    if profile.protocol == 'feetech':
+        warnings += _of_firmware(usable) + _of_supply(usable)
+    if test is not None and sum(test.faults.values()) > FEW_FAULTS * test.reads * len(usable):
+        warnings.append('the bus is not reliable: check the cables and the supply')
+    weak = [str(servo.joint.id) for servo in usable if _is_weak(servo)]
+    if weak:
+        warnings.append(
+            f'the P gain is {WEAK_GAIN} or less in servo {", ".join(weak)}, as LeRobot sets it: the arm sags '
+            'and lags. The factory has 32'
+        )
+    on = [named(servo.joint) for servo in usable if servo.counts['torque_enable']]
+    if on:
+        warnings.append(f'torque is on in {", ".join(on)}: another program has left it so, or is running')
+    return Diagnosis(tuple(problems), tuple(warnings))
+
+
+def bus_text(test: BusTest, servos: int) -> str:
+    """Return a test of the bus in words."""
+    rate = f'{test.reads / test.seconds:.0f} reads of {servos} servos per second'
+    count = sum(test.faults.values())
+    if not count:
+        return f'{rate}, no fault in {test.reads}'
+    shown = ', '.join(f'{number} x {kind}' for kind, number in sorted(test.faults.items()))
+    return f'{rate}, {shown} in {test.reads}'
+
+
+def _of_silence(findings: Sequence[ServoFinding], elsewhere: Sequence[str]) -> list[str]:
+    if findings and all(servo.silent for servo in findings):
+        return list(elsewhere) or [
+            'the port opens, but no servo answers. Is the power supply of the arm on, and is its cable in '
+            'the adapter?'
+        ]
+    silent = [servo.joint for servo in findings if servo.silent]
+    found = []
+    if silent:
+        found.append(
+            f'no answer from {", ".join(map(named, silent))}: check the cable that leads to '
+            f'{"it" if len(silent) == 1 else "the first of them"}, and the ids of the servos'
+        )
+        found += elsewhere
+    for servo in findings:
+        if servo.fault == 'gives damaged answers':
+            found.append(
+                f'{named(servo.joint)} {servo.fault}: do two servos have this id, or is a cable loose?'
+            )
+        elif servo.fault and not servo.silent:
+            found.append(f'{named(servo.joint)} {servo.fault}')
+    return found
+
+
+def _problems_of(servo: ServoFinding) -> list[str]:
+    found = [
+        f'servo {id}, which turns {servo.joint.name} too, does not answer: check its cable'
+        for id in servo.silent_shadows
+    ]
+    mode, allowed = servo.counts['operating_mode'], servo.model.position_modes
+    if mode not in allowed:
+        shown = ' or '.join(map(str, sorted(allowed)))
+        found.append(f'{named(servo.joint)} is in operating mode {mode}, it must be {shown}')
+    if servo.model.homing_sign > 0 and servo.reading is not None and servo.reading.conditions:
+        found.append(
+            f'{named(servo.joint)} has shut itself off: {", ".join(servo.reading.conditions)}. Switch its '
+            'power off and on'
+        )
+    return found
+
+
+def _of_zeros(usable: Sequence[ServoFinding]) -> list[str]:
+    joints: dict[str, list[str]] = {}
+    for servo in usable:
+        if servo.problem:
+            joints.setdefault(servo.problem, []).append(servo.joint.name)
+    return [f'{", ".join(names)}: {problem}' for problem, names in joints.items()]
+
+
+def _warnings_of(servo: ServoFinding) -> list[str]:
+    who, found = named(servo.joint), []
+    if servo.calibration is not None:
+        found += [f'{who}: {text}' for text in servo.calibration.warnings]
+    if servo.reading is not None:
+        if servo.reading.conditions and servo.model.homing_sign < 0:
+            found.append(f'{who} reports {", ".join(servo.reading.conditions)}')
+        if servo.reading.temperature >= HOT:
+            found.append(f'{who} has {servo.reading.temperature:.0f} degrees C: let it cool down')
+    if not servo.counts.get('phase', PHASE_SPEED_0_IS_FASTEST) & PHASE_SPEED_0_IS_FASTEST:
+        found.append(f'{who}: a goal speed of 0 stops it (bit 3 of phase); some programs expect the opposite')
+    return found
+
+
+def _of_firmware(usable: Sequence[ServoFinding]) -> list[str]:
+    if len({servo.firmware for servo in usable}) < 2:
+        return []
+    shown = ', '.join(f'{servo.joint.id}: {servo.firmware}' for servo in usable)
+    return [f'the servos have different firmware ({shown}), which LeRobot refuses: update them']
+
+
+def _of_supply(usable: Sequence[ServoFinding]) -> list[str]:
+    volts = [servo.reading.volts for servo in usable if servo.reading is not None]
+    if not volts or not LEADER_VOLTS[0] <= median(volts) <= LEADER_VOLTS[1]:
+        return []
+    return [
+        f'the supply has {median(volts):.1f} V, as that of a leader arm, whose ids are the same: is this the '
+        'port of the follower? Servos for 7.4 V must not get 12 V'
+    ]
+
+
+def _is_weak(servo: ServoFinding) -> bool:
+    return servo.model.homing_sign < 0 and servo.counts['p_gain'] <= WEAK_GAIN

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wiggle: the first motion of an arm, of one joint by 3 degrees to both sides with little torque."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import NoReturn
+
+from ik_node.console import say
+from ik_node.servos.arm.activation import switch_off, switch_on
+from ik_node.servos.arm.survey import TIME_PROFILE, ArmError, ServoSurvey, named, read, write
+from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
+from ik_node.servos.bus.transport import Transport
+from ik_node.servos.calibration.zeros import STEP_MARGIN
+from ik_node.servos.check.findings import ServoFinding
+
+SWING = round(math.radians(3.0) / RADIANS_PER_TICK)  # [ticks] to each side
+MARGIN = 8  # [ticks] kept from the ends of the recorded range
+SPEED = 170.0  # [ticks/s]: 15 degrees/s
+TORQUE = 0.3  # share of the torque that the profile allows
+PERIOD = 0.02  # [s] from one goal to the next
+SETTLING = 0.4  # [s] for the joint to arrive
+LOST = 3 * SWING  # [ticks] from goal to joint: something is wrong
+FOLLOWED = 0.5  # share of the swing that a joint makes at least
+MOTION = (
+    'torque_limit',
+    'profile_velocity',
+    'profile_acceleration',
+    'bus_watchdog',
+)  # registers left as found
+
+
+def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) -> int:
+    """Turn a joint to both sides, and say how far it went; 0 if it did. Raises PortError and ArmError.
+
+    Its torque is off before and after, also if this is interrupted.
+    """
+    servo = next(servo for servo in findings if servo.joint.name == name)
+    joint, model = servo.joint, servo.model
+    if servo.fault or servo.recorded is None:
+        raise ArmError(f'{named(joint)} {servo.fault}')
+    if servo.counts['operating_mode'] not in model.position_modes:
+        raise ArmError(f'{named(joint)} is in operating mode {servo.counts["operating_mode"]}')
+    if read(transport, joint, model, 'torque_enable'):
+        raise ArmError(f'{named(joint)} has torque: end the program that drives it, or switch the power off')
+    place = read(transport, joint, model, 'present_position')
+    sides = _sides(servo, place)
+    _ask(servo)
+    timed = bool(servo.counts.get('drive_mode', 0) & TIME_PROFILE)
+    one = ServoSurvey(joint, model, servo.recorded, timed)
+    with ExitStack() as stack:
+        stack.enter_context(_interruptible())
+        before = {key: read(transport, joint, model, key) for key in MOTION if key in model.registers}
+        stack.callback(_restore, transport, one, before)
+        switch_on(transport, [one])
+        write(transport, joint, model, 'torque_limit', model['torque_limit'].count(TORQUE * joint.torque))
+        reached = {side: _swing(transport, one, place, side) for side in sides}
+    return _tell(servo, reached)
+
+
+def _sides(servo: ServoFinding, place: int) -> list[int]:
+    """Return to which sides the joint may turn, +1 and -1: that of rising ticks first."""
+    recorded = servo.recorded
+    assert recorded is not None
+    if recorded.is_range:
+        low, high = recorded.low + MARGIN, recorded.high - MARGIN
+    else:
+        low, high = STEP_MARGIN, TICKS_PER_TURN - 1 - STEP_MARGIN
+    sides = [side for side in (1, -1) if low <= place + side * SWING <= high]
+    if not sides:
+        raise ArmError(
+            f'{named(servo.joint)} is at tick {place}, its range is {low} to {high}: move it inside by hand'
+        )
+    return sides
+
+
+def _ask(servo: ServoFinding) -> None:
+    say(
+        f'\n{named(servo.joint)} will turn by 3 degrees with {100 * TORQUE:.0f} % of its torque. All others '
+        'are left as they are.'
+    )
+    if sys.stdin.isatty():
+        input('Keep your hands away. Enter starts, Ctrl-C stops: ')
+
+
+def _swing(transport: Transport, servo: ServoSurvey, place: int, side: int) -> int:
+    """Turn to a side and back; return how far the joint went there [ticks]. Raises ArmError."""
+    most = 0
+    steps = math.ceil(SWING / (SPEED * PERIOD))
+    there = [round(side * SWING * step / steps) for step in range(1, steps + 1)]
+    stay = [side * SWING] * round(SETTLING / PERIOD)
+    for way in (*there, *stay, *reversed(there), *[0] * len(stay)):
+        register = servo.model['goal_position']
+        transport.sync_write(register.address, {servo.joint.id: register.encode(place + way)})
+        time.sleep(PERIOD)
+        tick = read(transport, servo.joint, servo.model, 'present_position')
+        if abs(tick - place - way) > LOST:
+            raise ArmError(f'{named(servo.joint)} is at tick {tick} instead of {place + way}: stopped')
+        most = max(most, side * (tick - place))
+    return most
+
+
+def _tell(servo: ServoFinding, reached: dict[int, int]) -> int:
+    joint = servo.joint
+    went = ' and '.join(
+        f'{math.degrees(joint.sign * side * ticks * RADIANS_PER_TICK):+.1f} deg'
+        for side, ticks in reached.items()
+    )
+    if all(ticks >= FOLLOWED * SWING for ticks in reached.values()):
+        say(
+            f'{joint.name} went {went}. If the first of these was not the direction of the description, '
+            'the sign in the profile is wrong.'
+        )
+        return 0
+    say(f'{joint.name} went only {went} of 3 degrees: it is blocked, or too heavy for so little torque.')
+    return 1
+
+
+def _restore(transport: Transport, servo: ServoSurvey, before: dict[str, int]) -> None:
+    switch_off(transport, [servo])
+    for key, count in before.items():
+        write(transport, servo.joint, servo.model, key, count)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let a closed terminal, or a kill, end this as Ctrl-C does."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, _interrupt) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ik_servo_check on the emulated bus: what its page says, and what moves."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ik_node.servos.check.program import main
+from ik_node.sim.bus import EmulatedBus
+
+pytest.importorskip('serial')
+
+SO101 = ('shoulder_pan', 'shoulder_lift', 'elbow_flex', 'wrist_flex', 'wrist_roll', 'gripper')
+
+
+@pytest.fixture
+def bus():
+    with EmulatedBus('so101') as bus:
+        yield bus
+
+
+@pytest.fixture
+def omx():
+    with EmulatedBus('omx_f') as bus:
+        yield bus
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path):
+    monkeypatch.setenv('XDG_CONFIG_HOME', str(tmp_path))
+    monkeypatch.setenv('HF_LEROBOT_CALIBRATION', str(tmp_path / 'lerobot'))
+    return tmp_path
+
+
+@pytest.fixture
+def check(capsys):
+    """Run the program; return its exit code and what it printed, on one line."""
+
+    def run(bus: EmulatedBus, *given: str, profile: str = 'so101') -> tuple[int, str]:
+        code = main(['--port', bus.port, '--profile', profile, *given])
+        output = capsys.readouterr()
+        return code, ' '.join((output.out + output.err).split())
+
+    return run
+
+
+def stored(bus: EmulatedBus) -> dict[int, list[int]]:
+    """Return all that can be written of each servo."""
+    return {id: [bus.call('get', id=id, address=at, size=1) for at in range(56)] for id in bus.state()}
+
+
+def test_a_good_arm_can_be_driven_and_nothing_is_written(bus, check):
+    before = stored(bus)
+    code, page = check(bus)
+    assert code == 0
+    assert 'so101: Feetech servos at 1000000 baud' in page
+    assert 'reads of 6 servos per second, no fault in 100' in page
+    assert 'elbow_flex 2047.6 stops 2048 (0.0 deg) 2047 (0.0 deg) 1969 (-6.9 deg)' in page
+    assert page.endswith('The arm can be driven.')
+    assert 'Warnings' not in page
+    assert stored(bus) == before
+    assert bus.log('goals') == bus.log('torques') == []
+
+
+def test_without_power_it_asks_for_the_supply(bus, check):
+    bus.call('power', on=False)
+    code, page = check(bus)
+    assert code == 1
+    assert 'the port opens, but no servo answers. Is the power supply of the arm on' in page
+
+
+def test_servos_behind_a_loose_cable_are_named_and_the_others_shown(bus, check):
+    bus.call('power', on=False, id=4)
+    bus.call('power', on=False, id=5)
+    code, page = check(bus)
+    assert code == 1
+    assert 'no answer from servo 4 (wrist_flex), servo 5 (wrist_roll): check the cable' in page
+    assert 'gripper 2048 0.0 deg' in page
+    assert 'can be driven' not in page
+
+
+@pytest.mark.slow
+def test_servos_of_another_speed_protocol_or_id_are_found(bus, check):
+    assert (
+        'answered in the protocol of Feetech servos, the profile omx_f has Dynamixel'
+        in check(bus, profile='omx_f')[1]
+    )
+    bus.call('put', id=3, address=5, size=1, value=9)
+    assert 'servo 9 answered, but the profile so101 has no such id' in check(bus)[1]
+    for id in (1, 2, 9, 4, 5, 6):
+        bus.call('put', id=id, address=6, size=1, value=4)
+    page = check(bus)[1]
+    assert 'servos 1, 2, 4, 5, 6, 9 answered at 115200 baud, the profile so101 has 1000000' in page
+
+
+def test_what_the_owner_should_know_is_a_warning(bus, check):
+    bus.call('volts', volts=5.1)
+    bus.call('alarms', id=1, bits=4)
+    bus.call('put', id=2, address=1, size=1, value=9)
+    bus.call('put', id=2, address=21, size=1, value=16)
+    bus.call('put', id=3, address=63, size=1, value=60)
+    bus.call('put', id=5, address=40, size=1, value=1)
+    bus.faults({'kind': 'corrupt', 'share': 0.02})
+    code, page = check(bus)
+    assert code == 0
+    assert 'servo 1 (shoulder_pan) reports temperature' in page
+    assert 'different firmware (1: 3.10, 2: 3.9,' in page
+    assert 'the supply has 5.1 V, as that of a leader arm' in page
+    assert 'the P gain is 16 or less in servo 2, as LeRobot sets it' in page
+    assert 'servo 3 (elbow_flex) has 60 degrees C' in page
+    assert 'torque is on in servo 5 (wrist_roll)' in page
+    assert 'the bus is not reliable' in page
+    assert page.endswith('The arm can be driven, see the warnings.')
+
+
+def test_what_keeps_the_arm_from_being_driven_is_a_problem(bus, check):
+    bus.call('put', id=6, address=33, size=1, value=1)
+    bus.call('put', id=3, address=9, size=2, value=0)
+    bus.faults({'kind': 'corrupt', 'id': 2})
+    code, page = check(bus)
+    assert code == 1
+    assert 'servo 6 (gripper) is in operating mode 1, it must be 0' in page
+    assert 'servo 2 (shoulder_lift) gives damaged answers: do two servos have this id' in page
+    assert 'elbow_flex: its zero is not known' in page
+
+
+def test_a_servo_of_another_model_is_a_problem(bus, check):
+    bus.call('put', id=2, address=3, size=2, value=1284)
+    assert 'servo 2 (shoulder_lift) is model 1284, the profile has sts3215' in check(bus)[1]
+
+
+def test_the_file_of_lerobot_is_compared_with_the_memory(bus, home, check):
+    file = home / 'arm.json'
+    entry = {'drive_mode': 0, 'homing_offset': 0, 'range_min': 1000, 'range_max': 3000}
+    file.write_text(json.dumps({name: {**entry, 'id': id} for id, name in enumerate(SO101, 1)}))
+    page = check(bus, '--calibration', str(file))[1]
+    assert str(file) in page
+    assert (
+        'servo 3 (elbow_flex): the servo has range 865 to 3073 and offset 0, the file range 1000 to' in page
+    )
+
+
+def test_a_dynamixel_that_has_shut_itself_off_is_a_problem(omx, check):
+    assert check(omx, profile='omx_f')[0] == 0
+    omx.call('alarms', id=13, bits=0x20)
+    code, page = check(omx, profile='omx_f')
+    assert code == 1
+    assert 'servo 13 (joint3) has shut itself off: overload. Switch its power off and on' in page
+
+
+def test_a_shadow_that_does_not_answer_is_a_problem(check):
+    with EmulatedBus('wx200') as bus:
+        bus.call('power', on=False, id=3)
+        code, page = check(bus, profile='wx200')
+    assert code == 1
+    assert 'servo 3, which turns shoulder too, does not answer' in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('profile', ['so101', 'omx_f', 'koch'])
+def test_a_wiggle_turns_one_joint_a_little_and_leaves_all_else_as_it_was(check, profile):
+    with EmulatedBus(profile) as bus:
+        id = sorted(bus.state())[2]
+        goal = {'so101': (42, 2), 'omx_f': (116, 4), 'koch': (116, 4)}[profile]
+        bus.call('put', id=id, address=goal[0], size=goal[1], value=1500)  # of an earlier program
+        before = bus.state()
+        registers = [bus.call('get', id=id, address=at, size=2) for at in (46, 48, 98, 100, 108, 112)]
+        joint = {'so101': 'elbow_flex', 'omx_f': 'joint3', 'koch': 'joint_3'}[profile]
+        code, page = check(bus, '--wiggle', joint, profile=profile)
+        assert code == 0
+        assert f'{joint} went +3' in page
+        after = bus.state()
+        assert before[id]['actual'] - 45 < after[id]['lowest'] < before[id]['actual'] - 25
+        assert before[id]['actual'] + 25 < after[id]['highest'] < before[id]['actual'] + 45
+        assert [values['torque'] for values in after.values()] == [False] * len(after)
+        assert [bus.call('get', id=id, address=at, size=2) for at in (46, 48, 98, 100, 108, 112)] == registers
+        for other in before:
+            if other != id:
+                assert after[other]['actual'] == before[other]['actual']
+
+
+@pytest.mark.slow
+def test_a_wiggle_stays_inside_the_recorded_range(bus, check):
+    bus.call('motor', id=3, actual=3060.0)
+    code, page = check(bus, '--wiggle', 'elbow_flex')
+    assert code == 0
+    assert 'elbow_flex went -' in page
+    assert bus.state()[3]['highest'] <= 3073
+    bus.call('put', id=3, address=11, size=2, value=2000)
+    page = check(bus, '--wiggle', 'elbow_flex')[1]
+    assert re.search('is at tick 30[56].*, its range is 873 to 1992: move it inside by hand', page)
+    assert not any(values['torque'] for values in bus.state().values())
+
+
+def test_a_wiggle_refuses_a_joint_that_has_torque_or_no_answer(bus, check):
+    bus.call('put', id=3, address=40, size=1, value=1)
+    code, page = check(bus, '--wiggle', 'elbow_flex')
+    assert code == 2
+    assert 'servo 3 (elbow_flex) has torque: end the program that drives it' in page
+    bus.faults({'kind': 'corrupt', 'id': 4})
+    code, page = check(bus, '--wiggle', 'wrist_flex')
+    assert code == 2
+    assert bus.log('goals') == []
+
+
+def test_a_blocked_joint_is_reported_and_released(bus, check):
+    bus.call('motor', id=3, blocked=[2046.0, 2050.0])
+    code, page = check(bus, '--wiggle', 'elbow_flex')
+    assert code == 1
+    assert 'it is blocked, or too heavy' in page
+    assert not bus.state()[3]['torque']
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_wiggle_leaves_no_torque(bus, number):
+    program = subprocess.Popen(
+        [
+            sys.executable,
+            '-m',
+            'ik_node.start',
+            'ik_servo_check',
+            '--port',
+            bus.port,
+            '--wiggle',
+            'elbow_flex',
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    end = time.monotonic() + 20.0
+    while not bus.state()[3]['torque']:
+        assert time.monotonic() < end
+    limit = bus.call('get', id=3, address=48, size=2)
+    program.send_signal(number)
+    assert program.wait(20.0) == 130
+    assert not bus.state()[3]['torque']
+    assert bus.call('get', id=3, address=48, size=2) == 1000 > limit
+
+
+def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(bus):
+    terminal, line = pty.openpty()
+    program = subprocess.Popen(
+        [sys.executable, '-m', 'ik_node.start', 'ik_servo_check', '--port', bus.port, '--live'],
+        stdin=subprocess.DEVNULL,
+        stdout=line,
+    )
+    os.close(line)
+    seen = ''
+
+    def until(text: str) -> None:
+        nonlocal seen
+        end = time.monotonic() + 20.0
+        while text not in seen:
+            assert time.monotonic() < end, seen
+            assert select.select([terminal], [], [], 20.0)[0], seen
+            seen += os.read(terminal, 4096).decode()
+
+    until('2048..2048 (0.0 deg)')
+    bus.call('motor', id=3, actual=2500.0)
+    until('2048..2500 (39.7 deg)')
+    bus.call('power', on=False, id=3)
+    until('no answer')
+    program.send_signal(signal.SIGINT)
+    assert program.wait(20.0) == 0
+    os.close(terminal)
+
+
+@pytest.mark.parametrize(
+    ('given', 'said'),
+    [
+        (['--port', '/dev/ik_nothing'], '/dev/ik_nothing does not exist'),
+        (['--port', '/dev/null'], '/dev/null is no serial port'),
+        (['--profile', 'so100x'], 'did you mean "so100"'),
+        (['--zeros', 'elbow_flex'], 'zeros must be ticks by joint'),
+        (['--port', 'emulated', '--wiggle', 'elbow'], '--wiggle "elbow" is none of'),
+        (['--port', 'emulated', '--calibration', '/nothing.json'], 'cannot read calibration /nothing.json'),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(capsys, given, said):
+    assert main(given) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_without_an_arm_the_emulated_one_is_checked(capsys):
+    assert main(['--port', 'emulated']) == 0
+    assert 'The arm can be driven.' in capsys.readouterr().out
