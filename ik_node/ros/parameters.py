@@ -24,6 +24,7 @@ from ik_node.ros.compat import given_parameters
 from ik_node.settings import Settings
 
 QOS = 'qos_overrides.'  # parameters of rclpy
+REMOVED = ('joint_signs', 'joint_offsets')  # without them an arm that needed them would move elsewhere
 
 
 def descriptor(field: dataclasses.Field[Any]) -> ParameterDescriptor:
@@ -76,6 +77,13 @@ def declare_fields(
 
 def declare_robot(node: Node) -> RobotSettings:
     """Declare the parameters of ik_node and those of its tools, and return their values; as declare."""
+    for name in REMOVED:
+        parameter = given_parameters(node).get(name)
+        if parameter is not None and parameter.value:
+            raise InputError(
+                f'there is no parameter {name} any more: give signs and zeros to the driver of the arm, or '
+                'change axis and origin of the joints in the URDF'
+            )
     general = ArmSettings(**declare_fields(node, ArmSettings))
     defaults = {name: getattr(general, name) for name in OF_TOOL}
     own = {tool: declare_fields(node, ArmSettings, tool, defaults) for tool in tool_names(general.tools)}

@@ -269,3 +269,12 @@ def test_the_action_says_what_is_missing():
             action_type()
     else:
         pytest.skip('control_msgs is installed')
+
+
+@pytest.mark.parametrize('name', ['joint_signs', 'joint_offsets'])
+def test_signs_and_zeros_of_a_driver_are_refused_where_they_would_be_ignored(name):
+    said = f'no parameter {name} any more: give signs and zeros to the driver'
+    with pytest.raises(InputError, match=said), running(arm_urdf(), **{name: 'yaw: -1'}):
+        pass
+    with running(arm_urdf(), **{name: ''}):
+        pass

@@ -193,17 +193,6 @@ def test_wait_for_measured_can_be_demanded_and_waived():
         assert client.position('yaw') == 0.0
 
 
-def test_a_driver_with_other_signs_and_zeros_is_served_in_its_own_coordinates():
-    with real_arm(joint_signs='yaw: -1', joint_offsets='yaw: 0.1, elbow: 0.3') as client:
-        driver = driver_of(client, yaw=0.7, elbow=-0.4)
-        client.wait(lambda: len(driver.commands) > 20, 'commands')
-        assert (driver.command('yaw'), driver.command('elbow')) == pytest.approx((0.7, -0.4))
-        client.send('goal_joints', client.joints(yaw=0.2, elbow=0.0))
-        client.wait(lambda: 'arrived' in last(client), 'the arrival')
-        client.wait(lambda: driver.command('yaw') == pytest.approx(-0.1), 'the yaw of the driver')
-        assert driver.command('elbow') == pytest.approx(0.3)
-
-
 def values_of(client: Client) -> dict[str, str]:
     client.wait(lambda: client.diagnostics, 'diagnostics')
     return {pair.key: pair.value for pair in client.diagnostics[-1].status[0].values}

@@ -262,7 +262,6 @@ def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[_P
     else:
         robot, limits = _limited(read_urdf(text), settings)
         joints = JointSet(robot)
-        settings.calibration().check(joints.names)
         own = [limits.get(name, JointLimits()) for name in joints.variables]
         rates = np.array([[limit.acceleration, limit.jerk] for limit in own]).reshape(-1, 2)
     arm = Arm(robot, **settings.tool())

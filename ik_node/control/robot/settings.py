@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass
 
 from ik_node.checks import unit_vector
-from ik_node.control.outputs.calibration import Calibration
 from ik_node.control.robot.description_settings import DescriptionSettings
 from ik_node.control.robot.goal_settings import GoalSettings
 from ik_node.control.robot.search_settings import SearchSettings
@@ -100,15 +99,6 @@ class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSetti
         'joint_states, and once joint_states is remapped or measured_joint_states has a publisher',
         choices=('auto', 'true', 'false'),
     )
-    joint_signs: str = parameter(
-        '',
-        "1 or -1 by joint, such as 'wrist: -1': position of the driver = sign * position in the URDF "
-        '+ offset',
-        read_only=True,
-    )
-    joint_offsets: str = parameter(
-        '', "offset by joint [rad, m], such as 'wrist: 0.1, elbow: -0.02'; see joint_signs", read_only=True
-    )
     measured_timeout: float = parameter(
         1.0, 'age of a measurement at which the arm stops [s]; 0: never', low=0.0, high=3600.0
     )
@@ -143,7 +133,6 @@ class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSetti
     def __post_init__(self) -> None:
         check(self)
         unit_vector('parameter tool_axis', self.tool_axis)
-        self.calibration()
         self.check_search()
         Workspace.check(self.workspace)
         names = self.controller_joints
@@ -152,10 +141,6 @@ class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSetti
         for name in ('home', 'joint_limit_margins'):
             if not getattr(self, name):
                 raise InputError(f'parameter {name} must be one number, or one per joint, got none')
-
-    def calibration(self) -> Calibration:
-        """Return the calibration of the driver. Raises InputError."""
-        return Calibration.read(self.joint_signs, self.joint_offsets)
 
     def tool_rates(self) -> tuple[float, float]:
         """Return the limits of the tool [m/s, rad/s], infinite where there is none."""

@@ -21,7 +21,6 @@ from sensor_msgs.msg import JointState
 from ik_node.control.controller.inbox import Inbox
 from ik_node.control.controller.statistics import Statistics
 from ik_node.control.joints.shared_robot import SharedRobot
-from ik_node.control.outputs.calibration import Calibrated
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.robot.robot_settings import RobotSettings
 from ik_node.control.robot.settings import ArmSettings
@@ -72,7 +71,6 @@ class IkNode(ManagedNode):
         self._time, self._clocks, self._seldom = NodeTime(self), Clocks(), Seldom(self)
 
         general = self._settings.general
-        self._calibration = general.calibration()
         self._output_names = output_names(general.output)
         self._picture: JointStates | None = None
         if DISPLAY_ONLY in self._output_names:
@@ -130,7 +128,7 @@ class IkNode(ManagedNode):
         outputs = make_outputs(self._output_names, context)
         if self._picture is not None:
             outputs.append(self._picture)
-        return [Calibrated(output, self._calibration) for output in outputs]
+        return outputs
 
     def _settings_of(self, tool: str) -> ArmSettings:
         return self._settings.arms[tool]
@@ -230,7 +228,7 @@ class IkNode(ManagedNode):
             self._loop.begun(self._time.nanoseconds(stamp))
         measured = now - self._watch.age(stamp, now)
         for tool in self._leaders:
-            tool.own.on_measured(self._calibration.measured(positions), now, measured)
+            tool.own.on_measured(positions, now, measured)
 
     def _look_for_measurements(self) -> None:
         if self._watch.poll(self._settings.general.wait_for_measured):
