@@ -1,7 +1,7 @@
 """Show an arm in RViz that moves to goal_pose: ros2 launch ik_node arm.launch.py
 
 Any arm: description_file:=my_arm.urdf tip_link:=gripper. All arguments: ros2 launch -s ik_node arm.launch.py
-They are defined in ik_node/startup/plan.py.
+They are defined in ik_node/startup/arguments.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from ik_node.startup.plan import ARGUMENTS, Program, check_installed, plan
+from ik_node.startup.arguments import ARGUMENTS
+from ik_node.startup.plan import Program, check_installed, plan
 
 
 def generate_launch_description() -> LaunchDescription:

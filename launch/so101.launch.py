@@ -13,7 +13,7 @@ from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 
-from ik_node.startup.plan import ARGUMENTS
+from ik_node.startup.arguments import ARGUMENTS
 
 DEFAULTS = {'port': 'auto', 'description_file': 'so101_like', 'profile': 'so101', 'speed_scaling': '0.2'}
 

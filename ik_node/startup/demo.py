@@ -25,7 +25,8 @@ from ik_node.errors import IkError, InputError, MissingError, join_names
 from ik_node.extras import EXTRAS, require
 from ik_node.ros.signal_flag import SignalFlag
 from ik_node.share import PACKAGE
-from ik_node.startup.plan import ARGUMENTS, NO_SIMULATION, SEED, Plan, Program, plan, tools_of
+from ik_node.startup.arguments import ARGUMENTS, NO_SIMULATION, SEED
+from ik_node.startup.plan import Plan, Program, plan, tools_of
 from ik_node.startup.processes import Child, stop_all
 from ik_node.startup.robots import ROBOTS
 from ik_node.startup.status_printer import Listener

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ik_node.checks import AXES, read_axis
+from ik_node.checks import read_axis
 from ik_node.errors import IkError, InputError, join_names
 from ik_node.extras import require
 from ik_node.model.arm import Arm
@@ -21,101 +21,20 @@ from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description, read_from, xacro_args
 from ik_node.model.urdf.reader import read_urdf
-from ik_node.servos.calibration.profile import shipped_profiles
 from ik_node.servos.ports import the_port
-from ik_node.share import PACKAGE, share_path
+from ik_node.share import PACKAGE
+from ik_node.startup.arguments import ARGUMENTS, NO_SIMULATION, PARAMS_FILE, SEED
 from ik_node.startup.robots import ROBOTS, description_path, tools_file, tools_in
 from ik_node.startup.rviz_config import rviz_config
-from ik_node.startup.tool_tracks import CHOICES, check_tracks, placed, placed_by_tool
+from ik_node.startup.tool_tracks import check_tracks, placed, placed_by_tool
 from ik_node.tracks.settings import NO_TRACK
 
-SHARE = share_path('launch').parent
-PARAMS_FILE = SHARE / 'config' / 'ik_node.yaml'
-YES_OR_NO = ('true', 'false', 'True', 'False')
 FRAME_RATE = 60.0  # [Hz] of robot_state_publisher; its default of 20 looks jerky in RViz
-NO_SIMULATION = 'none'
-SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
 FOR_ONE_TOOL = ('base_link', 'tool_axis', 'tool_point', 'gui', 'track_centre', 'track_size')
 PLACING = 'placing the track in the workspace (slower on a first start, while the solver is being compiled)'
 REAL_NAMES = (('joint_states', 'joint_commands'), ('measured_joint_states', 'joint_states'))
 # One tf tree for each namespace, so that several arms of the same model can run at once.
 TF = (('/tf', 'tf'), ('/tf_static', 'tf_static'))
-# name: (default, description, choices or None for any text)
-ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
-    'description_file': (
-        SEED,
-        f'Path of a .urdf or .xacro file, or one of the robots shipped with ik_node: {", ".join(ROBOTS)}',
-        None,
-    ),
-    'xacro_args': ('', "Arguments for the xacro file, such as 'prefix:=left_ gripper:=true'", None),
-    'base_link': ('', 'Link that goals are relative to; empty: the root link', None),
-    'tip_link': (
-        '',
-        'Link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
-        None,
-    ),
-    'tool_axis': (
-        '',
-        f"Axis of the tool in the tip frame: {', '.join(AXES)} or numbers such as '0 0.6 0.8'; "
-        'empty: as in params_file',
-        None,
-    ),
-    'tool_point': (
-        '',
-        "Tool point in the tip frame [m], such as '0 0 0.1'; empty: as in params_file",
-        None,
-    ),
-    'params_file': (
-        str(PARAMS_FILE),
-        'Parameters of the nodes of this package; launch arguments override it',
-        None,
-    ),
-    'namespace': ('', 'Namespace of every node and topic, including tf: one for each arm', None),
-    'use_sim_time': ('false', 'Take the time from /clock', YES_OR_NO),
-    'rviz': ('true', 'Start RViz', YES_OR_NO),
-    'marker': (
-        'auto',
-        'Start a marker in RViz that drags the goal; auto: with RViz, if interactive_markers is installed',
-        ('auto', *YES_OR_NO),
-    ),
-    'viewer': ('false', 'Start the browser viewer; it prints the URL of its page', YES_OR_NO),
-    'real': (
-        'false',
-        'A driver publishes joint_states: ik_node reads them and sends commands on joint_commands',
-        YES_OR_NO,
-    ),
-    'sim': (
-        NO_SIMULATION,
-        'Simulate the arm in MuJoCo behind a trajectory controller, which publishes joint_states',
-        (NO_SIMULATION, 'mujoco'),
-    ),
-    'port': (
-        '',
-        "Serial port of an arm with servos on a bus: starts its driver; 'auto': the only port; 'emulated': "
-        'servos without an arm',
-        None,
-    ),
-    'profile': (
-        'so101',
-        f'Servos of that arm: {", ".join(shipped_profiles())}, or the path of a file',
-        None,
-    ),
-    'torque': ('true', 'Switch the torque of these servos on, where the arm is', YES_OR_NO),
-    'speed_scaling': (
-        '',
-        'Share of the velocity limits that motions may use; empty: as in params_file',
-        None,
-    ),
-    'gui': ('false', 'Start joint_state_publisher_gui; its sliders set joint goals', YES_OR_NO),
-    'track': (
-        NO_TRACK,
-        f'Curve along which the goal moves ({", ".join(CHOICES)}), or one for each tool such as '
-        "'circle figure_eight'; its speed: as in params_file",
-        None,
-    ),
-    'track_centre': ('', "Centre of the curve in the base link [m], such as '0.2 0 0.04'", None),
-    'track_size': ('', 'Radius of the curve, or half the length of a line or an eight [m]', None),
-}
 
 
 @dataclass(frozen=True)

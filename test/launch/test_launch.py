@@ -15,7 +15,8 @@ from ik_node import InputError, UrdfError
 from ik_node.checks import AXES
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.startup import plan as planning
-from ik_node.startup.plan import ARGUMENTS, Program, check_installed, plan
+from ik_node.startup.arguments import ARGUMENTS
+from ik_node.startup.plan import Program, check_installed, plan
 from ik_node.startup.robots import ARMS
 from ik_node.tracks.curves import TRACKS
 

@@ -11,7 +11,8 @@ from launch_file import ROOT
 from ik_node import Goal, InputError, Tree, TreeSolver
 from ik_node.model.urdf.reader import load_description
 from ik_node.startup import plan as planning
-from ik_node.startup.plan import ARGUMENTS, Plan, plan
+from ik_node.startup.arguments import ARGUMENTS
+from ik_node.startup.plan import Plan, plan
 from ik_node.startup.robots import SUFFIX, URDF, tools_file, tools_in
 from ik_node.startup.rviz_config import MARKER
 from ik_node.tracks.curves import Track

@@ -11,7 +11,7 @@ from processes import Running
 from shared_files import shared_path
 
 from ik_node.startup import demo as ik_demo
-from ik_node.startup.plan import PARAMS_FILE
+from ik_node.startup.arguments import PARAMS_FILE
 from ik_node.startup.robots import ROBOTS, tools_file
 
 PRESETS = [(name, track) for name in ROBOTS for track in ('circle', 'figure_eight', 'spiral')]

@@ -216,25 +216,16 @@ class ArmJoints(CommandedJoints):
         replanned = any(plan is not None and plan not in before for plan in self._plans)
         if replanned:
             self._robot.tell(self)
-        joints, (values, rates) = self._model.joints, self.values(feedback)
+        values, rates = self.values(feedback)
         self._values = values
         rejection = rejection or self._gates.reject(motion, dt + caught_up, values)
-        positions, velocities = joints.expand(values, rates)
-        rows, names = self._published(feedback.alone and not feedback.expected)
-        held = np.array(list(self._foreign.values()))
         if rejection is not None:
             for group in self.groups:
                 group.place(last)  # where the last setpoint was: the arm has not been commanded to go on
             self._robot.tell(self)
             return None, f'a setpoint was not published: {rejection}'
-        setpoint = Setpoint(
-            time,
-            (*names, *self._foreign),
-            np.append(positions[rows], held),
-            np.append(velocities[rows], np.zeros(held.size)),
-            self._listed,
-            replanned,
-        )
+        whole = feedback.alone and not feedback.expected
+        setpoint = self._setpoint(time, values, rates, whole, replanned)
         if trajectories is None:
             return setpoint, None
         trajectories.note(setpoint, self._states(setpoint), dt + caught_up)

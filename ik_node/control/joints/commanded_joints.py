@@ -181,6 +181,20 @@ class CommandedJoints:
                 'parameter controller_joints says'
             )
 
+    def _setpoint(self, time: float, values: Array, rates: Array, whole: bool, replanned: bool) -> Setpoint:
+        """Return the setpoint at time [s] for values and rates (n,) of all variables; whole: see _published."""
+        positions, velocities = self._model.joints.expand(values, rates)
+        rows, names = self._published(whole)
+        held = np.array(list(self._foreign.values()))
+        return Setpoint(
+            time,
+            (*names, *self._foreign),
+            np.append(positions[rows], held),
+            np.append(velocities[rows], np.zeros(held.size)),
+            self._listed,
+            replanned,
+        )
+
     def _published(self, whole: bool) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
         """Return which joints of the robot are in the setpoints, and their names: those that it commands.
 
