@@ -182,7 +182,7 @@ class CommandedJoints:
             )
 
     def _setpoint(self, time: float, values: Array, rates: Array, whole: bool, replanned: bool) -> Setpoint:
-        """Return the setpoint at time [s] for values and rates (n,) of all variables; whole: see _published."""
+        """Return the setpoint at time [s], values and rates (n,) of all variables; whole: see _published."""
         positions, velocities = self._model.joints.expand(values, rates)
         rows, names = self._published(whole)
         held = np.array(list(self._foreign.values()))
