@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NoReturn
 
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
+PRIMED = re.compile(r'<msup>(<mi>\w+</mi>)<mi>(&#x0203[23];)</mi></msup>')
+
+
+def mathml(node: Any, display: str) -> str:
+    """Return the formula of a node. Primes are raised and small in text fonts already, so not superscripts."""
+    formula = convert(node.astext().replace('{aligned}', '{align*}'), display=display)
+    formula = formula.replace('columnalign="', 'style="text-align: ')  # as MathML Core
+    return PRIMED.sub(r'<mrow>\1<mo lspace="0" rspace="0">\2</mo></mrow>', formula)
+
 
 def inline(translator: Any, node: Any) -> NoReturn:
     """Write a formula within a line."""
-    translator.body.append(convert(node.astext()))
+    translator.body.append(mathml(node, 'inline'))
     raise SkipNode
 
 
 def block(translator: Any, node: Any) -> NoReturn:
     """Write a formula on lines of its own."""
-    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>\n')
+    translator.body.append(f'<div class="math">{mathml(node, "block")}</div>\n')
     raise SkipNode
 
 
