@@ -12,7 +12,7 @@ PRIMED = re.compile(r'<msup>(<mi>\w+</mi>)<mi>(&#x0203[23];)</mi></msup>')
 
 
 def mathml(node: Any, display: str) -> str:
-    """Return the formula of a node. Primes are raised and small in text fonts already, so not superscripts."""
+    """Return the formula of a node; primes are not superscripts, as fonts have them raised and small."""
     formula = convert(node.astext().replace('{aligned}', '{align*}'), display=display)
     formula = formula.replace('columnalign="', 'style="text-align: ')  # as MathML Core
     return PRIMED.sub(r'<mrow>\1<mo lspace="0" rspace="0">\2</mo></mrow>', formula)

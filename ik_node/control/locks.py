@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The locks of a running arm, in the one order in which a thread may take them.
 
-A thread that holds a lock takes only locks that stand further down in Rank, so no two threads ever wait for
-each other. The same lock again is allowed. What others wrote is called without any of them, except by the
-lock that is there for it: outputs are called under OUTPUT, publishers of reports under REPORTS.
+A thread that holds a lock may only take locks further down in Rank, or the same lock again, so threads never
+deadlock. Code of other packages is called without locks, except that outputs are called under OUTPUT and
+publishers of reports under REPORTS.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ CHECKED = (
 class Rank(enum.IntEnum):
     """What a lock guards, outermost first."""
 
-    REPORTS = 0  # the reports of a tool are published one after the other, with a snapshot of the arm
-    OUTPUT = 1  # setpoints go out one after the other, and none after a stop
+    REPORTS = 0  # one thread at a time publishes the reports of a tool, with a snapshot of the arm
+    OUTPUT = 1  # one thread at a time sends setpoints, and none after a stop
     TELEOP = 2  # teleoperation commands
     ROBOT = 3  # the state of all arms of a robot
     CLUTCH = 4
-    NEWS = 5  # reports that have not been delivered yet
+    REPORT_QUEUE = 5  # reports that have not been delivered yet
     ACTION = 6  # the goals of an output by action
     GOAL = 7  # one of these goals, until it is noted
     INBOX = 8
@@ -34,7 +34,7 @@ class Rank(enum.IntEnum):
 
 
 class LockOrderError(RuntimeError):
-    """A thread takes a lock while it holds one that stands further down in Rank."""
+    """A thread takes a lock while it holds one further down in Rank."""
 
 
 class _Held(threading.local):

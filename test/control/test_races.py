@@ -242,10 +242,10 @@ def test_a_sample_of_a_motion_that_a_measurement_has_ended_does_not_go_out(real)
 
 
 def test_a_wrong_order_of_locks_raises():
-    outer, inner, twin = OrderedLock(Rank.OUTPUT), OrderedLock(Rank.NEWS), OrderedLock(Rank.OUTPUT)
+    outer, inner, twin = OrderedLock(Rank.OUTPUT), OrderedLock(Rank.REPORT_QUEUE), OrderedLock(Rank.OUTPUT)
     with outer, inner, outer, inner:
         pass
-    with inner, pytest.raises(LockOrderError, match='OUTPUT is taken under NEWS'):
+    with inner, pytest.raises(LockOrderError, match='OUTPUT is taken under REPORT_QUEUE'):
         outer.acquire()
     with outer, pytest.raises(LockOrderError, match='OUTPUT is taken under OUTPUT'):
         twin.acquire()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ArmGates: the last checks of an arm as a whole in every setpoint, after those of its joints in gate.py."""
+"""ArmGates: the final checks of a whole arm in every setpoint, after joint_gate.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ik_node.control.robot.workspace import Workspace
 
 
 class ArmGates:
-    """Checks the tools, the ball joints and self-collision. cones: the gate of the balls, None without."""
+    """Checks tools, ball joints and self-collision. cones: the gate of the ball joints, or None."""
 
     def __init__(self, model: JointModel) -> None:
         self._begin(model)
@@ -31,7 +31,7 @@ class ArmGates:
         self._collision = None if model.collision is None else CollisionGate(model.collision)
 
     def take(self, model: JointModel) -> None:
-        """Change to another model of the same joints; what it shares with the last one is not forgotten."""
+        """Change to another model of the same joints; state that both models share is kept."""
         if not self._tools.belong_to(model):
             self._begin(model)
             return
@@ -44,7 +44,7 @@ class ArmGates:
         self._tools.set_limits(workspaces, max_speed, max_turn_rate)
 
     def restart(self) -> None:
-        """Forget the last setpoint: the arm was placed anew, at rest."""
+        """Forget the last setpoint: the arm was reinitialised at rest."""
         for gate in (self._tools, self.cones, self._collision):
             if gate is not None:
                 gate.restart()

@@ -14,38 +14,38 @@ from ik_node.model.ball import Ball, Order
 from ik_node.model.robot import Robot
 
 ROUNDING = 1e-6  # [rad] by which a motion may exceed a limit
-SLACK = 1e-3  # [rad] by which a setpoint may: motions are checked at places of their own
+SLACK = 1e-3  # [rad] by which a setpoint may: motions are checked at other times
 
 
 class ConeGate:
-    """Compares positions of joints that move together with the cones and twist limits of their balls.
+    """Compares joint positions with the cones and twist limits of ball joints.
 
-    A ball that is outside, because it was placed there, may stay or come back, but not move farther out.
+    A ball joint that starts outside may stay there or move back, but not farther out.
     """
 
     def __init__(self, balls: Sequence[Ball], joint_names: Sequence[str]) -> None:
-        """balls: of these joints, with limits that the joints do not have."""
+        """balls: the ball joints with limits of their own."""
         self._balls = [(ball, np.array([joint_names.index(name) for name in ball.joints])) for ball in balls]
         self._allowed = math.inf  # excess of the last setpoint, until there is one
 
     @classmethod
     def of(cls, robot: Robot, joint_names: Sequence[str]) -> ConeGate | None:
-        """Return the gate of these joints of a robot, None if no ball limits more than its joints do."""
+        """Return the gate of these joints of a robot, None if no ball joint has limits of its own."""
         balls = [ball for ball in robot.balls if ball.limited and set(ball.joints) <= set(joint_names)]
         return cls(balls, joint_names) if balls else None
 
     def restart(self) -> None:
-        """Forget the last setpoint: the arm was placed anew, at rest."""
+        """Forget the last setpoint: the arm was reinitialised at rest."""
         self._allowed = math.inf
 
     def keeps(self, places: Array) -> bool:
-        """Whether a motion along places (k, n) keeps the limits."""
+        """Whether a motion along positions (k, n) respects the limits."""
         return self.rejection(places) is None
 
     def rejection(
         self, places: Array, slack: float = ROUNDING, allowed: float = 0.0
     ) -> tuple[int, str] | None:
-        """Return the first of places (k, n) that is outside by more than the first one is, and why.
+        """Return the first of positions (k, n) that is farther outside than the initial one, and why.
 
         slack [rad]: more than that. allowed [rad]: excess that is allowed in any case.
         """
@@ -61,7 +61,7 @@ class ConeGate:
         return first
 
     def outside(self, q: Array) -> str | None:
-        """Return why positions q (n,) are no place to go to, None if they are."""
+        """Return why positions q (n,) are not allowed as a target, None if they are."""
         for ball, columns in self._balls:
             if _excess(ball, q[None, columns])[0] > ROUNDING:
                 return _sentence(ball, q[columns])
@@ -76,7 +76,7 @@ class ConeGate:
         return None
 
     def reject_ahead(self, places: Array) -> tuple[int, str] | None:
-        """Return which of the setpoints (k, n) of a trajectory must not go out, and why."""
+        """Return which of the setpoints (k, n) of a trajectory is rejected, and why."""
         return self.rejection(places, SLACK, self._allowed if math.isfinite(self._allowed) else 0.0)
 
 

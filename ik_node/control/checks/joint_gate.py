@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gate: the last check of every setpoint before it is published."""
+"""Gate: the final check of every setpoint before it is published."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from ik_node.checks import Array
 
 ROUNDING = 1e-6  # [rad, m, and per second] by which a setpoint may exceed a limit
-SWING = 4e-6  # [rad, m] the same for the curve between the places of a path, on top of that
-PLANNED = 0.99  # share of the acceleration limits that motions use: the rest is for joins of controllers
+SWING = 4e-6  # [rad, m] the same, in addition, for the curve between the nodes of a path
+PLANNED = 0.99  # share of the acceleration limits for motions; the rest is for transitions of controllers
 # By how much [rad or m] position, and up to which shares of their limits velocity and acceleration may exceed
 # them until a controller joins a plan: only setpoints of its motion are sent.
 JOINED = 1e-3, 1.02, 1.2
@@ -37,7 +37,8 @@ class _Last:
 class Gate:
     """Compares each setpoint with the limits and with the previous setpoint.
 
-    lower, upper (n,) [rad or m]: a joint outside may stay or come back, but not move farther out.
+    lower, upper (n,) [rad or m]: a joint that starts outside may stay there or move back, but not farther
+    out.
     """
 
     def __init__(self, names: tuple[str, ...], lower: Array, upper: Array) -> None:
@@ -48,7 +49,7 @@ class Gate:
         self._last: _Last | None = None
 
     def set_limits(self, velocity: Array, acceleration: Array, jerk: Array) -> None:
-        """Set the limits (n,) per second. Lower ones apply from the next rest: until then joints brake."""
+        """Set the limits (n,) per second. Lower ones apply once the joints rest; until then joints brake."""
         self._limits = velocity, acceleration, jerk
         before = self._bounds
         self._bounds = (
@@ -60,7 +61,7 @@ class Gate:
             self._bounds = self._limits
 
     def restart(self) -> None:
-        """Forget the last setpoint: the arm was placed anew, at rest."""
+        """Forget the last setpoint: the arm was reinitialised at rest."""
         self._last = None
         self._bounds = self._limits
 
@@ -89,9 +90,9 @@ class Gate:
         return None
 
     def _passed(self, position: Array, velocity: Array, dt: float) -> Array | None:
-        """Return the mean acceleration (n,) of a setpoint that passes, None if _compared has to tell.
+        """Return the mean acceleration (n,) of a setpoint that passes; None if _compared must decide.
 
-        It compares the same numbers in a fifth of the time, and almost every setpoint passes.
+        The same comparison in a fifth of the time; almost every setpoint passes.
         """
         last = self._last
         if last is None or dt <= 0.0 or last.dt <= 0.0:
@@ -110,10 +111,10 @@ class Gate:
         return mean if inside.all() and (np.abs(found) < most).all() else None
 
     def reject_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
-        """Return which setpoint of a trajectory must not go out, and why.
+        """Return which setpoint of a trajectory is rejected, and why.
 
         states (3, k, n): positions, velocities and accelerations at times (k,) [s]. Until the time join [s],
-        a controller repeats its previous trajectory: see JOINED. A setpoint later than that counts first.
+        a controller repeats its previous trajectory: see JOINED. Later setpoints are reported first.
         """
         position, velocity, acceleration = states
         fastest, hardest, _ = self._bounds

@@ -23,18 +23,18 @@ from ik_node.control.state.target_plan import TargetPlan
 from ik_node.errors import InputError
 from ik_node.solver.goal import Goal, Solution
 
-SPACING = 0.01  # [s] between two places of a way; between them joints count as moving straight
-LONGEST = 3000  # places: the rest of a longer way is checked by the gate only
-CLEARANCE = 1e-3  # [m] that parts of the robot keep on a way
-CLEARANCE_EN_ROUTE = 0.5 * CLEARANCE  # that they keep on the rest of it, when another arm changes its motion
-ALTERNATIVES = 8  # other solutions that are tried
+SPACING = 0.01  # [s] between two checked positions; joints move in straight lines between them
+LONGEST = 3000  # positions: the rest of a longer motion is checked by the gate only
+CLEARANCE = 1e-3  # [m] between links during a motion
+CLEARANCE_EN_ROUTE = 0.5 * CLEARANCE  # [m] during the rest of a motion, when another arm changes its own
+ALTERNATIVES = 8  # number of other solutions to try
 
-Preview = Callable[[Mapping[str, float]], JointMotion]  # a copy of the motion, on its way to these targets
-Others = Callable[[float], Mapping[str, Array]]  # where other arms will be, see SharedRobot.ahead
+Preview = Callable[[Mapping[str, float]], JointMotion]  # a copy of the motion to these targets
+Others = Callable[[float], Mapping[str, Array]]  # future positions of other arms, see SharedRobot.ahead
 
 
 class MotionCheck:
-    """Checks of motions of an arm. workspaces: the boxes that the points of its tools may not leave."""
+    """Checks the motions of an arm. workspaces: the boxes of its tool points."""
 
     def __init__(self, model: JointModel, workspaces: Sequence[Workspace], others: Others) -> None:
         self._model, self._others = model, others
@@ -46,7 +46,7 @@ class MotionCheck:
         ]
 
     def check_goal(self, wanted: Aim, tool: str) -> None:
-        """Raise InputError for a goal of a tool outside a workspace given by the user."""
+        """Raise InputError if the goal of a tool is outside a workspace set by the user."""
         arm = self._model.of(tool)[0].arm
         for workspace in [box for bounded, _, box in self._bounded if bounded is arm]:
             outside = workspace.outside(wanted.position) if isinstance(wanted, Goal) else None
@@ -59,12 +59,12 @@ class MotionCheck:
         """Return answer if its motion is allowed, else one with another solution whose motion is.
 
         values: all variables (n,) now. follows: the arm follows a moving goal, and each of its steps is
-        checked. Raises InputError with the place and the reason if there is none.
+        checked. If there is none, raises InputError with the position and the reason.
         """
         free = self._collision is None and self._cones is None and not self._bounded
         if answer.joints is None or free:
             return answer
-        if answer.path is not None:  # no other motion will do
+        if answer.path is not None:  # there is no alternative to a path
             self._check_places(answer.path.places(SPACING), values)
             return answer
         if follows and self._is_clear_to(answer.joints, values):
@@ -102,14 +102,14 @@ class MotionCheck:
             raise InputError(reason)
 
     def _is_clear_to(self, joints: Mapping[str, float], values: Array) -> bool:
-        """Whether a motion to joints that turns none of them back is known to be allowed."""
+        """Whether a monotonic motion to joints is known to be allowed."""
         now = values[self._model.index]
         names = zip(self._model.joint_names, now.tolist(), strict=True)
         end = np.array([joints.get(name, place) for name, place in names])
         return self.is_clear(np.minimum(now, end), np.maximum(now, end), values)
 
     def _clear(self, motion: JointMotion, values: Array) -> bool:
-        """Whether a motion is known to be free of collisions, without following it; it is changed."""
+        """Whether a motion is known to be free of collisions, without simulating it; modifies it."""
         begin = motion.position
         motion.step(SPACING)
         plan = motion.plan
@@ -131,9 +131,9 @@ class MotionCheck:
         return self._collision.clear(least, most, CLEARANCE)
 
     def rejection(self, places: Array, values: Array, clearance: float = CLEARANCE) -> str | None:
-        """Return why the arm must not move along places (k, n), SPACING apart; values: all variables.
+        """Return why the arm must not move along positions (k, n), SPACING apart; values: all variables.
 
-        clearance [m]: that parts of the robot keep.
+        clearance [m]: between links.
         """
         for arm, columns, workspace in self._bounded:
             points = tool_motion(arm, places[:, columns], np.zeros((len(places), arm.n))).point

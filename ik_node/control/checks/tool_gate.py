@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ToolGate: the last check of the tool in every setpoint, after that of the joints in gate.py."""
+"""ToolGate: the final check of the tool in every setpoint, after joint_gate.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ik_node.control.robot.workspace import Workspace
 from ik_node.model.arm import Arm
 
 ROUNDING = 1e-6  # [m, rad] by which a step may exceed a limit
-SLACK = 1e-3  # [m] outside the workspace: goals and motions are checked without it, at places of their own
+SLACK = 1e-3  # [m] outside the workspace: goals and motions are checked without it, at other times
 
 
 class ToolGates:
@@ -34,7 +34,7 @@ class ToolGates:
             gate.set_limits(workspace, max_speed, max_turn_rate)
 
     def restart(self) -> None:
-        """Forget the last setpoint: the joints were placed anew, at rest."""
+        """Forget the last setpoint: the joints were reinitialised at rest."""
         for gate, _ in self._gates:
             gate.restart()
 
@@ -52,13 +52,13 @@ class ToolGates:
         return None
 
     def reject_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
-        """Return which of the setpoints (m, k) of a trajectory must not go out, and why."""
+        """Return which of the setpoints (m, k) of a trajectory is rejected, and why."""
         found = [gate.reject_ahead(positions[:, c], velocities[:, c]) for gate, c in self._gates]
         return min((rejection for rejection in found if rejection is not None), default=None)
 
 
 class ToolGate:
-    """Compares the place of the tool in each setpoint with the workspace and with the setpoint before.
+    """Compares the tool pose of each setpoint with the workspace and with the previous setpoint.
 
     An arm that starts outside the workspace may move in the smallest box around both until it rests inside.
     """
@@ -70,7 +70,7 @@ class ToolGate:
         self._last: Array | None = None  # frames of the arm at the last setpoint, see Arm.frames
 
     def set_limits(self, workspace: Workspace, max_speed: float, max_turn_rate: float) -> None:
-        """Set the limits [m, m/s, rad/s]. Tighter ones apply from the next rest, as in Gate."""
+        """Set the limits [m, m/s, rad/s]. Tighter ones apply once the joints rest, as in Gate."""
         self._workspace, self._allowed = workspace, self._allowed.around(workspace)
         self._limits = max_speed, max_turn_rate
         self._bounds = max(self._bounds[0], max_speed), max(self._bounds[1], max_turn_rate)
@@ -78,7 +78,7 @@ class ToolGate:
             self.restart()
 
     def restart(self) -> None:
-        """Forget the last setpoint: the arm was placed anew, at rest."""
+        """Forget the last setpoint: the arm was reinitialised at rest."""
         self._last = None
         self._allowed, self._bounds = self._workspace, self._limits
 
@@ -104,7 +104,7 @@ class ToolGate:
         return None
 
     def _too_fast(self, frames: Array, last: Array, dt: float) -> str | None:
-        """Return why the tool must not go from the last frames to these in dt [s], else None."""
+        """Return why the tool must not move from the last frames to these in dt [s], else None."""
         step = float(np.linalg.norm(frames[-3] - last[-3]))
         # Two frames that differ by a turn by t differ by 2 sqrt(2) sin(t / 2) in all axes together.
         chord = float(np.linalg.norm(_axes(frames) - _axes(last)))
@@ -119,7 +119,7 @@ class ToolGate:
         return None
 
     def reject_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
-        """Return which of the setpoints (k, n) of a trajectory must not go out, and why."""
+        """Return which of the setpoints (k, n) of a trajectory is rejected, and why."""
         motion = tool_motion(self.arm, positions, velocities)
         allowed = self._allowed if self._last is not None else self._workspace.reaching(motion.point[0])
         outside = (motion.point < allowed.low - SLACK) | (motion.point > allowed.high + SLACK)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last check of a trajectory that is sent whole, by the gates that check every setpoint.
+"""The final check of a trajectory that is sent as a whole, by the gates that check every setpoint.
 
-A controller makes of the plan what the setpoints would be, so that all limits hold. Before, it repeats the
-last setpoints, which were checked: where it goes on from a plan that did not reach it, gate.JOINED applies.
+A controller interpolates the plan to the same setpoints, so all limits hold. Before that it repeats the last
+setpoints, which were checked; where it continues a plan that it did not receive, joint_gate.JOINED applies.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 
-SPACING = 0.005  # [s] between two looks
-Rejection = tuple[int, str] | None  # which of several setpoints must not go out, and why
+SPACING = 0.005  # [s] between two checks
+Rejection = tuple[int, str] | None  # which of several setpoints is rejected, and why
 
 
 class CheckedGroup(Protocol):
@@ -27,7 +27,7 @@ class CheckedGroup(Protocol):
     def names(self) -> Sequence[str]: ...
 
     def reject_ahead(self, times: Array, states: Array, join: float) -> Rejection:
-        """Return which of these states (3, k, m) at times (k,) must not go out, and why."""
+        """Return which of these states (3, k, m) at times (k,) is rejected, and why."""
 
 
 def reject_trajectory(

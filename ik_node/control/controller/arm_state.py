@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ArmState: the state of an arm, and what every change of it does.
+"""ArmState: the state of an arm, and the effects of each change of state.
 
 Every change is a row of states.TRANSITIONS.
 """
@@ -23,15 +23,12 @@ from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import TRANSITIONS, Event, State
 from ik_node.control.targets.targets import Targets
 
-ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported when they begin
+ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
 NO_MODEL = 'no robot model yet: waiting for robot_description'
 
 
 class ArmState:
-    """What an arm is and why; made and changed under the lock of its robot.
-
-    Reports are delivered under no lock.
-    """
+    """The state of an arm, changed under the lock of its robot. Reports are delivered without a lock."""
 
     def __init__(
         self,
@@ -44,7 +41,7 @@ class ArmState:
         self._reports, self._outputs = ReportQueue(report), Outputs(outputs)
         self._state = State.UNCONFIGURED
         self._active = False  # commands are allowed
-        self._stopped = False  # a stop was asked for, and no resume since
+        self._stopped = False  # a stop was requested, and no resume since
         self._feedback = Feedback()
         self._model: JointModel | None = None
         self._joints: ArmJoints  # of the model
@@ -53,7 +50,7 @@ class ArmState:
         self._epoch = 0  # a solution for a request of another epoch is void
         self._progress = GoalTracker(self._reports)
         self._fault_reason = ''
-        self._ended = False  # no setpoint goes out any more
+        self._ended = False  # no more setpoints are sent
         self._robot.join(self._reports.deliver)
         self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
 
@@ -81,7 +78,7 @@ class ArmState:
             )
 
     def condition(self) -> tuple[Level, str]:
-        """Return the condition of the arm in one sentence: what it waits for, or why it does not move."""
+        """Return the condition of the arm as a sentence: what it waits for, or why it does not move."""
         with self._lock:
             if self._model is None:
                 return Level.WARN, NO_MODEL
@@ -94,7 +91,7 @@ class ArmState:
     # Changes of state
 
     def _begin(self) -> None:
-        """Go to work if that is allowed; a stop that was asked for before holds."""
+        """Start if commands are allowed; an earlier stop remains in force."""
         if self._active:
             self._on(Event.ACTIVATE)
         if self._stopped:
@@ -102,7 +99,7 @@ class ArmState:
         self._initialise_from_measurement()
 
     def _initialise_from_measurement(self) -> None:
-        """Leave WAITING once all joint positions are known, and a controller that was halted is at rest."""
+        """Leave WAITING once all joint positions are known and a halted controller is at rest."""
         if self._state is not State.WAITING or self._outputs.halting(self._ticked):
             return
         if not self._feedback.expected:
@@ -118,7 +115,7 @@ class ArmState:
         return self._feedback.fresh(self._settings.measured_timeout)
 
     def _forget_places(self, reason: str) -> None:
-        """Forget the positions of the joints: only later measurements count."""
+        """Forget the joint positions: only later measurements are used."""
         self._epoch += 1
         self._progress.end(self._state, reason)
         self._joints.unplace()
@@ -138,7 +135,7 @@ class ArmState:
             self._on(Event.RELEASE)
 
     def _fault(self, reason: str, void: bool = False) -> None:
-        if void:  # no motion from the commanded place is allowed
+        if void:  # no motion from the commanded position is allowed
             self._forget_places(reason)
         self._fault_reason = reason
         self._brake(reason)

@@ -3,9 +3,9 @@
 
 Configuration and requests are here; arm_state.py has the states, timed_arm.py the ticks.
 
-Two locks (see locks.py for their order): that of the robot is held while something changes, that of its
-outputs from the decision on a setpoint until it is out. What ends the commands takes both, so that no
-setpoint follows it. Reports are delivered under neither.
+Two locks (see locks.py for their order): the lock of the robot is held during changes, the lock of its
+outputs from the decision on a setpoint until it has been sent. Whatever ends the commands takes both, so that
+no setpoint follows. Reports are delivered without either.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ik_node.errors import InputError
 
 
 class ArmController(TimedArm):
-    """One arm, from requests to setpoints; safe to call from several threads.
+    """One arm, from requests to setpoints. Thread-safe.
 
-    report gets every Report and outputs get every setpoint, in the thread that caused it. robot: shared with
-    the other arms of the same robot. Times are seconds of one clock of the caller; it may jump.
+    report receives every Report and outputs receive every setpoint, in the thread that caused them. robot:
+    shared with the other arms of the same robot. Times are seconds of one clock of the caller; it may jump.
     """
 
     # Configuration
 
     def configure(self, model: JointModel, settings: ArmSettings) -> bool:
-        """Switch to the arm of model with settings; False while the previous arm still brakes: call again.
+        """Switch to the arm of model with settings; False while the previous arm is braking: call again.
 
-        Joints of the same name keep their positions. If measurements are expected, another arm has to be
+        Joints of the same name keep their positions. If measurements are expected, a different arm must be
         measured again.
         """
         with self._change():
@@ -91,7 +91,7 @@ class ArmController(TimedArm):
     def expect_measured(self, expected: bool, alone: bool = True) -> None:
         """Set whether the joints are measured, and whether no other node publishes joints of this robot.
 
-        Once expected, nothing is commanded before every joint of the arm has been measured.
+        With expected measurements no command is sent before every joint of the arm has been measured.
         """
         with self._change():
             before = self._feedback.expect(expected, alone)
@@ -111,7 +111,7 @@ class ArmController(TimedArm):
     def submit(self, *requests: Request) -> None:
         """Process requests, oldest first: reject invalid ones, pursue the newest valid one of each tool.
 
-        An unexpected error rejects its request too, and is raised once the others are done.
+        An unexpected error rejects its request too, and is raised after the others.
         """
         newest: dict[str, tuple[Request, Aim]] = {}  # by tool
         failed: list[Exception] = []
@@ -131,7 +131,7 @@ class ArmController(TimedArm):
 
     @contextmanager
     def _answered(self, request: Request, failed: list[Exception]) -> Iterator[None]:
-        """Reject a request that raises, and deliver the reports on it; unexpected errors go to failed."""
+        """Reject a request that raises, and deliver its reports; unexpected errors are added to failed."""
         try:
             yield
         except Exception as error:
@@ -173,7 +173,7 @@ class ArmController(TimedArm):
                 raise
 
     def steer(self, joints: Array, time: float, rates: tuple[Array, Array] | None = None) -> bool:
-        """Move on to joints (arm.n,) as Targets.steer does, at time [s]; False if the arm is not ready."""
+        """Continue to joints (arm.n,) as Targets.steer does, at time [s]; False if the arm is not ready."""
         with self._change():
             if self._state not in READY:
                 return False
@@ -183,20 +183,20 @@ class ArmController(TimedArm):
             return True
 
     def end_teleoperation(self) -> None:
-        """Come to rest as teleoperation ends: where it last was if the arm is close to that, else at once."""
+        """Come to rest at the end of teleoperation: at its last target if that is close, else at once."""
         with self._change():
             if self._state is State.TELEOPERATED and self._joints.far_behind:
                 self._brake('teleoperation ended')
 
     def tell(self, level: Level, message: str) -> None:
-        """Report a sentence on what moves the arm."""
+        """Report a sentence on teleoperation."""
         with self._change():
             self._reports.state(self._state.value, self._state, (level, message))
 
     def stop(self) -> None:
-        """Stop within the limits and stay there: goals are rejected until resume.
+        """Stop within the limits and hold: goals are rejected until resume.
 
-        No setpoint of the motion before goes out once this returns.
+        No setpoint of the previous motion is sent after this returns.
         """
         with self._robot.sending(), self._change():
             self._stopped = True
@@ -205,7 +205,7 @@ class ArmController(TimedArm):
                 self._on(Event.STOP)
 
     def resume(self) -> None:
-        """Accept goals again after a stop or a fault. After a fault the arm has to be measured again."""
+        """Accept goals again after a stop or a fault. After a fault the arm must be measured again."""
         with self._change():
             if self._model is None or self._joints.moving:
                 raise InputError(f'cannot resume: {self.condition()[1]}')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GoalTracker: the requests that an arm pursues, one per tool, from their numbers to their arrival."""
+"""GoalTracker: the requests that an arm pursues, one per tool, from acceptance to arrival."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ik_node.control.state.requests import Request
 from ik_node.control.state.states import State
 from ik_node.control.state.target_plan import TargetPlan, arrival_at
 
-ARRIVING = 1.0  # [s] within which measured joints come to rest after their commands
-SAME = 1e-6  # [rad or m]: such a change of a target is none
+ARRIVING = 1.0  # [s] within which measured joints must arrive after the end of their commands
+SAME = 1e-6  # [rad or m]: a smaller change of a target is ignored
 
 
 class GoalTracker:
-    """Counts requests and reports what becomes of them.
+    """Counts requests and reports their results.
 
-    arrival: of a request whose first setpoint is still to come (time.perf_counter), else None.
+    arrival: when a request was received whose first setpoint is pending (time.perf_counter), else None.
     """
 
     def __init__(self, reports: ReportQueue) -> None:
@@ -32,7 +32,7 @@ class GoalTracker:
         self._at_the_end: dict[str, Report] = {}  # by tool, when the arm arrives
         self._targets: dict[str, Array] = {}  # by tool, of its joints
         self._began = self._share = math.nan
-        self._rested = math.inf  # since when the commands rest [s]
+        self._rested = math.inf  # since when the commands are constant [s]
         self.arrival: float | None = None
 
     def begin(
@@ -44,7 +44,7 @@ class GoalTracker:
         model: JointModel,
         target: Array,
     ) -> None:
-        """Report the answer to a request; the arm, now in state, pursues it if there are joint targets.
+        """Report the result of a request; the arm, now in state, pursues it if there are joint targets.
 
         time [s]: of the last setpoint. target: of all joints (k,) of model, for other tools as well.
         """
@@ -65,14 +65,14 @@ class GoalTracker:
         return bool(self._at_the_end)
 
     def waited(self, time: float) -> bool:
-        """Whether measured joints, or a controller, had enough time to arrive at time [s]; asked at rest."""
+        """Whether measured joints, or a controller, have had enough time to arrive by time [s]."""
         self._rested = min(self._rested, time)
         return time >= self._rested + ARRIVING
 
     def _judge(
         self, tool: str, arm: ArmModel, columns: Columns, target: Array, request: Request, state: State
     ) -> None:
-        """Judge the goal of a tool by the target (k,) that a request for another tool has led to."""
+        """Check whether the target (k,) of a request for another tool still meets the goal of a tool."""
         report, q = self._at_the_end[tool], target[columns]
         if np.abs(q - self._targets[tool]).max() <= SAME:
             return
@@ -106,7 +106,7 @@ class GoalTracker:
             self._share = 1.0
 
     def share(self, time: float, remaining: float) -> float:
-        """Return the share of the motion that is done at time [s], with remaining [s] left.
+        """Return the completed share of the motion at time [s], with remaining [s] left.
 
         1 after an arrival; NaN without a motion, and while its end is unknown.
         """
@@ -116,7 +116,7 @@ class GoalTracker:
         return passed / (passed + remaining) if passed else 0.0
 
     def end(self, state: State, reason: str, level: Level = Level.WARN) -> None:
-        """Pursue nothing any more; report the requests that are still pursued by the arm, now in state."""
+        """End all requests; report those that the arm, now in state, was pursuing."""
         for report in self._at_the_end.values():
             if report.request is not None:
                 message = f'{report.request.source} ended before the arm arrived: {reason}'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inbox: callbacks store requests, one worker takes them. Bounded; the newest is never lost."""
+"""Inbox: a bounded queue of requests from callbacks to one worker. The newest is never lost."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from collections import deque
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.state.requests import Request
 
-KEPT = 16  # requests that may wait: enough to report every invalid one, few enough for a flood
-SLOW = 1.0  # [s] of work on the same requests that are worth mentioning
+KEPT = 16  # maximum number of queued requests per tool
+SLOW = 1.0  # [s] of work on the same requests, after which a condition is reported
 
 
 class Inbox:
-    """Safe to use from several threads."""
+    """Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition(OrderedLock(Rank.INBOX))  # type: ignore[arg-type]
@@ -28,7 +28,7 @@ class Inbox:
 
     @property
     def slow(self) -> str:
-        """A sentence if the worker has worked on the same requests for a while, else empty."""
+        """A sentence if the worker has been busy with the same requests for a while, else empty."""
         passed = time.monotonic() - self._taken
         return f'a goal has been worked on for {passed:.1f} s: later ones wait' if passed > SLOW else ''
 
@@ -42,7 +42,7 @@ class Inbox:
         return pushed
 
     def put_description(self, text: str) -> None:
-        """Set the robot description to be taken next; only the newest counts."""
+        """Set the next robot description; it replaces one that has not been taken."""
         with self._changed:
             self._description = text
             self._changed.notify()
@@ -54,7 +54,7 @@ class Inbox:
             self._changed.notify()
 
     def clear(self, tool: str) -> None:
-        """Drop the waiting requests of a tool."""
+        """Drop the queued requests of a tool."""
         with self._changed:
             self._requests.pop(tool, None)
 

@@ -12,14 +12,14 @@ from ik_node.control.state.states import State
 
 
 class ReportQueue:
-    """Collects reports while the controller is locked; delivers them afterwards, oldest first.
+    """Collects reports while the controller is locked and delivers them afterwards, in order.
 
-    One thread at a time delivers, also what others add meanwhile: so no report overtakes another.
+    Only one thread delivers at a time, including reports that others add concurrently, so the order is kept.
     """
 
     def __init__(self, receive: Callable[[Report], None]) -> None:
         self._receive = receive
-        self._lock = OrderedLock(Rank.NEWS)
+        self._lock = OrderedLock(Rank.REPORT_QUEUE)
         self._reports: deque[Report] = deque()
         self._delivering = False
         self._waiting_for = ''
@@ -30,13 +30,13 @@ class ReportQueue:
             self._reports.append(report)
 
     def state(self, word: str, state: State, condition: tuple[Level, str]) -> None:
-        """Add the report of a state; word: its name for programs."""
+        """Add the report of a state; word: its name as data."""
         self.add(Report(*condition, word, word, state))
 
     def waiting(self, state: State, condition: Callable[[], tuple[Level, str]]) -> None:
-        """Add a report whenever the arm begins to wait, or waits for something else.
+        """Add a report when the arm starts to wait, or waits for something else.
 
-        condition: returns that of the arm; called only while the arm waits, since each setpoint comes here.
+        condition: returns the condition of the arm; called only while the arm waits.
         """
         if state is not State.WAITING:
             self._waiting_for = ''
@@ -47,7 +47,7 @@ class ReportQueue:
         self._waiting_for = found[1]
 
     def deliver(self) -> None:
-        """Deliver what was added, unless another thread does, or this one further up; holding no lock.
+        """Deliver all reports, unless another thread, or a caller in this one, is doing so. Holds no lock.
 
         An exception of the receiver is raised once all reports are delivered.
         """
@@ -55,7 +55,7 @@ class ReportQueue:
         while (report := self._next()) is not None:
             try:
                 self._receive(report)
-            except Exception as error:  # later reports count all the same
+            except Exception as error:  # continue with later reports
                 failed = failed or error
             finally:
                 with self._lock:

@@ -29,14 +29,14 @@ from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.workspace import Workspace
 
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
-CATCH_UP = 0.5  # share of the tolerance to which the measurements catch up before the arm goes on
+CATCH_UP = 0.5  # share of the tolerance to which measurements must catch up before the arm continues
 FAR = 0.1  # [rad or m]
 
 
 class ArmJoints(CommandedJoints):
     """The joints that an arm commands, and their motion.
 
-    way: checks the motions of the arm. waiting: what the arm waits for on its way, empty if for nothing.
+    motion_check: checks the motions of the arm. waiting: what a moving arm waits for, empty if nothing.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class ArmJoints(CommandedJoints):
         self._following = Following(model.joint_names, model.continuous, model.prismatic)
         self.waiting = ''
         self._goal: Mapping[str, float] = {}  # the last targets
-        self.chased: Array | None = None  # where the moving target is that the arm follows
+        self.chased: Array | None = None  # position of the moving target that the arm follows
         self._plans: list[object] = []  # of all groups, at the last setpoint
-        self._unchecked = False  # a moving goal is no longer followed: its rest was not checked
+        self._unchecked = False  # a stream of goals has ended: the motion to its last goal was not checked
         self._gates = ArmGates(model)
-        self._ahead = partial(robot.ahead, self)  # where the other arms will be
+        self._ahead = partial(robot.ahead, self)  # future positions of the other arms
         self._set_limits()
 
     def take(self, model: JointModel, settings: ArmSettings) -> None:
@@ -68,7 +68,7 @@ class ArmJoints(CommandedJoints):
         self._set_limits()
 
     def place(self, positions: Mapping[str, float]) -> None:
-        """Set the arm at rest at measured positions; joints that are not named become without_position."""
+        """Initialise the arm at rest at measured positions; others go to without_position."""
         self.chased, self.waiting = None, ''
         self._gates.restart()
         super().place(positions)
@@ -93,7 +93,7 @@ class ArmJoints(CommandedJoints):
         self.arm.motion.guard = self._may_pass if checked else None
 
     def _may_pass(self, low: Array, high: Array, places: Callable[[], Array]) -> bool:
-        """Whether way allows a motion of the arm; other joints count as they were last. See JointMotion."""
+        """Whether motion_check allows a motion; other joints at their last positions. See JointMotion."""
         return self.motion_check.is_clear(low, high, self._values) or not self.motion_check.rejection(
             places(), self._values
         )
@@ -110,11 +110,11 @@ class ArmJoints(CommandedJoints):
         fresh: Mapping[str, float] | None,
         path: Trajectory | None = None,
     ) -> None:
-        """Move to targets by name. Joints off the arm start at their measured position, else at rest.
+        """Move to targets by name. Joints off the arm start at their measured, else their rest position.
 
-        fresh: recent measurements, None if joints need not be measured. path: how the arm gets there. Raises
-        InputError for a joint that has to be measured first, and for a path that does not begin where the arm
-        rests.
+        fresh: recent measurements, None if joints need not be measured. path: the path to the targets. Raises
+        InputError for a joint that must be measured first, and for a path that does not start at the present
+        position.
         """
         if path is not None:
             self.chased = None
@@ -127,7 +127,7 @@ class ArmJoints(CommandedJoints):
         self._goal = targets
 
     def chase(self, target: MotionState | None, smoothing: float) -> None:
-        """Follow a moving target with the next setpoint; None: it rests at the last target of go_to."""
+        """Follow a moving target with the next setpoint; None: move to the last target of go_to."""
         if self.waiting:
             return
         if target is not None:
@@ -137,14 +137,14 @@ class ArmJoints(CommandedJoints):
         self.chased = None if target is None else target.position
 
     def blocked(self) -> str | None:
-        """Return why the arm must not go on; None if it may.
+        """Return why the arm must not continue; None if it may.
 
-        Looked for when another arm has changed its motion, and when a moving goal is no longer followed.
+        Checked when another arm has changed its motion, and when a stream of goals has ended.
         """
         motion = self.arm.motion
         told = self._robot.told(self)
         if self._model.collision is None or motion.follows or motion.braking or not motion.moving:
-            return None  # what follows is checked at every step
+            return None  # a stream is checked at every step
         unchecked, self._unchecked = self._unchecked or told, False
         if not unchecked:
             return None
@@ -157,9 +157,9 @@ class ArmJoints(CommandedJoints):
             group.stop()
 
     def keep_back(self, feedback: Feedback) -> str | None:
-        """Wait at rest while measurements are so late that the command is too far ahead of them.
+        """Brake and wait while measurements are so late that the command is too far ahead of them.
 
-        Return why the arm must stop instead: a path cannot be taken up again, or the way there is not free.
+        Return why the arm must stop instead: a path cannot be resumed, or the motion would collide.
         """
         share = CATCH_UP if self.waiting else 1.0
         late = self._following.late(share) if feedback.expected else None
@@ -198,11 +198,11 @@ class ArmJoints(CommandedJoints):
     ) -> tuple[Setpoint | None, str | None]:
         """Advance by dt [s] to time [s]; return the setpoint, and why the arm must stop, else None.
 
-        There is no setpoint if that, or the trajectory that brakes, must not go out; if another trajectory
-        must not, the setpoint is without it: the arm can brake, on the previous one until the next setpoint.
-        The setpoint has the joints that were ever commanded; all of them, to display the robot, if no joint
-        is measured and nobody else publishes joints. caught_up: time [s] before that during which the plans
-        went on without setpoints. trajectories: for outputs that run plans.
+        There is no setpoint if it, or the braking trajectory, is rejected. If another trajectory is rejected,
+        the setpoint has none, and the controller stays on the previous one until the next setpoint brakes.
+        The setpoint has all joints that were ever commanded; those of the whole robot, for display, if no
+        joint is measured and no other node publishes joints. caught_up: time [s] before dt during which the
+        plans advanced without setpoints. trajectories: for outputs that run plans.
         """
         rejection: str | None = None
         last = {name: place for group in self.groups for name, place, _ in group.states()}
@@ -221,7 +221,7 @@ class ArmJoints(CommandedJoints):
         rejection = rejection or self._gates.reject(motion, dt + caught_up, values)
         if rejection is not None:
             for group in self.groups:
-                group.place(last)  # where the last setpoint was: the arm has not been commanded to go on
+                group.place(last)  # at the last setpoint: no later one was sent
             self._robot.tell(self)
             return None, f'a setpoint was not published: {rejection}'
         whole = feedback.alone and not feedback.expected
@@ -234,7 +234,7 @@ class ArmJoints(CommandedJoints):
     def _with_trajectory(
         self, setpoint: Setpoint, trajectories: TrajectoryStreamer, feedback: Feedback
     ) -> tuple[Setpoint | None, str | None]:
-        """Return a setpoint with the trajectory that has to be sent with it, if any; see step."""
+        """Return a setpoint with the trajectory to send with it, if any; see step."""
         if not trajectories.due(setpoint, self.moving, self.braking):
             return setpoint, None
         if trajectories.astray and not self._fall_back(trajectories.resume()):
@@ -246,13 +246,13 @@ class ArmJoints(CommandedJoints):
         if rejection is not None:
             return None if self.braking else setpoint, f'trajectory dropped: {rejection}'
         if setpoint.time >= trajectories.ends and self._elsewhere(trajectory, feedback):
-            trajectories.withhold()  # following_error() says so if the arm stays there
+            trajectories.withhold()  # following_error() reports an arm that does not follow
             return setpoint, None
         trajectories.sent(trajectory)
         return replace(setpoint, trajectory=trajectory), None
 
     def _elsewhere(self, trajectory: JointTrajectory, feedback: Feedback) -> bool:
-        """Whether the arm is not where a trajectory of a controller at rest begins."""
+        """Whether the arm is not at the start of a trajectory for a controller at rest."""
         if not feedback.expected:
             return False
         starts = dict(zip(trajectory.names, trajectory.positions[0].tolist(), strict=True))
@@ -260,7 +260,7 @@ class ArmJoints(CommandedJoints):
         return self._following.elsewhere(self._measured(feedback), begin) is not None
 
     def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
-        """Go on from where a controller is, by joint name; return whether all of its joints do."""
+        """Continue from the state of a controller, by joint name; return whether all of its joints can."""
         if not self._go_on_from(states):
             return False
         self._gates.go_on_from(self.arm.motion.position)
@@ -268,7 +268,7 @@ class ArmJoints(CommandedJoints):
         return True
 
     def lacking(self, feedback: Feedback) -> str | None:
-        """Return which joint of the arm is not yet where it was commanded to, None if all are."""
+        """Return which joint of the arm has not yet reached its command, None if all have."""
         tolerance = self._model.arrival_tolerance(self._settings)
         error = self._following.elsewhere(self._measured(feedback), self.arm.motion.position, tolerance)
         return None if error is None else f'{error} its target'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CommandedJoints: which joints of a robot an arm commands, in which groups, and where all of them are."""
+"""CommandedJoints: the joints of a robot that an arm commands, in groups, and the positions of all joints."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ik_node.errors import InputError, join_names
 
 
 class CommandedJoints:
-    """The arm is one group; other joints stay where they are until a goal names them.
+    """The arm is one group; other joints are not commanded until a goal names them.
 
-    arm: the group of the arm. without_position: joints that have to be commanded and whose position is not
-    known: those of the arm, and those that share its controller.
+    arm: the group of the arm. without_position: joints to be commanded, of the arm and of its controller,
+    whose position is unknown.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class CommandedJoints:
         places: Mapping[str, float],
         robot: SharedRobot,
     ) -> None:
-        """places: positions by joint name; other joints of the arm are at home, the rest at their rest."""
+        """places: positions by joint name; other joints of the arm: home; the rest: rest position."""
         self._model, self._settings, self._robot = model, settings, robot
         names = model.joint_names
         home = dict(zip(names, model.home.tolist(), strict=True))
@@ -73,7 +73,7 @@ class CommandedJoints:
 
     @property
     def braking(self) -> bool:
-        """Whether no joint has a target: whatever moves comes to rest."""
+        """Whether no joint has a target: moving joints come to rest."""
         return all(group.motion.braking or not group.motion.moving for group in self.groups)
 
     def values(self, feedback: Feedback) -> tuple[Array, Array]:
@@ -93,14 +93,14 @@ class CommandedJoints:
         return values[:, 0], values[:, 1]
 
     def start_of(self, tool: str) -> Array:
-        """Return where a goal of a tool begins (k,): the joints that move other tools are at their target."""
+        """Return the start (k,) for a goal of a tool: joints that move other tools are at their target."""
         motion, alone = self.arm.motion, self._model.alone(tool)
         q = self.arm.target.copy()
         q[alone] = motion.position[alone]
         return q
 
     def within(self, positions: Mapping[str, float]) -> dict[str, float]:
-        """Return positions of the joints of the arm by name, those outside the limits at the limit."""
+        """Return positions of the joints of the arm by name, clipped to the limits."""
         bounds = zip(self.arm.names, self.arm.motion.lower, self.arm.motion.upper, strict=True)
         return {
             name: float(np.clip(positions[name], low, high))
@@ -114,7 +114,7 @@ class CommandedJoints:
             return self.arm.preview(targets)
 
     def _go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
-        """Go on from position, velocity and acceleration by joint name; return whether all of these can."""
+        """Continue from position, velocity and acceleration by joint name; return whether all joints can."""
         sent = [group for group in self.groups if states.keys() >= set(group.names)]
         return bool(sent) and all(group.go_on_from(states) for group in sent)
 
@@ -131,12 +131,12 @@ class CommandedJoints:
         self._hold(positions)
 
     def initialise(self, positions: Mapping[str, float]) -> None:
-        """Assume the joints of the arm at their last command or at home, others where they are measured."""
+        """Assume the joints of the arm at their last command or at home, others as measured."""
         self.without_position = ()
         self._hold(positions)
 
     def _hold(self, positions: Mapping[str, float]) -> None:
-        """Hold the joints that share the controller of the arm; those that are not named have no position."""
+        """Hold the other joints of the controller; unnamed ones are without position."""
         for name in self._held:
             if name in self._others or name in self._foreign:
                 continue
@@ -196,9 +196,9 @@ class CommandedJoints:
         )
 
     def _published(self, whole: bool) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-        """Return which joints of the robot are in the setpoints, and their names: those that it commands.
+        """Return the joints in the setpoints, as mask and names: those that it commands.
 
-        whole: those of no arm too, if this is the first one.
+        whole: also joints that belong to no arm, if this is the first one.
         """
         others = frozenset(self._robot.commanded(self)) if whole and self._robot.is_first(self) else None
         key = (self._model, self.commanded, others)

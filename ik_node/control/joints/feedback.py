@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 MOST_JOINTS = 1000  # stored at most: measurements may also name joints of other robots
 RECENT = 0.1  # [s]: a moving joint is still near a measurement that is not older
-LEAP = 0.3  # [rad or m] between two measurements: farther than joints move meanwhile
+LEAP = 0.3  # [rad or m] between two measurements: more than joints can move
 SLOW = 'the computer or the driver is too slow, or their clocks differ'
 
 
 @dataclass
 class Measured:
-    """The position of a joint [rad or m] that was received last, and when it was measured and received [s].
+    """The last position of a joint [rad or m], and when it was measured and received [s].
 
-    forgotten: the joint may have moved since. leapt: the measurement before was far from it.
+    forgotten: the joint may have moved since. leapt: the previous measurement differs by more than LEAP.
     """
 
     position: float
@@ -38,7 +38,7 @@ class Feedback:
         self.alone = True
         self._joints: dict[str, Measured] = {}
         self._now = -math.inf  # the newest time
-        self._forgot = -math.inf  # what was measured before is outdated
+        self._forgot = -math.inf  # older measurements are outdated
 
     def expect(self, expected: bool, alone: bool) -> tuple[bool, bool]:
         """Set both; return what they were."""
@@ -71,12 +71,12 @@ class Feedback:
         return None if measured is None else measured.position
 
     def recent(self) -> dict[str, float]:
-        """Return positions that are not older than RECENT, forgotten or not, and were no leap."""
+        """Return positions that are not older than RECENT, forgotten or not, except leaps."""
         joints = dict(self._joints).items()
         return {name: j.position for name, j in joints if self._now - j.time <= RECENT and not j.leapt}
 
     def fresh(self, timeout: float) -> dict[str, float]:
-        """Return positions measured since forget and, unless timeout [s] is 0, not longer ago than that."""
+        """Return positions measured since forget() and, unless it is 0, within timeout [s]."""
         return {
             name: joint.position
             for name, joint in self._joints.items()
@@ -100,9 +100,9 @@ class Feedback:
             joint.forgotten = True
 
     def silent(self, names: Iterable[str], timeout: float) -> str | None:
-        """Say which joint of names was measured, but longer than timeout [s] ago; None: no such joint.
+        """Return which joint was last measured more than timeout [s] ago, as a sentence; None: none.
 
-        No joint is silent if the timeout is 0, or if no joint is expected to be measured.
+        None also if the timeout is 0, or if no measurements are expected.
         """
         if not self.expected or timeout == 0.0:
             return None
@@ -117,5 +117,5 @@ class Feedback:
 
 
 def late(seconds: float) -> str:
-    """Say how late measurements are."""
+    """Return the latency of measurements as a sentence."""
     return f'measurements are {seconds:.1f} s late: {SLOW}'

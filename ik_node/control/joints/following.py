@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Following: measured joints against what they were commanded when they were measured.
+"""Following: compares measured joints with their commands at the time of the measurement.
 
-A measurement that is late says nothing about the joint now. So there are two distances with the same
-tolerance: from a joint to its commands at the time when it was measured, which is the joint's fault, and from
-these commands to the newest one, which is the computer's or the driver's.
+A late measurement does not show the present position. Therefore two distances have the same tolerance: from
+the measured position to the commands at that time, an error of the joint, and from these commands to the
+newest one, caused by the computer or the driver.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ik_node.control.joints.feedback import late
 
 TURN = 2.0 * np.pi
 KEPT = 5.0  # [s] for which commands are kept
-UNKNOWN = 0.1  # [s] after the newest command: where a controller has moved on to by then is not known
-GAP = 0.05  # [s] between two measurements, beyond the delay, after which a driver has to catch up
-RECENT = 1.0  # [s] for which late measurements may explain an error, and a driver may catch up at most
+UNKNOWN = 0.1  # [s] after the newest command: later, the position of a controller is unknown
+GAP = 0.05  # [s] between two measurements, beyond the delay, after which a driver may have to catch up
+RECENT = 1.0  # [s] for which late measurements explain an error; maximum time for a driver to catch up
 
 
 class Following:
-    """The commands of the last moments and the times of the measurements of joints (n,), on one clock [s]."""
+    """Recent commands and times of measurements of joints (n,), on one clock [s]."""
 
     def __init__(
         self, names: Sequence[str], continuous: NDArray[np.bool_], prismatic: NDArray[np.bool_]
@@ -37,11 +37,11 @@ class Following:
         self.restart()
 
     def set_limits(self, tolerance: Array, delay: float) -> None:
-        """Set how far (n,) joints may be from their commands, and how late [s] measurements may be."""
+        """Set the tolerance (n,) between joints and commands, and the delay [s] of measurements."""
         self._tolerance, self._delay = tolerance, delay
 
     def restart(self) -> None:
-        """Forget everything: the arm was placed anew."""
+        """Forget everything: the arm was reinitialised."""
         n = len(self._names)
         self._times: list[float] = []  # since when each of the commands was in force
         self._commands: list[Array] = []
@@ -49,7 +49,7 @@ class Following:
         self._measured = np.full(n, np.nan)  # time of the last measurement
         self._missed = np.full(n, np.inf)  # since when the driver may have missed commands
         self._catches_up = np.full(n, -np.inf)  # until when it may catch up with them
-        self._behind = np.zeros(n, dtype=np.bool_)  # joints that have still to catch up
+        self._behind = np.zeros(n, dtype=np.bool_)  # joints that still have to catch up
         self._slow = 0.0, -np.inf  # how late measurements were [s], and when
 
     def commanded(self, time: float, position: Array) -> None:
@@ -66,12 +66,12 @@ class Following:
             del self._times[0], self._commands[0]
 
     def error(self, measured: Array, time: float, received: float) -> str | None:
-        """Take where joints (n,) were measured at a time [s], NaN for others; say which one does not follow.
+        """Compare joints (n,) measured at a time [s], else NaN; return a sentence on one that fails.
 
-        Its distance from all commands since the delay before the measurement is greater than its tolerance.
-        After a gap in the measurements a driver may have missed what was commanded meanwhile: for as long
-        again, and for the delay, commands count since before the gap, and the arm waits (see late). None if
-        all follow, or if that is not known.
+        A joint fails if its distance from all commands since the delay before the measurement exceeds its
+        tolerance. After a gap in the measurements a driver may have missed commands: for the same time again,
+        and for the delay, commands since before the gap are accepted too, and the arm waits (see late). None
+        if all joints follow, or if that is unknown.
         """
         tolerance, delay = self._tolerance, self._delay
         known = ~np.isnan(measured)
@@ -101,10 +101,10 @@ class Following:
         return f'{found} its command' + (f'; {late(slow)}' if slow else '')
 
     def late(self, share: float) -> str | None:
-        """Say how late measurements are if the newest command is too far ahead of them.
+        """Return the latency of measurements, as a sentence, if the newest command is too far ahead of them.
 
-        By more than a share of the tolerance, of all commands until the delay after the measurement of a
-        joint. Or how late they were, while a joint has still to catch up. Else None.
+        That is, by more than a share of the tolerance from all commands until the delay after the measurement
+        of a joint; also while a joint still has to catch up. Else None.
         """
         if self._behind.any():
             return late(self._just_slow())
@@ -116,16 +116,16 @@ class Following:
         return None
 
     def elsewhere(self, measured: Array, places: Array, tolerance: Array | None = None) -> str | None:
-        """Say which joint is measured (n,) farther than tolerance (n,) from places (n,), NaN: none is.
+        """Return which joint is measured (n,), NaN: not, farther than tolerance (n,) from positions (n,).
 
-        tolerance: None is that of following.
+        tolerance: None: that of following.
         """
         gap = measured - places
         allowed = self._tolerance if tolerance is None else tolerance
         return self._beyond(np.abs(gap + self._turns(-gap)), allowed)
 
     def _beyond(self, errors: Array, tolerance: Array, shown: Array | None = None) -> str | None:
-        """Say which joint has the greatest of errors (n,) beyond tolerance, with its distance shown (n,)."""
+        """Return which joint has the greatest of errors (n,) beyond tolerance, with its distance."""
         beyond = np.nan_to_num(errors - tolerance, nan=-np.inf)
         i = int(beyond.argmax())
         if beyond[i] <= 0.0:

@@ -13,11 +13,11 @@ from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.robot.arm_model import Columns, Limits
 
-THERE = 1e-6  # [rad or m, per second]: a motion at rest is where its controller is
+THERE = 1e-6  # [rad or m, per second]: a motion at rest equals the state of its controller
 
 
 class JointGroup:
-    """Variables that move together: the arm, or a single other joint such as a finger."""
+    """Variables that move together: the arm, or a single other joint such as a gripper finger."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class JointGroup:
         self._gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
 
     def place(self, positions: Mapping[str, float]) -> None:
-        """Set the joints at rest at these positions by name; others keep theirs."""
+        """Initialise the joints at rest at these positions by name; others keep theirs."""
         self._later = None
         self.motion.reset(self._filled(self.motion.position, positions))
         self._gate.restart()
@@ -74,7 +74,7 @@ class JointGroup:
             self.motion.stop()
 
     def go_on(self) -> None:
-        """Move to the target after a wait, if there is one."""
+        """Resume the motion to the target, if there is one."""
         if self._later is not None:
             self.motion.go_to(self._later)
             self._later = None
@@ -88,7 +88,7 @@ class JointGroup:
     def step(self, dt: float, caught_up: float = 0.0) -> str | None:
         """Advance by dt [s]; return why the new setpoint must not be published, else None.
 
-        caught_up: time [s] before that during which the present plan went on without setpoints.
+        caught_up: time [s] before dt during which the plan advanced without setpoints.
         """
         if caught_up > 0.0:
             self.motion.carry_on(caught_up)
@@ -96,7 +96,7 @@ class JointGroup:
         return self._gate.reject(position, velocity, dt + caught_up)
 
     def go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
-        """Go on from position, velocity and acceleration by joint name; return whether the motion can."""
+        """Continue from position, velocity and acceleration by joint name; return whether the motion can."""
         state = MotionState(*np.transpose([states[name] for name in self.names]))
         rest = MotionState(self.motion.position, self.motion.velocity, self.motion.acceleration)
         if not self.motion.moving and np.abs(np.subtract(state, rest)).max() < THERE:
@@ -107,7 +107,7 @@ class JointGroup:
         return True
 
     def reject_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
-        """Return which setpoint of a trajectory must not go out, and why; see Gate."""
+        """Return which setpoint of a trajectory is rejected, and why; see Gate."""
         return self._gate.reject_ahead(times, states, join)
 
     def _filled(self, values: Array, named: Mapping[str, float]) -> Array:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SharedRobot: what the arms of one robot share, so that each of them heeds what the others do."""
+"""SharedRobot: the state that the arms of one robot share to avoid conflicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ik_node.errors import InputError
 
 
 class Neighbour(Protocol):
-    """What the other arms of a robot know of an arm: its ArmJoints."""
+    """The part of ArmJoints that other arms of the robot use."""
 
     @property
     def groups(self) -> Sequence[JointGroup]: ...
@@ -29,16 +29,16 @@ SomeArm = TypeVar('SomeArm', bound=Neighbour)
 
 
 class SharedRobot:
-    """The arms of one robot. lock: held by whoever changes one of them. output: held while setpoints go out.
+    """The arms of one robot. lock: held during changes of an arm. output: held while setpoints are sent.
 
-    Every joint is commanded by one arm at most. Joints that belong to none are shown by the first arm.
+    Every joint is commanded by at most one arm. The first arm publishes joints that belong to none.
     """
 
     def __init__(self) -> None:
         self.lock, self.output = OrderedLock(Rank.ROBOT), OrderedLock(Rank.OUTPUT)
         self._delivers: list[Callable[[], None]] = []  # what delivers the reports of each controller
         self._joints: dict[object, Neighbour] = {}  # by owner
-        self._changed: set[int] = set()  # arms that have not looked at a change yet
+        self._changed: set[int] = set()  # arms that have not processed a change yet
 
     def join(self, deliver: Callable[[], None]) -> None:
         """Add a controller; deliver: delivers its reports."""
@@ -46,7 +46,7 @@ class SharedRobot:
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """Let setpoints go out, or end that, in no other thread meanwhile; deliver the reports afterwards."""
+        """Exclude other threads from sending setpoints; deliver the reports afterwards."""
         try:
             with self.output:
                 yield
@@ -69,7 +69,7 @@ class SharedRobot:
         return list(self._joints.values())
 
     def is_first(self, arm: Neighbour) -> bool:
-        """Whether this arm shows the joints that belong to none."""
+        """Whether this arm publishes the joints that belong to none."""
         return arm is self._arms[0]
 
     def neighbours(self, arm: Neighbour) -> Iterator[tuple[JointGroup, bool]]:
@@ -80,7 +80,7 @@ class SharedRobot:
                     yield group, group.motion.moving and not other.without_position
 
     def tell(self, arm: Neighbour) -> None:
-        """Note that an arm has begun another motion, or stands where it was not to stand."""
+        """Note that an arm has started another motion, or stopped before its target."""
         self._changed.update(id(other) for other in self._arms if other is not arm)
 
     def told(self, arm: Neighbour) -> bool:
@@ -101,7 +101,7 @@ class SharedRobot:
                 raise InputError(f'joint "{name}" is commanded by another tool of this robot')
 
     def check_known(self, arm: Neighbour, measured: Collection[str]) -> None:
-        """Raise InputError if it is not known where the other arms are, which this one might hit.
+        """Raise InputError if positions of other arms, with which this one could collide, are unknown.
 
         measured: names of the joints that were measured recently.
         """
@@ -111,9 +111,9 @@ class SharedRobot:
                     raise InputError(f'joint "{name}" of another tool is not measured: arms could collide')
 
     def ahead(self, arm: Neighbour, spacing: float) -> Mapping[str, Array]:
-        """Return where the moving joints of the other arms will be, by name, spacing [s] apart.
+        """Return the future positions of the moving joints of the other arms, by name, spacing [s] apart.
 
-        From the present place to where they arrive.
+        From the present position to the target.
         """
         with self.lock:
             moving = [group for group, _ in self.neighbours(arm) if group.motion.moving]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of the arm and told about it: states, requests, reports, snapshots."""
+"""States of an arm, requests to it, reports and snapshots."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshot: an arm at one moment."""
+"""Snapshot: the state of an arm at one time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ik_node.control.state.states import ON_ITS_WAY, State
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """An arm at one moment: values (n,) of model.joints.variables, target (arm.n,).
+    """The state of an arm at one time: values (n,) of model.joints.variables, target (arm.n,).
 
-    remaining: time left of the motion [s]. share: of the motion towards the goal that is done, 1 after the
+    remaining: time left of the motion [s]. share: completed share of the motion to the goal, 1 after the
     arrival, NaN without a goal. measured_age: of the oldest measurement of a joint of the arm [s], infinite
     if there is none, NaN if none is expected. moving_target: joints (arm.n,) for where
     the goal that the arm follows is now, None if it follows none.
@@ -39,7 +39,7 @@ class Snapshot:
 
     @property
     def behind(self) -> float:
-        """How far the tool is from where the goal that it follows is now [m]; NaN if it follows none."""
+        """Distance of the tool from the moving goal that it follows [m]; NaN without one."""
         if self.moving_target is None:
             return math.nan
         arm = self.model.arm
@@ -55,5 +55,5 @@ class Snapshot:
 
     @property
     def moving(self) -> bool:
-        """Whether the joints are on their way."""
+        """Whether the joints are moving."""
         return self.state in ON_ITS_WAY or self.state in (State.STOPPING, State.HAND_GUIDED)

@@ -32,7 +32,7 @@ class Event(enum.Enum):
     CONFIGURE = 'configure'
     ACTIVATE = 'activate'
     DEACTIVATE = 'deactivate'  # of an arm at rest
-    PLACED = 'every joint is placed'
+    PLACED = 'every joint has a position'
     MEASUREMENTS_EXPECTED = 'measurements are expected from now on'
     GOAL = 'goal'
     STEER = 'step of a teleoperation'
@@ -45,7 +45,7 @@ class Event(enum.Enum):
     FAULT = 'fault'
 
 
-# Events that are not listed do not change the state: for example stopping an arm that is stopped already.
+# Events that are not listed do not change the state, for example a stop of an arm that is stopped.
 TRANSITIONS: dict[State, dict[Event, State]] = {
     State.UNCONFIGURED: {Event.CONFIGURE: State.INACTIVE},
     State.INACTIVE: {Event.ACTIVATE: State.WAITING},
@@ -110,7 +110,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
 
 # States in which goals and steps of a teleoperation are accepted.
 READY = frozenset({State.HOLDING, State.MOVING, State.TELEOPERATED})
-# States in which the arm moves as it was asked to.
+# States in which the arm executes a request.
 ON_ITS_WAY = frozenset({State.MOVING, State.TELEOPERATED})
 # States in which commands are published. A faulted arm brakes first.
 COMMANDING = READY | {State.STOPPING, State.STOPPED, State.HAND_GUIDED}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TargetPlan: what a request asks of the joints, and what is reported about it."""
+"""TargetPlan: the joint targets for a request, and the report on it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ik_node.solver.goal import Goal, Solution
 class TargetPlan:
     """The joint targets for a request, by name; joints is None if the arm holds its position.
 
-    goal and solution: None for joint targets. arrived: the message at the end of the motion. path: how to
-    move there, None for the fastest way. partial: only a part of a path can be followed.
+    goal and solution: None for joint targets. arrived: the message at the end of the motion. path: the
+    path to the targets, None for the fastest motion. partial: only a part of a path can be followed.
     """
 
     joints: dict[str, float] | None
