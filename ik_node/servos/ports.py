@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from ik_node.errors import InputError, path_text
+from ik_node.extras import load
 from ik_node.servos.bus.port_errors import ports
 from ik_node.servos.bus.serial_port import SerialTransport
 from ik_node.servos.bus.transport import PortError, Transport
@@ -27,6 +30,19 @@ def the_port(given: str) -> str:
         shown = ', '.join(map(path_text, found))
         raise PortError(f'there are several serial adapters, choose the port: {shown}')
     return found[0]
+
+
+def arm_at(given: str) -> str:
+    """Return what tells the arm at a port from others: the serial number of its adapter, or the port's name.
+
+    Empty for adapters without a serial number: they may be at another port tomorrow. Raises PortError.
+    """
+    if given == EMULATED:
+        return given
+    port = the_port(given)
+    devices = load('serial.tools.list_ports', 'a servo bus').comports()
+    device = next((one for one in devices if one.device == os.path.realpath(port)), None)
+    return Path(port).name if device is None else device.serial_number or ''
 
 
 def opener(given: str, profile: ArmProfile) -> Callable[[], Transport]:

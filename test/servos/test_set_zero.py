@@ -21,7 +21,10 @@ def home(tmp_path, monkeypatch):
 
 def calibrating(profile: str, said: list[str], **settings: str) -> Calibrating:
     return Calibrating(
-        read_profile(profile), ServoSettings(profile=profile, **settings), 'usb', said.append, said.append
+        read_profile(profile),
+        ServoSettings(profile=profile, port='emulated', **settings),
+        said.append,
+        said.append,
     )
 
 

@@ -22,6 +22,7 @@ from ik_node.servos.calibration.owner_zeros import (
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.recorded import Recorded
 from ik_node.servos.calibration.zeros import ArmCalibration, calibrate, read_zeros
+from ik_node.servos.ports import arm_at
 from ik_node.share import share_path
 
 
@@ -32,22 +33,20 @@ class Calibrating:
         self,
         profile: ArmProfile,
         settings: ServoSettings,
-        arm: str,
         tell: Callable[[str], None],
         warn: Callable[[str], None],
     ) -> None:
-        """arm: what tells it from others of the profile. Raises InputError for settings that are wrong."""
+        """Raises InputError for settings that are wrong."""
         self._profile, self._settings, self._tell, self._warn = profile, settings, tell, warn
-        self._path = zeros_path(profile.name, arm)
         self._zeros = read_zeros(settings.zeros)
         self._limits = _limits(settings.description or profile.robot, profile.names)
         self._memory: Mapping[str, Recorded] = {}
         self._told: tuple[list[str], list[str]] = [], []
 
     def __call__(self, memory: Mapping[str, Recorded]) -> ArmCalibration:
-        """Return the calibration for what the servos have stored. Raises InputError."""
+        """Return the calibration for what the servos have stored. Raises InputError and PortError."""
         self._memory = memory
-        zeros = {**ticks_now(self._profile, load_zeros(self._path), memory), **self._zeros}
+        zeros = {**ticks_now(self._profile, load_zeros(self._path()), memory), **self._zeros}
         found = calibrate(
             self._profile, memory, self._settings.zero_from, zeros, self._limits, self._file(memory)
         )
@@ -59,6 +58,10 @@ class Calibrating:
             for line in found.warnings:
                 self._warn(line)
         return found
+
+    def _path(self) -> Path:
+        """Return the file for the zeros of the arm at the port. Raises PortError."""
+        return zeros_path(self._profile.name, arm_at(self._settings.port))
 
     def _file(self, memory: Mapping[str, Recorded]) -> Mapping[str, Recorded] | None:
         """Return what a file of LeRobot has recorded, None if none is wanted."""
@@ -82,8 +85,9 @@ class Calibrating:
                 f"to be set, such as '{self._profile.names[0]}: 0'"
             )
         zeros = owner_zeros(self._profile, known, ticks, self._memory)
-        store_zeros(self._path, zeros)
-        return self._path
+        path = self._path()
+        store_zeros(path, zeros)
+        return path
 
 
 def read_pose(text: str, names: tuple[str, ...]) -> dict[str, float]:

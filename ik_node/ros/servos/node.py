@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -50,7 +49,7 @@ class ServosNode(ClosableNode):
         log = self.get_logger()
         self._emulated = EmulatedArm(settings.profile) if settings.port == EMULATED else None
         port = settings.port if self._emulated is None else self._emulated.port
-        self._calibrating = Calibrating(profile, settings, Path(settings.port).name, log.info, log.warning)
+        self._calibrating = Calibrating(profile, settings, log.info, log.warning)
         self._said, self._ending = (ArmState.CLOSED, ''), False
         self._wanted = settings.torque_at_start
         self._states = self.create_publisher(JointState, 'joint_states', STREAM)

@@ -30,7 +30,7 @@ from ik_node.servos.check.live import live
 from ik_node.servos.check.page import reading_table, sentences, servo_table, zero_table
 from ik_node.servos.check.search import adapter, search
 from ik_node.servos.check.wiggle import wiggle
-from ik_node.servos.ports import EMULATED, EmulatedArm, the_port
+from ik_node.servos.ports import EMULATED, EmulatedArm, arm_at, the_port
 
 SCAN_TIMEOUT = 0.005  # [s] of a servo, while many that are not there are tried
 
@@ -124,7 +124,7 @@ def _findings(
     if path is not None:
         file = read_file(path, profile)
         notes.append(f"file     {path_text(path)}, LeRobot's")
-    own = zeros_path(profile.name, Path(arguments.port).name)
+    own = zeros_path(profile.name, arm_at(arguments.port))
     stored = {name: zero for name, zero in load_zeros(own).items() if name in memory}
     if stored:
         notes.append(f'zeros    {path_text(own)}: {", ".join(stored)}')
