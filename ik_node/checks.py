@@ -31,7 +31,7 @@ UNIT_TOLERANCE = 1e-3  # a direction may deviate from unit length by this much a
 
 
 def positive(name: str, value: Any, *, finite: bool = True) -> float:
-    """Check that value is a number greater than 0, finite unless told otherwise. Raises InputError."""
+    """Check that value is a number greater than 0, by default finite. Raises InputError."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     try:
         number = float(value) if is_number else math.nan

@@ -82,7 +82,7 @@ def closest_name(names: Iterable[str], wanted: str) -> str | None:
 
 
 def join_names(names: Iterable[str], wanted: str | None = None) -> str:
-    """Return the names quoted and separated by commas; one similar to wanted follows as a question."""
+    """Return the names quoted and separated by commas; a suggestion follows if one is similar to wanted."""
     every = list(names)
     text = ', '.join(map(quoted, every[:LISTED_NAMES]))
     if len(every) > LISTED_NAMES:

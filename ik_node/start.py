@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entry points of the programs; Ctrl-C ends them quietly at any time.
 
-Their modules take a second or two to load, and some libraries swallow a KeyboardInterrupt meanwhile. The
-teardown of the interpreter takes as long again, and some libraries print errors if a signal interrupts it.
-main closes everything that has to be closed, so the process exits right after it.
+Their modules take a second or two to load, during which some libraries swallow a KeyboardInterrupt. The
+teardown of the interpreter takes as long, and some libraries print errors if a signal interrupts it. main
+closes all resources, so the process exits immediately after it.
 """
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion within the limits, to a place or after a stream of goals."""
+"""Motion within the limits, to a target or after a stream of goals."""

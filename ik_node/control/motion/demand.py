@@ -10,17 +10,17 @@ import numpy as np
 from ik_node import kernels
 from ik_node.checks import Array
 
-PIECE = 0.02  # [s] of which the largest demand counts
-LATELY = 100  # pieces that count, so that a curve is known after its first lap
-BRIEF = 6  # pieces that do not: single corners, and the moment at which the speed changes
-NOW = 15  # pieces that tell the speed of now
+PIECE = 0.02  # [s] of which only the largest demand is stored
+LATELY = 100  # pieces that are stored, so that a curve is known after its first lap
+BRIEF = 6  # largest pieces that are ignored: single corners and changes of speed
+NOW = 15  # pieces that give the present speed
 SLOWER = 0.78  # share of the largest speed below which the target slows down
 
 
 class Demand:
-    """What following a moving target of n joints needs, as shares of the limits.
+    """The demand of a moving target of n joints, as shares of the limits.
 
-    peaks: of velocity and acceleration (2, n); they decay. worst: the largest share lately that lasted.
+    peaks: of velocity and acceleration (2, n); they decay. worst: the largest recent share that lasted.
     """
 
     def __init__(self, n: int) -> None:
@@ -43,7 +43,7 @@ class Demand:
             self._judge()
 
     def _judge(self) -> None:
-        """Find the worst; if the target has slowed down, its acceleration fell with the square of speed."""
+        """Find the worst; if the target has slowed down, scale its acceleration with the square of speed."""
         shares, speeds = zip(*self._pieces, strict=True)
         slower = max(speeds[-NOW:]) / max(*speeds, 1e-9)
         self.worst = sorted(shares)[max(0, len(shares) - 1 - BRIEF)] * min(1.0, slower / SLOWER) ** 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GoalStream: where the joint targets of a moving goal are at any time, and how fast they move."""
+"""GoalStream: position and velocity of the joint targets of a moving goal at any time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ik_node import kernels
 from ik_node.checks import Array
 
 STREAM_GAP = 0.5  # [s] between goals: a shorter gap makes them one moving goal
-FOLLOWED_GAP = 0.13  # [s] between goals that are close enough to tell a velocity: 10 Hz with some jitter
-AHEAD = 0.25  # [s] after the newest goal for which the velocity is relied on at most
-BRIDGED = 2.5  # intervals after which the next goal is not awaited any more: one may be lost
-STAMPED, RECEIVED = 4, 8  # goals that an estimate uses; times of arrival jitter more than stamps
-PROMPT = 0.03  # [s] between stamp and arrival that is made up for; a later goal is taken for newer than it is
-JUMP = 0.1  # [rad or m] beyond what the speed limits allow: the goal was moved to another place
+FOLLOWED_GAP = 0.13  # [s] between goals from which a velocity can be estimated: 10 Hz with some jitter
+AHEAD = 0.25  # [s] maximum extrapolation after the newest goal
+BRIDGED = 2.5  # intervals after which the stream has ended: one goal may be lost
+STAMPED, RECEIVED = 4, 8  # goals in an estimate, by stamps and by times of arrival, which have more jitter
+PROMPT = 0.03  # [s] largest delay between stamp and arrival that is compensated
+JUMP = 0.1  # [rad or m] beyond what the speed limits allow: the goal has jumped
 
 
 class MotionState(NamedTuple):
@@ -50,7 +50,7 @@ class _Motion(NamedTuple):
 class GoalStream:
     """The newest joint targets of one stream of goals; all times are seconds of one clock.
 
-    velocity (n,): the speed limits, by which a jump of the goal is told from its motion.
+    velocity (n,): the speed limits, which distinguish a jump of the goal from its motion.
     """
 
     def __init__(self, velocity: Array) -> None:
@@ -66,7 +66,7 @@ class GoalStream:
     def add(self, position: Array, received: float, stamp: float | None) -> None:
         """Add a target (n,), received at a time; stamp: the time of the goal if it has one.
 
-        A goal that comes twice, or after a newer one, tells nothing new.
+        Duplicate and outdated goals are ignored.
         """
         last = self._targets[-1] if self._targets else None
         if last is not None and _older(stamp, last.stamp) and 0.0 <= received - last.received < STREAM_GAP:
@@ -87,9 +87,9 @@ class GoalStream:
         return bool((np.abs(position - before) <= room).all())
 
     def _estimated_times(self) -> tuple[Array, bool]:
-        """Return the times of the targets, and whether they do not jitter.
+        """Return the times of the targets, and whether they are free of jitter.
 
-        Those are stamps, shifted if they are in the future or long past.
+        These are the stamps, shifted if they are in the future or too old.
         """
         received = np.array([target.received for target in self._targets])
         if self._targets[-1].stamp is None:
@@ -114,7 +114,7 @@ class GoalStream:
         return _Motion(float(times[-1]), interval, *parabola) if known else None
 
     def at(self, time: float) -> MotionState | None:
-        """Return where the targets are at a time; None if they rest, or nothing is known of their motion."""
+        """Return the state of the targets at a time; None if they rest, or if their motion is unknown."""
         if self._motion is None:
             return None
         newest, interval, place, rate, bend = self._motion
@@ -129,9 +129,9 @@ def _older(stamp: float | None, last: float | None) -> bool:
 
 
 def regularised_stamps(times: Array) -> tuple[Array, bool]:
-    """Return times of arrival (k,) without their jitter, and True, if what arrives was sent at an even rate.
+    """Return times of arrival (k,) without jitter, and True, if the rate is constant; else (times, False).
 
-    A line through the times by their numbers; some may be missing. Else return them as they are, and False.
+    Fits a line through the times by their numbers, of which some may be missing.
     """
     gaps = np.diff(times)
     interval = statistics.median(gaps.tolist()) if gaps.size >= STAMPED - 1 else 0.0
@@ -139,7 +139,7 @@ def regularised_stamps(times: Array) -> tuple[Array, bool]:
         return times, False
     steps = np.round(gaps / interval)
     if steps.sum() == gaps.size:
-        steps[:] = 1.0  # if two came together, the next one is as much later
+        steps[:] = 1.0  # if two arrived together, the next one is later by the same time
     numbers = np.append(0.0, np.cumsum(steps))
     slope, begin = np.polyfit(numbers, times, 1)
     line = begin + slope * numbers

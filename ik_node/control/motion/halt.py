@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Halt: the motion that ends another one at given places, within all limits."""
+"""Halt: the motion that ends another one at given positions, within all limits."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ik_node.control.motion.pursuit import admissible, calculated
 def halt(state: MotionState, stops: Array, limits: Array) -> Part | None:
     """Return the motion from a state of joints (n,) to rest at stops (n,), NaN: as soon as possible.
 
-    limits: of velocity, acceleration and jerk (3, n). Each joint moves as fast as it can, so beyond the stop
-    that a plan was checked for none goes. None if there is no such motion.
+    limits: of velocity, acceleration and jerk (3, n). Each joint moves as fast as it can, so none
+    passes the stop that the plan was checked for. None if there is no such motion.
     """
     fastest, hardest, jerkiest = limits
     start = admissible(state, (fastest, hardest, jerkiest))

@@ -23,13 +23,13 @@ Guard: TypeAlias = Callable[[Array, Array, Callable[[], Array]], bool]
 
 
 class JointMotion(PlannedMotion):
-    """Follows a moving target a setpoint at a time, and goes to targets at rest as PlannedMotion does.
+    """Follows a moving target step by step, and moves to targets at rest like PlannedMotion.
 
-    Every setpoint after a moving target is one from which a plan to rest keeps the position limits, and that
-    plan is continued where none is.
+    From every setpoint of a moving target a plan to rest respects the position limits; where there is no such
+    setpoint, the previous plan continues.
 
-    guard: whether such a plan may stay between low and high (n,), along places (k, n); None: it may anywhere.
-    follows: whether the last setpoint was one after a moving target; the plan only ends that.
+    guard: whether such a plan may stay between low and high (n,), along positions (k, n); None: always.
+    follows: whether the last setpoint followed a moving target; then the plan is only a way to rest.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class JointMotion(PlannedMotion):
         self.guard: Guard | None = None
 
     def set_blocks(self, blocks: Sequence[NDArray[np.int64]]) -> None:
-        """Set which joints wait for each other, from the next setpoint on."""
+        """Set which joints are synchronised, from the next setpoint on."""
         super().set_blocks(blocks)
         self._pursuits = [Pursuit(len(columns)) for columns in blocks]
 
     def reset(self, position: ArrayLike) -> None:
-        """Stand still at position (n,), inside the limits or not, and forget the target."""
+        """Rest at position (n,), inside the limits or not, and forget the target."""
         super().reset(position)
         self._moving_target: tuple[MotionState, float] | None = None  # and the smoothing
         self.follows = False
@@ -60,7 +60,7 @@ class JointMotion(PlannedMotion):
         self._moving_target = None
 
     def follow_path(self, path: TimedPath) -> None:
-        """Follow a timed path. Raises InputError unless it begins where the joints rest."""
+        """Follow a timed path. Raises InputError unless it starts at the resting joints."""
         super().follow_path(path)
         self._moving_target = None
 
@@ -82,7 +82,7 @@ class JointMotion(PlannedMotion):
         self._moving_target = MotionState(self.target, velocity, acceleration), smoothing
 
     def twin(self) -> JointMotion:
-        """Return a copy in the same state, to see where it leads; it shares the arrays: none is written."""
+        """Return a copy in the same state, for simulation; it shares the arrays, which are never written."""
         other = copy.copy(self)
         other.set_blocks(self._planner.blocks)
         return other
@@ -108,7 +108,7 @@ class JointMotion(PlannedMotion):
             self._state = before
             return False
         if self.guard is not None and not self.guard(plan.low, plan.high, lambda: places(plan)[0]):
-            # brake on the plan before
+            # brake on the previous plan
             self._state, self._target, self._settled = before, None, True
             return False
         self.position = np.clip(self.position, low, high)  # against rounding only, as in step
@@ -120,7 +120,7 @@ class JointMotion(PlannedMotion):
     ) -> MotionState:
         """Return the state dt [s] after this one.
 
-        A later block that could not rest from there goes on as it was planned before.
+        A later block without a plan to rest from there continues its previous plan.
         """
         after = MotionState(*np.empty((3, self.n)))
         for block, pursuit in enumerate(self._pursuits):
@@ -141,7 +141,7 @@ class JointMotion(PlannedMotion):
         return after
 
     def go_on_from(self, state: MotionState) -> bool:
-        """Go on from another state; False, and nothing changes, if no plan leads to rest."""
+        """Continue from another state; False, without a change, if no plan leads to rest."""
         before, plan, target = self._state, self._plan, self._moving_target
         if self.on_path:
             return False
@@ -154,9 +154,9 @@ class JointMotion(PlannedMotion):
         return True
 
     def coasting(self, duration: float) -> tuple[MotionState, Array, JointPlan] | None:
-        """Return how the joints go on after a moving target for a while [s], and then rest.
+        """Return how the joints continue after a moving target for a time [s], and then come to rest.
 
-        That is the state now, the jerk (n,) that ends the acceleration meanwhile, and the plan from then on.
+        The present state, the jerk (n,) that ends the acceleration in that time, and the plan from then on.
         None if no moving target was followed, or if the limits forbid it.
         """
         now, (velocity, _, jerkiest) = self._state, self._limits

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ik_node.control.motion.plans import JointPlan
 
 PATH_STEP = 0.01  # [s] between the knots of a path
-COAST = 0.15  # [s] for which a controller goes on after a moving target without news of it
+COAST = 0.15  # [s] for which a controller continues a moving target without a newer trajectory
 States = tuple[Array, Array, Array]  # positions, velocities and accelerations
 
 
@@ -28,7 +28,7 @@ class Plan:
 
     at(t) gives positions, velocities and accelerations (n,) of the named joints t [s] after that setpoint;
     from duration on they are at rest. knots: times between which every joint moves by a quintic. limits (3,
-    n): of velocity, acceleration and jerk. braking: the motion goes nowhere, it only ends an earlier one.
+    n): of velocity, acceleration and jerk. braking: the motion only ends an earlier one.
     """
 
     names: tuple[str, ...]
@@ -99,7 +99,7 @@ def part_of(plan: JointPlan | TimedPath, begin: float) -> Part:
 def plan_knots(plan: JointPlan | TimedPath) -> list[float]:
     """Return the times [s] at which the jerk of any joint changes, with the end of the plan.
 
-    The jerk along a path changes all the time: its knots are so near that quintics between them will do.
+    The jerk along a path changes continuously: its knots are dense enough for quintics between them.
     """
     times = [plan.duration]
     if isinstance(plan, TimedPath):

@@ -35,13 +35,13 @@ class PlannedMotion:
     Time-optimal, jerk-limited plans come from Ruckig, which does not support position limits. One
     invariant keeps them: the plan being followed was checked to stay inside them until it rests. A new
     target changes the plan only if a plan for it passes the same check: all joints synchronised, else
-    each as fast as it can, else a stop. If none passes, the old plan continues for one more setpoint, so
-    that every target is reached at the latest from rest.
+    each as fast as it can, else a stop. If none passes, the old plan continues for one more setpoint; every
+    target is reached from rest at the latest.
 
     A joint that starts outside its limits first returns to the nearer one, alone, at RETURN_SPEED.
     lower, upper: (n,) [rad or m], -inf and inf for joints without limits. position: (n,), at rest. blocks:
-    indices of joints that wait for each other, without any for those of other blocks; those of the first one
-    arrive together. None: all joints are one block.
+    indices of synchronised joints, independent of other blocks; those of the first one arrive together. None:
+    all joints are one block.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class PlannedMotion:
         self.set_blocks([np.arange(self.n)] if blocks is None else blocks)
         self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
         self._pace: ToolPace | None = None
-        self.keeps: Callable[[Array], bool] | None = None  # whether any plan may lead along places (k, n)
+        self.keeps: Callable[[Array], bool] | None = None  # whether any plan may move along positions (k, n)
         self._resting = self._settled = True  # there is no plan to follow
         self.reset(position)
 
     def set_blocks(self, blocks: Sequence[NDArray[np.int64]]) -> None:
-        """Set which joints wait for each other, from the next plan on."""
+        """Set which joints are synchronised, from the next plan on."""
         self._planner = Planner(blocks)
 
     def set_limits(self, velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike) -> None:
-        """Set the limits, each (n,) > 0, in rad or m and seconds. A joint that is faster slows down."""
+        """Set the limits, each (n,) > 0, in rad or m and seconds. Faster joints slow down."""
         limits = tuple(
             finite_array(name, value, self.n)
             for name, value in (('velocity', velocity), ('acceleration', acceleration), ('jerk', jerk))
@@ -86,13 +86,13 @@ class PlannedMotion:
             self.stop()  # a new plan to the target would leave the path
 
     def set_pace(self, pace: ToolPace) -> None:
-        """Slow later plans down to the limits of the tool. Stops are as fast as the joint limits allow."""
+        """Slow later plans down to the limits of the tool. Stops use the full joint limits."""
         before, self._pace = self._pace, pace if pace.limited else None
         if (before is None) != (self._pace is None) or (before is not None and not before.equals(pace)):
             self._settled = self._resting
 
     def reset(self, position: ArrayLike) -> None:
-        """Stand still at position (n,), inside the limits or not, and forget the target."""
+        """Rest at position (n,), inside the limits or not, and forget the target."""
         self.position = finite_array('position', position, self.n)
         self.velocity: Array = np.zeros(self.n)
         self.acceleration: Array = np.zeros(self.n)
@@ -112,7 +112,7 @@ class PlannedMotion:
         self._resting = False
 
     def follow_path(self, path: TimedPath) -> None:
-        """Follow a timed path. Raises InputError unless it begins where the joints rest."""
+        """Follow a timed path. Raises InputError unless it starts at the resting joints."""
         if not self._resting:
             raise InputError(MOVING)
         low, high = path.positions.min(axis=0), path.positions.max(axis=0)
@@ -168,7 +168,7 @@ class PlannedMotion:
 
     @property
     def braking(self) -> bool:
-        """Whether there is no target: the joints only come to rest."""
+        """Whether there is no target: the joints are only braking."""
         return self._target is None
 
     @property
@@ -196,12 +196,12 @@ class PlannedMotion:
         return self.position, self.velocity
 
     def carry_on(self, dt: float) -> None:
-        """Advance by dt [s] on the present plan, whatever the target is."""
+        """Advance by dt [s] on the present plan, without regard to the target."""
         if self._plan is None or self._resting:
             return
         self._elapsed += dt
         position, velocity, acceleration = self._plan.at_time(self._elapsed)
-        # Against rounding only: the plan was checked, and a joint outside must not jump to its limit.
+        # Only against rounding: the plan was checked, and a joint outside must not jump to its limit.
         low, high = self._allowed()
         self.position = np.clip(position, low, high)
         self.velocity = velocity
@@ -231,11 +231,11 @@ class PlannedMotion:
         self._resting = self._settled
 
     def _allowed(self) -> tuple[Array, Array]:
-        """Return the limits, widened to where a joint outside them is now."""
+        """Return the limits, widened to the present position of joints outside."""
         return np.minimum(self.lower, self.position), np.maximum(self.upper, self.position)
 
     def _replan(self) -> None:
-        """Use the first plan that keeps the position limits; without one keep the old plan."""
+        """Use the first plan that respects the position limits; without one keep the old plan."""
         outside = self.outside
         returning = bool(outside.any()) and self._target is not None
         candidates: list[tuple[Array | None, Synchronization]] = [(None, Synchronization.No)]

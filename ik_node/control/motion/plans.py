@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of Ruckig for joints in blocks that do not wait for each other."""
+"""Plans of Ruckig for independent blocks of joints."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class BlockPlan(NamedTuple):
 
     @classmethod
     def of(cls, plan: Trajectory, origin: Array) -> BlockPlan:
-        """Return the plan with the positions between which it stays."""
+        """Return the plan with its extreme positions."""
         low, high = origin + np.array([(bound.min, bound.max) for bound in plan.position_extrema]).T
         return cls(plan, origin, low, high)
 
 
 class Planner:
-    """Plans motions of n joints; blocks: indices of joints that wait for each other."""
+    """Plans motions of n joints; blocks: indices of synchronised joints."""
 
     def __init__(self, blocks: Sequence[Columns]) -> None:
         self.blocks = tuple(blocks)
@@ -78,7 +78,7 @@ class Planner:
         request.synchronization = synchronization
         if target is None:
             request.control_interface = ControlInterface.Velocity
-            origin = position  # then Ruckig counts 0 among the extrema: let 0 be where the stop begins
+            origin = position  # Ruckig then includes 0 in the extrema: let 0 be the start of the stop
         else:
             request.current_position = position.tolist()
             request.target_position = target[columns].tolist()

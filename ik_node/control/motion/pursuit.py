@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pursuit: one step after a moving target, within velocity, acceleration and jerk limits.
 
-Following the target exactly is right as long as it stays within the limits. Near and beyond them every
-time-optimal chase swings, further the harder the target is to follow. What does not swing is a blend: the
-joints follow r = m + k (p - m), where p is the target and m a calm point: it starts where the joints are and
-drifts after the target, slowly. The share k grows from 0 as fast as the limits leave room, up to 1 or to what
-the demand of the target allows. With k = 1 the joints are at the target, without lag; with less they are on a
-smaller copy of its curve, in phase with it. Where a limit is hit nevertheless, m is placed anew so that r is
-where the joints are, and k is lowered. Nothing can wind up that way, and r stays among the positions of the
-target and of the joints at the start. From far away, the joints come near by a time-optimal plan first.
+The target can be followed exactly as long as it stays within the limits. Near and beyond them a time-optimal
+pursuit oscillates. A blend does not: the joints follow r = m + k (p - m), where p is the target and m a slow
+point, which starts at the joints and drifts towards the target. The share k grows from 0 as fast as the
+limits allow, up to 1 or to what the demand of the target allows. With k = 1 the joints are at the target,
+without lag; with less they are on a smaller copy of its curve, in phase with it. If a limit is reached
+nevertheless, m is reset so that r equals the joint positions, and k is lowered. Thus nothing winds up, and r
+stays between the target and the initial joint positions. Distant joints approach by a time-optimal plan
+first.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ from ik_node.kernels.tracking.pursuit import KEPT
 
 LARGEST_GAIN = 0.4  # of the poles per period: faster ones would not be stable with constant jerk in a period
 USED = 0.93  # share of the limits that the target's part of the blend may need
-LEAST_SHARE = 0.3  # whatever the target needs: corners cannot be followed, what is between them can
-FALL, RISE = 8.0, 2.0  # [1/s] at which hits lower the share that is aimed at, and at which it recovers
+LEAST_SHARE = 0.3  # for any target: corners cannot be followed, but what is between them can
+FALL, RISE = 8.0, 2.0  # [1/s] rates at which limits lower the aim of the share, and at which it recovers
 FASTEST_BLEND = 4.0  # [1/s]
-NEAR_BY, LAG = 0.15, 0.25  # [rad or m, s]: that far from the target, plus its way in that time, is near
-FAR = 9.0  # times that: the target was moved to another place
+NEAR_BY, LAG = (
+    0.15,
+    0.25,
+)  # [rad or m, s]: up to this distance, plus the motion of the target in this time, is near
+FAR = 9.0  # times that distance: the target has jumped
 
 Limits: TypeAlias = tuple[Array, Array, Array]  # velocity, acceleration and jerk, each (n,)
 
@@ -44,12 +47,12 @@ class Pursuit:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew with the next step, from where the joints are then."""
-        self._calm: Array | None = None  # state (3, n) of the calm point
+        """Restart with the next step, from the joint positions then."""
+        self._calm: Array | None = None  # state (3, n) of the slow point
         self._share = np.zeros(3)  # k, with its rate and the rate of that
         self._aim = 1.0  # of the share
         self._demand = Demand(self.n)
-        self._gap = np.zeros(self.n)  # largest distances lately between target and calm point
+        self._gap = np.zeros(self.n)  # largest recent distances between target and slow point
         self._lack = np.zeros(self.n)  # of acceleration, because of limits
 
     def step(
@@ -57,9 +60,9 @@ class Pursuit:
     ) -> MotionState:
         """Return the state dt [s] after now; target: at that time. smoothing: time constant [s].
 
-        A target that is not finite is no place to go to: the joints come to rest.
+        If the target is not finite, the joints come to rest.
         """
-        if not np.isfinite(np.sum(target)):  # compared with NaN, every limit would seem to be kept
+        if not np.isfinite(np.sum(target)):  # comparisons with NaN would pass every limit
             target = MotionState(now.position, np.zeros(self.n), np.zeros(self.n))
         near = NEAR_BY + LAG * np.abs(target.velocity)
         if (np.abs(target.position - now.position) > (near if self._calm is None else FAR * near)).any():
@@ -112,7 +115,7 @@ class Pursuit:
             share[:] = [x[0] for x in plan.at_time(dt)[:3]]
 
     def _yield(self, after: Array, target: Array, dt: float) -> None:
-        """Go on from after with a lower share: a limit was hit. after, target: (3, n)."""
+        """Continue from after with a lower share: a limit was reached. after, target: (3, n)."""
         lower = max(float(self._share[0]) - FALL * dt, 0.0)
         self._aim, k = min(self._aim, lower), min(lower, KEPT)
         self._share, self._lack = np.array([k, 0.0, 0.0]), np.zeros(self.n)
@@ -132,7 +135,7 @@ def calculated(ruckig: Ruckig, request: InputParameter) -> Trajectory | None:
 def admissible(state: MotionState, limits: Limits) -> MotionState:
     """Return the state with an acceleration within limits, now and while it ends.
 
-    A velocity beyond its limit, which was lowered in mid-motion, stays as it is: it only may not grow.
+    A velocity beyond a limit that was lowered during the motion must not grow.
     """
     fastest, hardest, jerkiest = limits
     fastest = np.maximum(fastest, np.abs(state.velocity))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ToolMotion: where the tool of an arm is and how fast it moves, for many configurations at once."""
+"""ToolMotion: position and speed of the tool of an arm, for many configurations at once."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ik_node.model.arm import Arm
 class ToolMotion:
     """Tool point (k, 3) [m] in the base frame, its speed (k,) [m/s], and turn rate of the tip (k,) [rad/s].
 
-    most_speed, most_turn_rate (k,): the same if the motions of the joints nowhere cancelled each other, as
-    they no longer do when some joints have stopped before the others.
+    most_speed, most_turn_rate (k,): upper bounds, as if the contributions of the joints never cancelled,
+    which happens when some joints stop before others.
     """
 
     point: Array

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ToolPace: plans so slow that the tool keeps its speed limits."""
+"""ToolPace: slows plans down to the speed limits of the tool."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ik_node.model.arm import Arm
 
 SPACING = 0.01  # [s] between the places of a plan at which the speeds are compared
 MOST_PLACES = 400
-SHARE = 0.97  # of the limits that plans use: for what lies between two places, and for stops
+SHARE = 0.97  # of the limits, as a margin for times between two checks, and for stops
 TRIES = 6  # replans with ever lower joint velocities
 SLOWEST = 1e-4  # [rad/s or m/s] for joints that a plan does not move
 
 
 class ToolPace:
-    """Keeps tool points below max_speed [m/s] and the turns of the tips below max_turn_rate [rad/s].
+    """Limits the speed of tool points to max_speed [m/s] and the turn rate of tips to max_turn_rate [rad/s].
 
-    Infinite: no limit. tools: arms, and which of the joints that move together are theirs.
+    Infinite: no limit. tools: arms, with the indices of their joints.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class ToolPace:
     def excess(self, positions: Array, velocities: Array) -> float:
         """Return the largest share of a limit that is used at positions and velocities (k, n).
 
-        The motions of the joints count as if they never cancelled each other: then stopping some joints
-        before others makes no tool faster.
+        The contributions of the joints are added as if they never cancelled, so that a stop, in which some
+        joints rest before others, makes no tool faster.
         """
         shares = []
         for arm, columns in self._tools:
@@ -57,11 +57,11 @@ class ToolPace:
         return float(max(share.max() for share in shares))
 
     def kept(self, plan: JointPlan) -> bool:
-        """Whether a plan keeps the limits."""
+        """Whether a plan respects the limits."""
         return self.excess(*places(plan)) <= SHARE
 
     def slowed(self, plan: JointPlan, replan: Callable[[Array], JointPlan | None]) -> JointPlan | None:
-        """Return plan or a slower one that keeps the limits, None if none is found.
+        """Return plan or a slower one that respects the limits, None if none is found.
 
         replan plans the same motion within joint velocity limits (n,). Lower limits slow the tool down in
         proportion but for the changed timing of the joints, hence the repetition; the last attempt keeps

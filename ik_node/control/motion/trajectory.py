@@ -85,9 +85,9 @@ class Trajectory:
         )
 
     def excess(self, velocity: Array, acceleration: Array, jerk: Array) -> float:
-        """Return by which factor the time must grow so that the limits (n,) hold at every time.
+        """Return the factor of the duration with which the limits (n,) hold at all times.
 
-        Below 1 it may shrink. A polynomial stays inside the hull of its Bezier points.
+        Below 1 the motion may be faster. A polynomial stays inside the hull of its Bezier points.
         """
         h = np.diff(self.times)[:, None]
         q, v, a = self.positions, h * self.velocities[:-1], h**2 * self.accelerations[:-1]

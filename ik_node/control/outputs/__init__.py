@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller of the arm is sent."""
+"""Commands for the controllers of an arm."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JointTrajectory: a motion as a joint_trajectory_controller of ros2_control carries it out."""
+"""JointTrajectory: a motion for a joint_trajectory_controller of ros2_control."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class JointTrajectory:
     """Positions, velocities, accelerations (k, n) of named joints at times (k,) [s] from 0; the last is rest.
 
     begins: when time 0 is, by the clock of the setpoints [s]. joined: the time [s] until which the trajectory
-    repeats what the controller was sent before. braking: it goes nowhere, it only ends an earlier motion.
+    repeats what the controller was sent before. braking: it only ends an earlier motion.
     """
 
     names: tuple[str, ...]
@@ -46,7 +46,7 @@ class JointTrajectory:
 
     @cached_property
     def motion(self) -> Trajectory:
-        """What the controller makes of it: quintics between the points."""
+        """The interpolation of the controller: quintics between the points."""
         return Trajectory(self.times, *self.rows)
 
     def states(self, times: Array) -> Array:

@@ -11,31 +11,31 @@ from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.outputs.trajectory_streamer import TrajectoryStreamer
 
-MAX_DELAY = 0.5  # [s] for which trajectories may come too late: the controller moves on along the last one
+MAX_DELAY = 0.5  # [s] for which trajectories may be late: the controller continues the last one
 
 
 class Output:
     """Receives setpoints; may ignore any of them.
 
-    runs_plans: what is connected is sent the trajectories of the setpoints, and carries on with the last one
+    runs_plans: the output sends the trajectories of the setpoints, and its controller continues the last one
     when no setpoints follow. only_listed: it moves only the joints of the controller.
     """
 
     runs_plans = only_listed = False
 
     def late(self, time: float) -> float:  # noqa: ARG002
-        """Return how late [s] what is sent now would come for a setpoint of a time [s]."""
+        """Return how late [s] a command sent now would be for a setpoint of a time [s]."""
         return 0.0
 
     def take(self, setpoint: Setpoint) -> None:
         """Receive the next setpoint of the motion."""
 
     def done(self) -> bool:
-        """Whether what was sent is carried out, as far as the controller tells."""
+        """Whether the last command has been executed, as far as the controller reports it."""
         return True
 
     def halted(self, stand: JointTrajectory | None) -> None:
-        """End whatever still moves: no setpoint follows, and the last trajectory is void.
+        """End the motion: no setpoint follows, and the last trajectory is void.
 
         stand: ends it where the joints are measured; None if no trajectory is under way.
         """
@@ -53,25 +53,25 @@ class Outputs:
         self.trajectories = TrajectoryStreamer() if self.runs_plans else None
 
     def done(self) -> bool:
-        """Whether what was sent is carried out, as far as controllers tell."""
+        """Whether the last commands have been executed, as far as controllers report it."""
         return all(output.done() for output in self._outputs)
 
     def carry_on(self, time: float) -> bool:
-        """Whether a controller moves on at time [s] without setpoints."""
+        """Whether a controller continues at time [s] without setpoints."""
         return self.trajectories is not None and self.trajectories.under_way(time)
 
     def halting(self, time: float) -> bool:
-        """Whether a controller is still on its way to where it was halted."""
+        """Whether a controller is still moving to where it was halted."""
         return self.trajectories is not None and self.trajectories.halting(time)
 
     def _late(self, time: float) -> float:
         return max(output.late(time) for output in self._outputs)
 
     def in_time(self, setpoint: Setpoint | None) -> tuple[Setpoint | None, str]:
-        """Return the setpoint without a trajectory that would come too late: the next setpoint may do.
+        """Return the setpoint, without its trajectory if that is late: the next setpoint may be in time.
 
-        The controller moves on along the last one. No setpoint and why, if that lasts: then the arm is halted
-        where it is measured. A controller at rest begins when it is sent something.
+        Until then the controller continues the last one. If that lasts, return no setpoint and the reason:
+        the arm is then halted at its measured position. A controller at rest starts on reception.
         """
         trajectories = self.trajectories
         if setpoint is None or setpoint.trajectory is None or trajectories is None:
@@ -82,7 +82,7 @@ class Outputs:
         if late <= trajectories.slack:
             self._late_since = math.inf
             return setpoint, ''
-        # Once may be chance; the next time the controller gets it as late again.
+        # Once may be accidental; the next trajectory will be as late.
         trajectories.withdraw(late if self._late_since <= setpoint.time else 0.0)
         if not self._late_since <= setpoint.time:  # or the clock was set back
             self._late_since = setpoint.time
@@ -92,18 +92,18 @@ class Outputs:
         return replace(setpoint, trajectory=None), ''
 
     def drop(self, setpoint: Setpoint) -> None:
-        """Take back a setpoint that does not go out: the motion that it belongs to has ended meanwhile."""
+        """Discard a setpoint whose motion has ended before it was sent."""
         if setpoint.trajectory is not None and self.trajectories is not None:
             self.trajectories.withdraw()
 
     def hold_trajectory(self, measured: Callable[[], Mapping[str, float]]) -> JointTrajectory | None:
-        """Return what ends a trajectory that is under way, with the joints as measured; else None."""
+        """Return the trajectory that ends a running one, with the joints as measured; else None."""
         if self._halted or self.trajectories is None:
             return None
         return self.trajectories.halted(measured(), self._late(self.trajectories.time))
 
     def emit(self, setpoint: Setpoint | None, stand: JointTrajectory | None = None) -> Setpoint | None:
-        """Pass on a setpoint and return it. None: commands end, with what stand returned."""
+        """Send a setpoint and return it. None: commands end, with the trajectory stand."""
         if setpoint is not None:
             for output in self._outputs:
                 output.take(setpoint)

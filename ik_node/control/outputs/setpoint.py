@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Setpoint: where the joints are commanded to be at one time."""
+"""Setpoint: the commanded state of the joints at one time."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ik_node.control.outputs.joint_trajectory import JointTrajectory
 class Setpoint:
     """Positions and velocities (m,) [rad or m, per second] of the joints called names at time [s].
 
-    controller: joints of the controller, in its order. replanned: it begins another motion than the setpoint
-    before. trajectory: the rest of the motion, if a controller that interpolates has to be sent a new one.
+    controller: joints of the controller, in its order. replanned: it starts another motion than the previous
+    setpoint. trajectory: the rest of the motion, if an interpolating controller needs a new one.
     arrival: if this is the first setpoint for a goal, when that was received (time.perf_counter), else None.
     """
 

@@ -27,11 +27,11 @@ from ik_node.control.motion.trajectory import Trajectory
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.setpoint import Setpoint
 
-DELAY = 0.04  # [s] of a controller behind the setpoints
-MARGIN = 0.015  # [s] of that for the way to the controller and one of its periods
+DELAY = 0.04  # [s] by which a controller lags behind the setpoints
+MARGIN = 0.015  # [s] of that for transmission and one period of the controller
 UNLIMITED = np.array([1e3, 1e4, 1e6])  # of joints whose limits are not known
-SPACING = 1e-4  # [s] at least between two points
-WINDOW = 0.02  # [s] at least between two trajectories, unless the arm brakes
+SPACING = 1e-4  # [s] minimum time between two points
+WINDOW = 0.02  # [s] minimum time between two trajectories, unless the arm brakes
 
 
 def point_times(plan: Plan | Part) -> list[float]:
@@ -50,7 +50,7 @@ def point_times(plan: Plan | Part) -> list[float]:
 
 
 class TrajectoryStreamer:
-    """Decides when the trajectory of a controller is replaced, and by which."""
+    """Decides when to replace the trajectory of a controller, and by which."""
 
     def __init__(self) -> None:
         self._halt: JointTrajectory | None = None  # the last
@@ -64,7 +64,7 @@ class TrajectoryStreamer:
         self._urgent = False
         self._running: JointTrajectory | None = None
         self._undone: tuple[JointTrajectory | None, bool] = None, False  # before the last one was sent
-        self._astray = False  # the controller was not sent the plan of the setpoints
+        self._astray = False  # the controller did not receive the plan of the setpoints
         self._late = 0.0  # how late the next trajectory will be [s]
         self._limits: dict[str, Array] = {}  # of velocity, acceleration and jerk (3,)
 
@@ -85,7 +85,7 @@ class TrajectoryStreamer:
 
     @property
     def astray(self) -> bool:
-        """Whether the controller will not be where the setpoints are."""
+        """Whether the controller deviates from the setpoints."""
         return self._astray or self.slack < 0.0
 
     @property
@@ -102,7 +102,7 @@ class TrajectoryStreamer:
         """Note the states (3, n) of the joints sent, passed [s] of motion after the last setpoint."""
         now, since = setpoint.time, setpoint.time - self._time
         if self._due and since > self.slack:
-            self._astray = True  # what the setpoints do by now, the controller was not sent
+            self._astray = True  # the controller did not receive the present plan
         if since < 0.0:  # the clock was set back, also that of the controller
             self._setpoints = deque((time + since, row) for time, row in self._setpoints)
             if self._running is not None:
@@ -110,7 +110,7 @@ class TrajectoryStreamer:
         elif now >= self.ends:
             self._delay = DELAY
             if since > passed:
-                self._setpoints.clear()  # no setpoints went out: the arm may have been placed anew
+                self._setpoints.clear()  # no setpoints were sent: the arm may have been reinitialised
         elif since > passed:
             self._delay -= since - passed  # the motion has paused, the controller has not
         self._time = now
@@ -131,7 +131,7 @@ class TrajectoryStreamer:
         return self._due and not (moving and early and not self._urgent)
 
     def next(self, setpoint: Setpoint, plan: Plan) -> JointTrajectory:
-        """Return the trajectory from where the controller is to the end of a plan."""
+        """Return the trajectory from the state of the controller to the end of a plan."""
         self._limits.update(zip(plan.names, plan.limits.T, strict=True))
         times, states = self._past()
         ahead = point_times(plan)
@@ -144,10 +144,10 @@ class TrajectoryStreamer:
         )
 
     def _past(self) -> tuple[Array, Array]:
-        """Return times (k,) from now, and states (k, 3, n), that the controller has still to carry out."""
+        """Return times (k,) from now, and states (k, 3, n), that the controller has yet to execute."""
         times = np.array([time for time, _ in self._setpoints]) - self._time
         states = np.array([row for _, row in self._setpoints])
-        if len(times) == 1 or times[0] > 0.0:  # it stood there
+        if len(times) == 1 or times[0] > 0.0:  # it was at rest there
             first = states[0] * [[1.0], [0.0], [0.0]]
         else:
             motion = Trajectory(times - times[0], *np.moveaxis(states, 1, 0))
@@ -156,10 +156,10 @@ class TrajectoryStreamer:
         return np.append(0.0, times[between]), np.concatenate([first[None], states[between]])
 
     def resume(self) -> Mapping[str, tuple[float, float, float]]:
-        """Return where the motion must go on, by joint name: position, velocity and acceleration.
+        """Return the state from which the motion continues: position, velocity, acceleration by joint name.
 
-        The controller will be there a DELAY after the last setpoint, on the last trajectory. Longer, if the
-        next one will be late.
+        The controller will be in this state a DELAY after the last setpoint, on the last trajectory; later if
+        the next one will be late.
         """
         self._delay, self._astray = DELAY + self._late, False
         running = self._running
@@ -171,7 +171,7 @@ class TrajectoryStreamer:
         return dict(zip(running.names, map(tuple, states[-1].T.tolist()), strict=True))
 
     def sent(self, trajectory: JointTrajectory) -> None:
-        """Note that a trajectory goes out with the last setpoint."""
+        """Note that a trajectory is sent with the last setpoint."""
         self._undone = self._running, self._urgent
         self._due = self._urgent = False
         self._running = trajectory
@@ -183,7 +183,7 @@ class TrajectoryStreamer:
         self.withhold()
 
     def withhold(self) -> None:
-        """Note that no trajectory goes out: the controller carries on with the last one."""
+        """Note that no trajectory is sent: the controller continues the last one."""
         self._due = self._astray = True
 
     def postponed(self, late: float) -> JointTrajectory | None:
@@ -198,7 +198,7 @@ class TrajectoryStreamer:
     def halted(self, measured: Mapping[str, float], late: float) -> JointTrajectory | None:
         """Return the trajectory that holds the joints as measured, None if none is under way.
 
-        The controller goes there within its limits. Joints that are not measured stop on their way. late: how
+        The controller moves there within its limits. Joints that are not measured stop. late: how
         long ago [s] the last setpoint was.
         """
         running, now = self._running, self._time + max(late, 0.0)
@@ -223,7 +223,7 @@ class TrajectoryStreamer:
         return self._halt
 
     def halting(self, time: float) -> bool:
-        """Whether a controller is still on its way to where it was halted at a time [s]."""
+        """Whether a controller is still moving at a time [s] to where it was halted."""
         return self._halt is not None and self._halt.begins <= time < self._halt.ends + MARGIN
 
 

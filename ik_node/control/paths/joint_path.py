@@ -18,9 +18,9 @@ EXACT = 0.1  # share of ACCURACY that the curve between two solutions may take
 FIRST_STEP, LARGEST_STEP, LEAST_STEP = 1.0 / 64.0, 1.0 / 24.0, 1e-6  # of s
 LARGE_MOVE, SMALL_MOVE = 0.12, 0.04  # [rad, or as a share of the reach] of a joint in one step
 MOST_SITES = 400
-NEAREST = 60  # steps to the place with the least errors
+NEAREST = 60  # steps to the configuration with the least errors
 ROUNDS = 8
-BETWEEN = np.array([0.2, 0.4, 0.6, 0.8])  # where between two sites the curve is checked
+BETWEEN = np.array([0.2, 0.4, 0.6, 0.8])  # positions between two sites at which the curve is checked
 SLACK = 5e-7  # [rad, m] by which it may exceed a limit between sites
 OTHER_SITES = 200  # for the choice of another branch
 SINGULAR = 'so near to a singularity that the joints cannot follow smoothly'
@@ -28,7 +28,7 @@ INTRICATE = 'from here on it bends too sharply or too often, or a singularity is
 
 
 class PathEndsError(IkError):
-    """A stretch that cannot be followed beyond s, with the reason."""
+    """A segment cannot be followed beyond s, for this reason."""
 
     def __init__(self, s: float, reason: str) -> None:
         super().__init__(reason)
@@ -36,12 +36,12 @@ class PathEndsError(IkError):
 
 
 class JointPath:
-    """The joints q(s) of a stretch as a spline through exact solutions at sites (k,), rows (k, n)."""
+    """The joints q(s) of a segment as a spline through exact solutions at sites (k,), rows (k, n)."""
 
     def __init__(self, solver: IkSolver, stretch: Stretch, start: Array, end: float = 1.0) -> None:
         """Follow the stretch from start (n,), which is where it begins, up to s = end.
 
-        Raises PathEndsError at the place where the branch of start ends.
+        Raises PathEndsError where the branch of start ends.
         """
         self._solver, self._stretch, self._end = solver, stretch, end
         try:
@@ -121,7 +121,7 @@ class JointPath:
         return best
 
     def _nearest(self, s: float, q: Array) -> Array:
-        """Return the place next to q (n,) with the least errors, where there is no solution.
+        """Return the configuration near q (n,) with the least errors, where there is no solution.
 
         Levenberg and Marquardt's method, to rounding.
         """
@@ -143,7 +143,7 @@ class JointPath:
         return q
 
     def _missing(self, s: float, q: Array) -> tuple[Array, Array]:
-        """Return what is missing to the path at s as shares of ACCURACY, and its slope by the joints."""
+        """Return the deviation from the path at s as shares of ACCURACY, and its derivative by the joints."""
         arm, goal = self._solver.arm, self._stretch.goals(np.array([s]))[0]
         rows = 3 if np.isnan(goal[3]) else 6
         weights = np.repeat(1.0 / np.array(ACCURACY), 3)[:rows]
@@ -195,6 +195,6 @@ class JointPath:
         return (np.array(errors) / ACCURACY).max(axis=1)
 
     def _why(self, s: float, q: Array) -> str:
-        """Return why the branch of q (n,) does not go on to s."""
+        """Return why the branch of q (n,) ends before s."""
         solution = self._solver.track(Goal.unpacked(self._stretch.goals(np.array([s]))[0]), q)
         return SINGULAR if solution.reason is None else str(solution.reason)

@@ -19,16 +19,16 @@ from ik_node.control.robot.settings import ArmSettings
 from ik_node.errors import InputError
 from ik_node.solver.solver import IkSolver
 
-BACK = 1e-3  # share of a stretch that is left before the place where it ends
-STEP = 0.005  # [s] between two looks at the speed of the tool
-SHORTEST = 1e-3  # share of a stretch: less of it is not worth a motion
+BACK = 1e-3  # share of a segment that is left before the end of its branch
+STEP = 0.005  # [s] between two checks of the tool speed
+SHORTEST = 1e-3  # share of a segment: a shorter part is not executed
 
 
 @dataclass(frozen=True, eq=False)
 class LineMotion:
     """A motion along a tool path; trajectory is None if there is nothing to move.
 
-    length [m]: of the whole path. reached [m]: how far the motion goes. reason: why not farther, or ''.
+    length [m]: of the whole path. reached [m]: how far the motion goes. reason: why it ends there, or ''.
     """
 
     trajectory: Trajectory | None

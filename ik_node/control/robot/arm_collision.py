@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Self-collision of an arm: the geometry that the settings ask for, and the last check of every setpoint."""
+"""Self-collision of an arm: geometry by the settings, and the final check of every setpoint."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ik_node.model.collision.shapes import collision_shapes, disabled_pairs
 from ik_node.model.joint_set import JointSet
 from ik_node.model.robot import Robot
 
-SLACK = 1e-3  # [m] by which parts that overlap may overlap more while they come apart
+SLACK = 1e-3  # [m] by which the overlap may grow while links separate
 OFF = 'self-collision is not checked'
-TOLD = 3  # shapes that are left out: so many are told of
+TOLD = 3  # maximum number of ignored shapes in the log
 
 
 def arm_collision(
@@ -60,7 +60,7 @@ class CollisionGate:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the last setpoint: the arm was placed anew."""
+        """Forget the last setpoint: the arm was reinitialised."""
         self._last: Array | None = None
         self._least = 0.0  # allowed distance
 

@@ -71,7 +71,7 @@ class JointModel(ABC):
 
     @property
     def blocks(self) -> tuple[Columns, ...]:
-        """Which of joint_names wait for each other in a motion: no block delays another."""
+        """Which of joint_names are synchronised in a motion: no block delays another."""
         return (np.arange(len(self.joint_names)),)
 
     @abstractmethod
@@ -119,7 +119,7 @@ class JointModel(ABC):
         return np.where(self.prismatic, settings.max_linear_following_error, settings.max_following_error)
 
     def arrival_tolerance(self, settings: ArmSettings) -> Array:
-        """Return how near its target each joint (k,) has arrived."""
+        """Return the tolerance of each joint (k,) at its target."""
         return np.where(self.prismatic, settings.linear_arrival_tolerance, settings.arrival_tolerance)
 
     def driven_by(self, variables: Sequence[str]) -> NDArray[np.bool_]:
@@ -215,7 +215,7 @@ class ArmModel(JointModel):
 
     @cached_property
     def blocks(self) -> tuple[Columns, ...]:
-        """The joints that place the tool, and alone the last one, if it does nothing but roll the tool."""
+        """The joints that position the tool, and separately the last one, if it only rolls the tool."""
         roll, every = spare_roll(self.arm), np.arange(self.arm.n)
         return (every,) if roll < 0 or self.arm.n < 2 else (np.delete(every, roll), every[[roll]])
 

@@ -51,7 +51,7 @@ class Targets(ABC):
         self._hand: tuple[MotionState, float] | None = None
 
     def restart(self) -> None:
-        """Begin anew: the next goal is not part of a stream."""
+        """Restart: the next goal is not part of a stream."""
         self._last = None
         for _, stream in self._streams:
             stream.clear()
@@ -99,7 +99,7 @@ class Targets(ABC):
         return TargetPlan(joints, Level.WARN, said, arrival_at(solution), wanted, solution, solve_time)
 
     def _unwinding(self, before: Array, q: Array) -> str:
-        """Return which joint that only rolls the tool turns back on the way from before to q (k,), or ''."""
+        """Return which joint that only rolls the tool unwinds between before and q (k,), or ''."""
         for columns in self.model.blocks[1:]:
             for i in columns:
                 turn = float(q[i] - before[i])

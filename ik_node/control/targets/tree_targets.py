@@ -40,7 +40,7 @@ class TreeTargets(Targets):
         return [(columns, GoalStream(velocity[columns])) for columns in (*own, shared)]
 
     def restart(self) -> None:
-        """Begin anew: the tools are where they are."""
+        """Restart: the tools keep their present poses."""
         super().restart()
         self._goals.clear()
 
