@@ -269,7 +269,9 @@ def test_bytes_without_end_are_a_fault(bus, monkeypatch):
 
 
 @given(
-    pieces=st.lists(st.binary(max_size=12) | st.sampled_from(['good', 'cut', 'late', 'other']), max_size=6)
+    pieces=st.lists(
+        st.binary(max_size=12) | st.sampled_from(['good', 'cut', 'damaged', 'late', 'other']), max_size=6
+    )
 )
 def test_whatever_comes_only_right_answers_get_through(codec, pieces):
     """Good answers among anything: what gets through answers this request, and its servo."""
@@ -277,8 +279,13 @@ def test_whatever_comes_only_right_answers_get_through(codec, pieces):
 
     def script(number, what):
         good = answers(codec, number, what)
-        other = codec.encode(Status(99, 0, bytes(15)))
-        known = {'good': good, 'cut': good[:-1], 'late': late[-1] if late else b'', 'other': other}
+        known = {
+            'good': good,
+            'cut': good[:-1],
+            'damaged': good[:10] + b'\x13' + good[11:],
+            'late': late[-1] if late else b'',
+            'other': codec.encode(Status(99, 0, bytes(asked(codec, what)[1]))),
+        }
         late.append(good)
         return b''.join(known.get(piece, piece) for piece in pieces) if number % 2 else b''
 

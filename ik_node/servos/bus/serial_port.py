@@ -95,10 +95,12 @@ class SerialTransport:
         # In Feetech's protocol an echo looks like an answer. One that looks like it is SILENT.
         echo = next(iter(self._codec.Parser(Status).feed(request)), None)
         awaited = _Awaited(ids, size, echo, self._outstanding)
-        until = time.monotonic() + timeout + LATEST
-        for id in ids:
-            self._outstanding.add(id, size, until)
-        self._line.send(request)
+        try:
+            self._line.send(request)
+        finally:  # Ctrl-C may come after it was sent
+            until = time.monotonic() + timeout + LATEST
+            for id in ids:
+                self._outstanding.add(id, size, until)
         on_the_wire = _BITS * (len(request) + len(ids) * (size + _OVERHEAD)) / self._baud
         deadline = time.monotonic() + timeout + on_the_wire
         parser = self._codec.Parser(Status)
