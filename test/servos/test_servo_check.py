@@ -131,7 +131,7 @@ def test_what_keeps_the_arm_from_being_driven_is_a_problem(bus, check):
     assert code == 1
     assert 'servo 6 (gripper) is in operating mode 1, it must be 0' in page
     assert 'servo 2 (shoulder_lift) gives damaged answers: do two servos have this id' in page
-    assert 'elbow_flex: its zero is not known' in page
+    assert 'elbow_flex: the zero is not known' in page
 
 
 def test_a_servo_of_another_model_is_a_problem(bus, check):

@@ -110,7 +110,9 @@ def test_what_the_owner_has_set_counts_before_all_estimates():
 
 def test_all_joints_without_a_zero_are_told_at_once():
     koch = read_profile('koch')
-    with pytest.raises(InputError, match=r'"joint_1": its zero is not known: .*set_zero; .*"joint_6"'):
+    with pytest.raises(
+        InputError, match=r'joint "joint_1", "joint_2", .*"joint_6": the zero is not known: cal'
+    ):
         calibrate(koch, {})
     found = calibrate(koch, {}, zeros=dict.fromkeys(koch.names, 2048.0))
     assert {joint.source for joint in found.joints} == {'owner'}
@@ -121,7 +123,7 @@ def test_a_servo_as_delivered_has_no_zero():
         for zero_from in ('stops', 'homing', 'lerobot'):
             recorded = {**GOOD, name: Recorded(0, 4095, 0)}
             with pytest.raises(
-                InputError, match=f'"{name}": its zero is not known .as delivered|as delivered'
+                InputError, match=f'"{name}": the zero is not known .the servo is as delivered'
             ):
                 calibrate(SO101, recorded, zero_from)
         found = calibrate(SO101, recorded, zeros={name: 2048})

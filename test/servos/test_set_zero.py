@@ -38,7 +38,7 @@ def test_an_arm_without_a_zero_gets_it_from_its_owner():
             rig.wait(lambda: rig.arm.snapshot.ticks)
             arm = rig.arm.snapshot
             assert arm.state is ArmState.SILENT
-            assert '"joint_2": its zero is not known' in arm.reason
+            assert '"joint_6": the zero is not known' in arm.reason
             assert arm.joints == {}
             pose = {name: 0.1 * number for number, name in enumerate(rig.profile.names)}
             calibration.store_pose(arm.ticks, ', '.join(f'{name}: {q}' for name, q in pose.items()))

@@ -92,7 +92,7 @@ def _doubts_of_range(joint: JointProfile, recorded: Recorded) -> list[str]:
     if joint.zero is not None and joint.stops is None:
         return []  # factory limits need no record
     if recorded.as_delivered:
-        return ['the servo is as delivered: calibrate the arm']
+        return ['the servo is as delivered, without a recorded range: calibrate the arm']
     if joint.full_turn:
         return []
     if not recorded.is_range:

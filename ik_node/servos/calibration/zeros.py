@@ -143,7 +143,8 @@ def calibrate(
         for name in names:
             if name not in profile.names:
                 raise InputError(f'{what}: {quoted(name)} is none of {join_names(profile.names, name)}')
-    joints, problems = [], []
+    joints: list[JointCalibration] = []
+    problems: dict[str, list[str]] = {}  # names of joints by what is wrong
     for joint in profile.joints:
         name = joint.name
         try:
@@ -152,9 +153,9 @@ def calibrate(
                 _calibrated(joint, known, written.get(name), zero_from, given.get(name), bounds.get(name))
             )
         except InputError as error:
-            problems.append(f'joint {quoted(name)}: {error}')
+            problems.setdefault(str(error), []).append(name)
     if problems:
-        raise InputError('; '.join(problems))
+        raise InputError('; '.join(f'joint {join_names(names)}: {text}' for text, names in problems.items()))
     return ArmCalibration(profile, tuple(joints))
 
 
@@ -176,10 +177,10 @@ def _calibrated(
     zero = given if given is not None else estimates.get(source or '')
     warnings = doubts_of(joint, recorded, file, estimates, source, zero)
     if source is None or zero is None:
-        why = f' ({"; ".join(warnings)})' if warnings else ''
+        why = f' ({"; ".join(text.partition(":")[0] for text in warnings)})' if warnings else ''
         raise InputError(
-            f'its zero is not known{why}: calibrate the arm, or hold it in a pose that you know and '
-            'store that with set_zero'
+            f'the zero is not known{why}: calibrate the arm, or hold it in a pose that you know, given as '
+            'known_pose, and call set_zero'
         )
     lower, upper, notes = _limits(joint, recorded, zero, limits)
     notes = [f'zero at tick {zero:.1f}, from {source}', *notes]
