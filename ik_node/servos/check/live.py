@@ -18,23 +18,34 @@ PAUSE = 0.02  # [s] from one reading to the next
 UP, CLEAR = '\x1b[{}A', '\x1b[J'  # cursor up by lines; clear from there
 
 
+class Screen:
+    """Shows lines in place of those before in a terminal, now and then one below the other elsewhere."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stdout.isatty()
+        self._due, self._count = time.monotonic(), 0
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Show lines, unless others were shown just before."""
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + (PERIOD if self._terminal else PERIOD_OF_LOG)
+        back = UP.format(self._count) + CLEAR if self._terminal and self._count else ''
+        self._count = len(lines)
+        say(back + '\n'.join(lines))
+
+
 def live(transport: Transport, findings: Sequence[ServoFinding]) -> int:
     """Show a table of the servos until Ctrl-C. Raises PortError."""
     say('\nMove the arm by hand; Ctrl-C ends this.')
     seen: dict[str, tuple[int, int]] = {}
-    terminal = sys.stdout.isatty()
-    lines: list[str] = []
-    readings: dict[str, Reading | Fault] = {}
+    screen = Screen()
     try:
         while True:
-            due = time.monotonic() + (PERIOD if terminal else PERIOD_OF_LOG)
-            while time.monotonic() < due:
-                readings = measure(transport, findings)
-                _note(seen, readings)
-                time.sleep(PAUSE)
-            back = UP.format(len(lines)) + CLEAR if terminal and lines else ''
-            lines = reading_table(findings, readings, seen)
-            say(back + '\n'.join(lines))
+            readings = measure(transport, findings)
+            _note(seen, readings)
+            screen.show(reading_table(findings, readings, seen))
+            time.sleep(PAUSE)
     except KeyboardInterrupt:
         return 0
 

@@ -28,6 +28,7 @@ from ik_node.servos.check.diagnosis import Diagnosis, bus_text, diagnose
 from ik_node.servos.check.findings import ServoFinding, find, test_bus, with_calibration
 from ik_node.servos.check.live import live
 from ik_node.servos.check.page import reading_table, sentences, servo_table, zero_table
+from ik_node.servos.check.record import check_file, record
 from ik_node.servos.check.search import adapter, search
 from ik_node.servos.check.wiggle import wiggle
 from ik_node.servos.ports import EMULATED, EmulatedArm, arm_at, the_port
@@ -40,7 +41,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='ik_servo_check',
         description='Check an arm of bus servos: the port, every servo, its zero. Nothing moves, and nothing '
-        'is written, unless --wiggle asks for it.',
+        'is written, unless --wiggle or --record asks for it.',
     )
     parser.add_argument(
         '--port', default='', help='such as /dev/ttyACM0, or emulated (default: the only one)'
@@ -58,6 +59,11 @@ def main(given: Sequence[str] | None = None) -> int:
     action.add_argument(
         '--wiggle', metavar='JOINT', help='turn one joint by 3 degrees and back, with little torque'
     )
+    action.add_argument(
+        '--record',
+        metavar='FILE',
+        help="calibrate the arm by hand: its servos store it, and so does this file, in LeRobot's format",
+    )
     return run(_check, parser.parse_args(given))
 
 
@@ -66,6 +72,8 @@ def _check(arguments: argparse.Namespace) -> int:
     zeros = read_zeros(arguments.zeros)
     if arguments.wiggle is not None:
         _check_name(profile, arguments.wiggle)
+    if arguments.record:
+        check_file(Path(arguments.record))
     with ExitStack() as stack:
         if arguments.port == EMULATED:
             port = stack.enter_context(closing(EmulatedArm(arguments.profile))).port
@@ -77,6 +85,8 @@ def _check(arguments: argparse.Namespace) -> int:
         findings, notes = _findings(transport, profile, arguments, zeros)
         if arguments.live:
             return live(transport, findings)
+        if arguments.record:
+            return record(transport, findings, Path(arguments.record))
         diagnosis = _page(transport, profile, findings, notes, port)
         if arguments.wiggle is not None and not any(servo.silent for servo in findings):
             return wiggle(transport, findings, arguments.wiggle)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record: calibrate an arm without LeRobot, as LeRobot does: hold it at zero, then move each joint through
+its range. The servos keep it in their memory, and LeRobot can read the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ik_node.console import say
+from ik_node.errors import InputError, path_text
+from ik_node.servos.arm.survey import ArmError, named, read, write
+from ik_node.servos.bus.transport import Transport
+from ik_node.servos.calibration.recorded import Recorded, is_same
+from ik_node.servos.check.findings import Reading, ServoFinding, measure
+from ik_node.servos.check.live import Screen
+from ik_node.servos.check.page import amount, reading_table, table
+from ik_node.servos.check.ranges import Travel, recorded_from
+
+PAUSE = 0.02  # [s] from one reading to the next
+BLIND = 0.4  # [s] without a reading after which a joint may have turned anywhere
+
+
+def check_file(path: Path) -> None:
+    """Raise InputError unless a file can be written there."""
+    if path.exists():
+        raise InputError(f'{path_text(path)} exists already: choose another file')
+    if not path.parent.is_dir():
+        raise InputError(f'there is no folder {path_text(path.parent)}')
+
+
+def record(transport: Transport, findings: Sequence[ServoFinding], path: Path) -> int:
+    """Record the ranges of all joints, store them in the servos and in a file; 0 if that was wanted.
+
+    Raises PortError, ArmError and InputError.
+    """
+    for servo in findings:
+        if servo.fault or servo.recorded is None:
+            raise ArmError(f'{named(servo.joint)} {servo.fault}')
+        if servo.recorded.multi_turn:
+            raise ArmError(f'{named(servo.joint)} counts beyond one turn: clear bit 4 of its phase')
+        if read(transport, servo.joint, servo.model, 'torque_enable'):
+            raise ArmError(f'{named(servo.joint)} has torque: switch the power of the arm off and on')
+    say('\nHold the arm in the pose in which its description shows all joints at zero. Then press Enter.')
+    if not _line():
+        return 1
+    travels = _travels(transport, findings)
+    if travels is None:
+        return 1
+    found = {servo.joint.name: recorded_from(servo, travels[servo.joint.name]) for servo in findings}
+    say('\n'.join(['', *_plan(findings, found), '', 'Type yes and Enter to store that in the servos: ']))
+    if _line().strip().lower() != 'yes':
+        say('Nothing was stored.')
+        return 1
+    for servo in findings:
+        _store(transport, servo, found[servo.joint.name])
+    _write(path, findings, found)
+    say(f'Stored in the servos and in {path_text(path)}. Check the arm again.')
+    return 0
+
+
+def _travels(transport: Transport, findings: Sequence[ServoFinding]) -> dict[str, Travel] | None:
+    """Follow the joints until Enter; None if the input ends. Raises ArmError if one was lost of sight."""
+    say('Move every joint through its whole range, to both stops. Then press Enter.\n')
+    travels: dict[str, Travel] = {}
+    seen: dict[str, float] = {}
+    screen = Screen()
+    while not select.select([sys.stdin.fileno()], [], [], PAUSE)[0]:
+        readings, now = measure(transport, findings), time.monotonic()
+        for servo in findings:
+            name, reading = servo.joint.name, readings[servo.joint.name]
+            if isinstance(reading, Reading):
+                travels.setdefault(name, Travel(reading.tick)).add(reading.tick)
+                seen[name] = now
+            elif now - seen.setdefault(name, now) > BLIND:
+                raise ArmError(f'{named(servo.joint)}: {reading.value}. Check its cable, and record again')
+        spans = {name: (travel.low, travel.high) for name, travel in travels.items()}
+        screen.show(reading_table(findings, readings, spans))
+    if not _line():
+        return None
+    missing = [servo for servo in findings if servo.joint.name not in travels]
+    if missing:
+        raise ArmError(f'{named(missing[0].joint)} has not answered')
+    return travels
+
+
+def _plan(findings: Sequence[ServoFinding], found: Mapping[str, Recorded]) -> list[str]:
+    rows = [['joint', 'range', 'offset', 'span', 'between the stops', 'before']]
+    for servo in findings:
+        joint, new = servo.joint, found[servo.joint.name]
+        assert servo.recorded is not None
+        stops = '' if joint.stops is None else amount(joint, joint.stops[1] - joint.stops[0])
+        row = [joint.name, f'{new.low}..{new.high}', str(new.homing_offset)]
+        rows.append([*row, amount(joint, (new.high - new.low) * joint.unit), stops, servo.recorded.text()])
+    return table(rows)
+
+
+def _store(transport: Transport, servo: ServoFinding, new: Recorded) -> None:
+    """Write to the memory of a servo what differs, and read it back."""
+    joint, model = servo.joint, servo.model
+    if servo.recorded is not None and is_same(servo.recorded, new):
+        return
+    wanted = {
+        'homing_offset': new.homing_offset,
+        'min_position_limit': new.low,
+        'max_position_limit': new.high,
+    }
+    has_lock = 'lock' in model.registers
+    if has_lock:
+        write(transport, joint, model, 'lock', 0)
+    try:
+        for name, count in wanted.items():
+            write(transport, joint, model, name, count)
+    finally:
+        if has_lock:
+            write(transport, joint, model, 'lock', 1)
+
+
+def _write(path: Path, findings: Sequence[ServoFinding], found: Mapping[str, Recorded]) -> None:
+    """Write a file as LeRobot has them."""
+    content = {
+        servo.joint.lerobot or servo.joint.name: {
+            'id': servo.joint.id,
+            'drive_mode': 0,
+            'homing_offset': found[servo.joint.name].homing_offset,
+            'range_min': found[servo.joint.name].low,
+            'range_max': found[servo.joint.name].high,
+        }
+        for servo in findings
+    }
+    try:
+        path.write_text(json.dumps(content, indent=4) + '\n', encoding='utf-8')
+    except OSError as error:
+        raise InputError(
+            f'the servos have stored it, but {path_text(path)} cannot be written: {error}'
+        ) from None
+
+
+def _line() -> str:
+    """Return what was typed until Enter, empty at the end of the input."""
+    return os.read(sys.stdin.fileno(), 4096).decode(errors='replace')
