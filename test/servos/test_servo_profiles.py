@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 from ik_node.errors import InputError
-from ik_node.servos.bus.models import model_named
+from ik_node.servos.bus.models import MODELS, model_named
 from ik_node.servos.calibration.profile import JointProfile, read_profile, shipped_profiles
 
 
@@ -130,3 +132,10 @@ def test_a_file_that_is_no_profile_is_refused(tmp_path, text):
 def test_a_profile_that_does_not_exist_lists_those_that_do(given):
     with pytest.raises(InputError, match='profile .*' + ('did you mean "so101"' if given == 'so1O1' else '')):
         read_profile(given)
+
+
+def test_the_documentation_has_every_key_and_model():
+    text = (Path(__file__).parents[2] / 'docs' / 'how_to' / 'servo_zeros.md').read_text()
+    names = {field.name for field in fields(JointProfile)} - {'name'}
+    assert [name for name in (*names, *(model.name for model in MODELS)) if f'`{name}`' not in text] == []
+    assert [name for name in shipped_profiles() if f'`{name}`' not in text] == []

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,3 +56,12 @@ def test_the_elbow_ends_before_the_limit_of_the_description(arm):
     elbow = calibrate(SO101, recorded_between_stops(), limits=limits).joint('elbow_flex')
     assert math.degrees(limits['elbow_flex'][1]) == pytest.approx(96.8, abs=0.1)
     assert math.degrees(elbow.upper) == pytest.approx(90.1 - math.degrees(8 * TICK), abs=0.1)
+
+
+def test_the_arm_that_is_shipped_has_the_same_zeros_and_signs(arm):
+    like = Arm.from_file(Path(__file__).parents[2] / 'urdf' / 'so101_like.urdf.xacro')
+    assert like.joint_names == arm.joint_names
+    for q in arm.sample(np.random.default_rng(2), 200):
+        (point, direction), (like_point, like_direction) = arm.fk(q), like.fk(q)
+        assert np.linalg.norm(point - like_point) < 0.012
+        assert direction @ like_direction > math.cos(0.03)
