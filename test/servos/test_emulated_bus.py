@@ -267,3 +267,80 @@ def test_the_bytes_of_a_header_are_stuffed(omx, robotis, rustypot):
     assert packets.read4ByteTxRx(port, 12, 112)[0] == 0x00FDFFFF
     arm = rustypot.Xl430PyController(omx.port, BAUD, 0.05)
     assert arm.read_profile_velocity(12) is not None
+
+
+def test_rustypot_finds_moves_and_restarts_dynamixels(omx, rustypot):
+    arm = rustypot.Xl430PyController(omx.port, BAUD, 0.02)
+    assert arm.broadcast_scan() == {11: 1060, 12: 1060, 13: 1060, 14: 1200, 15: 1200, 16: 1200}
+    arm.sync_write_torque_enable([11, 12], [True, True])
+    arm.sync_write_goal_position([11, 12], [2200, 1900])
+    until(lambda: arm.sync_read_present_position([11, 12]) == [2200, 1900])
+    arm.reboot(12)
+    assert [state['torque'] for state in omx.state().values()] == [True] + [False] * 5
+
+
+def test_rustypot_finds_sts_servos(bus, rustypot):
+    arm = rustypot.Sts3215PyController(bus.port, BAUD, 0.02)
+    assert sorted(arm.broadcast_scan()) == IDS
+    assert len(arm.sync_read_raw_data_with_error(IDS, 56, 15)) == 6
+
+
+@pytest.mark.parametrize(('phase', 'count', 'speed'), [(0x0C, 100, 100.0), (0x08, 2, 100.0), (0x04, 0, 0.0)])
+def test_the_phase_says_what_a_goal_speed_means(bus, feetech, phase, count, speed):
+    port, packets = feetech
+    packets.write1ByteTxRx(port, 3, 18, phase)
+    packets.write2ByteTxRx(port, 3, 46, count)
+    packets.write1ByteTxRx(port, 3, 40, 1)
+    packets.write2ByteTxRx(port, 3, 42, 3000)
+    assert packets.read2ByteTxRx(port, 3, 58)[0] == speed
+    assert bus.state()[3]['velocity'] == speed
+
+
+def test_an_acceleration_limits_how_the_speed_grows(bus, feetech):
+    port, packets = feetech
+    packets.write1ByteTxRx(port, 3, 41, 1)  # 100 ticks/s^2
+    packets.write1ByteTxRx(port, 3, 40, 1)
+    begin = time.monotonic()
+    packets.write2ByteTxRx(port, 3, 42, 3000)
+    until(lambda: bus.state()[3]['velocity'] > 20.0)
+    assert bus.state()[3]['velocity'] <= 100.0 * (time.monotonic() - begin) + 1.0
+
+
+def test_the_gears_have_play(bus, feetech):
+    port, packets = feetech
+    packets.write1ByteTxRx(port, 3, 40, 1)
+    gaps = []
+    for goal in (2300, 2100):
+        packets.write2ByteTxRx(port, 3, 42, goal)
+        until(lambda goal=goal: packets.read2ByteTxRx(port, 3, 56)[0] == goal)
+        gaps.append(bus.state()[3]['actual'] - goal)
+    assert abs(gaps[0] - gaps[1]) == pytest.approx(6.0, abs=1.0)
+
+
+def test_a_servo_never_goes_across_the_step_from_4095_to_0(bus, feetech):
+    port, packets = feetech
+    bus.call('motor', id=5, actual=4090.0)
+    packets.write1ByteTxRx(port, 5, 40, 1)
+    packets.write2ByteTxRx(port, 5, 42, 10)
+    until(lambda: bus.state()[5]['actual'] < 4000.0)
+    assert bus.state()[5]['highest'] <= 4090.0
+
+
+def test_a_goal_of_before_the_torque_is_approached_at_once(bus, feetech):
+    port, packets = feetech
+    bus.call('put', id=3, address=42, size=2, value=1500)
+    assert bus.state()[3]['actual'] == 2048
+    packets.write1ByteTxRx(port, 3, 40, 1)
+    until(lambda: packets.read2ByteTxRx(port, 3, 56)[0] == 1500)
+
+
+def test_a_dip_of_the_supply_takes_the_torque_and_what_was_not_kept(bus, feetech):
+    port, packets = feetech
+    packets.write1ByteTxRx(port, 2, 40, 1)
+    packets.write2ByteTxRx(port, 2, 48, 300)
+    bus.call('motor', id=2, weight=0.3)
+    bus.call('power', on=False, id=2)
+    bus.call('power', on=True, id=2)
+    assert packets.read1ByteTxRx(port, 2, 40)[0] == 0
+    assert packets.read2ByteTxRx(port, 2, 48)[0] == 1000
+    until(lambda: bus.state()[2]['actual'] > 3150)  # it falls to its stop
