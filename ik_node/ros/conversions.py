@@ -78,7 +78,7 @@ def check_stamp(stamp: Time, now: int, timeout: float) -> None:
 
 def joint_values(message: JointState, known: Iterable[str]) -> dict[str, float]:
     """Return position by joint name. Raises InputError unless all are known, finite and given once."""
-    values = _by_name(message)
+    values = values_by_name(message)
     known = set(known)
     unknown = [name for name in values if name not in known]
     if unknown:
@@ -96,10 +96,14 @@ def measured_values(message: JointState) -> dict[str, float]:
 
     Raises InputError for a message that does not give one position for each name.
     """
-    return {name: value for name, value in _by_name(message).items() if math.isfinite(value)}
+    return {name: value for name, value in values_by_name(message).items() if math.isfinite(value)}
 
 
-def _by_name(message: JointState) -> dict[str, float]:
+def values_by_name(message: JointState) -> dict[str, float]:
+    """Return positions by joint name, finite or not.
+
+    Raises InputError for a message that does not give one position for each name.
+    """
     names, positions = list(message.name), list(message.position)
     if not names or len(names) != len(positions):
         raise InputError(

@@ -179,9 +179,9 @@ class Stream:
         for snapshot in rig.seen:
             for name, joint in snapshot.joints.items():
                 if not any(
-                    tick == joint.tick and snapshot.time - 0.5 < when <= snapshot.time
+                    tick == joint.tick and snapshot.time - 0.1 < when <= snapshot.time + 0.2
                     for when, tick in reversed(answered[ids[name]])
-                    if when > snapshot.time - 0.5
+                    if when > snapshot.time - 0.1
                 ):
                     self._wrong.append(f'{name} was published at {joint.tick}, which was not measured')
         last: dict[int, tuple[float, int]] = {}
@@ -194,10 +194,16 @@ class Stream:
             if id in last:
                 passed, way = when - last[id][0], abs(goal - last[id][1])
                 most = joint.profile.fastest / joint.profile.unit * max(passed, 0.01) * 1.5 + 6 * DEGREE
-                if way > most and passed < 0.3:
+                if way > most and passed < 0.3 and not _nearer(answered[id], when, goal, last[id][1]):
                     self._wrong.append(f'the goal of servo {id} leapt by {way} ticks in {passed:.3f} s')
             last[id] = when, goal
         self._wrong = list(dict.fromkeys(self._wrong))
+
+
+def _nearer(answered: list[tuple[float, int]], when: float, goal: int, before: int) -> bool:
+    """Whether a goal is nearer to where the joint was measured than the one before: it brakes."""
+    measured = next((tick for time_, tick in reversed(answered) if time_ <= when), goal)
+    return abs(goal - measured) <= abs(before - measured)
 
 
 def stream(seed: int) -> list[str]:

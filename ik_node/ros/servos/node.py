@@ -17,7 +17,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from ik_node.control.state.report import Level
 from ik_node.errors import IkError, InputError
-from ik_node.ros.conversions import NS_PER_S, measured_values
+from ik_node.ros.conversions import NS_PER_S, values_by_name
 from ik_node.ros.goals.reports import diagnostic
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.qos import NEWEST, STREAM
@@ -103,7 +103,7 @@ class ServosNode(ClosableNode):
             age = (self.get_clock().now() - Time.from_msg(message.header.stamp)).nanoseconds / NS_PER_S
             if stamp.nanoseconds and age > self._settings.command_timeout:
                 raise InputError(f'it is {age:.2f} s old')
-            self._arm.command(measured_values(message))
+            self._arm.command(values_by_name(message))
         except IkError as error:
             self.get_logger().warning(
                 f'command ignored: {error}', throttle_duration_sec=REPEATED, skip_first=False

@@ -189,13 +189,13 @@ class ServoArm:
                 continue
             try:
                 request(cycle)
+                self._publish()
             except BaseException as error:
                 future.set_exception(error if isinstance(error, ArmError) else ArmError(str(error)))
                 if not isinstance(error, IkError) or isinstance(error, PortError):
                     raise
             else:
                 future.set_result(None)
-            self._publish()
 
     def _recalibrate(self, cycle: ArmCycle) -> None:
         if cycle.state is not ArmState.PASSIVE:
@@ -228,7 +228,7 @@ class ServoArm:
         cycle, counts = self._cycle, self._counts
         span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
         self._snapshot = ArmSnapshot(
-            time.monotonic(),
+            time.monotonic() if cycle is None else cycle.time,
             self._state if cycle is None else cycle.state,
             self._reason if cycle is None else cycle.reason,
             {} if cycle is None else dict(cycle.measured),

@@ -42,7 +42,7 @@ class ArmOptions:
 
 
 class ArmCycle:
-    """state, reason, latched: see ArmSnapshot. measured: the joints that answered in this cycle."""
+    """state, reason, latched: see ArmSnapshot. measured: the joints that answered, at time [s]."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ArmCycle:
         self._missing = False  # a servo does not answer, and that is the fault
         self._growing: list[tuple[ServoSurvey, float]] = []  # torque of servos, from these shares on
         self._since = 0.0  # when it began to grow
-        self._last = time.monotonic()  # cycle
+        self.time = time.monotonic()
         self._checked = 0  # the servo whose torque was checked last
 
     @property
@@ -89,12 +89,15 @@ class ArmCycle:
     def step(self) -> None:
         """Measure, and move the goals. Raises PortError."""
         now = time.monotonic()
-        dt = min(now - self._last, MOST_PERIODS / self._options.rate)
-        self._last = now
-        self.measured = self._measuring.read(self._transport, now)
+        dt = min(now - self.time, MOST_PERIODS / self._options.rate)
+        self._measure()
         self._watch(now)
         if self.state in POWERED or self.state is ArmState.FAULTED:
             self._move(now, dt)
+
+    def _measure(self) -> None:
+        self.time = time.monotonic()
+        self.measured = self._measuring.read(self._transport, self.time)
 
     def _watch(self, now: float) -> None:
         """Look for servos that do not answer, and for one that has lost its torque."""
@@ -174,8 +177,8 @@ class ArmCycle:
         for servo, joint in zip(self._servos, self._calibration.joints, strict=True):
             check_place(servo, joint, read(self._transport, servo.joint, servo.model, 'present_position'))
         self._growing = switch_on(self._transport, self._servos)
-        self._since = self._last = time.monotonic()
-        self.measured = self._measuring.read(self._transport, self._since)
+        self._measure()
+        self._since = self.time
         self._goals.forget()
         self._hold()
         self.latched = False
@@ -187,7 +190,7 @@ class ArmCycle:
         while self.state is not ArmState.PASSIVE and (passed := time.monotonic() - begin) < LOWERING:
             share = limit * (1.0 - passed / LOWERING)
             limit_torque(self._transport, self._servos, {one.joint.id: share for one in self._servos})
-            self.measured = self._measuring.read(self._transport, time.monotonic())
+            self._measure()
             published()
             time.sleep(1.0 / self._options.rate)
         switch_off(self._transport, self._servos)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ik_servos beside an emulated bus, over real DDS: commands in, measured joints out, services, its end."""
+
+from __future__ import annotations
+
+import math
+import signal
+
+import pytest
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from processes import TIMEOUT, Running
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+from waiting import wait_for
+
+from ik_node.ros.qos import NEWEST, STREAM
+from ik_node.sim.bus import EmulatedBus
+
+NAMES = ['shoulder_pan', 'shoulder_lift', 'elbow_flex', 'wrist_flex', 'wrist_roll', 'gripper']
+
+
+class Client:
+    """A node beside ik_servos."""
+
+    def __init__(self, *parameters: str, bus: EmulatedBus | None = None) -> None:
+        port = 'emulated' if bus is None else bus.port
+        given = [f'port:={port}', *parameters]
+        self.driver = Running('ik_servos', '--ros-args', *(part for one in given for part in ('-p', one)))
+        self.context = rclpy.Context()
+        self.context.init(domain_id=self.driver.domain)
+        self.node = Node('beside', context=self.context)
+        self.heard: list[JointState] = []
+        self.diagnostics: list[DiagnosticArray] = []
+        self.node.create_subscription(JointState, 'joint_states', self.heard.append, STREAM)
+        self.node.create_subscription(DiagnosticArray, '/diagnostics', self.diagnostics.append, STREAM)
+        self._commands = self.node.create_publisher(JointState, 'joint_commands', NEWEST)
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self.node)
+
+    def close(self) -> None:
+        self.driver.end()
+        self.node.destroy_node()
+        self.context.try_shutdown()
+
+    def wait(self, condition, what: str):
+        def spun():
+            self._executor.spin_once(timeout_sec=0.01)
+            return condition()
+
+        return wait_for(spun, what, TIMEOUT, every=0.0, context=lambda: self.driver.said)
+
+    def call(self, name: str, **request):
+        kind = SetBool if request else Trigger
+        client = self.node.create_client(kind, f'ik_servos/{name}')
+        self.wait(client.service_is_ready, name)
+        future = client.call_async(kind.Request(**request))
+        return self.wait(future.result if future.done() else lambda: future.done() and future.result(), name)
+
+    def command(self, names: list[str], positions: list[float], age: float = 0.0) -> None:
+        self.wait(self._commands.get_subscription_count, 'a driver')
+        message = JointState(name=names, position=positions)
+        stamp = self.node.get_clock().now() - rclpy.duration.Duration(seconds=age)
+        message.header.stamp = stamp.to_msg()
+        self._commands.publish(message)
+
+    def position(self, name: str) -> float:
+        """The newest position of a joint."""
+        return dict(zip(self.heard[-1].name, self.heard[-1].position, strict=True)).get(name, math.nan)
+
+    def drive(self, positions: dict[str, float], tolerance: float = 0.02) -> None:
+        """Command positions until the arm is measured there."""
+
+        def there():
+            self.command(list(positions), list(positions.values()))
+            return all(abs(self.position(name) - value) < tolerance for name, value in positions.items())
+
+        self.wait(lambda: self.heard and there(), f'the arm at {positions}')
+
+
+@pytest.fixture
+def emulated():
+    with EmulatedBus('so101') as bus:
+        client = Client(bus=bus)
+        client.bus = bus
+        yield client
+        client.close()
+
+
+def test_it_measures_and_moves_only_with_torque(emulated):
+    emulated.wait(lambda: emulated.heard, 'joint_states')
+    assert emulated.heard[-1].name == NAMES
+    assert len(emulated.heard[-1].velocity) == len(emulated.heard[-1].effort) == 6
+    emulated.command(['elbow_flex'], [0.5])
+    emulated.driver.wait_said('command ignored: the arm is passive')
+    assert emulated.call('torque', data=True).message == 'holding'
+    emulated.drive({'elbow_flex': 0.5, 'wrist_roll': -0.4})
+    assert emulated.bus.state()[3]['actual'] == pytest.approx(2048 + 0.5 / math.tau * 4096, abs=20)
+
+
+def test_hold_and_clear_and_torque_answer_with_the_state(emulated):
+    assert not emulated.call('clear').success
+    assert emulated.call('torque', data=True).success
+    assert emulated.call('hold').success
+    emulated.command(['elbow_flex'], [0.5])
+    emulated.driver.wait_said('held until it is cleared')
+    assert emulated.call('clear').success
+    assert not emulated.call('set_zero').success
+    assert emulated.call('torque', data=False).message == 'passive'
+    assert not any(state['torque'] for state in emulated.bus.state().values())
+
+
+@pytest.mark.parametrize(
+    ('names', 'positions', 'age', 'said'),
+    [
+        (['elbow_flex'], [math.nan], 0.0, 'the command of joint elbow_flex is nan'),
+        (['elbow'], [0.1], 0.0, 'the command names no joint of this arm'),
+        (['elbow_flex', 'elbow_flex'], [0.1, 0.2], 0.0, 'every joint may be given once'),
+        (['elbow_flex'], [], 0.0, 'one position per name'),
+        (['elbow_flex'], [0.5], 3.0, 's old'),
+    ],
+)
+def test_a_command_that_is_wrong_or_old_is_ignored_with_a_reason(emulated, names, positions, age, said):
+    emulated.call('torque', data=True)
+    emulated.command(names, positions, age)
+    emulated.driver.wait_said('command ignored: ')
+    assert said in emulated.driver.said
+    assert emulated.bus.state()[3]['actual'] == pytest.approx(2048, abs=6)
+
+
+def test_a_known_pose_sets_the_zero_for_good(tmp_path, monkeypatch):
+    monkeypatch.setenv('XDG_CONFIG_HOME', str(tmp_path))
+    with EmulatedBus('so101') as bus:
+        client = Client("known_pose:='elbow_flex: 0.25'", bus=bus)
+        try:
+            client.wait(lambda: client.heard, 'joint_states')
+            answer = client.call('set_zero')
+            assert answer.success, answer.message
+            assert str(tmp_path) in answer.message
+            client.wait(lambda: abs(client.position('elbow_flex') - 0.25) < 1e-3, 'the known pose')
+        finally:
+            client.close()
+
+
+def test_diagnostics_have_what_the_servos_report(emulated):
+    emulated.bus.faults({'kind': 'status', 'id': 3, 'bits': 0x04})
+    emulated.wait(
+        lambda: any(
+            status.name.endswith('elbow_flex') and 'temperature' in status.message
+            for array in emulated.diagnostics
+            for status in array.status
+        ),
+        'diagnostics',
+    )
+    by_name = {status.name: status for status in emulated.diagnostics[-1].status}
+    values = {pair.key: pair.value for pair in by_name['/ik_servos/elbow_flex'].values}
+    assert values['voltage'] == '12.0'
+    assert values['temperature'] == '30'
+
+
+def test_what_keeps_the_arm_from_working_is_said(emulated):
+    emulated.call('torque', data=True)
+    emulated.bus.call('power', on=False)
+    emulated.driver.wait_said('Is the power supply of the arm on?')
+    count = len(emulated.heard)
+    emulated.wait(lambda: len(emulated.diagnostics) > 1, 'diagnostics')
+    assert len(emulated.heard) <= count + 40  # nothing is published any more
+    emulated.bus.call('power', on=True)
+    emulated.driver.wait_said('their torque is off')
+
+
+@pytest.mark.parametrize(('on_exit', 'torque'), [('hold', True), ('release', False)])
+def test_its_end_leaves_the_arm_as_was_asked(on_exit, torque):
+    with EmulatedBus('so101') as bus:
+        client = Client(f'on_exit:={on_exit}', 'torque_at_start:=true', bus=bus)
+        try:
+            client.driver.wait_said('the arm is held where it is')
+            client.driver.process.send_signal(signal.SIGINT)
+            assert client.driver.wait_ended() == 0
+            assert all(state['torque'] is torque for state in bus.state().values())
+            assert 'Traceback' not in client.driver.said
+            assert ('go on holding' in client.driver.said) is torque
+        finally:
+            client.close()
+
+
+@pytest.mark.parametrize(
+    ('parameter', 'said'),
+    [
+        ('profile:=so1O1', 'none of'),
+        ('zeros:=elbow', 'ticks by joint'),
+        ('description:=/none.urdf', '/none.urdf'),
+        ('rate:=1000.0', 'rate'),
+    ],
+)
+def test_a_wrong_parameter_ends_it_with_what_is_wrong(parameter, said):
+    driver = Running('ik_servos', '--ros-args', '-p', 'port:=emulated', '-p', parameter)
+    assert driver.wait_ended() == 1
+    assert said in driver.said
+    assert 'Traceback' not in driver.said
