@@ -92,9 +92,9 @@ def declare_robot(node: Node) -> RobotSettings:
 
 
 def warn_of_unknown(node: Node) -> None:
-    """Log the parameters that the node was started with and that no node of this package has.
+    """Log given parameters that no node of this package has.
 
-    One file often serves several nodes: what ik_node reads may be there for it.
+    One file often serves several nodes, so parameters of ik_node are accepted.
     """
     names = [name for name in node.get_parameters_by_prefix('') if '.' not in name]
     of_ik_node = {field.name for field in dataclasses.fields(ArmSettings)}

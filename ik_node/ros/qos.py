@@ -6,10 +6,10 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 # One message that late subscribers also receive: robot_description, markers.
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
-# Goals. The newest counts, but an invalid one must not displace the valid one before it.
+# Goals. The newest is used, but an invalid one must not displace the valid one before it.
 GOAL_QOS = QoSProfile(depth=16)
 
-# Only the newest counts: published goals.
+# Only the newest is used: published goals.
 NEWEST = QoSProfile(depth=1)
 
 # A stream; slow subscribers may miss messages: joint_states, diagnostics.

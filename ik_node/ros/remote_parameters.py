@@ -12,14 +12,14 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.task import Future
 
-PATIENCE = 10.0  # [s] for an answer; a node may build an arm before it answers
+PATIENCE = 10.0  # [s] for a response; a node may build an arm first
 
 
 class RemoteParameters:
     """Parameters of another node by name, with the changes that others make.
 
-    values: as last known; empty without such a node. Call refresh() regularly. on_answer gets '' when the
-    node has taken new values, or the reason why it rejected them.
+    values: as last known; empty without such a node. Call refresh() regularly. on_answer receives '' when the
+    node has accepted new values, or the reason for their rejection.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RemoteParameters:
 
     @property
     def busy(self) -> bool:
-        """Whether values are on their way to the node."""
+        """Whether a change of values is pending."""
         return self._given is not None
 
     def refresh(self) -> None:
@@ -50,7 +50,7 @@ class RemoteParameters:
                 return  # the values from before would come back
             self._setter.remove_pending_request(self._given)
             self._given = None
-            self._on_answer(f'no answer within {PATIENCE:g} s')
+            self._on_answer(f'no response within {PATIENCE:g} s')
         self._asked = self._getter.call_async(GetParameters.Request(names=self._parameters))
         self._asked.add_done_callback(self._told)
 
@@ -77,7 +77,7 @@ class RemoteParameters:
 
     def _answered(self, future: Future) -> None:
         if future is not self._given:
-            return  # newer values are on their way
+            return  # newer values are pending
         self._given = None
         result = future.result().result
         self._on_answer('' if result.successful else result.reason or 'rejected without a reason')

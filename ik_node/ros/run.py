@@ -24,10 +24,10 @@ from rclpy.signals import SignalHandlerOptions
 from ik_node.errors import IkError, escaped
 from ik_node.ros.signal_flag import SignalFlag
 
-SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may keep another waiting for the interpreter
+SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may hold the interpreter while another waits
 PACKAGE = Path(__file__).resolve().parents[1]
 AFTER_ERROR = 0.001  # [s] to wait after an error of rclpy, so that the loop does not spin
-NOTICE = 0.1  # [s] within which a signal is noticed
+NOTICE = 0.1  # [s] within which a signal is processed
 DELIVERY = 0.5  # [s] for the last messages to arrive, if their subscribers acknowledge them
 CLOSING = 2.0  # [s] within which a callback in progress should end
 
@@ -36,7 +36,7 @@ class ClosableNode(Node):
     """A node with resources to close."""
 
     def come_to_rest(self) -> None:
-        """End what must not end abruptly; callbacks still run meanwhile."""
+        """Prepare the shutdown, for example bring an arm to rest; callbacks continue to run."""
 
     def close(self) -> None:
         """Close the resources of the node, and the node."""
@@ -49,8 +49,8 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
     0 after a requested shutdown, 1 if the node cannot start, with the reason in the log.
     """
     asked = SignalFlag()
-    # No signal raises anything from here on, not even a second one. ROS would shut down its context at the
-    # first one, and an arm in motion could no longer be commanded to rest.
+    # From here on no signal raises an exception, not even a second one. ROS would shut down its context at
+    # the first one, and an arm in motion could no longer be commanded to rest.
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, asked.set)
@@ -79,7 +79,7 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
 def _spin(node: ClosableNode, asked: SignalFlag) -> None:
     """Spin node until asked is set or ROS shuts down, then let it come to rest.
 
-    The main thread only waits, since signal handlers run in it, and not while it waits for messages.
+    The main thread only waits: signal handlers run in it, but not while it waits for messages.
     """
     executor = SingleThreadedExecutor()
     executor.add_node(node)
@@ -97,7 +97,7 @@ def _spin(node: ClosableNode, asked: SignalFlag) -> None:
     thread = threading.Thread(target=spin, name='executor', daemon=True)
     thread.start()
     while not asked.is_set():
-        asked.wait(NOTICE)  # a signal that another thread takes does not wake this one: look again and again
+        asked.wait(NOTICE)  # a signal delivered to another thread does not wake this one: poll
     node.come_to_rest()
     _deliver(node)
     executor.shutdown(timeout_sec=CLOSING)
@@ -109,8 +109,8 @@ def _spin(node: ClosableNode, asked: SignalFlag) -> None:
 def _spun(executor: SingleThreadedExecutor, node: Node) -> bool:
     """Spin until ROS shuts down or rclpy fails; return whether it has shut down.
 
-    rclpy raises for some messages before any callback sees them, such as negative times on /clock. They must
-    not end the node.
+    rclpy raises for some messages, such as negative times on /clock, before any callback. They must not end
+    the node.
     """
     try:
         executor.spin()
@@ -130,7 +130,7 @@ def _spun(executor: SingleThreadedExecutor, node: Node) -> bool:
 
 
 def _deliver(node: Node) -> None:
-    """Let the last messages arrive: those of a process that ends at once may be lost."""
+    """Wait for the last messages: those of a process that exits immediately may be lost."""
     end = time.monotonic() + DELIVERY
     for publisher in node.publishers:
         with contextlib.suppress(RuntimeError, NotImplementedError):
@@ -138,7 +138,7 @@ def _deliver(node: Node) -> None:
 
 
 def _find_log_folder() -> None:
-    """Let ROS log to a temporary folder where its own cannot be written; it does not start without one."""
+    """Log to a temporary folder if the log folder of ROS is not writable, which would prevent its start."""
     if os.environ.get('ROS_LOG_DIR'):
         return
     home = Path(os.environ.get('ROS_HOME') or Path('~/.ros').expanduser())

@@ -51,19 +51,19 @@ def ask(services):
 def test_a_request_that_is_dropped_while_it_waits_does_not_count_any_more(services):
     busy = threading.Event()
     services._worker.submit(busy.wait, 10.0)
-    question, _ = ask(services)
-    question.send(None)  # it waits for the thread
+    query, _ = ask(services)
+    query.send(None)  # it waits for the thread
     assert services._waiting == 1
-    question.close()
+    query.close()
     assert services._waiting == 0
     busy.set()
 
 
 def test_a_request_after_the_end_is_answered(services):
     services.close()
-    question, response = ask(services)
+    query, response = ask(services)
     with pytest.raises(StopIteration):
-        question.send(None)
+        query.send(None)
     assert response.error_code.message == 'the node is ending'
     assert services._waiting == 0
 

@@ -115,7 +115,7 @@ def test_without_a_server_the_arm_stops(arm: Arm) -> None:
     arm.server.ready = False
     arm.move()
     assert arm.said == [
-        'follow_joint_trajectory: no controller offers the action /arm_controller/follow_joint_trajectory'
+        'follow_joint_trajectory: no controller provides the action /arm_controller/follow_joint_trajectory'
     ]
     assert not arm.server.goals
 
@@ -184,7 +184,7 @@ def test_a_halt_cancels_what_runs_and_what_is_accepted_later(arm: Arm) -> None:
 def test_a_controller_that_does_not_answer_stops_the_arm(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, 'PATIENCE', 0.0)
     arm.move()
-    assert arm.said == ['follow_joint_trajectory: the controller does not answer within 0 s']
+    assert arm.said == ['follow_joint_trajectory: the controller does not respond within 0 s']
 
 
 def test_answers_in_the_wrong_order_leave_the_newest_motion(arm: Arm) -> None:

@@ -23,7 +23,7 @@ from ik_node.control.state.states import State
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
 from ik_node.ros.goals.frames import Frames
-from ik_node.ros.moveit.answers import Code, Question, RejectedError, forward, inverse
+from ik_node.ros.moveit.answers import Code, Query, RejectedError, forward, inverse
 from ik_node.share import share_path
 from ik_node.solver.solver import IkSolver
 
@@ -36,12 +36,12 @@ def little() -> ArmModel:
     return ArmModel.build(arm_urdf(), ArmSettings(**PARAMETERS, self_collision='false'))
 
 
-def asked(model: ArmModel, age: float = math.nan, **more: object) -> Question:
-    """A question to an arm that stands at the middle of its limits."""
+def asked(model: ArmModel, age: float = math.nan, **more: object) -> Query:
+    """A query to an arm that stands at the middle of its limits."""
     values = model.joints.filled(dict(zip(model.arm.joint_names, model.arm.middle.tolist(), strict=True)))
     values = np.where(np.isin(model.joints.variables, ['finger']), 0.01, values)
     arm = Snapshot(model, State.HOLDING, values, values[model.index], 0.0, math.nan, age)
-    return Question({'': arm}, {'': model}, Frames(NO_NODE), **more)
+    return Query({'': arm}, {'': model}, Frames(NO_NODE), **more)
 
 
 def state(**values: float) -> RobotState:
@@ -55,9 +55,9 @@ def at(model: ArmModel, link: str, frame: str = 'base_link', **values: float) ->
     return pose
 
 
-def rejected(question: Question, request: object, answer=inverse) -> RejectedError:
+def rejected(query: Query, request: object, answer=inverse) -> RejectedError:
     with pytest.raises(RejectedError) as raised:
-        answer(question, request)
+        answer(query, request)
     return raised.value
 
 
@@ -84,17 +84,17 @@ def test_another_seed_gives_another_branch(little):
 
 
 def test_joints_that_the_state_lacks_are_where_the_arm_has_them(little):
-    question = asked(little)
+    query = asked(little)
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q))
     request.robot_state = state(yaw=0.4, elsewhere=3.0)  # a joint of another robot
-    joints = inverse(question, request)[0]
+    joints = inverse(query, request)[0]
     assert joints.position[joints.name.index('finger')] == 0.01
-    seed = question.arm.values.copy()
+    seed = query.arm.values.copy()
     seed[0] = 0.4
     best = little.solver.solve(little.pose_goal(pose_matrix(request.pose_stamped.pose)), seed[little.index])
     np.testing.assert_array_equal(joints.position[:5], best.q)
     request.robot_state = RobotState()
-    assert inverse(question, request)[0].name == joints.name
+    assert inverse(query, request)[0].name == joints.name
 
 
 def test_the_roll_that_is_left_is_told(little):
@@ -126,13 +126,13 @@ def test_a_wrong_state_is_rejected(little, wrong):
 
 
 def test_an_arm_that_is_not_measured_yet_needs_a_whole_state(little):
-    question = asked(little, age=math.inf)
+    query = asked(little, age=math.inf)
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=state(yaw=0.4))
-    rejection = rejected(question, request)
+    rejection = rejected(query, request)
     assert rejection.code is Code.ROBOT_STATE_STALE
     assert 'shoulder' in str(rejection)
     request.robot_state = state(**Q)
-    inverse(question, request)
+    inverse(query, request)
 
 
 def test_a_link_fixed_to_the_tip_is_as_good_and_another_one_is_not(little):
@@ -169,13 +169,13 @@ def test_several_tools_are_answered_together(name):
         side: Snapshot(arm, State.HOLDING, values, values[arm.index], 0.0, math.nan, math.nan)
         for side, arm in arms.items()
     }
-    question = Question(snapshots, models, Frames(NO_NODE))
+    query = Query(snapshots, models, Frames(NO_NODE))
     wanted = left.joints.named(values + 0.05)
     request = PositionIKRequest(
         ik_link_names=['right_tool0', 'left_tool0'],
         pose_stamped_vector=[at(left, f'{side}_tool0', '', **wanted) for side in ('right', 'left')],
     )
-    joints, said = inverse(question, request)
+    joints, said = inverse(query, request)
     assert said.startswith('right: solved')
     found = left.joints.filled(dict(zip(joints.name, joints.position, strict=True)))
     for side in arms:
@@ -185,14 +185,14 @@ def test_several_tools_are_answered_together(name):
         np.testing.assert_allclose(reached[:3, 3], asked_for[:3, 3], atol=1e-4)
         np.testing.assert_allclose(reached[:3, 2], asked_for[:3, 2], atol=1e-3)
     request.robot_state = state(**wanted)
-    joints, _ = inverse(question, request)
+    joints, _ = inverse(query, request)
     found = left.joints.filled(dict(zip(joints.name, joints.position, strict=True)))
     np.testing.assert_allclose(found, values + 0.05, atol=2e-3)  # the torso stays where the seed has it
     request.pose_stamped_vector, request.ik_link_names = [], []
     request.group_name, request.pose_stamped = 'right', at(left, 'right_tool0', '', **wanted)
-    assert inverse(question, request)[1].startswith('right: solved')
+    assert inverse(query, request)[1].startswith('right: solved')
     request.group_name = 'arms'
-    assert rejected(question, request).code is Code.INVALID_GROUP_NAME
+    assert rejected(query, request).code is Code.INVALID_GROUP_NAME
 
 
 def model_tools(model: JointModel, models: Models) -> list[str]:
@@ -211,16 +211,16 @@ def test_what_cannot_be_reached_is_told_with_the_reason(little):
 
 
 def test_frames_are_those_of_the_robot_where_it_is(little):
-    question = asked(little)
-    T = little.link_in_base('l1', question.arm.values)
+    query = asked(little)
+    T = little.link_in_base('l1', query.arm.values)
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', 'l1', **Q), robot_state=state(**Q))
     request.pose_stamped.pose = matrix_pose(np.linalg.inv(T) @ pose_matrix(request.pose_stamped.pose))
-    assert inverse(question, request)[0].position[:5] == pytest.approx(list(Q.values()), abs=1e-4)
+    assert inverse(query, request)[0].position[:5] == pytest.approx(list(Q.values()), abs=1e-4)
     request.pose_stamped.header.frame_id = 'l99'
-    assert rejected(question, request).code is Code.FRAME_TRANSFORM_FAILURE
+    assert rejected(query, request).code is Code.FRAME_TRANSFORM_FAILURE
     fk = FkRequest(fk_link_names=['tool0'])
     fk.header.frame_id = 'l99'
-    assert rejected(question, fk, forward).code is Code.FRAME_TRANSFORM_FAILURE
+    assert rejected(query, fk, forward).code is Code.FRAME_TRANSFORM_FAILURE
 
 
 def test_constraints_and_invalid_poses_are_rejected(little):

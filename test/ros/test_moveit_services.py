@@ -27,7 +27,7 @@ def client():
         yield client
 
 
-def question(client: Client, q: Any = Q, away: float = 0.0) -> Any:
+def query(client: Client, q: Any = Q, away: float = 0.0) -> Any:
     arm = Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
     point, axis = arm.fk(q)
     request = srv.GetPositionIK.Request()
@@ -41,7 +41,7 @@ def ask(client: Client, request: Any, name: str = 'ik_node/compute_ik') -> Any:
 
 def test_joints_that_reach_a_pose_are_answered_and_the_arm_stays(client):
     before = client.position()
-    request = question(client)
+    request = query(client)
     seed = request.ik_request.robot_state.joint_state
     seed.name, seed.position = list(ARM_JOINTS), list(Q)
     response = ask(client, request)
@@ -54,14 +54,14 @@ def test_joints_that_reach_a_pose_are_answered_and_the_arm_stays(client):
     np.testing.assert_allclose(arm.fk(found.position[:5])[0], arm.fk(Q)[0], atol=1e-5)
     np.testing.assert_array_equal(client.wait_still(), before)
 
-    response = ask(client, question(client, away=3.0))
+    response = ask(client, query(client, away=3.0))
     assert response.error_code.val == NO_IK_SOLUTION
     assert 'out of reach' in response.error_code.message
     assert list(response.solution.joint_state.name) == []
 
 
 def test_the_plugin_may_ask_for_collisions_that_are_not_checked(client):
-    request = question(client)
+    request = query(client)
     request.ik_request.avoid_collisions = True
     request.ik_request.group_name = 'arm'
     request.ik_request.ik_link_name = 'tool0'
@@ -89,7 +89,7 @@ def test_many_questions_do_not_hold_up_goals(client):
     asker = client.node.create_client(srv.GetPositionIK, 'ik_node/compute_ik')
     client.wait(asker.service_is_ready, 'the service')
     rng = np.random.default_rng(1)
-    requests = [question(client, rng.uniform(-2.0, 2.0, 5), 3.0 * (k % 2)) for k in range(300)]
+    requests = [query(client, rng.uniform(-2.0, 2.0, 5), 3.0 * (k % 2)) for k in range(300)]
     futures = []
     statuses = len(client.about('goal_joints'))
     for k, request in enumerate(requests):
@@ -105,7 +105,7 @@ def test_many_questions_do_not_hold_up_goals(client):
 
 
 def test_an_answer_that_comes_too_late_is_none(client):
-    request = question(client)
+    request = query(client)
     request.ik_request.timeout.nanosec = 1
     response = ask(client, request)
     assert response.error_code.val == TIMED_OUT

@@ -80,7 +80,7 @@ def test_a_changed_parameter_replaces_the_links_and_joints_stay():
         (bad,) = client.set_parameters(robot_description='<robot/>')
         assert not bad.successful
         (none,) = client.set_parameters(robot_description='')
-        assert 'robot_description can replace the text' in none.reason
+        assert 'robot_description can only replace a text' in none.reason
         assert client.set_parameters(robot_description=LONGER)[0].successful
         client.wait(lambda: heard[-1:] == [LONGER], 'the new description')
         client.wait(lambda: sum('effective DoF' in s.message for s in client.statuses) == 2, 'the new arm')
@@ -95,7 +95,7 @@ def test_the_description_of_a_real_arm_cannot_change(given):
     with running(arm_urdf(), ready=False, **given) as client:
         (result,) = client.set_parameters(robot_description=LONGER)
         assert not result.successful
-        assert 'the arm there does not change' in result.reason
+        assert 'the real arm does not change' in result.reason
 
 
 def test_a_node_that_listens_to_the_topic_takes_no_description_by_parameter():

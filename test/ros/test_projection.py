@@ -29,10 +29,10 @@ class Asker:
         self.poses: list[PoseStamped] = []
         self.said: list[DiagnosticStatus] = []
         node = client.node
-        self.questions = node.create_publisher(PoseStamped, 'ik_node/project_pose', 1)
+        self.queries = node.create_publisher(PoseStamped, 'ik_node/project_pose', 1)
         node.create_subscription(PoseStamped, 'ik_node/projected_pose', self.poses.append, STREAM)
         node.create_subscription(DiagnosticStatus, 'ik_node/projection', self.said.append, STREAM)
-        client.wait(lambda: self.questions.get_subscription_count(), 'the subscription')
+        client.wait(lambda: self.queries.get_subscription_count(), 'the subscription')
 
     def ask(
         self, position: object, direction: object
@@ -41,7 +41,7 @@ class Asker:
         message = PoseStamped(pose=matrix_pose(tip_pose(position, direction, Z, ORIGIN)))
         message.header.frame_id = 'base_link'
         message.header.stamp = self.client.now().to_msg()
-        self.questions.publish(message)
+        self.queries.publish(message)
         self.client.wait(lambda: len(self.said) > count and len(self.poses) > count, 'both answers')
         values = {pair.key: pair.value for pair in self.said[-1].values}
         assert self.poses[-1].header.stamp == message.header.stamp
@@ -87,20 +87,20 @@ def test_a_stopped_arm_answers_and_an_invalid_pose_is_rejected(client):
     bad = PoseStamped()
     bad.header.frame_id = 'base_link'
     bad.pose.orientation.w = 3.0
-    asker.questions.publish(bad)
+    asker.queries.publish(bad)
     client.wait_said('~/project_pose rejected')
 
 
 def test_joints_get_the_pose_of_the_tip_there(client):
     poses: list[PoseStamped] = []
-    questions = client.node.create_publisher(JointState, 'ik_node/fk_joint_states', 1)
+    queries = client.node.create_publisher(JointState, 'ik_node/fk_joint_states', 1)
     client.node.create_subscription(PoseStamped, 'ik_node/fk_pose', poses.append, STREAM)
-    client.wait(questions.get_subscription_count, 'the subscription')
+    client.wait(queries.get_subscription_count, 'the subscription')
     arm = Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
     before = client.position()
     message = client.joints(elbow=0.9, yaw=0.4)
     message.header.stamp = client.now().to_msg()
-    questions.publish(message)
+    queries.publish(message)
     client.wait(lambda: poses, 'the answer')
     assert poses[0].header.stamp == message.header.stamp
     assert poses[0].header.frame_id == 'base_link'
@@ -109,7 +109,7 @@ def test_joints_get_the_pose_of_the_tip_there(client):
     T = pose_matrix(poses[0].pose)
     np.testing.assert_allclose(T[:3, 3], point, atol=1e-9)
     np.testing.assert_allclose(T[:3, 2], axis, atol=1e-9)
-    questions.publish(client.joints(nonsense=1.0))
+    queries.publish(client.joints(nonsense=1.0))
     client.wait_said('~/fk_joint_states rejected')
     np.testing.assert_array_equal(client.position(), before)
 
@@ -127,8 +127,8 @@ def test_a_question_that_takes_long_delays_no_goal(monkeypatch):
         try:
             message = PoseStamped(pose=matrix_pose(np.eye(4)))
             message.header.frame_id = 'base_link'
-            Asker(client).questions.publish(message)
-            client.wait(asked.is_set, 'the question')
+            Asker(client).queries.publish(message)
+            client.wait(asked.is_set, 'the query')
             client.answer('goal_joints', client.joints(yaw=0.5))
         finally:
             go_on.set()

@@ -161,7 +161,7 @@ def test_tools_that_share_a_torso_meet_their_goals_together():
         assert torso.left.call('ik_node/resume').success
         path = PoseArray()
         path.poses.append(torso.left.pose(np.eye(4)).pose)
-        assert 'another tool moves with some of these joints' in torso.left.answer('goal_path', path).message
+        assert 'another tool shares some of these joints' in torso.left.answer('goal_path', path).message
         twists = torso.left.node.create_publisher(TwistStamped, 'ik_node/left/delta_twist_cmds', 10)
         codes: list[int] = []
         torso.left.node.create_subscription(

@@ -23,17 +23,15 @@ from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NO_CLOCK, NodeTime
 from ik_node.solver.goal import Goal
 
-SHARED = (
-    'another tool moves with some of these joints: only goal_pose, goal_point and goal_joints are possible'
-)
-REPEAT = 1.5  # [s] within which the same joint goal again belongs to a stream and is not a new goal
+SHARED = 'another tool shares some of these joints: only goal_pose, goal_point and goal_joints are supported'
+REPEAT = 1.5  # [s] within which a repeated joint goal belongs to a stream and is not a new goal
 
 
 @dataclass
 class GoalContext:
-    """What goals need besides their message.
+    """Context of goals besides their message.
 
-    tool: whose goals they are, empty if there is only one tool. time: the node's clock. timeout: how old a
+    tool: the name of the tool, empty if there is only one. time: the node's clock. timeout: how old a
     goal may be [s]. replaced: when another robot replaced the previous one (time.perf_counter). joints: the
     last joint goal, and when it was received.
     """
@@ -62,7 +60,7 @@ class GoalRequest:
 
     @property
     def tool(self) -> str:
-        """The tool whose goal it is, empty if there is only one."""
+        """The name of the tool, empty if there is only one."""
         return self.context.tool
 
     @property
@@ -124,7 +122,7 @@ class PointRequest(GoalRequest):
 
 
 class PathRequest(GoalRequest):
-    """Poses of the tip frame, which it passes in straight lines, roll about the tool axis free."""
+    """Poses of the tip frame, connected by straight lines, roll about the tool axis free."""
 
     def _wanted(self, arm: Snapshot) -> Wanted:
         poses = self.message.poses

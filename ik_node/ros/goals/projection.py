@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions by topics, answered without moving the arm: what it can reach of a pose, and a pose at joints."""
+"""Queries by topics, without motion of the arm: the nearest reachable pose, and the pose at given joints."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ik_node.solver.goal import Solution
 
 
 class Projection:
-    """Answers poses on ~/project_pose with ~/projected_pose and, with the same stamp, ~/projection.
+    """Responds to poses on ~/project_pose with ~/projected_pose and, with the same stamp, ~/projection.
 
-    Joints on ~/fk_joint_states are answered with the pose of the tip there on ~/fk_pose, with their stamp.
+    Responds to joints on ~/fk_joint_states with the pose of the tip on ~/fk_pose, with their stamp.
     """
 
     def __init__(self, node: Node, prefix: str, context: GoalContext, inbox: Inbox) -> None:
@@ -38,17 +38,17 @@ class Projection:
         self._context, self._inbox = context, inbox
 
     def _ask(self, message: PoseStamped) -> None:
-        question = _Question(self._topic, message, self._context)
-        question.projection = self
-        self._inbox.put(question)
+        query = _Query(self._topic, message, self._context)
+        query.projection = self
+        self._inbox.put(query)
 
     def _ask_joints(self, message: JointState) -> None:
-        question = _JointsQuestion(self._joints_topic, message, self._context)
-        question.projection = self
-        self._inbox.put(question)
+        query = _JointsQuery(self._joints_topic, message, self._context)
+        query.projection = self
+        self._inbox.put(query)
 
-    def answer(self, question: _Question, arm: Snapshot, solution: Solution) -> None:
-        """Publish the pose of the tip at a solution and what became of it."""
+    def answer(self, query: _Query, arm: Snapshot, solution: Solution) -> None:
+        """Publish the pose of the tip at a solution, and its result."""
         values = arm.values.copy()
         values[arm.model.index] = solution.q
         names = (f'joint {name}' for name in arm.model.arm.joint_names)
@@ -57,22 +57,22 @@ class Projection:
             'position_error': solution.position_error,
             'direction_error': solution.direction_error,
             'reason': solution.reason or '',
-            'goal_stamp': question.stamp,
-            'frame': question.frame,
+            'goal_stamp': query.stamp,
+            'frame': query.frame,
             **dict(zip(names, solution.q.tolist(), strict=True)),
         }
         level = Level.OK if solution.solved else Level.WARN
         message = 'solved' if solution.solved else f'{solution.status.value}: {solution.reason}'
-        self._pose.publish(_tip_pose(question, arm, values))
+        self._pose.publish(_tip_pose(query, arm, values))
         self._status.publish(diagnostic(level, self._name, message, said))
 
-    def answer_joints(self, question: _JointsQuestion, arm: Snapshot, values: Array) -> None:
+    def answer_joints(self, query: _JointsQuery, arm: Snapshot, values: Array) -> None:
         """Publish the pose of the tip at the variables (n,)."""
-        self._tip.publish(_tip_pose(question, arm, values))
+        self._tip.publish(_tip_pose(query, arm, values))
 
 
-class _Question(PoseRequest):
-    """A pose of the tip frame, roll about the tool axis free, to which the arm is not to move."""
+class _Query(PoseRequest):
+    """A query for a pose of the tip frame, roll about the tool axis free."""
 
     moves = False
     projection: Projection
@@ -83,8 +83,8 @@ class _Question(PoseRequest):
         return None
 
 
-class _JointsQuestion(GoalRequest):
-    """Positions of some joints; all others are where they are."""
+class _JointsQuery(GoalRequest):
+    """A query for positions of some joints; all others keep their position."""
 
     moves = False
     projection: Projection
@@ -99,10 +99,10 @@ class _JointsQuestion(GoalRequest):
         return None
 
 
-def _tip_pose(question: GoalRequest, arm: Snapshot, values: Array) -> PoseStamped:
-    """Return the pose of the tip in the base link at the variables (n,), with the stamp of a question."""
+def _tip_pose(query: GoalRequest, arm: Snapshot, values: Array) -> PoseStamped:
+    """Return the pose of the tip in the base link at the variables (n,), with the stamp of a query."""
     tip = arm.model.arm
     pose = PoseStamped(pose=matrix_pose(arm.model.link_in_base(tip.tip_link, values)))
     pose.header.frame_id = tip.base_link
-    pose.header.stamp = question.message.header.stamp
+    pose.header.stamp = query.message.header.stamp
     return pose

@@ -71,10 +71,11 @@ def _reason(report: Report) -> str:
 
 
 def goal_state(report: Report | None, arm: Snapshot) -> Float64MultiArray:
-    """Return the progress towards the goal of report (None before the first) as the values of NUMBERS.
+    """Return the progress to the goal of report (None before the first) as the values of NUMBERS.
 
-    distance_left: largest remaining joint move [rad or m]. time_left in s, NaN while unknown. share_done: of
-    the motion, from 0 to 1, NaN without a goal. behind: of the tool behind a goal that moves [m], else NaN.
+    distance_left: largest remaining joint move [rad or m]. time_left in s, NaN while unknown. share_done:
+    completed share of the motion, from 0 to 1, NaN without a goal. behind: distance of the tool from a moving
+    goal [m], else NaN.
     """
     solution = None if report is None else report.solution
     status = report.status if report is not None and report.status in STATUSES else ''

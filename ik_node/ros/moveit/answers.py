@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to MoveIt's questions for inverse and forward kinematics, from its messages. Nothing moves."""
+"""Responses to MoveIt's requests for inverse and forward kinematics, without motion of the arm."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ik_node.ros.conversions import joint_values, matrix_pose, pose_matrix
 from ik_node.ros.goals.frames import Frames
 from ik_node.solver.goal import Goal, Solution, Status
 
-ALTERNATIVES = 8  # other solutions that are tried where the nearest collides
-TURNED = 1e-3  # [rad] of the roll that is worth mentioning
+ALTERNATIVES = 8  # number of other solutions to try if the nearest collides
+TURNED = 1e-3  # [rad] of the roll above which it is reported
 CONSTRAINTS = (
     'joint_constraints',
     'position_constraints',
@@ -54,7 +54,7 @@ class Code(IntEnum):
 
 
 class RejectedError(Exception):
-    """A question without the wanted answer: the code, and the reason as a sentence."""
+    """A request that cannot be met: the code, and the reason as a sentence."""
 
     def __init__(self, code: Code, reason: str) -> None:
         super().__init__(reason)
@@ -62,10 +62,10 @@ class RejectedError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """What an answer needs besides the message.
+class Query:
+    """Context of a request besides its message.
 
-    arms: the arms now, by tool; the only tool of a robot has the empty name. models: what moves together.
+    arms: the present arms, by tool; the only tool of a robot has the empty name. models: what moves together.
     frames: for goals in other frames. check_needed: reject avoid_collisions where self-collision is not
     checked, instead of leaving that check to the caller. timeout: of a search [s], inf: none.
     """
@@ -86,10 +86,10 @@ class Question:
         return next(model for model in self.models.values() if tool in _tools(model, self.models))
 
 
-def inverse(question: Question, request: Any) -> tuple[JointState, str]:
-    """Return the joints that answer a moveit_msgs/msg/PositionIKRequest, and a sentence about them.
+def inverse(query: Query, request: Any) -> tuple[JointState, str]:
+    """Return the joints for a moveit_msgs/msg/PositionIKRequest, and a sentence.
 
-    The joints are all movable ones of the robot; those of no tool that was asked for are as in robot_state.
+    All movable joints of the robot; joints of other tools are as in robot_state.
     Raises RejectedError.
     """
     for name in CONSTRAINTS:
@@ -97,45 +97,45 @@ def inverse(question: Question, request: Any) -> tuple[JointState, str]:
             raise RejectedError(
                 Code.INVALID_GOAL_CONSTRAINTS, f'{name} are not supported, only poses of tools'
             )
-    values = _state(question, request.robot_state)
-    goals = _goals(question, request)
-    checkers = _checkers(question, request, goals)
+    values = _state(query, request.robot_state)
+    goals = _goals(query, request)
+    checkers = _checkers(query, request, goals)
     begin = perf_counter()
-    candidates = _together(question, goals, values) if len(goals) > 1 else _alone(question, goals, values)
+    candidates = _together(query, goals, values) if len(goals) > 1 else _alone(query, goals, values)
     reason = ''
     for found in candidates:
         missed = {tool: solution for tool, solution in found.items() if not solution.solved}
         if missed:
             searched = all(solution.status is Status.NOT_FOUND for solution in missed.values())
-            late = searched and perf_counter() - begin >= question.timeout
+            late = searched and perf_counter() - begin >= query.timeout
             raise RejectedError(Code.TIMED_OUT if late else Code.NO_IK_SOLUTION, _told(missed))
         there = values.copy()
         for tool, solution in found.items():
-            there[question.arms[tool].model.index] = solution.q
+            there[query.arms[tool].model.index] = solution.q
         overlap = next((told for checker in checkers if (told := _overlap(checker, there))), '')
         if not overlap:
-            joints = question.arm.model.joints
+            joints = query.arm.model.joints
             positions, _ = joints.expand(there, np.zeros(joints.n))
             return JointState(name=list(joints.names), position=positions.tolist()), _told(found)
         reason = reason or overlap
     raise RejectedError(Code.NO_IK_SOLUTION, f'every solution that was tried collides; the nearest: {reason}')
 
 
-def forward(question: Question, request: Any) -> tuple[list[PoseStamped], list[str], str]:
-    """Return the poses that answer a moveit_msgs/srv/GetPositionFK request, their links, and a sentence.
+def forward(query: Query, request: Any) -> tuple[list[PoseStamped], list[str], str]:
+    """Return the poses for a moveit_msgs/srv/GetPositionFK request, their links, and a sentence.
 
     The sentence is empty if all links are known; else poses and links are those that are known, as
     move_group does it. The poses are in the frame of the header, empty: the base link, all at the joints of
     robot_state. Raises RejectedError.
     """
-    model = question.arm.model
+    model = query.arm.model
     if not request.fk_link_names:
         raise RejectedError(
             Code.INVALID_LINK_NAME, f'no link is given; links: {join_names(model.robot.links)}'
         )
-    values = _state(question, request.robot_state)
+    values = _state(query, request.robot_state)
     try:
-        T_frame_base = np.linalg.inv(question.frames.in_base(request.header, model, values))
+        T_frame_base = np.linalg.inv(query.frames.in_base(request.header, model, values))
     except InputError as error:
         raise RejectedError(Code.FRAME_TRANSFORM_FAILURE, str(error)) from None
     poses, links = [], []
@@ -161,13 +161,13 @@ def _tools(model: JointModel, models: Models) -> Collection[str]:
     return [first for first, other in models.items() if other is model]
 
 
-def _state(question: Question, state: Any) -> Array:
-    """Return the variables (n,) of a moveit_msgs/msg/RobotState; joints that it lacks are where they are."""
-    given, joints = state.joint_state, question.arm.model.joints
+def _state(query: Query, state: Any) -> Array:
+    """Return the variables (n,) of a moveit_msgs/msg/RobotState; missing joints keep their position."""
+    given, joints = state.joint_state, query.arm.model.joints
     named: dict[str, float] = {}
     if given.name or given.position:
         try:
-            named = joint_values(given, given.name)  # joints of other robots are none of our business
+            named = joint_values(given, given.name)  # joints of other robots are ignored
         except InputError as error:
             raise RejectedError(Code.INVALID_ROBOT_STATE, f'robot_state: {error}') from None
         if not named.keys() & set(joints.names):
@@ -178,7 +178,7 @@ def _state(question: Question, state: Any) -> Array:
             )
     unknown = [
         name
-        for arm in question.arms.values()
+        for arm in query.arms.values()
         if math.isinf(arm.measured_age)
         for name in arm.model.joint_names
         if name not in named
@@ -188,13 +188,13 @@ def _state(question: Question, state: Any) -> Array:
             Code.ROBOT_STATE_STALE,
             f'robot_state lacks joints that have not been measured either: {join_names(unknown)}',
         )
-    values = question.arm.values.copy()
+    values = query.arm.values.copy()
     for index, name in enumerate(joints.variables):
         values[index] = named.get(name, values[index])
     return values
 
 
-def _goals(question: Question, request: Any) -> dict[str, Goal]:
+def _goals(query: Query, request: Any) -> dict[str, Goal]:
     """Return the goals by tool."""
     poses = list(request.pose_stamped_vector) or [request.pose_stamped]
     links = list(request.ik_link_names) if request.pose_stamped_vector else [request.ik_link_name]
@@ -203,16 +203,17 @@ def _goals(question: Question, request: Any) -> dict[str, Goal]:
     if len(poses) != len(links):
         raise RejectedError(
             Code.INVALID_LINK_NAME,
-            f'pose_stamped_vector and ik_link_names must be as many, got {len(poses)} and {len(links)}',
+            'pose_stamped_vector and ik_link_names must have the same length, '
+            f'got {len(poses)} and {len(links)}',
         )
     goals: dict[str, Goal] = {}
     for pose, link in zip(poses, links, strict=True):
-        tool, T_link_tip = _tool(question, link, request.group_name)
+        tool, T_link_tip = _tool(query, link, request.group_name)
         if tool in goals:
             raise RejectedError(Code.INVALID_LINK_NAME, f'the tool of link "{link}" already has a pose')
         try:
-            model = question.arms[tool].model
-            T_base_frame = question.frames.in_base(pose.header, model, question.arm.values)
+            model = query.arms[tool].model
+            T_base_frame = query.frames.in_base(pose.header, model, query.arm.values)
         except InputError as error:
             raise RejectedError(Code.FRAME_TRANSFORM_FAILURE, str(error)) from None
         try:
@@ -222,9 +223,9 @@ def _goals(question: Question, request: Any) -> dict[str, Goal]:
     return goals
 
 
-def _tool(question: Question, link: str, group: str) -> tuple[str, Array]:
+def _tool(query: Query, link: str, group: str) -> tuple[str, Array]:
     """Return the tool that a link is fixed to, and the pose T_link_tip (4, 4); without a link, of a group."""
-    arms = question.arms
+    arms = query.arms
     if not link:
         if group not in arms and len(arms) > 1:
             raise RejectedError(
@@ -232,7 +233,7 @@ def _tool(question: Question, link: str, group: str) -> tuple[str, Array]:
                 f'without ik_link_name, group_name must be a tool: {join_names(arms)}, got "{group}"',
             )
         return (group if group in arms else next(iter(arms))), np.eye(4)
-    robot = question.arm.model.robot
+    robot = query.arm.model.robot
     if link in robot.links:
         above = _moved_by(robot, link)
         for tool, arm in arms.items():
@@ -242,7 +243,7 @@ def _tool(question: Question, link: str, group: str) -> tuple[str, Array]:
     tips = [arm.model.arm.tip_link for arm in arms.values()]
     raise RejectedError(
         Code.INVALID_LINK_NAME,
-        f'poses are answered for {join_names(tips)} and the links fixed to it, got link "{link}"',
+        f'the link must be {join_names(tips)} or fixed to one of them, got "{link}"',
     )
 
 
@@ -250,17 +251,17 @@ def _moved_by(robot: Robot, link: str) -> list[str]:
     return [joint.name for joint in robot.path(link) if joint.movable]
 
 
-def _checkers(question: Question, request: Any, tools: Collection[str]) -> list[SelfCollision]:
+def _checkers(query: Query, request: Any, tools: Collection[str]) -> list[SelfCollision]:
     """Return the self-collision checkers that the request asks for, those of the tools that move."""
     if not request.avoid_collisions:
         return []
-    models = dict.fromkeys(question.group(tool) for tool in tools)
+    models = dict.fromkeys(query.group(tool) for tool in tools)
     found = [model.collision for model in models if model.collision is not None]
-    if question.check_needed:
+    if query.check_needed:
         if len(found) < len(models):
             raise RejectedError(
                 Code.COLLISION_CHECKING_UNAVAILABLE,
-                'avoid_collisions is set, but self-collision is not checked: the log tells why',
+                'avoid_collisions is set, but self-collision is not checked: see the log for the reason',
             )
         if request.robot_state.attached_collision_objects:
             raise RejectedError(
@@ -270,31 +271,31 @@ def _checkers(question: Question, request: Any, tools: Collection[str]) -> list[
     return found
 
 
-def _alone(question: Question, goals: Mapping[str, Goal], values: Array) -> Iterator[dict[str, Solution]]:
+def _alone(query: Query, goals: Mapping[str, Goal], values: Array) -> Iterator[dict[str, Solution]]:
     """Yield the solution for one tool that is nearest to values (n,), then others."""
     ((tool, goal),) = goals.items()
-    model = question.arms[tool].model
+    model = query.arms[tool].model
     solver, seed = model.solver, values[model.index]
-    budget = None if question.timeout == math.inf else question.timeout
+    budget = None if query.timeout == math.inf else query.timeout
     yield {tool: solver.solve(goal, seed, budget)}
     for other in solver.solve_all(goal, seed, time_budget=budget)[:ALTERNATIVES]:
         yield {tool: solver.align_lateral(goal, seed, other)}
 
 
-def _together(question: Question, goals: Mapping[str, Goal], values: Array) -> Iterator[dict[str, Solution]]:
+def _together(query: Query, goals: Mapping[str, Goal], values: Array) -> Iterator[dict[str, Solution]]:
     """Yield the solution for several tools that is nearest to values (n,)."""
     found: dict[str, Solution] = {}
-    for model in dict.fromkeys(question.group(tool) for tool in goals):
-        own = {tool: goal for tool, goal in goals.items() if question.group(tool) is model}
+    for model in dict.fromkeys(query.group(tool) for tool in goals):
+        own = {tool: goal for tool, goal in goals.items() if query.group(tool) is model}
         if isinstance(model, TreeModel):
             found |= model.solver.solve(own, values[model.index], free=model.arms.keys() - own.keys()).tools
         else:
-            found |= next(_alone(question, own, values))
+            found |= next(_alone(query, own, values))
     yield {tool: found[tool] for tool in goals}
 
 
 def _overlap(collision: SelfCollision, values: Array) -> str:
-    """Return which links are too near to each other at the variables (n,), empty if none are."""
+    """Return which links are too close to each other at the variables (n,), empty if none."""
     distance, (one, other) = collision.distance(values)
     if distance >= CLEARANCE:
         return ''

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MoveIt's kinematics services, where moveit_msgs is installed. They answer without moving the arm."""
+"""MoveIt's kinematics services, if moveit_msgs is installed. They do not move the arm."""
 
 from __future__ import annotations
 
@@ -22,28 +22,26 @@ from ik_node.control.robot.robot_models import Models
 from ik_node.ros.compat import installed
 from ik_node.ros.conversions import seconds
 from ik_node.ros.goals.frames import Frames
-from ik_node.ros.moveit.answers import Code, Question, RejectedError, forward, inverse
+from ik_node.ros.moveit.answers import Code, Query, RejectedError, forward, inverse
 from ik_node.ros.tools.tool_interface import ToolInterface
 
-MOST = 64  # questions that may wait
+MOST = 64  # maximum number of queued requests
 CHANGE = 1.0  # [s] to wait while the node changes from one robot to another
 
-RequestHandler = Callable[
-    [Any, Any, Question], str
-]  # fills the response to a request, and returns a sentence
+RequestHandler = Callable[[Any, Any, Query], str]  # fills the response to a request, and returns a sentence
 
 
 class MoveItServices:
-    """Offers solve_ik, ~/compute_ik and ~/compute_fk, each answered by a thread of its own.
+    """Provides solve_ik, ~/compute_ik and ~/compute_fk, processed by a thread of their own.
 
-    So neither goals nor measurements wait for an answer. solve_ik is the name that MoveIt's
-    SrvKinematicsPlugin asks; it always sets avoid_collisions, and MoveIt checks collisions itself.
+    They delay neither goals nor measurements. solve_ik is the default name of MoveIt's SrvKinematicsPlugin,
+    which always sets avoid_collisions; MoveIt checks collisions itself.
     """
 
     def __init__(
         self, node: Node, tools: Sequence[ToolInterface], models: Callable[[], Models], frames: Frames
     ) -> None:
-        """models: gives what moves together."""
+        """models: returns the models of the robot."""
         self._node, self._tools, self._models, self._frames = node, tools, models, frames
         self._worker = ThreadPoolExecutor(1, thread_name_prefix='kinematics')
         self._waiting = 0
@@ -55,7 +53,7 @@ class MoveItServices:
                 '~/project_pose, ~/fk_joint_states'
             )
             return
-        group = ReentrantCallbackGroup()  # one may be asked while another one is answered
+        group = ReentrantCallbackGroup()  # requests may arrive while one is processed
         services: tuple[tuple[Any, str, RequestHandler], ...] = (
             (ik, '~/compute_ik', partial(self._inverse, True)),
             (ik, 'solve_ik', partial(self._inverse, False)),
@@ -65,7 +63,7 @@ class MoveItServices:
             node.create_service(kind, name, self._served(answer), callback_group=group)
 
     def close(self) -> None:
-        """End the thread; what waits is not answered any more."""
+        """End the thread; queued requests get no response."""
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     def _served(self, answer: RequestHandler) -> Callable[[Any, Any], Any]:
@@ -95,7 +93,7 @@ class MoveItServices:
             waited = perf_counter() - arrival
             if waited > timeout:
                 raise RejectedError(Code.TIMED_OUT, f'waited {waited:.3g} s, timeout {timeout:g} s')
-            _say(response, self._node, Code.SUCCESS, answer(request, response, self._question(timeout)))
+            _say(response, self._node, Code.SUCCESS, answer(request, response, self._query(timeout)))
         except RejectedError as rejection:
             _say(response, self._node, rejection.code, str(rejection))
         except Exception as error:
@@ -104,8 +102,8 @@ class MoveItServices:
                 f'unexpected error, please report it: {traceback.format_exc()}', throttle_duration_sec=10.0
             )
 
-    def _question(self, timeout: float) -> Question:
-        """Return what is known now, once all tools have the same robot. Raises RejectedError without one."""
+    def _query(self, timeout: float) -> Query:
+        """Return the context, once all tools have the same robot. Raises RejectedError without one."""
         end = time.monotonic() + CHANGE
         while True:
             models = self._models()
@@ -113,19 +111,19 @@ class MoveItServices:
             known = {tool: arm for tool, arm in arms.items() if arm is not None}
             texts = {model.text for model in models.values()} | {arm.model.text for arm in known.values()}
             if models and len(known) == len(arms) and len(texts) == 1:
-                return Question(known, models, self._frames, timeout=timeout)
+                return Query(known, models, self._frames, timeout=timeout)
             if not known or time.monotonic() > end:
                 raise RejectedError(Code.FAILURE, NO_MODEL if not known else 'the robot is being changed')
             time.sleep(0.01)
 
-    def _inverse(self, check_needed: bool, request: Any, response: Any, question: Question) -> str:
-        question = replace(question, check_needed=check_needed)
-        response.solution.joint_state, sentence = inverse(question, request.ik_request)
+    def _inverse(self, check_needed: bool, request: Any, response: Any, query: Query) -> str:
+        query = replace(query, check_needed=check_needed)
+        response.solution.joint_state, sentence = inverse(query, request.ik_request)
         response.solution.joint_state.header.stamp = self._node.get_clock().now().to_msg()
         return sentence
 
-    def _forward(self, request: Any, response: Any, question: Question) -> str:
-        response.pose_stamped, response.fk_link_names, unknown = forward(question, request)
+    def _forward(self, request: Any, response: Any, query: Query) -> str:
+        response.pose_stamped, response.fk_link_names, unknown = forward(query, request)
         now = self._node.get_clock().now().to_msg()
         for pose in response.pose_stamped:
             pose.header.stamp = now

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptions: where the robot description comes from, the parameters or else the topic."""
+"""Descriptions: the source of the robot description, parameters or topic."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ class Descriptions:
             return ''
         if not (before.robot_description and after.robot_description):
             raise InputError(
-                'parameter robot_description can replace the text that ik_node was started with; here the '
+                'parameter robot_description can only replace a text set at start-up; here the '
                 f'description comes from {"urdf_file" if before.urdf_file else "the topic or is to be none"}'
             )
         if real:
             raise InputError(
-                'parameter robot_description cannot change while joints are measured or the commands go to a '
-                'controller or driver: the arm there does not change'
+                'parameter robot_description cannot change while joints are measured, or while commands are '
+                'sent to a controller or driver: the real arm does not change'
             )
         return after.robot_description
 
     def change(self, before: ArmSettings, settings: ArmSettings) -> None:
-        """Take a changed text that has passed check()."""
+        """Use a changed text that has passed check()."""
         if settings.robot_description != before.robot_description:
             self._take(settings.robot_description, settings)
 
@@ -78,7 +78,7 @@ class Descriptions:
         self._receive(message.data)
 
     def close(self) -> None:
-        """Wait for no description any more."""
+        """Stop waiting for a description."""
         if self._subscription is not None:
             self._node.destroy_subscription(self._subscription)
             self._subscription = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Garbage: when the program ik_node collects garbage. A node in the process of others leaves that to them."""
+"""Garbage: schedules garbage collection in the program ik_node; not for a node in another process."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Garbage:
     """Keeps collections short: one over all loaded modules would stop every thread for 0.1 s and more."""
 
     def settle(self) -> None:
-        """Collect now, before the arm moves, and leave what stays out of later collections."""
+        """Collect now, before the arm moves, and exclude the remaining objects from later collections."""
         gc.collect()
         gc.freeze()
 
     def heed(self, stage: Stage) -> None:
-        """Collect nothing while compiled kernels are loaded beside a moving arm, nor them afterwards."""
+        """Do not collect while compiled kernels are loaded, and exclude them afterwards."""
         if stage is Stage.COMPILING:
             gc.disable()
         elif not gc.isenabled():

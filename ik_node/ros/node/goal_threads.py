@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GoalThreads: one thread solves goals and changes the robot, another answers questions that move nothing."""
+"""GoalThreads: one thread solves goals and changes the robot, another serves queries."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class GoalThreads:
         """closing: set when the node is about to end."""
         self._shared, self._tools, self._switch, self._closing = shared, tools, switch, closing
         self._goals = threading.Thread(target=self._solve, daemon=True)
-        self._questions = threading.Thread(target=self._answer, daemon=True)
+        self._queries = threading.Thread(target=self._answer, daemon=True)
 
     def start(self) -> None:
         """Start both threads."""
         self._goals.start()
-        self._questions.start()
+        self._queries.start()
 
     @property
     def alive(self) -> bool:
@@ -59,12 +59,12 @@ class GoalThreads:
             tool.markers.draw(tool.snapshot())
 
     def _answer(self) -> None:
-        while (taken := self._shared.questions.take(None)) is not None:
+        while (taken := self._shared.queries.take(None)) is not None:
             for tool in self._tools:
                 self._try(tool.leader.own.submit, *taken[2].get(tool.tool, []))
 
     def _try(self, act: Callable[..., None], *arguments: Any) -> None:
-        """Call act; an unexpected error is logged, and keeps nothing else from being done."""
+        """Call act; an unexpected error is logged, and the loop continues."""
         node = self._shared.node
         try:
             act(*arguments)
@@ -78,5 +78,5 @@ class GoalThreads:
 
     @property
     def _until_drawing(self) -> float | None:
-        """The time [s] until markers have to be drawn, None if none have."""
+        """The time [s] until markers must be drawn, None if none."""
         return min((wait for tool in self._tools if (wait := tool.markers.wait) is not None), default=None)

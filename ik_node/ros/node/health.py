@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Health: /diagnostics of the node, and reminders of conditions that keep its arms from moving."""
+"""Health: /diagnostics of the node, and reminders of conditions that prevent motion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ik_node.ros.node.robot_switch import RobotSwitch
 from ik_node.ros.qos import STREAM
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
 
-PATIENCE = 2.0  # [s] without a description or a clock after which the log says so
+PATIENCE = 2.0  # [s] without a description or a clock after which it is logged
 REMINDER = 10.0  # [s] from one line in the log to the next while the arm cannot move
 
 
@@ -46,7 +46,7 @@ class Health:
         array = DiagnosticArray()
         summary = self._shared.statistics.summary(period)
         for tool in self._tools:
-            tool.publish_due()  # no setpoint does while simulated time stands
+            tool.publish_due()  # there are no setpoints while simulated time is paused
             level, message = self._condition(tool)
             if tool.leads:
                 self._remind(tool, level, message)

@@ -31,16 +31,16 @@ class ManagedNode(LifecycleNode, ClosableNode):
         wrap_change_state(self, self._answered)
 
     def configure(self) -> None:
-        """Load and check what the node works with. Raises IkError."""
+        """Load and check the configuration of the node. Raises IkError."""
 
     def activate(self) -> None:
-        """Begin to work."""
+        """Start."""
 
     def deactivate(self) -> None:
         """Begin to come to rest."""
 
     async def rest(self) -> None:
-        """Return at rest, or after a while if that takes long; callbacks of the node run meanwhile."""
+        """Return at rest, or after a timeout; callbacks of the node continue to run."""
 
     def clean_up(self) -> None:
         """Undo configure."""

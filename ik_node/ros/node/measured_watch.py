@@ -11,7 +11,7 @@ from ik_node.errors import InputError
 
 CHECK = 0.1  # [s] between two checks of the publishers
 OTHER_CLOCK = 60.0  # [s] from the node's clock: no message takes so long
-QUIET = 0.3  # [s] without setpoints after a new subscriber: a driver may be about to publish measurements
+QUIET = 0.3  # [s] without setpoints after a new subscriber: a driver may be starting to publish measurements
 
 
 class MeasuredWatch:
@@ -24,7 +24,7 @@ class MeasuredWatch:
     def __init__(self, node: Node, measured: str, always: bool) -> None:
         """measured: topic of the measurements. always: auto expects them in any case.
 
-        The node has its publisher of joint_states already, if it is to have one.
+        The node must have created its publisher of joint_states, if any.
         """
         self._node = node
         self._commands = node.resolve_topic_name('joint_states')
@@ -39,7 +39,7 @@ class MeasuredWatch:
         self._listeners = 0
         self._checked = self._quiet_until = float('-inf')
         self._auto = True
-        self._heard = False  # measurements were offered, or are needed in any case
+        self._heard = False  # measurements have a publisher, or are always needed
         self.expected = False
         self.alone = True
 
@@ -50,11 +50,11 @@ class MeasuredWatch:
 
     @property
     def real(self) -> bool:
-        """Whether the commands may move a real or simulated arm, not a picture of one."""
+        """Whether the commands may move a real or simulated arm, not only a display."""
         return self._always or self.expected
 
     def poll(self, wait_for_measured: str) -> bool:
-        """Check the topics if it is time to; return whether it was. wait_for_measured: the parameter."""
+        """Check the topics if a check is due; return whether it was. wait_for_measured: the parameter."""
         self._auto = wait_for_measured == 'auto'
         self.hold_back()
         if time.monotonic() < self._checked + CHECK:
@@ -67,16 +67,16 @@ class MeasuredWatch:
         return True
 
     def age(self, stamp: float | None, now: float) -> float:
-        """Return how old [s] what was measured at a stamp is now, both on the node's clock [s].
+        """Return the age [s] of a measurement by its stamp, both on the node's clock [s].
 
-        0 without a stamp, and for one of the future or of another clock: then the arrival counts.
+        0, the time of arrival, without a stamp or for a stamp in the future or of another clock.
         """
         age = 0.0 if stamp is None else now - stamp
         if abs(age) <= OTHER_CLOCK:
             return max(age, 0.0)
         where = f'{age:.3g} s old' if age > 0.0 else f'{-age:.3g} s in the future'
         self._node.get_logger().warning(
-            f'stamps of measured joints are {where}: the times of their arrival count instead; is '
+            f'stamps of measured joints are {where}: their times of arrival are used instead; is '
             'use_sim_time the same everywhere?',
             throttle_duration_sec=10.0,
         )

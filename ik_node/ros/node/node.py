@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ik_node: robot description and goals in, moving joints out.
+"""ik_node: the node that moves the joints of a robot to goals.
 
-Callbacks only store. One thread solves goals, since a search may take long, one answers questions that move
-nothing, and another moves the joints and publishes them at the publish rate. The ArmController
-decides what may be commanded.
+Callbacks only store. One thread solves goals, since a search may take long, one serves queries, and another
+moves the joints and publishes them at the publish rate. The ArmController decides what may be commanded.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from ik_node.ros.run import run
 from ik_node.ros.tools.services_of_all import offer_for_all
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
 
-PATIENCE = 2.0  # [s] without a description or a clock after which the log says so
+PATIENCE = 2.0  # [s] without a description or a clock after which it is logged
 REMINDER = 10.0  # [s] from one line in the log to the next while the arm cannot move
 BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2 launch waits 5 s
 RESTING = (State.UNCONFIGURED, State.INACTIVE)
@@ -60,11 +59,11 @@ class IkNode(ManagedNode):
     """The node; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters."""
 
     def __init__(self, garbage: Garbage | None = None, **options: Any) -> None:
-        """garbage: the collector of the program, if that is this node's."""
+        """garbage: the collector of the program, if it belongs to this node."""
         super().__init__('ik_node', **options)
         self._settings = declare_robot(self)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._inbox, self._questions = Inbox(), Inbox()
+        self._inbox, self._queries = Inbox(), Inbox()
         self._statistics = Statistics()
         self._closing = threading.Event()
         self._rest = Rest(lambda: self._resting)
@@ -82,7 +81,7 @@ class IkNode(ManagedNode):
             self._time,
             Frames(self),
             self._inbox,
-            self._questions,
+            self._queries,
             self._statistics,
             self._robot,
             self._loop.send_now,
@@ -159,14 +158,14 @@ class IkNode(ManagedNode):
             tool.own.activate()
 
     def deactivate(self) -> None:
-        """Bring the arm to rest within its limits, then command nothing."""
+        """Bring the arm to rest within its limits, then send no commands."""
         for tool in self._tools:
             tool.own.deactivate()
 
     async def rest(self) -> None:
         """Return once the arm rests, or after BRAKING.
 
-        Callbacks run meanwhile: the arm needs measurements, /clock and what its controller says.
+        Callbacks continue to run: the arm needs measurements, /clock and the responses of its controller.
         """
         if self._time.stands:
             return
@@ -183,7 +182,7 @@ class IkNode(ManagedNode):
         """Bring the arm to rest before the program ends; new goals are ignored."""
         self._closing.set()
         self._inbox.close()
-        self._questions.close()
+        self._queries.close()
         self.deactivate()
         rested = threading.Event()
         self._rest.then(rested.set)
@@ -193,14 +192,14 @@ class IkNode(ManagedNode):
         self._loop.close()
 
     def clean_up(self) -> None:
-        """Let the next configure read the description anew."""
+        """Let the next configure read the description again."""
         self._descriptions.close()
 
     def close(self) -> None:
         """End the threads and the node."""
         self._closing.set()
         self._inbox.close()
-        self._questions.close()
+        self._queries.close()
         self._moveit.close()
         for tool in self._tools:
             tool.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rest: calls back once the arm rests."""
+"""Rest: callbacks for the time when the arm rests."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Callable
 
 
 class Rest:
-    """Keeps what waits for the arm to rest, in any thread."""
+    """Stores callbacks until the arm rests; thread-safe."""
 
     def __init__(self, resting: Callable[[], bool]) -> None:
         self._resting = resting
         self._waiting: deque[Callable[[], None]] = deque()
 
     def then(self, act: Callable[[], None]) -> None:
-        """Call act once, as soon as the arm rests: here if it does already, else in the thread of look."""
+        """Call act once the arm rests: now if it does already, else in the thread of look."""
         self._waiting.append(act)
-        self.look()  # only now: a setpoint may have brought it to rest before act was noted
+        self.look()  # again: the arm may have come to rest before act was stored
 
     def look(self) -> None:
-        """Call what waits if the arm rests; for the thread that moves it, after every setpoint."""
+        """Call the callbacks if the arm rests; for the thread that moves it, after every setpoint."""
         while self._waiting and self._resting():
             try:
                 act = self._waiting.popleft()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RobotSwitch: builds the robot of a description and gives it to all tools once their arms rest."""
+"""RobotSwitch: builds the robot of a description and passes it to all tools once their arms rest."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class RobotSwitch:
             self._settle_in(models, replaced=bool(before))
 
     def _give(self, models: Models) -> bool:
-        """Give every controller its model once its arm rests; False if the node ends in the meantime."""
+        """Pass every controller its model once its arm rests; False if the node ends before that."""
         for first, model in models.items():
             names = model.arms if isinstance(model, TreeModel) else (first,)
             group = [tool for tool in self._tools if tool.tool in names]

@@ -12,15 +12,15 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
 PERIOD = 1.0  # [s]
-OPEN = 0.05  # [s]: the executor waits for the events in the rounds that begin within this time
+OPEN = 0.05  # [s] for which the executor waits for the events
 
 
 class Seldom(CallbackGroup):
-    """Keeps the events of a node out of what the executor waits for, except for a moment every second.
+    """Excludes the events of a node from the wait set of the executor, except briefly every second.
 
-    Every publisher and subscription warns of others with an incompatible quality of service by two such
-    events. They happen rarely, and rclpy prepares all of them anew for every message that is received: most
-    of what a message costs. An event that has happened stays until it is taken, so that none is lost.
+    Every publisher and subscription has two such events for incompatible qualities of service. They are rare,
+    but rclpy prepares all of them again for every message, which is most of the cost of a message. An event
+    stays available until it is taken, so none is lost.
     """
 
     def __init__(self, node: Node) -> None:

@@ -13,16 +13,16 @@ from rclpy.node import Node
 
 from ik_node.ros.conversions import NS_PER_S
 
-RATIO = 0.05  # of the periods of a controller and of setpoints, from a whole number: else there is no step
-GAIN = 8  # periods in which most of the difference in phase goes
+RATIO = 0.05  # of the ratio of both periods from a whole number; beyond it, setpoints are not synchronised
+GAIN = 8  # periods in which most of a phase difference is removed
 SIMULATED_WAIT = 0.001  # seconds between two checks of a simulated clock
 
 
 def in_step(due: int, period: int, begun: int, begun_before: int) -> int:
-    """Return when a setpoint is due that keeps step with a controller, near a time due [ns].
+    """Return when a setpoint synchronised with a controller is due, near a time due [ns].
 
-    Half a period [ns] after one of the controller has begun: then neither its clock nor a late message
-    decides which of its periods a command belongs to. Its last two began at begun and begun_before [ns].
+    Half a period [ns] after the start of a period of the controller, so that jitter does not change the
+    period in which a command is used. Its last two began at begun and begun_before [ns].
     """
     ratio = (begun - begun_before) / period
     if ratio < 1.0 - RATIO or abs(ratio - round(ratio)) > RATIO:
@@ -50,7 +50,7 @@ class SetpointLoop:
         self._set_off.set()
 
     def begun(self, time: int) -> None:
-        """Note when a period of the controller has begun [ns], so that setpoints keep step with it."""
+        """Note when a period of the controller has begun [ns], to synchronise the setpoints with it."""
         self._begun = time, self._begun[0] if self._begun else 0
 
     def close(self) -> None:
@@ -83,9 +83,9 @@ class SetpointLoop:
                 due = now
 
     def _wait_until(self, due: int, last: int, period: int) -> int:
-        """Wait for the time due [ns], or half a period after the last setpoint after send_now().
+        """Wait for the time due [ns], or after send_now() for half a period since the last setpoint.
 
-        Returns the time then. A clock that goes back ends the wait too.
+        Returns the present time. A clock that is set back ends the wait too.
         """
         clock = self._node.get_clock()
         simulated = self._node.get_parameter('use_sim_time').value

@@ -23,7 +23,7 @@ NAMES = (DISPLAY_ONLY, *OUTPUTS)
 def output_names(text: str) -> tuple[str, ...]:
     """Return the outputs that text names, separated by commas or blanks. Raises InputError.
 
-    There is one at least, and besides DISPLAY_ONLY one at most: two controllers must not move the same arm.
+    At least one, and besides DISPLAY_ONLY at most one: two controllers must not move the same arm.
     """
     names = tuple(dict.fromkeys(re.split(r'[\s,]+', text.strip(' ,\t\n'))))
     for name in names:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clocks: whether measurements are stamped by the clock of this computer.
 
-A joint_trajectory_controller begins a trajectory when its own clock shows the stamp, and the measured joints
-are stamped by the same clock.
+A joint_trajectory_controller starts a trajectory when its clock reaches the stamp, and stamps the measured
+joints by the same clock.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-WINDOW = 1.0  # [s] in which one measurement that came fast is enough
-AHEAD, BEHIND = 0.01, 0.1  # [s] by which that clock, and the way of a message, may be ahead or behind
+WINDOW = 1.0  # [s] in which the fastest measurement is used
+AHEAD, BEHIND = 0.01, 0.1  # [s] tolerance of the clock difference, including the latency of a message
 
 
 class Clocks:
@@ -25,7 +25,7 @@ class Clocks:
             self._behind.popleft()
         if stamp is not None:
             while self._behind and self._behind[-1][1] >= now - stamp:
-                self._behind.pop()  # what came slower tells nothing
+                self._behind.pop()  # slower messages carry no information
             self._behind.append((now, now - stamp))
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OutputContext: what an output may use of its node."""
+"""OutputContext: the interface of the node to an output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ik_node.ros.outputs.clocks import Clocks
 
 @dataclass(frozen=True, eq=False)
 class OutputContext:
-    """What an output may use of its node.
+    """The interface of the node to an output.
 
     prefix: of its topics. controller: its name, empty: not known. clocks: that of the measurements.
     fault(reason): stops the arm, because it cannot be commanded.
@@ -27,5 +27,5 @@ class OutputContext:
     fault: Callable[[str], None]
 
     def named(self, name: str, of_controller: str = '') -> str:
-        """Return the name of a topic or an action, as the controller calls it if that is known."""
+        """Return the name of a topic or an action, with the name of the controller if known."""
         return f'{self.controller}/{of_controller or name}' if self.controller else f'{self.prefix}{name}'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""follow_joint_trajectory: whole moves for the action of a joint_trajectory_controller of ros2_control.
+"""follow_joint_trajectory: whole motions for the action of a joint_trajectory_controller of ros2_control.
 
-Unlike the topic, the action answers: whether a trajectory is accepted, and how it ended.
+Unlike the topic, the action reports whether a trajectory is accepted and how it ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.outputs.trajectory_output import TrajectoryOutput
 
 ACTION = 'follow_joint_trajectory'
-PATIENCE = 1.0  # [s] within which the controller has to answer a trajectory
+PATIENCE = 1.0  # [s] within which the controller must accept or reject a trajectory
 # FollowJointTrajectory.Result.error_code
 ERRORS = {
     -1: 'invalid goal',
@@ -51,7 +51,7 @@ def action_type() -> Any:
 
 
 def failure(status: int, result: Any) -> str:
-    """Return how a controller ended a trajectory: a sentence, empty if it ended as it should."""
+    """Return how a controller ended a trajectory as a sentence, empty if it succeeded."""
     if status == SUCCEEDED and result.error_code == 0:
         return ''
     what = 'cancelled' if status == CANCELED else ERRORS.get(result.error_code, f'error {result.error_code}')
@@ -60,7 +60,7 @@ def failure(status: int, result: Any) -> str:
 
 
 class Client(ActionClient):
-    """Hears no answer to a goal before it has noted the goal: rclpy drops such answers (ros2/rclpy#1123)."""
+    """Receives no response before its goal is registered: rclpy drops such responses (ros2/rclpy#1123)."""
 
     def __init__(self, node: Node, kind: Any, name: str) -> None:
         self._noting = OrderedLock(Rank.GOAL)
@@ -72,7 +72,7 @@ class Client(ActionClient):
             return super().send_goal_async(*args, **named)
 
     async def execute(self, taken_data: Any) -> None:
-        """Pass on what was heard."""
+        """Process a response."""
         with self._noting:
             pass  # not longer: what is passed on takes other locks
         await super().execute(taken_data)
@@ -81,8 +81,8 @@ class Client(ActionClient):
 class FollowJointTrajectoryAction(TrajectoryOutput):
     """Sends each plan as a goal of the action follow_joint_trajectory; the newest replaces the others.
 
-    What ends an earlier motion is sent as a goal too, since a mere cancel lets the controller brake beyond
-    the limits of the arm. A controller that does not take that goal is told to cancel.
+    A stop is sent as a goal too, because on cancellation the controller brakes beyond the limits of the arm.
+    If the controller does not accept that goal, it is cancelled.
     """
 
     def __init__(self, context: OutputContext) -> None:
@@ -93,31 +93,31 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._lock = OrderedLock(Rank.ACTION)  # goals are sent and answered in different threads
         self._number = 0  # of the newest goal
-        self._void = 0  # the newest goal that was given up
+        self._void = 0  # the newest goal that was abandoned
         self._asked: int | None = None  # when the newest goal was sent, None once it is answered [ns]
-        self._handle: Any = None  # of the goal that the controller carries out
+        self._handle: Any = None  # of the goal that the controller executes
         self._running = 0  # its number
 
     def take(self, setpoint: Setpoint) -> None:
-        """Send the trajectory that is due, if any, and check that the controller answers."""
+        """Send the trajectory that is due, if any, and check that the controller responds."""
         super().take(setpoint)
         with self._lock:
             late = self._asked is not None and self._now() - self._asked > PATIENCE * NS_PER_S
             if late:
                 self._asked = None
         if late:
-            self._fail(f'the controller does not answer within {PATIENCE:g} s')
+            self._fail(f'the controller does not respond within {PATIENCE:g} s')
 
     def send(self, message: JointTrajectory, braking: bool) -> None:
         """Send a trajectory as a goal."""
         if not self._client.server_is_ready():
-            self._fail(f'no controller offers the action {self._name}')
+            self._fail(f'no controller provides the action {self._name}')
             return
         with self._lock:
             self._number += 1
             number = self._number
             self._asked = self._now()
-        # At once: the thread that hears the answers may be busy, and a late goal makes the controller jump.
+        # At once: the thread for responses may be busy, and a late goal makes the controller jump.
         future = self._client.send_goal_async(self._action.Goal(trajectory=message))
         future.add_done_callback(lambda done: self._answered(done, number, braking))
 
@@ -148,7 +148,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
                 return
             elif number > self._running:
                 if braking:
-                    self._cancel()  # for controllers that carry out one goal after another
+                    self._cancel()  # for controllers that queue goals
                 self._handle, self._running = handle, number
         if handle is None or not handle.accepted:
             self._fail(str(error) if error else 'the controller rejected the trajectory')
@@ -158,7 +158,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
     def _ended(self, future: Any, number: int) -> None:
         with self._lock:
             if number != self._number or number <= self._void:
-                return  # replaced or cancelled: it was bound to end
+                return  # replaced or cancelled
             self._handle = None
         error = future.exception()
         reason = str(error) if error else failure(future.result().status, future.result().result)

@@ -20,7 +20,7 @@ class JointStates(Output):
     """Publishes the setpoints of all arms of a robot as one message on joint_states."""
 
     def __init__(self, node: Node, time: NodeTime, hold_back: Callable[[], bool]) -> None:
-        """hold_back(): whether a setpoint must not be published, since a driver may just have started."""
+        """hold_back(): whether a setpoint must not be published, because a driver may just have started."""
         self._time, self._hold_back = time, hold_back
         self._publisher = node.create_publisher(JointState, 'joint_states', STREAM)
         self._setpoints: list[Setpoint] = []
@@ -30,7 +30,7 @@ class JointStates(Output):
         self._setpoints.append(setpoint)
 
     def publish(self) -> None:
-        """Publish what was taken, if anything was."""
+        """Publish the setpoints taken since the last call, if any."""
         setpoints, self._setpoints = self._setpoints, []
         if not setpoints:
             return

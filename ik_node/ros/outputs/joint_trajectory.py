@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""joint_trajectory: whole moves for the topic of a joint_trajectory_controller of ros2_control."""
+"""joint_trajectory: whole motions for the topic of a joint_trajectory_controller of ros2_control."""
 
 from __future__ import annotations
 

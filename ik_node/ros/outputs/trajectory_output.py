@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TrajectoryOutput: what the outputs to a joint_trajectory_controller of ros2_control share."""
+"""TrajectoryOutput: common part of the outputs to a joint_trajectory_controller of ros2_control."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.outputs.context import OutputContext
 
-SOON = 0.01  # [s] at least to the first point of a motion that begins when it is received
+SOON = 0.01  # [s] minimum time to the first point of a motion that starts on reception
 
 
 def trajectory_message(
@@ -53,7 +53,7 @@ def _duration(seconds: float) -> Duration:
 
 
 class TrajectoryOutput(Output):
-    """Sends trajectories, as a subclass knows how to."""
+    """Sends trajectories; subclasses implement send."""
 
     runs_plans = only_listed = True
 
@@ -84,10 +84,10 @@ class TrajectoryOutput(Output):
             stamp = self._context.time.stamp(trajectory.begins)
         else:
             self._context.node.get_logger().warning(
-                f'trajectories begin when they arrive, and may be joined with a jerk: {clocks.gap}',
+                f'trajectories start on arrival, and replacing one may cause a jump: {clocks.gap}',
                 throttle_duration_sec=10.0,
             )
-        # A controller at rest may begin later: it must not skip the beginning of a motion.
+        # A controller at rest may start later: it must not skip the start of a motion.
         moves = trajectory.velocities[0].any() or trajectory.accelerations[0].any()
         late = max(self.late(trajectory.begins), 0.0) if moves else 0.0
         self.send(trajectory_message(trajectory, stamp, late), trajectory.braking)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small programs: go to a goal, play a track, drive with the keyboard."""
+"""Small programs: send a goal, publish a track, keyboard teleoperation."""

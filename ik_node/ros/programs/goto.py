@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ik_goto: send one goal to ik_node, and wait until the arm has arrived or the reason why it does not."""
+"""ik_goto: sends one goal to ik_node, and waits for the arrival or for the reason of a failure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ARM = 'ik_node'
 
 
 class Goto:
-    """A node of ROS that sends goals of a tool and hears what becomes of them."""
+    """A node that sends goals for a tool and receives the reports on them."""
 
     def __init__(self, tool: str = '') -> None:
         """tool: its name where there are several."""
@@ -62,11 +62,11 @@ class Goto:
             message, topic = (
                 (PoseArray(poses=[pose]), 'goal_path') if line else (PoseStamped(pose=pose), 'goal_pose')
             )
-        message.header.frame_id = frame  # empty: the base link, whatever it is called
+        message.header.frame_id = frame  # empty: the base link
         return topic, message
 
     def send(self, topic: str, message: Any) -> int:
-        """Send a goal, print the reports on it; return 0 once the arm has arrived, 1 if it does not.
+        """Send a goal, print the reports on it; return 0 once the arm has arrived, 1 if it fails.
 
         Raises InputError if ik_node is not there, or ends before the motion does.
         """
@@ -83,7 +83,7 @@ class Goto:
             lambda: self._unread or self._latest > float(self._stamp),
             f'{ARM} has not answered within {PATIENCE:g} s',
         )
-        if not self._unread:  # of goals that follow each other closely, not all are reported
+        if not self._unread:  # not all goals of a stream are reported
             say('another goal has replaced this one')
             return 1
         reporters = self._reporters()
@@ -96,9 +96,9 @@ class Goto:
             if self._other > self._number:
                 say('another goal has replaced this one')
                 return 1
-            if not reporters & self._reporters():  # one that was started since does not know the goal
+            if not reporters & self._reporters():  # a node that was started later does not know the goal
                 raise InputError(
-                    f'{ARM} has ended or cannot be reached: no more reports on the goal will come'
+                    f'{ARM} has ended or cannot be reached: there will be no more reports on the goal'
                 )
             rclpy.spin_once(self._node, timeout_sec=1.0)
 
@@ -117,7 +117,7 @@ class Goto:
             self._latest = max(self._latest, float(stamp or 0.0))
 
     def _reporters(self) -> set[tuple[int, ...]]:
-        """Return what identifies the publishers of reports. A killed one counts until its lease ends."""
+        """Return the ids of the publishers of reports. A killed one is listed until its lease ends."""
         found = self._node.get_publishers_info_by_topic(self._hearing.topic_name)
         return {tuple(one.endpoint_gid) for one in found}
 
@@ -142,7 +142,7 @@ class Goto:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Return 0 once the arm has arrived, 1 if it does not.
+    """Return 0 once the arm has arrived, 1 if it fails.
 
     Return 2 for invalid arguments, without ik_node, or if ik_node ends before the motion does.
     """

@@ -22,7 +22,7 @@ from ik_node.ros.qos import NEWEST, REPORTS
 from ik_node.ros.run import ClosableNode, run
 
 RATE = 50.0  # [Hz] of the twists
-HELD = 0.15  # [s] for which a key counts: terminals repeat a held key faster than that
+HELD = 0.15  # [s] for which a key is active: terminals repeat a held key faster
 SPEEDS = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # shares of scale_linear and scale_rotational
 # By key: direction of the linear and of the angular velocity in the base link.
 KEYS: dict[str, tuple[tuple[int, int, int], tuple[int, int, int]]] = {
@@ -50,7 +50,7 @@ Move the tool in the base link:
 CODES = {
     -1: 'the command was ignored, see the log of ik_node',
     0: '',
-    6: 'at a limit or at the end of the reach',
+    6: 'at a limit or at the edge of the workspace',
 }
 
 
@@ -80,7 +80,7 @@ class KeysNode(ClosableNode):
         self.destroy_node()
 
     def press(self, key: str) -> None:
-        """Do what a key means."""
+        """Process a key."""
         if key in KEYS:
             self._key, self._until = key, time.monotonic() + HELD
         elif key in self._askers:
@@ -121,7 +121,7 @@ class KeysNode(ClosableNode):
             print(said, flush=True)
 
     def _read(self) -> None:
-        """Read keys until the end; a terminal passes each on at once, a pipe when it is written."""
+        """Read keys until the end, from a terminal or a pipe."""
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor) if os.isatty(descriptor) else None
         if before is not None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drag: who decides where a goal is shown: a user who drags it, other nodes, or the tool itself."""
+"""Drag: the source of the pose of the marker: a user who drags it, other nodes, or the tool."""
 
 from __future__ import annotations
 
 import math
 from enum import Enum
 
-SILENCE = 1.0  # [s] without a sign of the mouse, which RViz gives four times per second, that end a drag
+SILENCE = 1.0  # [s] without mouse feedback, which RViz sends four times per second, that end a drag
 OTHERS = 1.0  # [s] that goals of a track may still arrive after its end
 SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal is not followed any more
 
@@ -20,7 +20,7 @@ class Shown(Enum):
 
 
 class Drag:
-    """What happened to a goal, and who may move it. Times [s] are of one steady clock."""
+    """State machine of the marker. Times [s] are of one steady clock."""
 
     def __init__(self) -> None:
         self.shown = Shown.TOOL
@@ -33,11 +33,11 @@ class Drag:
         return self.shown is Shown.WISH
 
     def press(self, now: float) -> None:
-        """Take a press of the mouse."""
+        """Process a mouse press."""
         self._rejected, self._began, self._signed = False, now, now
 
     def pull(self, now: float) -> bool:
-        """Take a new pose of the mouse; whether it counts."""
+        """Process a new pose of the mouse; return whether it is accepted."""
         if self._rejected:
             return False
         if not self.dragged and now - self._signed > SILENCE:
@@ -46,16 +46,16 @@ class Drag:
         return True
 
     def hold(self, now: float) -> None:
-        """Take a sign that the mouse is still held."""
+        """Process feedback that the mouse is still pressed."""
         self._signed = now
 
     def release(self, now: float) -> None:
-        """Take the end of a drag: the goal is shown until the arm has come to rest."""
+        """Process the end of a drag: the goal is shown until the arm has come to rest."""
         if self.dragged:
             self.shown, self._changed = Shown.GOAL, now
 
     def foreign(self, now: float) -> bool:
-        """Take a goal of another node; whether it ends a drag: the newest goal counts."""
+        """Process a goal of another node; return whether it ends a drag."""
         if self.dragged and now - self._began < OTHERS:
             return False
         ends, self._rejected = self.dragged, self.dragged
@@ -63,15 +63,15 @@ class Drag:
         return ends
 
     def moved(self, now: float) -> None:
-        """Take a motion of the arm."""
+        """Process a motion of the arm."""
         self._changed = now
 
     def drop(self) -> None:
-        """Show the tool: a button or joints decide where it goes."""
+        """Show the tool: it moves by a button or by joint goals."""
         self.shown, self._rejected = Shown.TOOL, self.dragged
 
     def update(self, now: float) -> None:
-        """Take the time that has passed."""
+        """Process elapsed time."""
         if self.dragged and now - self._signed > SILENCE:
             self.release(now)
         if self.shown is Shown.GOAL and now - self._changed > SETTLED:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MarkerMenu: what a right click on the marker offers: services and parameters of ik_node."""
+"""MarkerMenu: the context menu of the marker, with services and parameters of ik_node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MENUS = {'Method': 'solver', 'On unreachable': 'on_unreachable'}  # of parameter
 
 
 class MarkerMenu:
-    """The entries of a MenuHandler of interactive_markers; pressed is called before a service is."""
+    """The entries of a MenuHandler of interactive_markers; pressed() is called before a service."""
 
     def __init__(self, node: Node, menu: Any, pressed: Callable[[], None]) -> None:
         self._menu, self._pressed, self._log = menu, pressed, node.get_logger()
@@ -38,7 +38,7 @@ class MarkerMenu:
                 self._entries[parameter, value] = handle
 
     def refresh(self) -> None:
-        """Ask for the values of the parameters."""
+        """Request the values of the parameters."""
         self._parameters.refresh()
 
     def apply(self, server: Any, name: str) -> None:
@@ -47,7 +47,7 @@ class MarkerMenu:
         self._menu.apply(server, name)
 
     def check(self, server: Any) -> None:
-        """Check the entries of the values that ik_node has."""
+        """Tick the entries of the present values."""
         if self._parameters.values == self._checked:
             return
         self._checked = dict(self._parameters.values)

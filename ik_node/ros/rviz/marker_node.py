@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ik_marker: an interactive marker in RViz that drags the goal of the tool. Uses topics and services only.
 
-The wish is dragged; while it is, a second marker shows the nearest pose that the arm can reach.
+During a drag, a second marker shows the nearest pose that the arm can reach.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from ik_node.ros.tool_settings import ToolSettings
 from ik_node.tracks.settings import NO_TRACK
 
 RATE = 20.0  # [Hz] at which the marker follows goals and the tool
-STILL = 1e-4  # [rad or m] between two messages; a smaller change is no motion
-SEEN = 1e-5  # change of any number of a pose that is worth a message
-PATIENCE = 0.5  # [s] for the answer to one question before the next is asked
+STILL = 1e-4  # [rad or m] between two messages; a smaller change is ignored
+SEEN = 1e-5  # change of a pose component above which it is published
+PATIENCE = 0.5  # [s] to wait for a response before the next query
 FEEDBACK = QoSProfile(depth=50)  # the end of a drag follows its last pose at once
 WISH, ANSWER = 'goal', 'answer'
 
@@ -66,12 +66,12 @@ class MarkerNode(ClosableNode):
         self._drag = Drag()
         self._goal = Pose()  # what is shown unless it is the tool
         self._own_goals: deque[PoseStamped] = deque(maxlen=50)  # that may still be received
-        self._question: tuple[PoseStamped, float] | None = None  # that is not answered yet, and when asked
-        self._unasked: PoseStamped | None = None  # the newest wish that has not been asked for
+        self._query: tuple[PoseStamped, float] | None = None  # pending query, and when it was sent
+        self._unasked: PoseStamped | None = None  # the newest pose that has not been queried
         self._placed: dict[str, Pose] = {}  # markers where they were last put
 
         self._goals = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
-        self._questions = self.create_publisher(PoseStamped, 'ik_node/project_pose', NEWEST)
+        self._queries = self.create_publisher(PoseStamped, 'ik_node/project_pose', NEWEST)
         self.create_subscription(String, 'robot_description', self._on_description, LATCHED)
         self.create_subscription(JointState, 'joint_states', self._on_joints, NEWEST)
         self.create_subscription(PoseStamped, 'goal_pose', self._on_goal, STREAM)
@@ -91,12 +91,12 @@ class MarkerNode(ClosableNode):
         self.destroy_node()
 
     def _pressed(self) -> None:
-        """Give up the drag: a button of the menu was pressed."""
+        """End the drag: a menu entry was selected."""
         self._end_track()
         self._drag.drop()
 
     def _rejected(self, reason: str) -> None:
-        """Log why another node did not take a parameter, if it did not."""
+        """Log why another node rejected a parameter, if it did."""
         if reason:
             self.get_logger().warning(reason)
 
@@ -197,9 +197,9 @@ class MarkerNode(ClosableNode):
             self._drag.drop()
 
     def _on_answer(self, message: PoseStamped) -> None:
-        if self._question is None or message.header.stamp != self._question[0].header.stamp:
-            return  # to a question of another node
-        self._question = None
+        if self._query is None or message.header.stamp != self._query[0].header.stamp:
+            return  # to a query of another node
+        self._query = None
         if self._arm is None or self._drag.shown is Shown.TOOL:
             return
         self._place(ANSWER, message.pose, partial(answer, self._arm, ANSWER))
@@ -225,11 +225,11 @@ class MarkerNode(ClosableNode):
         self._server.applyChanges()
 
     def _ask(self, now: float) -> None:
-        """Ask for the nearest pose to the newest wish, one question at a time."""
-        if self._unasked is None or (self._question is not None and now - self._question[1] < PATIENCE):
+        """Query the nearest pose for the newest pose of the drag, one query at a time."""
+        if self._unasked is None or (self._query is not None and now - self._query[1] < PATIENCE):
             return
-        self._question, self._unasked = (self._unasked, now), None
-        self._questions.publish(self._question[0])
+        self._query, self._unasked = (self._unasked, now), None
+        self._queries.publish(self._query[0])
 
     def _place(self, name: str, pose: Pose, make: Callable[[Pose], Any]) -> None:
         """Put a marker at a pose; make: returns it, if it does not exist yet."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Markers: wanted and present tool axis, the error between them, the status as text, a trail and a track."""
+"""Markers: goal and present tool axis, the error between them, the status as text, a trail and a track."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What /diagnostics says about an arm: its goal, its measurements, its margins, and why it stands still."""
+"""Contents of /diagnostics: goal, measurements, margins, and the reason why an arm does not move."""
 
 from __future__ import annotations
 

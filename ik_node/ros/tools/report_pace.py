@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ReportPace: publishes reports at once, but in a stream of goals that are all solved the newest at 10 Hz."""
+"""ReportPace: publishes reports at once, but in a stream of solved goals the newest at 10 Hz."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PERIOD = 0.1  # [s] from one report on a stream of goals to the next
 class ReportPace:
     """The reports on one tool, in order.
 
-    Held back is only "solved: moving to the goal" within PERIOD of another: until that has passed, another
-    such report replaces it, or any other report follows it. Safe to use from several threads.
+    Only "solved: moving to the goal" is delayed, within PERIOD of another one: until then another such report
+    replaces it, or any other report follows it. Thread-safe.
     """
 
     def __init__(self, publish: Callable[[Report], None]) -> None:
@@ -39,7 +39,7 @@ class ReportPace:
             self._due = time.monotonic() + PERIOD if repeats else 0.0
 
     def publish_due(self) -> None:
-        """Publish what was held back, if it is due; call it with every setpoint."""
+        """Publish a delayed report that is due; call with every setpoint."""
         if self._held is None:
             return
         with self._lock:

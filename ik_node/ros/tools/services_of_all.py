@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services for all tools at once, beside those of each tool."""
+"""Services for all tools, in addition to those of each tool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ik_node.ros.tools.tool_interface import ServiceResult, ToolInterface, answe
 
 
 def offer_for_all(node: Node, tools: Sequence[ToolInterface]) -> None:
-    """Offer ~/home, ~/stop and ~/resume for all tools; the answers tell what became of each."""
+    """Provide ~/home, ~/stop and ~/resume for all tools; responses contain the result of each."""
 
     def offer(service: str, act: Callable[[ToolInterface], ServiceResult], leaders_only: bool) -> None:
         def of_all() -> ServiceResult:

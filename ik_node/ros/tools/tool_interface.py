@@ -36,22 +36,22 @@ from ik_node.ros.teleop.teleop_interface import TeleopInterface
 from ik_node.ros.tools.diagnostics import arm_values
 from ik_node.ros.tools.report_pace import ReportPace
 
-ServiceResult = tuple[bool, str]  # whether a service did what was asked for, and one sentence
+ServiceResult = tuple[bool, str]  # whether a service succeeded, and one sentence
 STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
 
 
 @dataclass(frozen=True, eq=False)
 class NodeContext:
-    """What the tools of one node share.
+    """State shared by the tools of a node.
 
-    inbox: of goals. questions: the same of what moves no arm. send_now: called when an arm begins to move.
+    inbox: of goals. queries: inbox of queries. send_now: called when an arm begins to move.
     """
 
     node: Any
     time: NodeTime
     frames: Frames
     inbox: Inbox
-    questions: Inbox
+    queries: Inbox
     statistics: Statistics
     robot: SharedRobot
     send_now: Callable[[], None]
@@ -60,7 +60,7 @@ class NodeContext:
 class ToolInterface:
     """The topics and services of one tool.
 
-    tool: its name, empty if there is only one; it stands before the names of topics and services. own: its
+    tool: its name, empty if there is only one; prefix of the names of topics and services. own: its
     controller. Tools that share joints are moved by the controller of the first of them, leader.
     """
 
@@ -82,7 +82,7 @@ class ToolInterface:
         self.last_report: Report | None = None  # on a goal
         self._state_due = 0.0  # when the next goal_state is (time.monotonic)
         self._on_its_way = False  # at the last setpoint
-        self._stopped = False  # a stop was asked for, and no resume since
+        self._stopped = False  # a stop was requested, and no resume since
         self._pace = ReportPace(self._publish)
         self._members = [self]  # the tools that this controller moves
         self._status = node.create_publisher(DiagnosticStatus, f'~/{prefix}status', REPORTS)
@@ -93,7 +93,7 @@ class ToolInterface:
         for topic, (message, kind) in GOALS.items():
             name = prefix + topic
             node.create_subscription(message, name, self._store(name, kind), GOAL_QOS)
-        Projection(node, prefix, self.goals, shared.questions)
+        Projection(node, prefix, self.goals, shared.queries)
         self._teleop = TeleopInterface(node, prefix, self.own, frames, shared.time, settings)
         node.create_service(Trigger, f'~/{prefix}home', answered(self.home))
         node.create_service(Trigger, f'~/{prefix}stop', answered(self.stop))
@@ -119,7 +119,7 @@ class ToolInterface:
         return self.leader is self
 
     def label(self, text: str) -> str:
-        """Return text for the log, behind the name of the tool."""
+        """Return text for the log, prefixed with the name of the tool."""
         return text if text.startswith(self.prefix) else f'{self.tool}: {text}'
 
     def snapshot(self) -> Snapshot | None:
@@ -145,7 +145,7 @@ class ToolInterface:
         return store
 
     def home(self) -> ServiceResult:
-        """Move to the home position; return whether the arm is ready, and what happens or why not."""
+        """Move to the home position; return whether the arm is ready, and a sentence."""
         if self.leader.own.state not in READY:
             return False, self.leader.own.condition()[1]
         self._inbox.put(HomeRequest(self.tool, f'~/{self.prefix}home'))
@@ -183,7 +183,7 @@ class ToolInterface:
     # Reports
 
     def _hear(self, report: Report) -> None:
-        """Pass a report of the own controller on: one on a goal to its tool, else to all tools."""
+        """Forward a report of the own controller: on a goal to its tool, else to all tools."""
         tool = None if report.request is None else report.request.tool
         for member in self._members:
             if tool in (None, member.tool):
@@ -203,11 +203,11 @@ class ToolInterface:
         elif report.status == 'rejected':
             self._statistics.count('rejected')
         if report.status == 'rejected' or report.phase == 'stopped':
-            self.goals.joints = None  # the same joint goal again is a new one
+            self.goals.joints = None  # a repeated joint goal is a new one
         self._pace.add(report)
         if report.phase == 'moving' and not self._on_its_way:
             self._send_now()
-        if logged and not self._node.closing:  # goals that are rejected then are no news
+        if logged and not self._node.closing:  # rejections during shutdown are expected
             self._log(report)
 
     def _log(self, report: Report) -> None:
@@ -231,7 +231,7 @@ class ToolInterface:
             self._goal_state.publish(goal_state(self.last_report, snapshot))
 
     def publish_due(self) -> None:
-        """Publish a report that was held back, if it is due."""
+        """Publish a delayed report, if it is due."""
         self._pace.publish_due()
 
     def moved(self) -> None:
@@ -250,7 +250,7 @@ class ToolInterface:
 
 
 def answered(act: Callable[[], ServiceResult]) -> Callable[[Any, Any], Any]:
-    """Return a service callback that answers with what act returns."""
+    """Return a service callback that responds with the result of act."""
 
     def callback(_: Any, response: Any) -> Any:
         response.success, response.message = act()

@@ -187,7 +187,7 @@ class TreeSolver:
         packed = {name: pack_goals(place, directions.get(name)) for name, place in positions.items()}
         counts = {len(rows) for rows in packed.values()}
         if len(counts) > 1:
-            raise InputError(f'positions must be as many for every tool, got {sorted(counts)}')
+            raise InputError(f'positions of all tools must have the same length, got {sorted(counts)}')
         (count,) = counts
         starts = seed_rows(tree.middle if seeds is None else seeds, count, tree.n)
         found = [
