@@ -21,7 +21,9 @@ from ik_node.solver.redundancy.self_motions import SelfMotions
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_ESTIMATE = 256
 DESCENTS_PER_CHECK = 16  # of the clock: a fifth of a millisecond
-REDUNDANT_PER_CHECK = 1  # likewise where solutions are led along their self-motions: one takes milliseconds
+REDUNDANT_PER_CHECK = (
+    1  # likewise, where solutions are moved along their self-motions, which takes milliseconds each
+)
 FAMILIES_SHARE = 0.5  # of the time; the rest is for restarts if that was not enough
 MOVED, MOVED_EXACTLY = 0.05, 1e-9  # along a self-motion [rad or m], and its errors [m and rad]
 NO_MOTION = 1e-6  # share of the largest singular value: below this the joints may move
@@ -48,7 +50,7 @@ class AllSolutions:
         random_seed: int,
         hopeless: int,
     ) -> None:
-        """options: of the search. hopeless: descents without any success that show a goal to have none."""
+        """options: of the search. hopeless: descents without success after which a goal has no solution."""
         self._arm, self._form, self._elimination, self._options = arm, form, elimination, options
         self._self_motions, self._random_seed, self._hopeless = self_motions, random_seed, hopeless
         self._idle = int(arm.idle.sum())
@@ -59,7 +61,7 @@ class AllSolutions:
     def find(self, goal: Goal, seed: Array, time_budget: float) -> tuple[Array, Array, bool]:
         """Return configurations (k, n), best first as IkSolver.solve_all, and their errors (k, 2) [m, rad].
 
-        Then whether they are shown to be all. time_budget: seconds after which restarts stop. Of a
+        Also whether the list is shown to be complete. time_budget: seconds after which restarts stop. Of a
         self-motion the configuration nearest to seed (n,) is returned.
         """
         began = time.perf_counter()
@@ -77,7 +79,7 @@ class AllSolutions:
         if elimination is not None and elimination.forms(packed):
             count, proof = elimination.solutions(packed, start, found, limits)
             regular = proof is not None
-            if proof is not None and (proof.rough or not count):  # some descents may find others
+            if proof is not None and (proof.rough or not count):  # a few descents may find others
                 before = count
                 count, _ = self._explored(
                     packed, limits, start, DESCENTS_OF_CHECK, state, False, found, count
@@ -210,7 +212,7 @@ class AllSolutions:
     ) -> tuple[Array, Array, bool]:
         """Return all solutions with their whole turns (k, n), best first, and their errors (k, 2).
 
-        Then complete, but False where these are so many that only turns around start (n,) are listed.
+        Also complete, or False if there are so many that only turns around start (n,) are listed.
         """
         arm, limits = self._arm, self._arm.limits
         if count * self._turns.prod() > MOST_LISTED:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goals that a ball joint's cone or twist is in the way of."""
+"""Goals that the cone or twist limits of a ball joint exclude."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def beyond_a_ball(arm: Arm, q: Array) -> tuple[float, Ball | None, str]:
 def ball_in_the_way(search: RandomRestarts, goal: Goal, seed: Array) -> Reason | None:
     """Return which ball's limits a solution without them exceeds, None if none is found.
 
-    Such a solution shows what is in the way, not that there is no other.
+    Such a solution shows what excludes it, not that there is no other.
     """
     q = seed.copy()
     limits = _without_balls(search.arm)

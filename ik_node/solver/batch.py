@@ -62,7 +62,7 @@ def solve_goals(
 
     parts = [slice(k, k + BATCH_PART) for k in range(0, len(goals), BATCH_PART)]
     threads = len(parts)
-    if threads > 1:  # to ask how many cores there are takes as long as two solves
+    if threads > 1:  # counting the cores takes as long as two solves
         threads = min(usable_cores() if workers is None else workers, threads)
     if threads <= 1:  # a pool costs as much as a hundred solves
         for part in parts:

@@ -23,7 +23,7 @@ NO_FORM.flags.writeable = False
 
 
 class Family(enum.Enum):
-    """Why an arm has a formula."""
+    """The geometry that gives an arm a closed form."""
 
     PARALLEL = 'axes 2, 3 and 4 are parallel'
     PARALLEL_ROLL = 'axes 2, 3 and 4 are parallel and the tool axis is axis 5'
@@ -34,8 +34,8 @@ class Family(enum.Enum):
 class ClosedForm:
     """A family, its constants (14, 3) for the kernels, and how far the geometry is off the formula's.
 
-    deviation: rad or share of the length. If it is not zero the formula still finds solutions (they are
-    polished on the true model), but finding none proves nothing.
+    deviation: rad or share of the length. If it is not zero, the formula still finds solutions (polished on
+    the true model), but no solution is not a proof.
     """
 
     family: Family
@@ -56,7 +56,7 @@ def recognise(arm: Arm) -> ClosedForm | None:
     joints = arm.joints
     if arm.n != 5 or joints.shape[0] != 5 or joints[:, 6].any():
         return None
-    if arm.has_cones:  # no formula knows them; and none fits three perpendicular axes in one point
+    if arm.has_cones:  # no closed form supports them, or three perpendicular axes in one point
         return None
     if not arm.is_plain:
         return None

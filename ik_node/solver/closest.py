@@ -25,10 +25,10 @@ NARROW = (0.02, 1e-3, 1e-4, 1e-5)  # the position dominates throughout
 RANKING = 0.1  # times the reach: the weight of the direction where starts are chosen
 REACHED = 1e-6  # m: below this position error a self-motion is left for the direction
 STARTS_PER_CHECK = 16  # between two checks of the clock, a fifth of a millisecond
-FAR = 1e6  # times the reach: goals farther away are moved in to here, so that squares stay finite
+FAR = 1e6  # times the reach: goals farther away are moved to this distance, so that squares stay finite
 TABLE = 64  # rows that the formula may fill
 ROUGH = 6.0  # iterations of Levenberg and Marquardt before those of Newton
-DIRECTED = 8  # starts for the position that are near the direction, too
+DIRECTED = 8  # starts for the position that also have about the right direction
 PLACES = 16  # equally close ones that are kept
 
 
@@ -148,15 +148,15 @@ class ClosestSearch:
             place, error = table[:1], errors[0]
             starts = np.vstack([given, place, given[1]])  # found with either weights
             table, errors, count = self._multistart(goal, limits, starts, deadline, 0.0)
-            table[count], errors[count] = place, error  # in case every descent has left the position
+            table[count], errors[count] = place, error  # in case every descent has lost the position
             count += 1
         return table, errors, count
 
     def within(self, goal: Goal, seed: Array, given: Array, deadline: float = math.inf) -> Array | None:
         """Return joints (n,) that meet goal within both tolerances, None if descents find none.
 
-        For goals that none meets exactly: where the closest position is elsewhere, find passes them by. given
-        (k, n): where descents start beside known configurations. seed (n,): decides what is left free.
+        For goals that no configuration meets exactly, which find misses if the closest position is elsewhere.
+        given (k, n): where descents start beside known configurations. seed (n,): decides what is left free.
         deadline: as for find.
         """
         arm, search, packed = self.arm, self.search, goal.packed
@@ -204,7 +204,7 @@ class ClosestSearch:
         arm = self.arm
         table, errors = np.empty((2 * PLACES + 1, arm.n)), np.empty((2 * PLACES + 1, 2))
         ranked, progress = self._known.ranked(goal, 0.0), np.zeros(3, dtype=np.int64)
-        if not math.isnan(goal[DIRECTION]):  # of places equally near, those with about this direction
+        if not math.isnan(goal[DIRECTION]):  # of equally close positions, those with about this direction
             ranked = np.concatenate([self._known.ranked(goal, self._ranking)[:DIRECTED], ranked])
         ended = False
         while not ended:
@@ -274,7 +274,7 @@ class ClosestSearch:
 
 
 class ClosestByMethod(ClosestSearch):
-    """The closest configuration that a local method finds on its own, for comparing methods."""
+    """The closest configuration by a local method alone, for comparison of methods."""
 
     def __init__(self, search: RandomRestarts) -> None:
         """search: the random restarts of the method."""

@@ -79,7 +79,7 @@ class Reason:
 
 @dataclass(slots=True, eq=False)
 class Solution:
-    """The result of a solve; not to be changed (frozen, making one would take six times as long).
+    """The result of a solve. Do not modify it (a frozen class would take six times as long to create).
 
     q is the best configuration found, for every status.
 
@@ -109,10 +109,10 @@ class Solution:
 class Solutions(list[Solution]):
     """The solutions of one goal, best first.
 
-    complete: whether it is shown that there are no others, up to rounding; also of an empty list. False where
-    restarts found them, which can only estimate how many are missing, where time ran out, and for
-    self-motions of solutions. A joint that never moves tool point or tool axis, such as the roll about the
-    tool, makes no others: each solution then stands for all its positions, and says so as self_motion.
+    complete: there are no others, up to rounding; also for an empty list. False if restarts found them, which
+    can only estimate how many are missing, if time ran out, and for self-motions. A joint that never moves
+    tool point or tool axis, such as the roll about the tool, adds none: each solution then represents all
+    its positions, and is marked self_motion.
     """
 
     __slots__ = ('complete',)
@@ -154,8 +154,8 @@ class Goal:
     """Tool point at position, tool axis along direction, roll free.
 
     position: (3,) [m], direction: (3,) unit or None (position only), lateral: (3,) unit or None,
-    all in the base link's frame. lateral is the wanted direction of the tool's lateral axis; it is
-    served only by freedom that position and direction leave. All are read-only. packed: (9,), the three in
+    all in the base link's frame. lateral is the desired direction of the tool's lateral axis; only
+    freedom that position and direction leave is used for it. All are read-only. packed: (9,), the three in
     a row, NaN where absent, for the kernels alone (they are compiled for a writable one; do not write to it).
     Raises InputError before any work: wrong shape, NaN, inf, a position beyond LARGEST, zero or non-unit
     direction.
@@ -185,17 +185,17 @@ class Goal:
 
     @property
     def position(self) -> Array:
-        """Wanted position of the tool point, (3,) [m]."""
+        """Desired position of the tool point, (3,) [m]."""
         return read_only(self.packed[:3])
 
     @property
     def direction(self) -> Array | None:
-        """Wanted direction of the tool axis, (3,) unit, or None."""
+        """Desired direction of the tool axis, (3,) unit, or None."""
         return None if math.isnan(self.packed[3]) else read_only(self.packed[3:6])
 
     @property
     def lateral(self) -> Array | None:
-        """Wanted direction of the tool's lateral axis, (3,) unit, or None."""
+        """Desired direction of the tool's lateral axis, (3,) unit, or None."""
         return None if math.isnan(self.packed[6]) else read_only(self.packed[6:])
 
     def __reduce__(self) -> tuple[Any, ...]:

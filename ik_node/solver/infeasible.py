@@ -30,7 +30,7 @@ class NearMiss:
 
 
 class Infeasibility:
-    """Decides which goals are impossible for an arm, and gives the reason."""
+    """Decides which goals are impossible for an arm, and why."""
 
     def __init__(
         self, arm: Arm, form: ClosedForm | None, closest_search: ClosestSearch, options: Array
@@ -58,7 +58,7 @@ class Infeasibility:
     def by_formula(self, packed: Array, seed: Array, loosely: float = 1.0) -> Array:
         """Return the solutions (k, n) of goal packed (9,) by formula, whatever the limits; seed (n,).
 
-        loosely: times the tolerances that they meet.
+        loosely: factor of the tolerances that they must meet.
         """
         arm, rows = self.arm, np.empty((kernels.MOST_CANDIDATES, self.arm.n))
         if self.form is None or math.isnan(packed[DIRECTION]):

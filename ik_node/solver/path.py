@@ -40,7 +40,7 @@ def best_path(
     if len(goals) == 0:
         return PathSolution(np.empty((0, arm.n)), np.empty(0, dtype=np.bool_), 0.0, ())
     constants = NO_FORM if form is None else form.constants
-    # Whole turns within limits are separate choices, those of continuous joints make no difference.
+    # Whole turns within limits are separate choices, those of continuous joints are equivalent.
     period = np.where(arm.continuous, arm.period, 0.0)
     if form is not None and form.exact and not np.isnan(goals[:, 3]).any():
         found, counts = _with_turns(arm, *_by_formula(arm, constants, goals, options, seed))
@@ -112,9 +112,9 @@ def _by_following(
     options: Array,
     every: Callable[[int], list[Array]],
 ) -> tuple[Array, NDArray[np.int64]]:
-    """Find all configurations at some stations and follow each both ways until its branch ends.
+    """Find all configurations at some stations and follow each in both directions to the end of its branch.
 
-    Stations are spread over the path, then put where no branch has been seen yet. every: returns all
+    Stations are spread over the path, then added where no branch has been found. every: returns all
     configurations that meet the goal of a number.
     """
     last = len(goals) - 1
@@ -178,7 +178,7 @@ def _unrolled(period: Array, path: Array, seed: Array) -> Array:
 def _breaks(arm: Arm, goals: Array, options: Array, path: Array) -> NDArray[np.int64]:
     """Return the points k of path (N, n) that do not continue the branch of point k - 1.
 
-    A step that goes on as the one before does so, also straight through a singularity.
+    A step that continues the previous one is on the branch, also straight through a singularity.
     """
     work = np.empty((3 * arm.n + 8, max(arm.n, 9)))
     moves = np.diff(path, axis=0)

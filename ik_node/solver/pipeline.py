@@ -26,12 +26,12 @@ from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
 from ik_node.solver.infeasible import Infeasibility, NearMiss, least_miss
 from ik_node.solver.restarts import RandomRestarts, SearchResult
 
-LIMIT_MARGIN = 1e-4  # rad: a solution that exceeds limits by less casts doubt on algebra
+LIMIT_MARGIN = 1e-4  # rad: if a solution exceeds limits by less, algebra is not conclusive
 SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
 NO_SEARCH = SearchResult(False, math.inf, math.inf, 0)
 NEARBY = 8  # goals nearby whose solutions are starts
 AWAY = 4.0  # times the tolerances: how far these goals are
-LOOSELY = 20.0  # times the tolerances that their solutions meet: with few DoF no others may be
+LOOSELY = 20.0  # times the tolerances for their solutions: with few DoF there may be no others
 OUTSIDE = 0.3  # rad or m: solutions that exceed limits by less are starts
 FEW_RESTARTS = 16  # before algebra decides whether there is a solution
 
@@ -73,7 +73,7 @@ class ByFormula:
     def __init__(self, arm: Arm, form: ClosedForm | None, options: Array) -> None:
         """options: of the search."""
         self.form = form
-        # Whether a formula without a solution may be believed.
+        # Whether a formula without a solution is conclusive.
         self.trusted = form is not None and form.exact
         # Whether the formula decides which positions, without a direction, are reachable: the least position
         # error is off by no more than the geometry is, which is below RESIDUAL_MARGIN.
@@ -178,7 +178,7 @@ class Closest:
 class WithinTolerances:
     """Configurations within both tolerances of a goal that none meets exactly.
 
-    Where two solutions have just vanished, algebra finds those of goals nearby: descents start there, too.
+    Where two solutions have just become complex, descents also start at solutions of nearby goals.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class WithinTolerances:
         return _solved(search, task, q, *errors_of(search.arm, task.goal.packed, q))
 
     def _nearby(self, task: Task, deadline: float) -> list[Array]:
-        """Return the solutions of goals nearby that are outside the limits by little, clipped to them."""
+        """Return solutions of nearby goals that are slightly outside the limits, clipped to them."""
         arm, packed, found = self._search.arm, task.goal.packed, []
         if math.isnan(packed[DIRECTION]):
             return []
@@ -233,7 +233,7 @@ class WithinTolerances:
 
 
 class ReportUnreachable:
-    """Believe that there is no solution, if the closest configuration is not too close."""
+    """Report UNREACHABLE unless the closest configuration is within rounding of a solution."""
 
     def __init__(self, formula: ByFormula, infeasibility: Infeasibility) -> None:
         self._formula, self._infeasibility = formula, infeasibility
@@ -253,7 +253,7 @@ class ReportUnreachable:
 
 
 class RestartsAfterDoubt:
-    """The whole search if it was shortened or skipped, but there may be a solution."""
+    """The full search, if it was shortened or skipped although there may be a solution."""
 
     def __init__(self, search: RandomRestarts, few: Callable[[Array], bool]) -> None:
         self._search, self._few = search, few
@@ -267,7 +267,7 @@ class RestartsAfterDoubt:
 
 
 class ReportNotFound:
-    """Neither solved nor proven impossible: the closest configuration, and which budget ran out."""
+    """Report NOT_FOUND with the closest configuration, and which budget was exhausted."""
 
     def __init__(self, search: RandomRestarts) -> None:
         self._search = search
@@ -296,7 +296,7 @@ class Decides:
         self._known: dict[bool, bool] = {}  # of goals without direction, and of others
 
     def __call__(self, packed: Array) -> bool:
-        """Tell of goal (9,)."""
+        """Whether it does for goal (9,)."""
         position_only = math.isnan(packed[DIRECTION])
         try:
             return self._known[position_only]

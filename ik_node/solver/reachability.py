@@ -70,5 +70,5 @@ def reachable_directions(
     pool = ThreadPoolExecutor(usable_cores())
     try:
         yield from pool.map(part, range(0, len(places), PART))
-    finally:  # if the caller stops early, only the parts in progress are waited for
+    finally:  # if the caller stops early, wait only for the parts in progress
         pool.shutdown(cancel_futures=True)

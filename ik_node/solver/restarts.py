@@ -224,8 +224,8 @@ class RandomRestarts:
     def refine(self, goal: Goal, q: Array, largest_move: Array | None) -> tuple[float, float]:
         """Move q (n,), in place, to the closest configuration nearby, position first. Returns both errors.
 
-        largest_move: (n,) of each joint [rad or m], None: any. No restarts: a goal that moves little moves q
-        little, except where a local minimum ends.
+        largest_move: (n,) of each joint [rad or m], None: any. No restarts: small motions of the goal give
+        small motions of q, except where a local minimum ends.
         """
         limits = self.arm.limits
         if largest_move is not None:

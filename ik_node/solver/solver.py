@@ -45,8 +45,8 @@ class IkSolver:
     Methods other than lm are used by solve, solve_batch and steps, which then do not use the closed form;
     solve_all, track and solve_path always use lm.
 
-    arm, method: as given. closed_form, elimination, self_motions: what the geometry of the arm allows, None
-    where it does not; to look at, see ik_inspect.
+    arm, method: as given. closed_form, elimination, self_motions: what the geometry of the arm allows, else
+    None; for inspection, see ik_inspect.
 
     method: one of METHODS, the local method that the random restarts repeat. The default, lm, follows
     the closed form if the arm has one; the other methods run without it, for comparison, and so does lm
@@ -145,20 +145,18 @@ class IkSolver:
     ) -> Solutions:
         """Find every solution within the limits, whole turns included; an empty list if there is none.
 
-        Best first: least largest single joint move from seed (n,) (default: mid-range), then most
-        distance to the limits. Arms with an exact closed form or, with up to five joints, an elimination
-        get all at once, and complete says so; for others, and at singular goals, restarts go on until
-        the estimated share of missed solutions is below 0.1 % (see all_solutions.py). The link lengths may
-        show that an empty list is complete.
-        Of a self-motion the configuration nearest to the seed is returned, marked self_motion; with one spare
-        joint self-motions are traced instead of searched (see self_motions.py).
-        locked_joints: names of joints that stay at their values in seed; the others are solved as an arm of
-        their own, so arms with six or seven joints are solved completely for any values of the spare ones.
-        time_budget [s]: None is 0.1, or what the constructor was given if that is less. What is found by then
-        is returned, and complete is False where that may not be all. The constants of an arm, for the first
-        goal, take up to 0.3 s more.
-        Raises InputError for a seed of the wrong length or with NaN, for unknown names in locked_joints and
-        for locked joints outside their limits.
+        Best first: least largest single joint move from seed (n,) (default: mid-range), then most distance to
+        the limits. Arms with an exact closed form or, with up to five joints, an elimination get all of them
+        directly, marked complete; for others, and at singular goals, restarts continue until the estimated
+        share of missed solutions is below 0.1 % (see all_solutions.py). The link lengths may show that an
+        empty list is complete. Of a self-motion the configuration nearest to the seed is returned, marked
+        self_motion; with one spare joint self-motions are traced instead of searched (see self_motions.py).
+        locked_joints: names of joints that keep their values in seed; the others are solved as a separate
+        arm, so arms with six or seven joints are solved completely for given values of the spare ones.
+        time_budget [s]: None is 0.1, or the value of the constructor if that is less. Solutions found by then
+        are returned, and complete is False if there may be more. The constants of an arm, for the first goal,
+        take up to 0.3 s more. Raises InputError for a seed of the wrong length or with NaN, for unknown names
+        in locked_joints and for locked joints outside their limits.
         """
         checked_goal(goal)
         near, budget = self._start(seed), self._budget(time_budget)
@@ -203,8 +201,8 @@ class IkSolver:
 
         before: the configuration before q, if any; it lets the arm pass straight through configurations
         where branches cross. SOLVED: the next configuration, reached by a continuous motion.
-        If the branch ends on the way (joint limit, singularity) the status is NOT_FOUND, q the last
-        configuration of the branch, reason says what ended it, and other_branch is a configuration on
+        If the branch ends first (joint limit, singularity) the status is NOT_FOUND, q the last configuration
+        of the branch, reason the cause, and other_branch is a configuration on
         another branch that meets the goal: the caller decides whether to jump. For a goal that cannot be
         met the result is that of solve.
         """
@@ -219,9 +217,9 @@ class IkSolver:
         return self._parts.roll.aligned(goal, last, solution)
 
     def solve_nearby(self, goal: Goal, q: ArrayLike, largest_move: ArrayLike | None = None) -> Solution:
-        """Find the closest configuration that a continuous motion from configuration q (n,) leads to.
+        """Find the closest configuration that a continuous motion from configuration q (n,) reaches.
 
-        For goals that move, in reach or not: the joints move about as little as the goal, where solve looks
+        For moving goals, in reach or not: the joints move about as little as the goal, whereas solve searches
         for the best configuration anywhere. SOLVED or NOT_FOUND; position first, then direction.
         largest_move: (n,) of each joint [rad or m], None: any. Raises InputError for arguments of the wrong
         length or with NaN.
@@ -235,9 +233,9 @@ class IkSolver:
         return Solution(Status.NOT_FOUND, now, *errors, reason)
 
     def advance(self, goal: Array, q: Array, before: Array) -> bool:
-        """Move q (n,) on to goal (9,), in place, as track does; whether its branch goes that far.
+        """Move q (n,) to goal (9,), in place, as track does; whether its branch extends to the goal.
 
-        For the points of a path: of a branch that ends nothing else is looked for. Raises InputError unless
+        For the points of a path: if the branch ends, there is no further search. Raises InputError unless
         all are writable arrays of floats of these shapes.
         """
         for name, array, size in (('goal', goal, 9), ('q', q, self.arm.n), ('before', before, self.arm.n)):
@@ -248,8 +246,8 @@ class IkSolver:
     def steps(self, goal: Goal, seed: ArrayLike | None = None) -> Iterator[Array]:
         """Yield the joints (n,) of one descent by the method from seed (n,): at its start and after each.
 
-        For watching what the random restarts repeat: steps are iterations or sweeps, the last joints are
-        those that the descent returns. Raises InputError for a seed of the wrong length or with NaN.
+        Steps are iterations or sweeps; the last joints are the result of the descent, which random restarts
+        repeat. Raises InputError for a seed of the wrong length or with NaN.
         """
         return self._parts.search.steps(checked_goal(goal), self._start(seed))
 
@@ -262,10 +260,10 @@ class IkSolver:
     ) -> PathSolution:
         """Find the joint path for goals (N, 3) [m], (N, 3) unit or None, whose largest joint move is least.
 
-        Dynamic programming over all solutions of every point, so that a branch is not chosen at the start
-        if it ends later. seed (n,): decides what the goals leave free. Points without a solution are not
-        solved and hold the seed. time_budget [s]: after it no more branches are looked for; following one
-        costs 10 us a point. Raises InputError for wrong shapes or values.
+        Dynamic programming over all solutions of every point, which avoids branches that end later. seed
+        (n,): determines what the goals leave free. Points without a solution are not solved and hold the
+        seed. time_budget [s]: after it the search for branches ends; following one takes 10 us per point.
+        Raises InputError for wrong shapes or values.
         """
         goals = pack_goals(positions, directions)
         start, budget = self._start(seed), positive('time_budget', time_budget, finite=False)
@@ -275,7 +273,7 @@ class IkSolver:
     def evaluate(self, goal: Goal, q: ArrayLike, restarts: int = 0) -> Solution:
         """Return configuration q (n,) with its errors by FK: SOLVED within the tolerances, else NOT_FOUND.
 
-        Limits are not checked. restarts: what the solution says about them. Raises InputError.
+        Limits are not checked. restarts: value for the solution. Raises InputError.
         """
         q, restarts = self.arm.checked(q, 'q'), whole('restarts', restarts, 0)
         errors = self.errors(goal, q)

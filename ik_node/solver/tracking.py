@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Following one branch of solutions along a moving goal, and why a branch ends."""
+"""Tracks one branch of solutions along a moving goal, and finds why a branch ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Tracker:
     def advance(
         self, goal: Goal, q: Array, before: Array, solve: Callable[[Goal, Array], Solution]
     ) -> Solution:
-        """Move q (n,) on to goal, in place; before (n,): the configuration before q. See IkSolver.track.
+        """Move q (n,) to goal, in place; before (n,): the configuration before q. See IkSolver.track.
 
         solve: (goal, seed) -> Solution, called if the branch ends.
         """

@@ -20,9 +20,9 @@ REGULAR = 1e-10  # least share of the smallest singular value: below this soluti
 
 
 def any_form(arm: Arm) -> EliminationForm | None:
-    """Return how all solutions of goals with a direction are found, whatever the geometry; None if not.
+    """Return the elimination for goals with a direction, for any geometry; None if it is singular.
 
-    For arms whose joints that count are five. Some ten times slower than pair_form.
+    For arms with five task joints. About ten times slower than pair_form.
     """
     chain = chain_of(arm, direction=True)
     if chain is None or chain.n != 5:
@@ -41,7 +41,7 @@ def any_form(arm: Arm) -> EliminationForm | None:
 def _constants(
     chain: TaskChain, way: EliminationPlan, equations: Array, goals: Array, joint_c: int
 ) -> tuple[float, Array]:
-    """Return how far from singular the matrix of joint c is, and the constants (ROWS_OF_THREE, 15).
+    """Return the distance from singularity of the matrix of joint c, and the constants (ROWS_OF_THREE, 15).
 
     equations (k, 3, 3, 3, 15) in the monomials of joints 1, 2, 3.
     """

@@ -25,7 +25,7 @@ from ik_node.solver.elimination.task_joints import chain_of
 FORMS: WeakKeyDictionary[Arm, dict[bool, tuple[EliminationForm, ...]]] = WeakKeyDictionary()  # by arm
 FORMS_LOCK = Lock()
 MOST_SOLUTIONS = 64  # distinct ones, whole turns not counted
-TRIALS = 12  # random goals that a form has to solve before it proves anything
+TRIALS = 12  # random goals that a form must solve before it is conclusive
 MOST_JOINTS = 5  # position and direction determine no more
 
 
@@ -40,7 +40,7 @@ class Elimination:
         self._level = _constant_axis(arm)
 
     def _directed(self, goal: Array) -> Array:
-        """Return goal (9,) with the direction that the tool always has, if it asks for none."""
+        """Return goal (9,), without a direction with the constant direction of the tool."""
         if self._level is None or not math.isnan(goal[DIRECTION]):
             return goal
         goal = goal.copy()
@@ -48,11 +48,11 @@ class Elimination:
         return goal
 
     def may_serve(self, goal: Array) -> bool:
-        """Whether there may be a way to solve goals such as goal (9,): quick, it does not look for one."""
+        """Whether there may be a form for goals such as goal (9,), without constructing it."""
         return chain_of(self._arm, not math.isnan(self._directed(goal)[DIRECTION])) is not None
 
     def forms(self, goal: Array) -> tuple[EliminationForm, ...]:
-        """Return the ways to solve goals such as goal (9,), in the order in which they are tried."""
+        """Return the forms for goals such as goal (9,), in the order in which they are tried."""
         direction = not math.isnan(self._directed(goal)[DIRECTION])
         with FORMS_LOCK:
             known = FORMS.setdefault(self._arm, {})
@@ -61,7 +61,7 @@ class Elimination:
             return known[direction]
 
     def _tried(self, direction: bool, form: EliminationForm) -> EliminationForm:
-        """Return form, as one that proves nothing if it misses the configuration of some goal."""
+        """Return form, marked inconclusive if it misses the configuration of some goal."""
         arm, found = self._arm, np.empty((MOST_SOLUTIONS, self._arm.n))
         counts = ~arm.idle
         for q in arm.sample(np.random.default_rng(0), TRIALS):
@@ -78,9 +78,9 @@ class Elimination:
     def solutions(
         self, goal: Array, seed: Array, found: Array, limits: Array | None = None
     ) -> tuple[int, EliminationForm | None]:
-        """Write every solution of goal (9,) into the rows of found (k, n), turned nearest to seed (n,).
+        """Write every solution of goal (9,) to found (k, n), with whole turns nearest to seed (n,).
 
-        limits: None for no limits. Returns (how many, the form that shows that none is missing, if any).
+        limits: None for no limits. Returns (their number, the form that shows completeness, if any).
         """
         count, goal = 0, self._directed(goal)
         for form in self.forms(goal):
@@ -93,7 +93,7 @@ class Elimination:
         self, form: EliminationForm, goal: Array, seed: Array, found: Array, count: int, limits: Array | None
     ) -> tuple[int, bool]:
         arm, opened = self._arm, self._unlimited
-        if self._has_idle:  # they stay, also where the digits of a file let them move the tool a little
+        if self._has_idle:  # they stay, even if rounding in a file lets them move the tool slightly
             opened = opened.copy()
             opened[:, arm.idle] = np.clip(seed, arm.lower, arm.upper)[arm.idle]
         within = opened if limits is None else limits
@@ -103,7 +103,7 @@ class Elimination:
 
 
 def _constant_axis(arm: Arm) -> Array | None:
-    """Return the tool axis (3,) if mimic joints keep it from turning, else None: then few joints decide."""
+    """Return the tool axis (3,) if mimic joints keep it constant, else None: fewer joints then decide."""
     if arm.is_plain:
         return None
     axes = np.array([arm.fk(q)[1] for q in arm.sample(np.random.default_rng(0), TRIALS)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EliminationForm: one way to find all solutions of an arm."""
+"""EliminationForm: one elimination for all solutions of an arm."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ik_node.solver.closed_form import EXACT_TOLERANCE
 class EliminationForm:
     """What of the geometry is used, as words, and the constants (k, 15) for kernels.eliminated.
 
-    deviation: rad or share of the length by which the geometry is off. rejected: other ways that the
-    geometry suggests, and why they are not taken. rough: solutions may be missing where several share a
-    root, as at right angles: descents have to check.
+    deviation: rad or share of the length by which the geometry is off. rejected: other forms that the
+    geometry suggests, and why they are not used. rough: solutions may be missing where several share a
+    root, as at right angles: descents must check.
     """
 
     name: str

@@ -16,17 +16,17 @@ from ik_node.solver.elimination.motion_matrices import AFFINE, HALF_TANGENT
 from ik_node.solver.elimination.plan import vector_at
 from ik_node.solver.elimination.task_joints import TaskChain, chain_of
 
-ZEROS = (0.3, -0.5, 0.7)  # rad: what has no half tangent is away from 0, 90 and 180 degrees
+ZEROS = (0.3, -0.5, 0.7)  # rad: poles of the half tangents, away from 0, 90 and 180 degrees
 RANK = 1e-9  # singular values below this share of the largest are zero
-SLIDE = 0.1  # worth of a chain whose joint 3 is prismatic: eigenvalues at infinity blur the others
+SLIDE = 0.1  # weight of a chain whose joint 3 is prismatic: eigenvalues at infinity perturb the others
 REGULAR = 2e-3  # of general_constants: below this solutions may be missed
 GOALS = 6  # random ones, at which the two chains are compared
 
 
 def general_form(arm: Arm) -> EliminationForm | None:
-    """Return how all solutions of five joints are found, None near a special geometry.
+    """Return the elimination for five joints, None near a special geometry.
 
-    By the chain or the chain read from the tool, whichever is farther from singular.
+    Uses the chain from the base or from the tool, whichever is farther from singular.
     """
     chain = chain_of(arm, direction=True)
     if chain is None or chain.n != 5:

@@ -64,7 +64,7 @@ def joint_matrices(axis: Array, point: Array, slides: bool, inverse: bool) -> Ar
 
 
 def invariants_of(axis: Array, point: Array, slides: bool) -> Array:
-    """Return covectors (k, 15) that a joint leaves alone, the two of the point alone first."""
+    """Return covectors (k, 15) that are invariant under a joint, the two of the point alone first."""
     if not slides:
         return np.array(
             [

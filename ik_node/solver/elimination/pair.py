@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms of special geometry, and with fewer than five joints: which joints drop out of two equations."""
+"""Arms of special geometry, or with fewer than five joints: eliminates joints from two equations."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from ik_node.solver.elimination.motion_matrices import invariants_of, vector_of
 from ik_node.solver.elimination.plan import EliminationPlan, constants_of, last_two
 from ik_node.solver.elimination.task_joints import TaskChain, chain_of
 
-GOALS = 12  # at which a way is tried when an arm is loaded
-FOUND = 11  # of them whose configuration has to be found
+GOALS = 12  # at which a plan is tested when an arm is loaded
+FOUND = 11  # of them whose configuration must be found
 RAW_ERROR = 1e-5  # rad or share of the size: candidates are polished from there
 MOST = 32  # candidates of a goal
 SETTLED = False, False, 1e-10  # geometry, equations and error of a way that needs no comparison
 
 
 def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
-    """Return how all solutions of goals with or without direction are found by two equations; None if not.
+    """Return the elimination by two equations for goals with or without direction; None if there is none.
 
-    For arms whose joints that count are five of special geometry, or fewer and as many as the task has
-    degrees of freedom. Others have no finite number of solutions, or need all joints at once.
+    For arms with five task joints of special geometry, or fewer and as many as the task has degrees of
+    freedom. Others have infinitely many solutions, or need all joints at once.
     """
     chain = chain_of(arm, direction)
     if chain is None:
@@ -74,7 +74,7 @@ def _samples(arm: Arm) -> Array:
 
 
 def _ways(chain: TaskChain, direction: bool) -> Iterator[EliminationPlan]:
-    """Yield the ways that the geometry allows."""
+    """Yield the plans that the geometry allows."""
     tool = np.vstack([chain.point, chain.axis if direction else np.zeros(3)])
     n = chain.n
     if direction and n >= 3:
@@ -94,7 +94,7 @@ def _ways(chain: TaskChain, direction: bool) -> Iterator[EliminationPlan]:
 
 
 def _triples(chain: TaskChain, first: int, tool: Array) -> Iterator[EliminationPlan]:
-    """Yield the ways to eliminate the three joints from first on."""
+    """Yield the plans that eliminate the three joints from first on."""
     part = slice(first, first + 3)
     axes, slides = chain.axes[part], chain.slides[part]
     numbers = ', '.join(map(str, chain.numbers[part]))
@@ -125,7 +125,7 @@ def _triples(chain: TaskChain, first: int, tool: Array) -> Iterator[EliminationP
 
 
 def _wrists(chain: TaskChain) -> Iterator[EliminationPlan]:
-    """Yield the way by the point in which axes 4, 5 and the tool axis meet."""
+    """Yield the plan by the intersection of axes 4, 5 and the tool axis."""
     if chain.slides[3:].any():
         return
     lines = np.vstack([chain.axes[3:], chain.axis])
@@ -143,7 +143,7 @@ def _wrists(chain: TaskChain) -> Iterator[EliminationPlan]:
 
 
 def _tried(arm: Arm, constants: Array, way: EliminationPlan, samples: Array, direction: bool) -> float | None:
-    """Return the median error of a way that finds the configurations of goals; None if it misses too many."""
+    """Return the median error of a plan at the configurations of goals; None if it misses too many."""
     allowed = min(RAW_ERROR + 10.0 * math.sqrt(way.deviation), 0.3)  # near double roots the square root
     span = np.where(arm.prismatic, max(arm.reach, 1e-9), 1.0)
     errors = []

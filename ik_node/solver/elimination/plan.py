@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two equations in the joints that are left after others have been eliminated, for the kernels."""
+"""Two equations in the remaining joints after the elimination of others, for the kernels."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class EliminationPlan:
 
 
 def constants_of(chain: TaskChain, way: EliminationPlan, direction: bool) -> Iterator[Array]:
-    """Yield the constants (ROWS, 15) of a way, with either of two outer joints as the one found first."""
+    """Yield the constants (ROWS, 15) of a plan, with either of two outer joints solved first."""
     equations, outer = equations_of(chain, way)
     goals = goal_vectors(chain, way, direction)
     sizes = np.abs(equations @ goals.T).max(axis=tuple(range(1, equations.ndim - 1)))
@@ -94,7 +94,7 @@ def equations_of(chain: TaskChain, way: EliminationPlan) -> tuple[Array, tuple[i
 
 
 def last_two(chain: TaskChain, tool: Array) -> EliminationPlan:
-    """Return the way to eliminate the last two joints: they leave at least six covectors alone."""
+    """Return the plan that eliminates the last two joints: at least six covectors are invariant."""
     first = chain.n - 2
     images = moved(chain, (first, first + 1), tool).reshape(9, 15).T
     left, values, _ = np.linalg.svd(images)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joints of an arm that count for a goal, scaled."""
+"""The task joints of an arm: those that move the tool, scaled."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ik_node.model.arm import Arm
 from ik_node.model.degrees_of_freedom import RANK_TOLERANCE
 from ik_node.solver.elimination.motion_matrices import joint_matrices
 
-SAMPLES = 8  # configurations in which joints are looked at
+SAMPLES = 8  # configurations in which joints are examined
 
 
 @dataclass(frozen=True, eq=False)
 class TaskChain:
-    """The joints that count for a goal: axes, points (n, 3), slides (n,).
+    """The task joints: axes, points (n, 3), slides (n,).
 
     variables (n,): their indices. numbers (n,): their places in the chain, from 1, mimic joints counted.
     point, axis (3,): of the tool. Points are relative to origin (3,) [m], in units of size [m].
@@ -47,9 +47,9 @@ class TaskChain:
 
 
 def chain_of(arm: Arm, direction: bool) -> TaskChain | None:
-    """Return the joints that count for goals with or without direction; None if there are too many.
+    """Return the task joints for goals with or without direction; None if there are too many.
 
-    A joint that mimics another counts as one of its own, with an index beyond those of the arm's variables.
+    A mimic joint is treated as an independent one, with an index beyond those of the arm's variables.
     """
     if arm.has_cones or not arm.n:
         return None
@@ -87,7 +87,7 @@ def _freed(arm: Arm) -> tuple[Array, Array, NDArray[np.int_], NDArray[np.int_]]:
     """Return joints, tool, variables and numbers (k,) of an arm whose mimic joints move on their own.
 
     Joints that turn one after the other about the same line are one. A joint that the arm moves alone keeps
-    its index, others have one from arm.n on: whether the arm can move them so is left to the check by FK.
+    its index, others have one from arm.n on: forward kinematics then checks whether the arm can move them so.
     """
     points = np.cumsum(arm.joints[:, OFFSET], axis=0)
     kept: list[int] = []

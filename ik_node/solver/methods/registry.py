@@ -4,7 +4,7 @@
 A local method moves from a start to a nearby configuration that meets the goal or comes close to it; the
 random restarts around it are the same for all. To add one, write ik_node/kernels/methods/NAME.py with kernels
 local_NAME and search_NAME (dls.py is the shortest example), or a Python module with a function descend of the
-same arguments (scipy_method.py), and add a row here. Parameters, tests, `make compare` and its report follow.
+same arguments (scipy_method.py), and add a row here. Parameters, tests and `make compare` use this registry.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Promise:
 class Method:
     """A local method.
 
-    text: description with source, for the page on methods. iterations: at most, of one descent; what has not
-    converged by then rarely does. stall: a descent ends if it gains less than this share of the squared
+    text: description with source, for the page on methods. iterations: maximum of one descent; later
+    convergence is rare. stall: a descent ends if it gains less than this share of the squared
     error, lm in three steps, the others in kernels.PATIENCE iterations. thorough: (iterations, stall) for
     goals beyond reach, where the error has no zero. starts: of the search for the closest configuration, and
     the same while that misses the position. module: of a method in Python; '' for a kernel. needs: the

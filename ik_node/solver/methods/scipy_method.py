@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference: scipy's bounded least_squares, used as a careful user of scipy would use it."""
+"""The reference: scipy's bounded least_squares, with an exact Jacobian."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class ComplexSolutions:
     """Finds all complex solutions of the goals of one arm with five joints."""
 
     def __init__(self, chain: TaskChain, most: int) -> None:
-        """Find the solutions of a random complex goal, of which there are most at most."""
+        """Find the solutions of a random complex goal, at most `most`."""
         self._chain = chain
         self._kinematics = _Kinematics(chain)
         rng = np.random.default_rng(0)
@@ -56,7 +56,7 @@ class ComplexSolutions:
 
     @property
     def count(self) -> int:
-        """How many solutions a goal has, but for special goals."""
+        """The number of solutions of a generic goal."""
         return len(self._known)
 
     def of(self, position: Array, direction: Array) -> Complex:
@@ -75,7 +75,7 @@ class ComplexSolutions:
         return np.concatenate([self._position, sphere.angles(self._direction)])
 
     def _along(self, sphere: _Sphere, q: Complex, goals: list[Complex]) -> Complex:
-        with np.errstate(all='ignore'):  # of paths that get lost
+        with np.errstate(all='ignore'):  # for paths that diverge
             for start, end in itertools.pairwise(goals):
                 q = _followed(self._kinematics, sphere, q, start, end)
         return q
@@ -149,7 +149,7 @@ class _Sphere:
 
 
 def _followed(kinematics: _Kinematics, sphere: _Sphere, q: Complex, start: Complex, end: Complex) -> Complex:
-    """Follow solutions q (k, n) of goal start to those of goal end; rows that get lost are left out.
+    """Follow solutions q (k, n) of goal start to those of goal end; rows that diverge are omitted.
 
     Goals (5,): a position and two angles of sphere. Each row has steps of its own: predicted by Runge and
     Kutta's rule of order 4, corrected by two Newton steps.

@@ -26,7 +26,7 @@ from ik_node.solver.proof.exact_geometry import ExactGeometry, Vector
 USER = 'a proof of all solutions'
 PRECISION = 128  # bits
 NEWTON_STEPS = 8
-SMALL = 2.0**-100  # a Newton step below which the centre is good enough
+SMALL = 2.0**-100  # size of a Newton step at which the centre is accurate enough
 DISC, DISCS = 2.0**-16, 8  # radius r that is tried first, and how many smaller ones near singular solutions
 SMALLER = 2.0**-20  # the least share of the radius before
 
@@ -48,7 +48,7 @@ class Enclosure:
         return np.array([complex(value) for value in self.centre])
 
     def inside(self, other: Enclosure) -> bool:
-        """Whether this solution, wherever it is, lies where other has no second one."""
+        """Whether this solution is certain to be in the disc where other is unique."""
         gap = max(_up(abs(one - two)) for one, two in zip(self.centre, other.centre, strict=True))
         return gap + self.radius < 0.99 * other.alone
 
