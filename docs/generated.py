@@ -24,6 +24,7 @@ SETTINGS = {
     'ik_viewer': 'ik_node.viewer.settings.ViewerSettings',
     'ik_marker': 'ik_node.ros.tool_settings.ToolSettings',
     'ik_plant': 'ik_node.sim.settings.PlantSettings',
+    'ik_servos': 'ik_node.ros.servos.settings.ServoSettings',
 }
 PROGRAMS = {
     'ik_solve': 'ik_node.cli.solve',
