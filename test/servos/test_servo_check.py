@@ -221,8 +221,8 @@ def test_a_blocked_joint_is_reported_and_released(bus, check):
     assert not bus.state()[3]['torque']
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupted_wiggle_leaves_no_torque(bus, number):
+def wiggling(bus: EmulatedBus) -> subprocess.Popen[str]:
+    """Return the program at the time at which it has switched the torque of the elbow on."""
     program = subprocess.Popen(
         [
             sys.executable,
@@ -236,16 +236,42 @@ def test_an_interrupted_wiggle_leaves_no_torque(bus, number):
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     end = time.monotonic() + 20.0
     while not bus.state()[3]['torque']:
         assert time.monotonic() < end
+    return program
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_wiggle_leaves_no_torque(bus, number):
+    program = wiggling(bus)
     limit = bus.call('get', id=3, address=48, size=2)
     program.send_signal(number)
-    assert program.wait(20.0) == 130
+    program.communicate(timeout=20.0)
+    assert program.returncode == 130
     assert not bus.state()[3]['torque']
     assert bus.call('get', id=3, address=48, size=2) == 1000 > limit
+
+
+def test_a_wiggle_that_loses_the_adapter_or_the_supply_says_what_is_left(bus):
+    program = wiggling(bus)
+    bus.call('plug', on=False)
+    said = program.communicate(timeout=20.0)[1]
+    assert program.returncode == 2
+    assert 'was unplugged or reset' in said
+    assert 'servo 3 (elbow_flex) may still have torque: switch its power off' in said
+    bus.call('power', on=False)
+    bus.call('power', on=True)
+    bus.call('plug', on=True)
+    program = wiggling(bus)
+    bus.call('power', on=False, id=3)
+    said = program.communicate(timeout=20.0)[1]
+    assert program.returncode == 2
+    assert 'servo 3 (elbow_flex)' in said
+    assert said.count('\n') == 1
 
 
 def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(bus):

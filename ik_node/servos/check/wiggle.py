@@ -15,7 +15,7 @@ from ik_node.console import say
 from ik_node.servos.arm.activation import switch_off, switch_on
 from ik_node.servos.arm.survey import TIME_PROFILE, ArmError, ServoSurvey, named, read, write
 from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
-from ik_node.servos.bus.transport import Transport
+from ik_node.servos.bus.transport import PortError, Transport
 from ik_node.servos.calibration.zeros import STEP_MARGIN
 from ik_node.servos.check.findings import ServoFinding
 
@@ -53,14 +53,23 @@ def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) ->
     _ask(servo)
     timed = bool(servo.counts.get('drive_mode', 0) & TIME_PROFILE)
     one = ServoSurvey(joint, model, servo.recorded, timed)
+    try:
+        reached = _turned(transport, one, place, sides)
+    except PortError as error:
+        raise PortError(f'{error}. {named(joint)} may still have torque: switch its power off') from None
+    return _tell(servo, reached)
+
+
+def _turned(transport: Transport, servo: ServoSurvey, place: int, sides: Sequence[int]) -> dict[int, int]:
+    """Turn a joint to sides; return how far it went [ticks], by side. Raises PortError and ArmError."""
+    joint, model = servo.joint, servo.model
     with ExitStack() as stack:
         stack.enter_context(_interruptible())
         before = {key: read(transport, joint, model, key) for key in MOTION if key in model.registers}
-        stack.callback(_restore, transport, one, before)
-        switch_on(transport, [one])
+        stack.callback(_restore, transport, servo, before)
+        switch_on(transport, [servo])
         write(transport, joint, model, 'torque_limit', model['torque_limit'].count(TORQUE * joint.torque))
-        reached = {side: _swing(transport, one, place, side) for side in sides}
-    return _tell(servo, reached)
+        return {side: _swing(transport, servo, place, side) for side in sides}
 
 
 def _sides(servo: ServoFinding, place: int) -> list[int]:
