@@ -172,11 +172,12 @@ class Stream:
             self._wrong.append('a fault without a reason')
 
     def _judge(self, rig: Rig, bus: EmulatedBus, begun: float) -> None:
+        seen = list(rig.seen)  # before the log: the arm goes on
         answered = defaultdict(list)
         for when, id, tick in bus.log('answered'):
             answered[id].append((when, tick))
         ids = dict(zip(PROFILE.names, PROFILE.ids, strict=True))
-        for snapshot in rig.seen:
+        for snapshot in seen:
             for name, joint in snapshot.joints.items():
                 if not any(
                     tick == joint.tick and snapshot.time - 0.1 < when <= snapshot.time + 0.2
