@@ -30,18 +30,18 @@ def tool_axis(text: str) -> tuple[float, float, float]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Takes -1e-3 for a number; before Python 3.14 argparse takes it for an option."""
+    """Parses -1e-3 as a number; before Python 3.14 argparse parses it as an option."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = sys.argv[1:] if args is None else args
-        # What begins with a space is no option, and a space before a number counts for nothing.
+        # Text with a leading space is not an option, and is ignored before a number.
         return super().parse_known_args(
             [f' {word}' if NUMBERS.fullmatch(word) else word for word in given], namespace
         )
 
 
 def plain_parser(description: str) -> argparse.ArgumentParser:
-    """Return a parser that takes -1e-3 for a number."""
+    """Return a parser that parses -1e-3 as a number."""
     return _Parser(description=description)
 
 
@@ -77,7 +77,7 @@ def arm_parser(description: str) -> argparse.ArgumentParser:
         help='link that carries the tool '
         '(default: tool0, a frame between fingers or the end of the longest chain)',
     )
-    parser.add_argument('--base-link', help='link that goals are relative to (default: the root link)')
+    parser.add_argument('--base-link', help='reference link of goals (default: the root link)')
     parser.add_argument(
         '--tool-axis',
         type=tool_axis,

@@ -143,7 +143,7 @@ class Arm:
 
     @cached_property
     def has_cones(self) -> bool:
-        """Whether a ball limits more than its joints do."""
+        """Whether a ball joint has limits of its own."""
         return any(ball.limited for ball in self.balls)
 
     @cached_property
@@ -184,7 +184,7 @@ class Arm:
         return rows
 
     def ball_excess(self, q: Array) -> float:
-        """Return by how much [rad] q (n,) is outside the cone or twist of any ball, 0 if it is inside all."""
+        """Return by how much [rad] q (n,) exceeds cone or twist limits of any ball joint, 0 inside all."""
         return float(kernels.excess_of_balls(self.checked(q), self.limits))
 
     def checked(self, q: ArrayLike, name: str = 'q') -> Array:
@@ -238,7 +238,7 @@ class Arm:
 
     @cached_property
     def turning_period(self) -> Array:
-        """Period (n,) as in the kernels, 0 for idle joints too: their turns belong to one family."""
+        """Period (n,) as in the kernels, 0 for idle joints too: their turns are one self-motion."""
         return frozen(np.where(self.idle, 0.0, self.period))
 
     @cached_property

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ball joints: three revolute joints in one point taken as one, with a cone for the swing.
 
-URDF has no ball joint. It is written as three revolute joints with massless links of no length between them;
-what such a chain of joints lacks, the limit of the whole ball, is an element of our own at robot level:
+URDF has no ball joint. It is written as three revolute joints with massless links of zero length between
+them. The limits of the whole ball joint are a custom element at robot level:
 
     <ik_node>
       <ball joints="yaw pitch roll" twist_joint="yaw" swing="1.2" twist_lower="-2.9" twist_upper="2.9"/>
@@ -146,7 +146,7 @@ def swing_angle(a: float, b: float) -> float:
 
 
 def nothing_left(ball: Ball, joints: Mapping[str, Joint]) -> str | None:
-    """Return why the limits of its joints leave nothing of the limits of a ball, None if they do."""
+    """Return why the limits of its joints and of a ball joint exclude each other, None if they do not."""
     chain = [joints[name] for name in ball.joints]
     if ball.order is Order.PROPER:
         ends = sorted((ball.hand * chain[2].lower, ball.hand * chain[2].upper))
@@ -196,7 +196,7 @@ def find_balls(joints: Mapping[str, Joint]) -> tuple[Ball, ...]:
 
 
 def _ball(first: Joint, second: Joint, third: Joint, following: list[Joint]) -> Ball | None:
-    """Return these joints as a ball, None if they are none."""
+    """Return these joints as a ball joint, None if they do not form one."""
     chain = (first, second, third)
     if any(joint.type not in ('revolute', 'continuous') for joint in chain):
         return None

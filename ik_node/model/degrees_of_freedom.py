@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effective degrees of freedom: the rank of the Jacobian of (tool point, tool axis), and what it means."""
+"""Effective degrees of freedom: the rank of the Jacobian of (tool point, tool axis), and its meaning."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class MeshError(IkError, FileNotFoundError):
 
 
 def find_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Path:
-    """Return the file that a URDF's mesh filename means.
+    """Return the file of a mesh filename in a URDF.
 
     package://NAME/REST is looked up in the installed ROS package NAME, then as NAME/REST and as REST in
     mesh_path; file:// and absolute names are taken as they are, relative ones in mesh_path. The file must lie

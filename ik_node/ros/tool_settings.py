@@ -13,7 +13,7 @@ from ik_node.settings import HasTool, check, parameter
 class ToolSettings(HasTool):
     """Which tool of a robot, by the same parameters as of ik_node."""
 
-    base_link: str = parameter('', 'link that goals are relative to; empty: the root link', read_only=True)
+    base_link: str = parameter('', 'reference link of goals; empty: the root link', read_only=True)
     tip_link: str = parameter(
         '',
         'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',

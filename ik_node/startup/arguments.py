@@ -22,7 +22,7 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
         None,
     ),
     'xacro_args': ('', "Arguments for the xacro file, such as 'prefix:=left_ gripper:=true'", None),
-    'base_link': ('', 'Link that goals are relative to; empty: the root link', None),
+    'base_link': ('', 'Reference link of goals; empty: the root link', None),
     'tip_link': (
         '',
         'Link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',

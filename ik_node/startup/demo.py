@@ -36,7 +36,7 @@ from ik_node.tracks.settings import NO_TRACK
 HOST = '127.0.0.1'
 DOMAIN = 'ROS_DOMAIN_ID'
 KEYS = 'ik_teleop'
-SIMULATED = {'noise': 2e-4, 'latency': 0.005, 'droop': 0.005}  # [rad], [s], [rad]: a decent small arm
+SIMULATED = {'noise': 2e-4, 'latency': 0.005, 'droop': 0.005}  # [rad], [s], [rad]: a good small arm
 
 
 def say(message: str) -> None:
@@ -52,7 +52,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         help=f'a .urdf or .xacro file, or one of {", ".join(ROBOTS)}; default: {SEED}',
     )  # fmt: skip
     parser.add_argument('--params-file', help='a parameter file with the tools of a robot with several')
-    parser.add_argument('--base-link', default='', help='link that goals are relative to; default: the root')
+    parser.add_argument('--base-link', default='', help='reference link of goals; default: the root')
     parser.add_argument('--tip-link', default='', help='link that carries the tool')
     parser.add_argument(
         '--tool-axis', nargs='+', metavar='AXIS',
@@ -79,7 +79,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
 
 
 def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
-    """Return what the robot needs, and the programs to start here. Raises IkError for an invalid robot."""
+    """Return the plan for the robot, and the programs to start here. Raises IkError for an invalid robot."""
     track = options.track or ([NO_TRACK] if options.servos else ['circle'])
     given = {name: default for name, (default, _, _) in ARGUMENTS.items()} | {
         'description_file': options.description_file,
@@ -104,7 +104,7 @@ def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
 
 
 def extra_parameters(options: argparse.Namespace, planned: Plan) -> dict[str, dict[str, Any]]:
-    """Return what programs need that get no topic robot_description, by their names."""
+    """Return parameters for programs without the topic robot_description, by their names."""
     robot = {'robot_description': planned.description}
     return {'ik_node': robot, 'ik_plant': {**robot, **SIMULATED}, 'ik_viewer': {'port': options.port}}
 

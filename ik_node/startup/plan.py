@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot needs to run, as programs and their parameters: for arm.launch.py and for ik_demo."""
+"""The programs for a robot and their parameters: for arm.launch.py and for ik_demo."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Plan:
 def plan(given: Mapping[str, str], tell: Callable[[str], None] = lambda _: None) -> Plan:
     """Return the programs for the values of all ARGUMENTS. Raises IkError for values that no node accepts.
 
-    tell: is called with sentences on what is found and what takes long.
+    tell: is called with sentences on findings and on steps that take long.
     """
     planner = Planner({name: given[name].strip() for name in ARGUMENTS}, tell)
     programs = [
@@ -129,7 +129,7 @@ class Planner:
 
     @property
     def _real(self) -> bool:
-        """Whether a driver publishes joint_states and takes commands."""
+        """Whether a driver publishes joint_states and receives commands."""
         return self._driven or 'real' in self._wanted
 
     def _own(self, name: str, parameters: dict[str, Any], **options: Any) -> Program:
@@ -141,7 +141,7 @@ class Planner:
         return Program(name, name, {**time, **parameters}, **options)
 
     def moving(self) -> Iterator[Program]:
-        """Yield what shows and moves the robot, and what simulates it."""
+        """Yield the nodes that display, move and simulate the robot."""
         yield self._other(
             'robot_state_publisher',
             {'robot_description': self.text, 'publish_frequency': FRAME_RATE},
@@ -184,7 +184,7 @@ class Planner:
             yield self._other('rviz2', {}, remappings=TF, asked_by='rviz:=true')
 
     def viewer(self) -> Iterator[Program]:
-        """Yield the browser viewer. It may change the link lengths of a shipped robot that is only shown."""
+        """Yield the browser viewer, which can change link lengths of a shipped robot without hardware."""
         if 'viewer' not in self._wanted:
             return
         shipped = self._given['description_file'] in ROBOTS
@@ -220,7 +220,7 @@ class Planner:
             yield self._own('ik_goals', goals)
 
     def _placed(self, goals: Mapping[str, Any], track: str, who: str) -> bool:
-        """Return whether a track has a place; tell if it has none."""
+        """Return whether there is a position for a track; tell if there is none."""
         if goals['track'] == NO_TRACK != track:
             self._tell(
                 f'{who} cannot follow a {track} with a fixed direction at any of the places tried: no track'

@@ -56,7 +56,7 @@ class Child:
             self._process.send_signal(signal.SIGINT)
 
     def wait(self, until: float, say: Callable[[str], None]) -> None:
-        """Wait for it until a time (time.monotonic); then say so, and kill it and its children."""
+        """Wait for it until a time (time.monotonic); then log that, and kill it and its children."""
         try:
             self._process.wait(timeout=max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""place_track: find a place where an arm can follow a track without a break."""
+"""place_track: finds a position at which an arm can follow a track without a break."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def place_roll(solver: IkSolver, name: str, place: Place) -> float:
 
 
 def place_track(solver: IkSolver, name: str) -> Place | None:
-    """Return a place where the arm can follow a track with a fixed direction of its tool; None without one.
+    """Return a position at which the arm can follow a track with a fixed tool direction, or None.
 
     Tools that point down are tried first. Use a solver with few restarts: it is fast, and positions that
     need many restarts do not suit a track.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access control: only with the token, and no web pages of other origins.
 
-A browser opens websockets to loopback for any page, and any program of any user may connect to it, so
-listening on loopback alone keeps nobody out. The token is in the path of the page URL, where viser's page
-also opens its websocket; a page of another origin that learned it is known by its Origin, which it cannot
-forge.
+A browser opens websockets to loopback for any page, and any program of any user can connect to it, so
+listening on loopback alone does not restrict access. The token is in the path of the page URL, where viser's
+page also opens its websocket; a page of another origin that has the token is rejected by its Origin header,
+which it cannot forge.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class GuardError(IkError):
 
 
 class Guard:
-    """Decides on every request to the server: pages and websocket handshakes.
+    """Accepts or rejects every request to the server: pages and websocket handshakes.
 
     host: the address that the server listens on. token: of its own, required at the start of the path.
     """
@@ -72,7 +72,7 @@ class Guard:
     def _is_own(self, origins: list[str], hosts: list[str]) -> bool:
         """Whether the page that makes a request came from this server; only browsers send an origin.
 
-        On loopback only loopback names are accepted: another name may have been pointed here by DNS.
+        On loopback only loopback names are accepted, because of DNS rebinding.
         """
         if not origins:
             return True
@@ -95,8 +95,8 @@ class Guard:
 def guarded(guard: Guard, listener: socket.socket) -> Iterator[None]:
     """Put the guard before the websocket server that is started in this context: viser has no option for it.
 
-    The server listens on listener, whatever address it is given, and nothing else in this process begins to
-    listen meanwhile. Raises GuardError at the end if a server was started in another way.
+    The server listens on listener, whatever address it is given. No other server of this process may start in
+    this context. Raises GuardError at its end if the server was started in another way.
     """
     serve, listen = websocket_server.serve, socket.socket.listen
     guards, others = 0, 0

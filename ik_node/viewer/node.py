@@ -39,7 +39,7 @@ from ik_node.viewer.tool import ArmServices, ViewedTool
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
-STILL = 1e-4  # [rad or m] between two messages; a smaller change is no motion
+STILL = 1e-4  # [rad or m] between two messages; a smaller change is ignored
 HINT = 'Drag the coloured gizmo, or choose a target track.'
 
 
@@ -51,7 +51,7 @@ SOLVER_PARAMETERS = (SOLVER, SWITCHES_OFF, *TOLERANCES, OUTPUT, MEASURED)
 class ViewerNode(ClosableNode):
     """The viewer; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters.
 
-    Callbacks of ROS and of viser only store; a timer does the rest at FRAME_RATE.
+    Callbacks of ROS and viser only store; a timer processes at FRAME_RATE.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -95,7 +95,7 @@ class ViewerNode(ClosableNode):
         self._server.on_client_connect(self._notice)
         self._server.on_client_disconnect(self._notice)
         url = page_url(self._settings.host, self._server.get_port(), guard.token)
-        # Not logged: everybody in the ROS domain reads /rosout, and whoever has the URL has the page.
+        # Not logged: everybody in the ROS domain can read /rosout, and the URL gives access.
         print(f'ik_viewer: open {url} in a browser', flush=True)
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class ViewerNode(ClosableNode):
         stop_server(self._server)
         self.destroy_node()
 
-    # While no page is open, only the description is heard, and nothing is drawn
+    # While no page is open, only the description is received, and nothing is drawn
 
     async def _notice(self, _: ClientHandle) -> None:
         """Wake the executor: a page was opened or closed."""
@@ -117,11 +117,11 @@ class ViewerNode(ClosableNode):
         if opened and not self._heard:
             self._wake()
         elif self._heard and not opened:
-            self._show_frame()  # what was pressed last counts
+            self._show_frame()  # process the last inputs
             self._sleep()
 
     def _wake(self) -> None:
-        """Hear what the page shows. The last status comes by itself, joints with the next message."""
+        """Subscribe to the topics of the page. The last status arrives at once, joints later."""
         self._heard = [
             self.create_subscription(JointState, 'joint_states', self._store_joints, NEWEST),
             self.create_subscription(DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM),
@@ -136,7 +136,7 @@ class ViewerNode(ClosableNode):
             self.destroy_subscription(subscription)
         self._heard = []
         for tool in self._tools:
-            tool.release_gizmo()  # later goals are not heard
+            tool.release_gizmo()  # later goals are not received
 
     def _described(self, message: String) -> None:
         self._new['robot_description'] = message
@@ -211,7 +211,7 @@ class ViewerNode(ClosableNode):
             tool.show(arm, ToolScene(self._server, tool.name, arm, extent, colours), known)
         self._watched = self._tools[0]
         self._slow.show(arms[0], drawing)
-        if known:  # other lengths of its links: the arm goes on
+        if known:  # other lengths of its links: the arm continues
             self._place()
             return
         self._values = {}
@@ -221,7 +221,7 @@ class ViewerNode(ClosableNode):
         )
 
     def _obey(self) -> None:
-        """Do what users asked for; buttons also count for a robot that cannot be shown."""
+        """Process the inputs of users; buttons work even for a robot that cannot be displayed."""
         self._all_services.refresh()
         for button in self._panel.take_buttons():
             for tool in self._tools:
@@ -263,7 +263,7 @@ class ViewerNode(ClosableNode):
             self._place()
 
     def _place(self) -> None:
-        """Move everything to the newest joint positions."""
+        """Move the scene to the newest joint positions."""
         self._scene.place(self._values)
         for tool in self._tools:
             tool.place(self._values)

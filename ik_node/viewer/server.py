@@ -30,7 +30,7 @@ def start_server(host: str, port: int, guard: Guard) -> viser.ViserServer:
         listener = socket.create_server((host, port), family=family)
     except OSError as error:
         raise _rejection(host, port, error.strerror or str(error)) from None
-    # A browser that disconnects during a handshake is not worth a traceback.
+    # No traceback for a browser that disconnects during a handshake.
     logging.getLogger('websockets').setLevel(logging.CRITICAL)
     server = None
     with _silence():
@@ -79,7 +79,7 @@ def _rejection(host: str, port: int, why: str) -> ServerError:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Suppress the banner of viser, and what asyncio says of a server that may not listen."""
+    """Suppress the banner of viser, and messages of asyncio on a server that may not listen."""
     log = logging.getLogger('asyncio')
     before, log.disabled = log.disabled, True
     try:

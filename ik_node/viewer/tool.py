@@ -39,15 +39,15 @@ class ArmServices:
     """The services of ik_node behind the buttons Home, Stop and Resume."""
 
     def __init__(self, node: Node, before: str) -> None:
-        """before: what stands before the names of the services, such as left/; empty: those of all tools."""
+        """before: prefix of the names of the services, such as left/; empty: those for all tools."""
         self._log = node.get_logger()
-        self._stop_waits = False  # for a node that did not offer it when it was pressed
+        self._stop_waits = False  # for a node that did not provide the service
         self._clients = {
             button: node.create_client(Trigger, f'ik_node/{before}{button.lower()}') for button in BUTTONS
         }
 
     def call(self, button: str) -> None:
-        """Call the service of a button. A stop waits for a service that is not there, the others are void."""
+        """Call the service of a button. Without the service a stop is pending, other buttons are ignored."""
         client = self._clients[button]
         self._stop_waits = False
         if client.service_is_ready():
@@ -58,7 +58,7 @@ class ArmServices:
         self._log.warning(f'{button}: the service {client.srv_name} is not available{waits}')
 
     def refresh(self) -> None:
-        """Call a stop that waits, once its service is there; call this regularly."""
+        """Call a pending stop once its service is available; call regularly."""
         if self._stop_waits and self._clients[STOP].service_is_ready():
             self.call(STOP)
 
@@ -66,7 +66,7 @@ class ArmServices:
 class ViewedTool:
     """One tool, whose topics have its name before them; the name is empty for the only tool.
 
-    Callbacks of ROS only store; the node calls the rest once per frame. arm is None without a robot.
+    Callbacks of ROS only store; the node calls the other methods once per frame. arm is None without a robot.
     """
 
     def __init__(self, node: Node, panel: ToolPanel, name: str) -> None:
@@ -89,12 +89,12 @@ class ViewedTool:
         self._before = before
         self._services = ArmServices(node, before)
         self.solver_name = f'{node.get_namespace().rstrip("/")}/ik_node{f"/{name}" if name else ""}'
-        self.diagnosed = ''  # what /diagnostics says of it
+        self.diagnosed = ''  # the condition from /diagnostics
         self._goals = RemoteParameters(node, f'{before}ik_goals', [TRACK], self._track_answered)
         self.refresh = self._goals.refresh
 
     def hear(self) -> list[Subscription]:
-        """Subscribe to goals and reports; the caller ends that."""
+        """Subscribe to goals and reports; the caller unsubscribes."""
         before = self._before
         return [
             self._node.create_subscription(kind, source, self._store(topic), qos)
@@ -127,7 +127,7 @@ class ViewedTool:
         return self.arm.joint_names if self.arm else ()
 
     def show(self, arm: Arm | None, scene: ToolScene | None, known: bool = False) -> None:
-        """Take the arm and scene of a new description; known: the same arm with links of other lengths."""
+        """Set the arm and scene of a new description; known: the same arm with other link lengths."""
         self.arm, self._scene = arm, scene
         self._targets = {}
         self._goal_shown = False
@@ -137,7 +137,7 @@ class ViewedTool:
     # User input
 
     def obey(self, watching: bool = False) -> Array | None:
-        """Do what users asked for.
+        """Process the inputs of users.
 
         watching: the gizmo commands nothing. Returns T_base_goal (4, 4) where a user dragged it to then.
         """
@@ -190,7 +190,7 @@ class ViewedTool:
         self._take_goal(T_base_goal, True)
 
     def send_joints(self, joints: Mapping[str, float], values: Mapping[str, float]) -> None:
-        """Publish the slider positions; joints that no user has moved stay where they are, at values."""
+        """Publish the slider positions; joints that no user has moved keep their values."""
         arm = self.arm
         if arm is None:
             return
@@ -219,7 +219,7 @@ class ViewedTool:
         new, self._new = self._new, {}
         foreign = {topic: said for topic, said in new.items() if not self._is_own(said)}
         if 'goal_joints' in foreign and list(foreign['goal_joints'].position) != self._joint_goal:
-            self._joint_goal = list(foreign['goal_joints'].position)  # others repeat theirs continuously
+            self._joint_goal = list(foreign['goal_joints'].position)  # other nodes repeat theirs continuously
             self._goal_shown = False
         for topic in ('goal_pose', 'goal_point'):
             if topic in foreign and not watching:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SelfCollision: the distance between parts of a robot that are not joined to each other."""
+"""SelfCollision: the distances between links of a robot that are not adjacent."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ik_node.model.collision.sweeps import Sweeps
 from ik_node.model.joint_set import JointSet
 from ik_node.model.robot import Robot
 
-SAMPLES = 200  # configurations in which pairs are looked at
-ALWAYS = 0.95  # share of them from which a pair counts as always in collision: its shapes are crude
-RESOLUTION = 2e-3  # [m] that a point moves at least from one look at a path to the next
+SAMPLES = 200  # configurations in which pairs are checked
+ALWAYS = 0.95  # share of them from which a pair is considered always in collision: its shapes are coarse
+RESOLUTION = 2e-3  # [m] minimum step of a point between two checks of a path
 FAR = 0.1  # [m] from which bounds of distances are good enough to advance along a path
-UNLIMITED = 1e3  # [rad or m] that a joint without limits counts as able to move
+UNLIMITED = 1e3  # [rad or m] assumed range of a joint without limits
 FREE_SPAN = np.pi  # a joint without limits is sampled from -pi to pi [rad or m]
 
 Pair = tuple[str, str]
@@ -103,9 +103,9 @@ class SelfCollision:
         """Return where a path (k, n), straight between its rows, first comes nearer than clearance [m].
 
         (row before it, distance, links), None if it never does. A path that starts nearer may stay as near,
-        but not end so. Conservative advancement: from one look to the next no point moves farther than the
-        distance that is left to the other part, or than RESOLUTION: so nothing between two looks is nearer
-        than clearance - RESOLUTION / 2.
+        but not end so. Conservative advancement: between two checks no point moves farther than the
+        remaining distance to the other link, or than RESOLUTION, so nothing between two checks is nearer than
+        clearance - RESOLUTION / 2.
         """
         if self.clear(path.min(axis=0), path.max(axis=0), clearance):
             return None
@@ -135,9 +135,9 @@ class SelfCollision:
             at = until if until > at else min(k + 1.0, end)
 
     def clear(self, low: Array, high: Array, clearance: float) -> bool:
-        """Whether earlier looks show that nothing comes nearer than clearance [m] where low <= q <= high.
+        """Whether earlier checks show that nothing comes nearer than clearance [m] for low <= q <= high.
 
-        Each (n,). Much faster than a look. False means nothing.
+        Each (n,). Much faster than a check. False is not a verdict.
         """
         return self._known.clear(low, high, clearance)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KnownDistances: what the last looks at distances say about configurations near them."""
+"""KnownDistances: bounds of distances near recently checked configurations."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import numpy as np
 
 from ik_node.checks import Array
 
-KEPT = 8  # looks
+KEPT = 8  # checks
 ROUNDING = 1e-5  # [m] of measured distances
 
 
 class KnownDistances:
-    """Distances of groups of parts at the last configurations that were looked at.
+    """Distances of groups of links at the last checked configurations.
 
-    A distance shrinks by no more than the joints can move its parts. Where that rules a collision out,
-    nothing has to be measured again, and the verdict is the same. Safe to use from several threads.
-    sweep (g, n): how fast a distance can change with each variable.
+    A distance shrinks at most by the motion of its links. If that rules a collision out, the distance need
+    not be computed again, and the verdict is the same. Thread-safe. sweep (g, n): how fast a distance can
+    change with each variable.
     """
 
     def __init__(self, sweep: Array) -> None:

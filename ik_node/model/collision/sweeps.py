@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps: how fast two parts of a robot can come nearer to each other when a joint moves."""
+"""Sweeps: bounds of the approach of two links per motion of a joint."""
 
 from __future__ import annotations
 

@@ -13,14 +13,14 @@ from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.viewer.links.lengths_panel import LengthsPanel
 
-REST = 0.15  # [s] from one change to the next: a description takes time to build
+REST = 0.15  # [s] between two changes: building a description takes time
 OUTPUT, MEASURED = 'output', 'wait_for_measured'  # parameters of ik_node
 DISPLAY_ONLY = 'joint_states'
 DESCRIPTION = 'robot_description'
 
 
 class VariableLinks:
-    """The sliders for link lengths, shown while the description is the one that the file gives.
+    """The sliders for link lengths, shown while the description is the expansion of the file.
 
     The publisher of robot_description, ik_node or robot_state_publisher, gets the new text as its parameter
     of that name and publishes it, so that there is one publisher. Never for a real or simulated arm.
@@ -38,7 +38,7 @@ class VariableLinks:
         self._shown = ''  # the description that the scene shows
 
     def hear(self, text: str) -> None:
-        """Take the description that the scene shows."""
+        """Set the description that the scene shows."""
         self._shown = text
         if self._sent is not None and text == self._sent[1]:
             self._lengths, self._text = self._sent
@@ -46,12 +46,12 @@ class VariableLinks:
         self._panel.show(self._lengths.values if text == self._text else None)
 
     def refresh(self) -> None:
-        """Notice an answer that never came; call it regularly."""
+        """Detect a missing response; call regularly."""
         if self._remote is not None:
             self._remote.refresh()
 
     def update(self) -> None:
-        """Do what users asked for; call it once per frame."""
+        """Process the inputs of users; call once per frame."""
         now = time.monotonic()
         busy = self._remote is not None and self._remote.busy
         if not self._panel.touched or now < self._due or busy:
@@ -100,7 +100,7 @@ class VariableLinks:
             return f'one node has to publish robot_description, its publishers are: {names}'
         values = self._solver.values
         if OUTPUT not in values:
-            return 'ik_node does not answer, so the arm might be real'
+            return 'ik_node does not respond, so the arm could be real'
         if values[OUTPUT] != DISPLAY_ONLY or values.get(MEASURED) == 'true':
             return (
                 f'ik_node commands a real or simulated arm ({OUTPUT}: {values[OUTPUT]}, {MEASURED}: '

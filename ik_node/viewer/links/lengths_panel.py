@@ -18,7 +18,7 @@ HINT = 'The description is built anew with these lengths; joints keep their posi
 
 
 class LengthsPanel:
-    """A slider in millimetres for each length; what users set is kept until take returns it."""
+    """A slider in millimetres for each length; inputs are kept until take returns them."""
 
     def __init__(self, gui: viser.GuiApi, lengths: Mapping[str, float]) -> None:
         """lengths: [m] by name."""
@@ -43,7 +43,7 @@ class LengthsPanel:
 
     @property
     def touched(self) -> bool:
-        """Whether a user has set what take has not returned yet."""
+        """Whether there are inputs that take has not returned."""
         return bool(self._touched.waiting())
 
     def take(self) -> dict[str, float]:
@@ -60,7 +60,7 @@ class LengthsPanel:
                 self._sliders[name].value = round(1e3 * value, 1)
 
     def answer(self, rejection: str) -> None:
-        """Show why lengths were rejected, or what the sliders do."""
+        """Show why lengths were rejected, or a help text."""
         content = (
             html.pills(('Rejected', RED)) + html.paragraph(rejection)
             if rejection

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local methods: which one solves, and how it finds its solution, step by step."""
+"""The local methods: selection, and display of their descents step by step."""

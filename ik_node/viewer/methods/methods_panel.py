@@ -79,7 +79,7 @@ class MethodsPanel:
                     box.value = switch not in off  # type: ignore[misc]
 
     def answer(self, rejection: str) -> None:
-        """Show that ik_node has taken a change, or why it rejected it."""
+        """Show that ik_node has accepted a change, or why it rejected it."""
         content = (
             html.pills(('Rejected', RED)) + html.paragraph(rejection)
             if rejection

@@ -28,7 +28,7 @@ class Playback:
         self._due = time.monotonic() + 1.0 / self.rate
 
     def play(self) -> None:
-        """Go on, from the start if the end has been reached."""
+        """Continue, or restart at the end."""
         if self.at_end:
             self.index = 0
         self.playing = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SlowMotion: methods at work, one iteration or sweep per frame, shown by ghosts; nothing is commanded."""
+"""SlowMotion: animates methods by ghosts, one iteration or sweep per frame; the arm is not commanded."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ik_node.viewer.methods.slow_motion_panel import PAUSE, PLAY, RESTART, STEP,
 from ik_node.viewer.panel.colours import GHOSTS
 from ik_node.viewer.scene.visuals import Drawing
 
-REST = 0.25  # [s] that the gizmo has to rest before the descents towards it start
+REST = 0.25  # [s] for which the gizmo must rest before the descents start
 
 
 class SlowMotion:
-    """Runs the chosen methods from the joints of an arm towards the gizmo of one tool.
+    """Runs the selected methods from the joints of an arm to the gizmo of one tool.
 
     Call update once per frame. on: whether users watch.
     """
@@ -46,20 +46,20 @@ class SlowMotion:
         return self._panel.on and self._arm is not None
 
     def show(self, arm: Arm | None, drawing: Drawing | None) -> None:
-        """Take the arm of a tool, after the scene was cleared, or none."""
+        """Set the arm of a tool, after the scene was cleared, or none."""
         self._arm, self._drawing = arm, drawing
         self._ghosts = []
         self._end()
 
     def choose(self, arm: Arm) -> None:
-        """Watch the tool of another arm of the same robot: a user drags its gizmo."""
+        """Show the tool of another arm of the same robot, whose gizmo is dragged."""
         if arm is not self._arm:
             for ghost in self._ghosts:
                 ghost.remove()
             self.show(arm, self._drawing)
 
     def moved(self) -> None:
-        """Start anew soon: a user has moved the gizmo."""
+        """Restart soon: a user has moved the gizmo."""
         self._start_at = time.monotonic() + REST
 
     def update(
@@ -69,7 +69,7 @@ class SlowMotion:
         switches_off: Sequence[str],
         **options: Any,
     ) -> None:
-        """Obey the panel and show the next frame.
+        """Process the inputs of the panel and show the next frame.
 
         T_base_goal: (4, 4) of the gizmo, None without one. values: joint positions by name. options: of
         IkSolver, besides the method and its switches.
@@ -118,7 +118,7 @@ class SlowMotion:
         self._playback.start(descents)
 
     def _draw(self, values: Mapping[str, float]) -> None:
-        """Put the ghosts where the descents are; other joints are at values."""
+        """Show the ghosts at the descents; other joints are at values."""
         arm, drawing = self._arm, self._drawing
         assert arm is not None
         assert drawing is not None

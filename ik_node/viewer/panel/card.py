@@ -28,7 +28,7 @@ COLOURS = {
 class Report:
     """The result of the last goal: errors in [m] and [rad], NaN if there are none.
 
-    state: what the arm does, if known in addition to the status of the goal.
+    state: of the arm, if known in addition to the status of the goal.
     """
 
     status: str
@@ -39,7 +39,7 @@ class Report:
 
 
 class Card:
-    """Shows one message or report, and below it what ik_node says of itself."""
+    """Shows one message or report, and below it the diagnostics of ik_node."""
 
     def __init__(self, gui: viser.GuiApi, *axes: tuple[Colour, str]) -> None:
         """axes: colours of the tool axes in the scene and what each one is."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces of HTML for the panel, and numbers as people read them."""
+"""HTML for the panel, and formatted numbers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs: what users did, from the threads of viser to the one that obeys, in order and without loss."""
+"""Inputs: a queue of user inputs from the threads of viser to the node, in order and without loss."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar('V')
 
 
 class Inputs(Generic[T]):
-    """A queue for one taker: what is added while it takes is taken with the rest, or the next time."""
+    """A queue for one consumer; inputs added concurrently are returned now or by the next call."""
 
     def __init__(self) -> None:
         self._queue: deque[T] = deque()
