@@ -98,6 +98,17 @@ def test_a_missing_servo_is_skipped_or_silences_those_after_it(bus, port):
     assert statuses(heard(port, ALL)) == [(1, 2048)]
 
 
+def test_the_answers_of_two_servos_with_one_id_collide(bus, port):
+    bus.call('put', id=2, address=5, size=1, value=1)
+    ping = feetech.encode(feetech.ping(1))
+    assert heard(port, ping) == feetech.encode(Status(1))  # both say the same
+    bus.call('put', id=1, address=63, size=1, value=0x55)
+    warm = feetech.encode(feetech.read(1, 63, 1))
+    one, other = (feetech.encode(Status(1, 0, bytes((degrees,)))) for degrees in (0x55, 30))
+    assert heard(port, warm) == bytes(a & b for a, b in zip(one, other, strict=True))
+    assert statuses(heard(port, feetech.encode(feetech.sync_read([1, 3], 63, 1)))) == [(3, 30)]
+
+
 def test_servos_do_not_hear_a_line_of_another_speed(bus):
     with serial.Serial(bus.port, 57_600, timeout=0.2) as port:
         assert heard(port, READ) == b''

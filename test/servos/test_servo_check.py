@@ -21,6 +21,7 @@ from ik_node.sim.bus import EmulatedBus
 pytest.importorskip('serial')
 
 SO101 = ('shoulder_pan', 'shoulder_lift', 'elbow_flex', 'wrist_flex', 'wrist_roll', 'gripper')
+SO101_IDS = (1, 2, 3, 4, 5, 6)
 
 
 @pytest.fixture
@@ -101,6 +102,15 @@ def test_servos_of_another_speed_protocol_or_id_are_found(bus, check):
         bus.call('put', id=id, address=6, size=1, value=4)
     page = check(bus)[1]
     assert 'servos 1, 2, 4, 5, 6, 9 answered at 115200 baud, the profile so101 has 1000000' in page
+
+
+def test_an_arm_whose_servos_were_never_given_ids_is_recognised(bus, check):
+    for id in SO101_IDS[1:]:
+        bus.call('motor', id=id, actual=2048.0 + 10 * id)
+        bus.call('put', id=id, address=5, size=1, value=1)
+    code, page = check(bus)
+    assert code == 1
+    assert 'servos as delivered all have the id 1: give them their ids' in page
 
 
 def test_what_the_owner_should_know_is_a_warning(bus, check):

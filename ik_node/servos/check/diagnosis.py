@@ -15,6 +15,11 @@ from ik_node.servos.check.findings import BusTest, ServoFinding
 LEADER_VOLTS = (4.5, 5.6)  # [V] of the supply of a leader arm
 HOT = 55.0  # [degrees C]
 WEAK_GAIN = 16  # P, as LeRobot writes it; the factory has 32
+FACTORY_ID = 1
+DELIVERED = (
+    f'servos as delivered all have the id {FACTORY_ID}: give them their ids, with one servo on the bus at a '
+    "time, by lerobot-setup-motors or their maker's program"
+)
 FEW_FAULTS = 0.001  # share of the answers: an occasional fault is harmless
 
 
@@ -80,6 +85,8 @@ def _of_silence(findings: Sequence[ServoFinding], elsewhere: Sequence[str]) -> l
             f'{"it" if len(silent) == 1 else "the first of them"}, and the ids of the servos'
         )
         found += elsewhere
+    if len(findings) > 1 and [one.joint.id for one in findings if not one.silent] == [FACTORY_ID]:
+        found.append(DELIVERED)
     for servo in findings:
         if servo.fault == 'gives damaged answers':
             found.append(

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
+from operator import and_
 from types import ModuleType
 from typing import cast
 
@@ -81,15 +82,15 @@ class Bus:
         if packet.code == SYNC_WRITE:
             self._sync_write(packet.parameters, time)
             return []
-        back: list[tuple[float, bytes]] = []
+        answers: dict[int, list[Status]] = {}
         for servo in self._listening():
             if packet.id != BROADCAST and packet.id not in servo.ids:
                 continue
             status = self._single(servo, packet, time)
-            answers = packet.id == servo.ids[0] or (packet.id == BROADCAST and packet.code == PING)
-            if status is not None and answers:
-                back += self._sent(status, time)
-        return back
+            asked = packet.id == servo.ids[0] or (packet.id == BROADCAST and packet.code == PING)
+            if status is not None and asked:
+                answers.setdefault(status.id, []).append(status)
+        return [piece for same in answers.values() for piece in self._sent(same, time)]
 
     def _single(self, servo: Servo, packet: Instruction, time: float) -> Status | None:
         """Carry out an instruction for one servo; return its status, None if it does not answer."""
@@ -155,11 +156,12 @@ class Bus:
         address, size = self._span(data)
         back: list[tuple[float, bytes]] = []
         for id in data[2 if self._feetech else 4 :]:
-            servo = next((one for one in self._listening() if id == one.ids[0]), None)
-            sent: list[tuple[float, bytes]] = []
-            if servo is not None:
-                read = self._read(servo, address, size, time)
-                sent = self._sent(Status(id, servo.condition, read), time)
+            same = [
+                Status(id, servo.condition, self._read(servo, address, size, time))
+                for servo in self._listening()
+                if id == servo.ids[0]
+            ]
+            sent = self._sent(same, time) if same else []
             if not sent and self.faults.hit(Kind.SILENCE, id):
                 break
             back += sent
@@ -173,8 +175,12 @@ class Bus:
                 if body[begin] in servo.ids:
                     self._write(servo, address, body[begin + 1 : begin + 1 + size], time)
 
-    def _sent(self, status: Status, time: float) -> list[tuple[float, bytes]]:
-        """Return the pieces of a status, with the faults of its servo; none if it is missing."""
+    def _sent(self, same: Sequence[Status], time: float) -> list[tuple[float, bytes]]:
+        """Return the pieces of a status, with the faults of its servo; none if it is missing.
+
+        same: the statuses of all servos with that id; they answer at the same time.
+        """
+        status, *others = same
         faults, id = self.faults, status.id
         if faults.hit(Kind.MISSING, id):
             return []
@@ -186,6 +192,8 @@ class Bus:
         if status.data and faults.hit(Kind.SHORT, id):
             status = Status(id, status.error, status.data[:-1])
         frame = cast(bytes, self._codec.encode(status))
+        for other in others:  # a line is low if one of them pulls it down
+            frame = bytes(map(and_, frame, self._codec.encode(other)))
         if faults.hit(Kind.CORRUPT, id):
             frame = faults.damaged(frame)
         late = faults.hit(Kind.LATE, id)
