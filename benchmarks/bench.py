@@ -41,6 +41,7 @@ SECTIONS = (
     'plant',
     'node',
     'cost',
+    'servos',
     'start',
     'before',
     'follow',

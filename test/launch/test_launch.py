@@ -86,6 +86,18 @@ def test_a_simulated_arm_takes_trajectories():
     assert 'output' not in starts(sim='none')['ik_node'].parameters
 
 
+def test_an_arm_with_servos_has_its_driver():
+    assert 'ik_servos' not in starts()
+    nodes = starts(port='emulated', profile='so100', speed_scaling='0.1', torque='false')
+    servos = nodes['ik_servos'].parameters
+    assert (servos['port'], servos['profile'], servos['torque_at_start']) == ('emulated', 'so100', False)
+    assert servos['description'].endswith('seed_arm.urdf.xacro')
+    assert nodes['ik_node'].parameters['speed_scaling'] == 0.1
+    assert dict(nodes['ik_node'].remappings)['joint_states'] == 'joint_commands'
+    with pytest.raises(InputError, match='port:=emulated and sim:=mujoco exclude each other'):
+        starts(port='emulated', sim='mujoco')
+
+
 @pytest.mark.parametrize('flag', FLAGS)
 def test_each_flag_starts_one_more(flag):
     without, with_it = starts(**{flag: 'false'}), starts(**{flag: 'True'})
@@ -104,7 +116,7 @@ def test_tracks_are_those_of_the_package():
 
 def test_all_that_is_started_is_installed():
     setup, package = (ROOT / 'setup.py').read_text(), (ROOT / 'package.xml').read_text()
-    for node in starts(viewer='true', gui='true', track='circle').values():
+    for node in starts(viewer='true', gui='true', track='circle', port='emulated').values():
         if node.package == 'ik_node':
             assert f"'{node.executable} = ik_node." in setup
         else:

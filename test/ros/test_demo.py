@@ -142,6 +142,23 @@ def test_keys_move_the_arm_instead_and_q_ends_all():
         os.close(theirs)
 
 
+def test_emulated_servos_reach_a_goal_and_hold_the_arm_at_the_end(demo):
+    running = demo('--no-viewer', '--servos', 'emulated', '--description-file', 'so101_like')
+    running.wait_said('the arm is held where it is')
+    running.wait_said('self-collision')  # ik_node is ready
+    goto = Running('ik_goto', '0.25', '0.05', '0.15', domain=running.domain)
+    try:
+        assert goto.wait_ended() == 0, goto.said
+    finally:
+        goto.end()
+    assert 'arrived at the goal' in goto.said
+    nodes = running.children()
+    assert sorted(nodes) == ['ik_node', 'ik_servos']
+    os.killpg(running.process.pid, signal.SIGINT)
+    ended_well(running, nodes)
+    assert 'the servos go on holding the arm' in running.said
+
+
 def test_a_port_that_is_taken_is_told_before_anything_starts(demo):
     with socket.socket() as taken:
         taken.bind(('127.0.0.1', 0))
