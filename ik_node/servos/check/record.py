@@ -49,8 +49,9 @@ def record(transport: Transport, findings: Sequence[ServoFinding], path: Path) -
     say('\nHold the arm in the pose in which its description shows all joints at zero. Then press Enter.')
     if not _line():
         return 1
-    travels = _travels(transport, findings)
-    if travels is None:
+    held = [read(transport, servo.joint, servo.model, 'present_position') for servo in findings]
+    travels = {servo.joint.name: Travel(tick) for servo, tick in zip(findings, held, strict=True)}
+    if not _follow(transport, findings, travels):
         return 1
     found = {servo.joint.name: recorded_from(servo, travels[servo.joint.name]) for servo in findings}
     say('\n'.join(['', *_plan(findings, found), '', 'Type yes and Enter to store that in the servos: ']))
@@ -64,29 +65,23 @@ def record(transport: Transport, findings: Sequence[ServoFinding], path: Path) -
     return 0
 
 
-def _travels(transport: Transport, findings: Sequence[ServoFinding]) -> dict[str, Travel] | None:
-    """Follow the joints until Enter; None if the input ends. Raises ArmError if one was lost of sight."""
+def _follow(transport: Transport, findings: Sequence[ServoFinding], travels: Mapping[str, Travel]) -> bool:
+    """Follow the joints until Enter; False if the input ends. Raises ArmError if one was lost of sight."""
     say('Move every joint through its whole range, to both stops. Then press Enter.\n')
-    travels: dict[str, Travel] = {}
-    seen: dict[str, float] = {}
+    seen = dict.fromkeys(travels, time.monotonic())
     screen = Screen()
     while not select.select([sys.stdin.fileno()], [], [], PAUSE)[0]:
         readings, now = measure(transport, findings), time.monotonic()
         for servo in findings:
             name, reading = servo.joint.name, readings[servo.joint.name]
             if isinstance(reading, Reading):
-                travels.setdefault(name, Travel(reading.tick)).add(reading.tick)
+                travels[name].add(reading.tick)
                 seen[name] = now
-            elif now - seen.setdefault(name, now) > BLIND:
+            elif now - seen[name] > BLIND:
                 raise ArmError(f'{named(servo.joint)}: {reading.value}. Check its cable, and record again')
         spans = {name: (travel.low, travel.high) for name, travel in travels.items()}
         screen.show(reading_table(findings, readings, spans))
-    if not _line():
-        return None
-    missing = [servo for servo in findings if servo.joint.name not in travels]
-    if missing:
-        raise ArmError(f'{named(missing[0].joint)} has not answered')
-    return travels
+    return bool(_line())
 
 
 def _plan(findings: Sequence[ServoFinding], found: Mapping[str, Recorded]) -> list[str]:
