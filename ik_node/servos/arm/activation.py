@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ik_node.servos.arm.goals import ACCELERATION
 from ik_node.servos.arm.survey import TRIES, ArmError, ServoSurvey, named, read, write
-from ik_node.servos.bus.models import RADIANS_PER_TICK
+from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.registers import ServoModel
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import JointCalibration
@@ -15,15 +15,30 @@ from ik_node.servos.calibration.zeros import JointCalibration
 OUTSIDE = 0.1  # [rad] by which a joint may be outside its limits when torque is switched on
 STILL = 12  # [ticks] that a joint may move between two readings: it is at rest
 FIRST_TORQUE = 0.2  # share of the torque at the beginning
+BEYOND = 10  # [ticks] by which a joint may be beyond the range of its servo, which drives it inside
+STEP = 16  # [ticks] that a joint keeps from the step from 4095 to 0: across it a servo turns all the way back
 WATCHDOG = 50  # [20 ms] without any packet after which a Dynamixel stops by itself
 
 
+class PlaceError(ArmError):
+    """A joint stands where its servo must not get torque."""
+
+
 def check_place(servo: ServoSurvey, calibration: JointCalibration, tick: int) -> None:
-    """Raise ArmError if a joint stands outside its limits by more than OUTSIDE."""
+    """Raise PlaceError if a joint is outside its limits by more than OUTSIDE, or its servo would move it."""
+    if servo.model.homing_sign < 0:
+        low, high = STEP, TICKS_PER_TURN - 1 - STEP
+        if servo.memory.high:  # 0 to 0: no range
+            low, high = max(low, servo.memory.low - BEYOND), min(high, servo.memory.high + BEYOND)
+        if not low <= tick <= high:
+            raise PlaceError(
+                f'{named(servo.joint)} stands at tick {tick}, its servo holds it from {low} to {high} only: '
+                'move it inside by hand'
+            )
     position = calibration.position(tick)
     scale = servo.joint.unit / RADIANS_PER_TICK
     if not calibration.lower - OUTSIDE * scale <= position <= calibration.upper + OUTSIDE * scale:
-        raise ArmError(
+        raise PlaceError(
             f'{named(servo.joint)} stands at {position:.3f}, its limits are {calibration.lower:.3f} to '
             f'{calibration.upper:.3f}: move it inside by hand, or set its zero'
         )
@@ -51,6 +66,13 @@ def switch_on(transport: Transport, servos: Sequence[ServoSurvey]) -> list[tuple
         raise
     watch(transport, servos)
     return list(zip(servos, shares, strict=True))
+
+
+def reset(transport: Transport, servo: ServoSurvey) -> None:
+    """End the overload of a servo: its torque is off for some milliseconds. Raises ArmError."""
+    write(transport, servo.joint, servo.model, 'goal_position', _at_rest(transport, servo))
+    for enable in (0, 1):
+        write(transport, servo.joint, servo.model, 'torque_enable', enable)
 
 
 def watch(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
@@ -86,9 +108,12 @@ def _prepare(transport: Transport, servo: ServoSurvey, on: bool) -> float:
     if on:  # with less it would sink
         share = limit.quantity(read(transport, joint, model, 'torque_limit')) / joint.torque
     else:
+        _check_shutdown(transport, servo)
         share = FIRST_TORQUE
         write(transport, joint, model, 'torque_limit', limit.count(share * joint.torque))
     write(transport, joint, model, 'goal_position', _at_rest(transport, servo))
+    if 'goal_time' in model.registers:
+        write(transport, joint, model, 'goal_time', 0)
     speed, acceleration = joint.fastest / joint.unit, ACCELERATION
     if servo.time_profile:
         speed = acceleration = 0.0
@@ -97,6 +122,17 @@ def _prepare(transport: Transport, servo: ServoSurvey, on: bool) -> float:
         transport, joint, model, 'profile_acceleration', _count(model, 'profile_acceleration', acceleration)
     )
     return share
+
+
+def _check_shutdown(transport: Transport, servo: ServoSurvey) -> None:
+    """Raise ArmError if a servo has shut down, and takes no torque before it restarts."""
+    joint, model = servo.joint, servo.model
+    found = model.conditions_of(read(transport, joint, model, 'status')) if model.homing_sign > 0 else []
+    if found:
+        raise ArmError(
+            f'{named(joint)} has shut down because of {" and ".join(found)}: support the arm, and switch its '
+            'power off and on'
+        )
 
 
 def _count(model: ServoModel, name: str, quantity: float) -> int:

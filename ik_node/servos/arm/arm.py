@@ -16,7 +16,7 @@ from concurrent.futures import TimeoutError as NoAnswer
 
 from ik_node.errors import IkError, InputError
 from ik_node.servos.arm.commands import Commands
-from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
+from ik_node.servos.arm.cycle import HELD, ArmCycle, ArmOptions
 from ik_node.servos.arm.snapshot import POWERED, ArmSnapshot, ArmState, Counts
 from ik_node.servos.arm.survey import ArmError, ServoSurvey, memories, read, survey
 from ik_node.servos.bus.transport import PortError, Transport
@@ -89,8 +89,9 @@ class ServoArm:
         the arm takes no commands.
         """
         now = self._snapshot
-        if now.state not in POWERED or now.latched:
-            raise ArmError(f'the arm is {now.state.value}{f": {now.reason}" if now.reason else ""}')
+        if now.state not in POWERED or self._commands.latched:
+            reason = HELD if self._commands.latched else now.reason
+            raise ArmError(f'the arm is {now.state.value}{f": {reason}" if reason else ""}')
         self._commands.put(positions)
 
     def set_torque(self, on: bool) -> None:
@@ -98,7 +99,11 @@ class ServoArm:
         self._ask(lambda arm: arm.switch_on() if on else arm.switch_off(self._publish))
 
     def hold(self) -> None:
-        """Hold the arm where it is measured, and take no commands until clear."""
+        """Hold the arm where it is measured, and take no commands until clear.
+
+        While the servos do not answer it raises ArmError, but counts all the same once they do.
+        """
+        self._commands.latch()
         self._ask(ArmCycle.hold)
 
     def clear(self) -> None:
@@ -135,6 +140,9 @@ class ServoArm:
             self._lose(f'unexpected error, please report it: {error!r}')
             raise
         else:
+            with contextlib.suppress(PortError):
+                if self._cycle is not None:
+                    self._cycle.come_to_rest()
             self._lose('the driver has ended')
 
     def _turn(self) -> float:
@@ -234,7 +242,7 @@ class ServoArm:
             {} if cycle is None else dict(cycle.measured),
             self._ticks if cycle is None else {name: joint.tick for name, joint in cycle.measured.items()},
             {} if cycle is None else dict(cycle.goals),
-            cycle is not None and cycle.latched,
+            self._commands.latched,
             (len(self._times) - 1) / span if span > 0.0 else 0.0,
             counts.retries,
             dict(counts.faults),

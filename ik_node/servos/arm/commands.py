@@ -18,6 +18,23 @@ class Commands:
         self._names, self._lock = names, threading.Lock()
         self._positions: dict[str, float] = {}
         self._given = -math.inf
+        self._latched = False
+
+    @property
+    def latched(self) -> bool:
+        """Whether none are taken."""
+        return self._latched
+
+    def latch(self) -> None:
+        """Forget all, and take none until release; it outlasts the connection to the servos."""
+        with self._lock:
+            self._latched = True
+            self._positions.clear()
+
+    def release(self) -> None:
+        """Take commands again."""
+        with self._lock:
+            self._latched = False
 
     def put(self, positions: Mapping[str, float]) -> None:
         """Ask for positions by joint; joints that are not named keep theirs, other names are ignored.
@@ -31,8 +48,9 @@ class Commands:
             if not math.isfinite(value):
                 raise InputError(f'the command of joint {name} is {value}')
         with self._lock:
-            self._positions.update(own)
-            self._given = time.monotonic()
+            if not self._latched:
+                self._positions.update(own)
+                self._given = time.monotonic()
 
     def fresh(self, timeout: float) -> dict[str, float]:
         """Return the positions if the newest ones are not older than timeout [s]; else forget them."""

@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ik_node.errors import join_names
-from ik_node.servos.arm.activation import check_place, limit_torque, switch_off, switch_on, watch
+from ik_node.servos.arm.activation import (
+    PlaceError,
+    check_place,
+    limit_torque,
+    reset,
+    switch_off,
+    switch_on,
+    watch,
+)
 from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.goals import Goals
 from ik_node.servos.arm.measuring import Measuring
@@ -23,8 +31,10 @@ from ik_node.servos.calibration.zeros import ArmCalibration
 
 SILENCE = 0.3  # [s] without an answer of a servo after which no command is followed
 SOFT_START = 1.0  # [s] in which the torque grows from nothing to all
+REPEATED = 2.0  # times SOFT_START for which the limits are written: no servo acknowledges them
 LOWERING = 3.0  # [s] in which the torque vanishes before it is switched off
 MOST_PERIODS = 5.0  # of motion in one cycle, after one that was late
+HELD = 'held until it is cleared'
 NO_SERVO = 'no servo answers any more. Is the power supply of the arm on?'
 
 
@@ -42,7 +52,7 @@ class ArmOptions:
 
 
 class ArmCycle:
-    """state, reason, latched: see ArmSnapshot. measured: the joints that answered, at time [s]."""
+    """state, reason: see ArmSnapshot. measured: the joints that answered, at time [s]."""
 
     def __init__(
         self,
@@ -59,7 +69,7 @@ class ArmCycle:
         self._measuring = Measuring(servos, by_name, counts)
         self._goals = Goals(by_name)
         self.measured: dict[str, JointMeasurement] = {}
-        self.state, self._reason, self.latched = ArmState.PASSIVE, '', False
+        self.state, self._reason = ArmState.PASSIVE, ''
         self._missing = False  # a servo does not answer, and that is the fault
         self._growing: list[tuple[ServoSurvey, float]] = []  # torque of servos, from these shares on
         self._since = 0.0  # when it began to grow
@@ -70,7 +80,11 @@ class ArmCycle:
     def reason(self) -> str:
         """Why the arm is in its state, and what blocks it."""
         blocked = self._goals.blocked
-        return self._reason or (f'something blocks {join_names(blocked)}' if blocked else '')
+        if self._reason:
+            return self._reason
+        if self._commands.latched and self.state is ArmState.HOLDING:
+            return HELD
+        return f'something blocks {join_names(blocked)}' if blocked else ''
 
     @property
     def goals(self) -> Mapping[str, float]:
@@ -81,7 +95,10 @@ class ArmCycle:
         """Go on holding an arm that another program left with torque. Raises ArmError."""
         powered = [read(self._transport, one.joint, one.model, 'torque_enable') == 1 for one in self._servos]
         if all(powered):
-            self.switch_on()
+            try:
+                self._power()
+            except PlaceError as error:  # its owner can still switch the torque off
+                self._reason = str(error)
         elif any(powered):
             on = [named(one.joint) for one, power in zip(self._servos, powered, strict=True) if power]
             self._reason = f'torque is on in {join_names(on)} only'
@@ -105,12 +122,13 @@ class ArmCycle:
         if len(silent) == len(self._servos):
             self._become(ArmState.SILENT, NO_SERVO)
         elif silent:
-            self._fault(f'no answer from {join_names(silent)}: check the cables')
-            self._missing = True
+            self._missing |= self._fault(f'no answer from {join_names(silent)}: check the cables')
         elif self._missing:
-            self._missing = False
+            self._missing, self._reason = False, ''
             if self.state is ArmState.FAULTED:
                 self._hold()
+                for _ in self._servos[1:]:
+                    self._check_torque()
         if self.state in POWERED:
             self._check_torque()
 
@@ -119,12 +137,16 @@ class ArmCycle:
         self._checked = (self._checked + 1) % len(self._servos)
         servo = self._servos[self._checked]
         count = self._read(servo, 'torque_enable')
-        if count is not None and count != 1:
+        if count not in (None, 1):
             self._fault(
                 f'{named(servo.joint)} has lost its torque: its supply has dipped, or it protects itself. '
                 'Support the arm, then clear the fault'
             )
-        elif 'bus_watchdog' in servo.model.registers and (self._read(servo, 'bus_watchdog') or 0) < 0:
+        elif (
+            self.state in POWERED
+            and 'bus_watchdog' in servo.model.registers
+            and (self._read(servo, 'bus_watchdog') or 0) < 0
+        ):
             watch(self._transport, self._servos)
             self._hold()
 
@@ -136,7 +158,7 @@ class ArmCycle:
 
     def _move(self, now: float, dt: float) -> None:
         commands: dict[str, float] = {}
-        if self.latched or self.state is ArmState.FAULTED:
+        if self._commands.latched or self.state is ArmState.FAULTED:
             self._commands.clear()
         else:
             commands = self._commands.fresh(self._options.command_timeout)
@@ -155,10 +177,9 @@ class ArmCycle:
         if not shares:
             return limit
         limit_torque(self._transport, [servo for servo, _ in self._growing], shares)
-        least = min(shares.values())
-        if least >= limit:
+        if grown > REPEATED:
             self._growing = []
-        return least
+        return min(shares.values())
 
     def _write_goals(self) -> None:
         data, positions = {}, self._goals.positions
@@ -174,6 +195,10 @@ class ArmCycle:
 
     def switch_on(self) -> None:
         """Switch the torque on where the arm is. Raises ArmError, and the torque is as before."""
+        self._power()
+        self._commands.release()
+
+    def _power(self) -> None:
         for servo, joint in zip(self._servos, self._calibration.joints, strict=True):
             check_place(servo, joint, read(self._transport, servo.joint, servo.model, 'present_position'))
         self._growing = switch_on(self._transport, self._servos)
@@ -181,40 +206,51 @@ class ArmCycle:
         self._since = self.time
         self._goals.forget()
         self._hold()
-        self.latched = False
 
     def switch_off(self, published: Callable[[], None]) -> None:
         """Lower the arm slowly, and switch the torque off; published is called meanwhile. Raises ArmError."""
         begin, limit = time.monotonic(), self._options.torque_limit
         self._commands.clear()
-        while self.state is not ArmState.PASSIVE and (passed := time.monotonic() - begin) < LOWERING:
+        powered = [servo for servo in self._servos if self._read(servo, 'torque_enable') != 0]
+        while powered and (passed := time.monotonic() - begin) < LOWERING:
             share = limit * (1.0 - passed / LOWERING)
-            limit_torque(self._transport, self._servos, {one.joint.id: share for one in self._servos})
+            limit_torque(self._transport, powered, {one.joint.id: share for one in powered})
             self._measure()
             published()
             time.sleep(1.0 / self._options.rate)
-        switch_off(self._transport, self._servos)
+        try:
+            switch_off(self._transport, self._servos)
+        except ArmError as error:  # without strength it can follow nothing
+            self._become(ArmState.FAULTED, str(error))
+            raise
         self._goals.forget()
         self._growing = []
         self._become(ArmState.PASSIVE, '')
 
     def hold(self) -> None:
         """Hold the arm where it is measured, and take no commands until clear. Raises ArmError."""
-        if self.state not in POWERED:
-            raise ArmError(f'the arm is {self.state.value}: it holds nothing')
-        self.latched = True
-        self._hold()
-        self._reason = 'held until it is cleared'
+        if self.state is ArmState.PASSIVE:
+            self._commands.release()
+            raise ArmError('the torque is off: the arm holds nothing')
+        self._commands.latch()
+        if self.state in POWERED:
+            self._hold()
 
     def clear(self) -> None:
-        """Take commands again; servos that protect themselves are switched off and on. Raises ArmError."""
+        """Take commands again; the torque of overloaded servos is off for a moment. Raises ArmError."""
         if self.state is ArmState.PASSIVE:
             raise ArmError('the torque is off: there is nothing to clear')
         for servo in self._servos:
             measured = self.measured.get(servo.joint.name)
-            if measured is not None and measured.conditions:
-                switch_off(self._transport, [servo])
+            if measured is not None and 'overload' in measured.conditions:
+                reset(self._transport, servo)
         self.switch_on()
+
+    def come_to_rest(self) -> None:
+        """Send the servos where their joints are: nobody commands them any more. Raises PortError."""
+        if self.state in POWERED:
+            self._hold()
+            self._write_goals()
 
     # Changes of state
 
@@ -223,13 +259,17 @@ class ArmCycle:
         self._goals.hold(self.measured)
         self._become(ArmState.HOLDING, '')
 
-    def _fault(self, reason: str) -> None:
+    def _fault(self, reason: str) -> bool:
+        """Take no commands for a reason; return whether there was none before."""
         if self.state in POWERED:
             self._commands.clear()
             self._goals.hold(self.measured)
             self._become(ArmState.FAULTED, reason)
-        elif self.state is ArmState.PASSIVE:
+            return True
+        if self.state is ArmState.PASSIVE and not self._reason:
             self._reason = reason
+            return True
+        return False
 
     def _become(self, state: ArmState, reason: str) -> None:
         self.state, self._reason = state, reason

@@ -23,6 +23,7 @@ STALLED, STALL_TIME = (
     1.0,
 )  # share of the allowed torque, and for how long [s], of a joint that is blocked
 RELIEF = 0.02  # [rad] by which the goal of a blocked joint stays ahead
+HALF_TURN = 2048  # [ticks]
 STILL = 0.05  # [rad/s]: a joint that pushes and is slower than that does not move
 
 
@@ -75,6 +76,9 @@ class Goals:
         """
         for name, joint in measured.items():
             goal = self._goals.setdefault(name, _Goal(joint.position))
+            if abs(goal.position - joint.position) > HALF_TURN * self._calibration[name].profile.unit:
+                # It was pushed across the step of its servo, which would turn all the way back.
+                goal = self._goals[name] = _Goal(joint.position)
             if name in commands:
                 self._approach(name, goal, commands[name], joint, dt)
             self._relieve(name, goal, joint, dt, torque)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An arm in doubt: what its owner has told it lasts, and nothing sinks or turns while faults are mended."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from rig import Rig, driven
+
+from ik_node.servos.arm.snapshot import ArmState
+from ik_node.servos.arm.survey import ArmError
+from ik_node.sim.bus import EmulatedBus
+
+DEGREE = 4096 / 360  # ticks
+TORQUE_LIMIT = {'address': 48, 'size': 2}
+
+
+@pytest.fixture
+def rig():
+    with driven() as rig:
+        rig.arm.set_torque(True)
+        yield rig
+
+
+def with_full_torque(rig):
+    rig.wait(lambda: all(rig.bus.call('get', id=id, **TORQUE_LIMIT) == 1000 for id in rig.profile.ids[:5]))
+
+
+@pytest.mark.parametrize('lost', ['plug', 'power line'])
+def test_a_hold_outlasts_the_bus(rig, lost):
+    rig.arm.hold()
+    if lost == 'plug':
+        rig.bus.call('plug', on=False)
+        rig.until(ArmState.CLOSED)
+        rig.bus.call('plug', on=True)
+    else:
+        rig.bus.faults({'kind': 'missing'})
+        rig.until(ArmState.SILENT)
+        rig.bus.faults()
+    rig.until(ArmState.HOLDING)
+    assert rig.arm.snapshot.reason == 'held until it is cleared'
+    with pytest.raises(ArmError, match='held until it is cleared'):
+        rig.arm.command({'elbow_flex': 0.5})
+    rig.arm.clear()
+    rig.arm.command({'elbow_flex': 0.01})
+
+
+def test_a_hold_counts_while_a_servo_does_not_answer(rig):
+    rig.bus.faults({'kind': 'missing', 'id': 4})
+    rig.until(ArmState.FAULTED)
+    rig.arm.hold()
+    assert 'wrist_flex' in rig.arm.snapshot.reason
+    rig.bus.faults()
+    rig.until(ArmState.HOLDING)
+    with pytest.raises(ArmError, match='held until it is cleared'):
+        rig.arm.command({'elbow_flex': 0.5})
+
+
+def test_a_hold_counts_while_no_servo_answers(rig):
+    rig.bus.faults({'kind': 'missing'})
+    rig.until(ArmState.SILENT)
+    with pytest.raises(ArmError, match='no servo answers'):
+        rig.arm.hold()
+    rig.bus.faults()
+    rig.until(ArmState.HOLDING)
+    with pytest.raises(ArmError, match='held until it is cleared'):
+        rig.arm.command({'elbow_flex': 0.5})
+
+
+def test_a_lost_torque_is_not_forgotten_because_another_servo_was_silent(rig):
+    rig.bus.call('power', id=3, on=False)
+    rig.bus.call('power', id=3, on=True)
+    rig.until(ArmState.FAULTED)
+    rig.wait(lambda: 'elbow_flex' in rig.arm.snapshot.joints)
+    rig.bus.faults({'kind': 'missing', 'id': 4})
+    rig.wait(lambda: 'wrist_flex' not in rig.arm.snapshot.joints)
+    time.sleep(0.5)
+    rig.seen.clear()
+    rig.bus.faults()
+    rig.wait(lambda: 'wrist_flex' in rig.arm.snapshot.joints)
+    time.sleep(0.3)
+    assert {snapshot.state for snapshot in rig.seen} == {ArmState.FAULTED}
+    assert 'servo 3 (elbow_flex) has lost its torque' in rig.arm.snapshot.reason
+
+
+def test_servos_that_still_have_torque_are_lowered_slowly_too(rig):
+    rig.bus.call('power', id=3, on=False)
+    rig.bus.call('power', id=3, on=True)
+    rig.until(ArmState.FAULTED)
+    rig.bus.call('plug', on=False)
+    rig.until(ArmState.CLOSED)
+    rig.bus.call('plug', on=True)
+    rig.until(ArmState.PASSIVE)
+    assert 'torque is on in' in rig.arm.snapshot.reason
+    before = time.monotonic()
+    rig.arm.set_torque(False)
+    assert time.monotonic() - before > 2.0
+    assert not any(state['torque'] for state in rig.bus.state().values())
+
+
+def test_an_arm_found_with_torque_outside_its_limits_can_be_released():
+    with EmulatedBus() as bus:
+        for id in range(1, 7):
+            bus.call('put', id=id, address=40, size=1, value=1)
+        bus.call('motor', id=3, blocked=[2000.0, 2100.0])
+        bus.call('put', id=3, address=9, size=2, value=2300, keep=True)
+        rig = Rig(bus, 'so101', None)
+        rig.arm.start()
+        try:
+            rig.until(ArmState.PASSIVE)
+            assert 'servo 3 (elbow_flex) stands at' in rig.arm.snapshot.reason
+            with pytest.raises(ArmError, match='passive'):
+                rig.arm.command({'elbow_flex': 0.5})
+            rig.arm.set_torque(False)
+            assert not any(state['torque'] for state in bus.state().values())
+        finally:
+            rig.arm.stop()
+
+
+def test_a_servo_gets_no_torque_where_its_own_range_would_move_it():
+    with EmulatedBus() as bus:
+        bus.call('put', id=3, address=9, size=2, value=2080, keep=True)
+        rig = Rig(bus, 'so101', None)
+        rig.arm.start()
+        try:
+            rig.until(ArmState.PASSIVE)
+            with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) stands at tick 2048, .* 2070'):
+                rig.arm.set_torque(True)
+            assert not any(state['torque'] for state in bus.state().values())
+        finally:
+            rig.arm.stop()
+
+
+def test_a_dynamixel_that_has_shut_down_is_named():
+    with driven('omx_f') as rig:
+        rig.bus.call('alarms', id=12, bits=0x20)
+        rig.bus.call('motor', id=12, velocity=0.0)
+        time.sleep(0.1)
+        with pytest.raises(ArmError, match=r'servo 12 .* has shut down because of overload: support the arm'):
+            rig.arm.set_torque(True)
+
+
+@pytest.mark.parametrize('tick', [3, 4092])
+def test_no_torque_at_the_step_where_a_servo_would_turn_back(tick):
+    with driven() as rig:
+        rig.bus.call('motor', id=5, actual=float(tick))
+        rig.wait(lambda: abs(rig.arm.snapshot.ticks.get('wrist_roll', 2048) - 2048) > 2030)
+        with pytest.raises(ArmError, match=r'servo 5 \(wrist_roll\) .* move it inside'):
+            rig.arm.set_torque(True)
+        assert not any(state['torque'] for state in rig.bus.state().values())
+
+
+def test_a_joint_that_is_pushed_across_the_step_does_not_turn_back(rig):
+    rig.stream({'wrist_roll': 3.09}, 5.0)
+    rig.until(ArmState.HOLDING)
+    assert rig.tick('wrist_roll') > 4040
+    rig.bus.call('motor', id=5, actual=4099.0)
+    time.sleep(1.0)
+    assert rig.tick('wrist_roll') == pytest.approx(4099, abs=DEGREE)
+
+
+def test_all_torque_is_had_although_packets_are_lost():
+    with driven() as rig:
+        rig.arm.set_torque(True)
+        time.sleep(0.5)
+        rig.bus.faults({'kind': 'lost', 'share': 0.5})
+        time.sleep(0.7)
+        rig.bus.faults()
+        with_full_torque(rig)
+
+
+def test_an_overloaded_joint_is_cleared_and_does_not_sink(rig):
+    with_full_torque(rig)
+    rig.bus.call('put', id=2, address=34, size=1, value=60)
+    rig.bus.call('put', id=2, address=35, size=1, value=10)
+    rig.bus.call('put', id=2, address=36, size=1, value=30)
+    rig.bus.call('motor', id=2, weight=0.5)
+    rig.wait(lambda: 'overload' in conditions(rig, 'shoulder_lift'))
+    rig.bus.call('put', id=2, address=36, size=1, value=80)
+    before = rig.tick('shoulder_lift')
+    since = time.monotonic()
+    rig.arm.clear()
+    rig.wait(lambda: not conditions(rig, 'shoulder_lift'))
+    off, on = [when for when, id, _ in rig.bus.log('torques', since) if id == 2]
+    assert rig.bus.call('get', id=2, **TORQUE_LIMIT) == 1000
+    time.sleep(0.3)
+    assert on - off < 0.05
+    fallen = 0.5 * 3400 * (on - off)  # [ticks]: emulated joints have no inertia, and fall at once
+    assert abs(rig.tick('shoulder_lift') - before) < fallen + 6 * DEGREE  # then it brakes
+
+
+def test_only_overloaded_servos_lose_their_torque_for_a_moment(rig):
+    rig.bus.call('alarms', id=2, bits=0x05)  # voltage, temperature
+    rig.wait(lambda: conditions(rig, 'shoulder_lift'))
+    since = time.monotonic()
+    rig.arm.clear()
+    assert rig.bus.log('torques', since) == []
+
+
+def conditions(rig, name):
+    joint = rig.arm.snapshot.joints.get(name)
+    return () if joint is None else joint.conditions
+
+
+def test_the_goals_are_where_the_arm_is_once_the_driver_has_ended(rig):
+    with_full_torque(rig)
+    rig.stream({'shoulder_pan': 1.5}, 1.0)
+    rig.arm.stop()
+    time.sleep(0.1)
+    state = rig.bus.state()[1]
+    goal = state['goal']
+    assert abs(goal - rig.arm.snapshot.ticks.get('shoulder_pan', goal)) < 10 * DEGREE
+    assert [entry[2] for entry in rig.bus.log('goals') if entry[1] == 1][-1] == goal
