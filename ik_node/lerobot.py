@@ -36,9 +36,9 @@ LOG = logging.getLogger('ik_node')
 class RobotKinematics:
     """Forward and inverse kinematics in degrees, in the root link of the URDF, for LeRobot's processors.
 
-    joint_names: what the entries of all joint vectors belong to; names that are no joints of the arm, such as
-    a gripper, are passed through. last: what became of the last inverse_kinematics, with errors and reason;
-    its q is in radians, in the order of arm.joint_names.
+    joint_names: what the entries of all joint vectors belong to; names that are not joints of the arm, such
+    as a gripper, are passed through. last: what became of the last inverse_kinematics, with errors and
+    reason; its q is in radians, in the order of arm.joint_names.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class RobotKinematics:
     ) -> Array:
         """Return joint positions [deg] nearer to a pose (4, 4), as close as a continuous motion leads.
 
-        current_joint_pos [deg]: where the motion goes on from; entries of other joints are returned as they
+        current_joint_pos [deg]: start of the motion; entries of other joints are returned as they
         are. The position comes first, then the direction of the tool axis, then the turn about it, whatever
         the weights are; orientation_weight 0: the position alone. Joints outside their limits come back by
         largest_step per call. Raises InputError for wrong shapes and

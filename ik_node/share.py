@@ -15,7 +15,7 @@ PACKAGE = 'ik_node'
 def share_path(*parts: str) -> Path:
     """Return the path of a file of the package: in the installed share/ik_node or in the checkout.
 
-    Raises InputError, with the places looked at, if there is no such file.
+    Raises InputError, with the searched folders, if there is no such file.
     """
     places = [Path(__file__).resolve().parents[1], Path(sys.prefix) / 'share' / PACKAGE]
     with suppress(ImportError, LookupError, OSError):  # no ROS, not in its index, no index

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture of ik_reach."""
+"""The plot of ik_reach."""
 
 from __future__ import annotations
 

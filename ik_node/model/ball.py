@@ -123,7 +123,7 @@ class Ball:
         """Return the positions of its joints for (swing x, swing y, twist) [rad]: inverse of swing_twist.
 
         near: present positions. Proper Euler angles have two solutions, and at no swing any number: the
-        nearest is returned. Limits are not looked at.
+        nearest is returned. Limits are ignored.
         """
         swing = math.hypot(swing_x, swing_y)
         if self.order is Order.PROPER:

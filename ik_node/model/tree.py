@@ -137,7 +137,7 @@ class Tree:
     def renumbered(self, name: str, joints: Array) -> Array:
         """Return joints (m, 10) of a tool's chain (see kernels.forward), driven by columns of the tree.
 
-        Raises InputError for a name that is no tool, and joints that are not of its arm.
+        Raises InputError for an unknown tool, and joints that are not of its arm.
         """
         self.check_names([name], 'name')
         try:
@@ -157,7 +157,7 @@ class Tree:
         return {name: arm.fk(values[self.columns[name]]) for name, arm in self.arms.items()}
 
     def check_names(self, names: Collection[str], what: str) -> None:
-        """Raise InputError for names that are no tools. what: how a message calls them."""
+        """Raise InputError for unknown tools. what: how a message calls them."""
         if not are_names(names, Mapping, Set):
             raise InputError(f'{what} must be names of tools, got {names!r}')
         unknown = [name for name in names if name not in self.arms]

@@ -32,7 +32,7 @@ def descriptor(field: dataclasses.Field[Any]) -> ParameterDescriptor:
     about = field.metadata
     text = about['text']
     message = ParameterDescriptor(
-        # The settings check the types: then 1 is accepted for 1.0, and the error says what is allowed.
+        # The settings check the types: then 1 is accepted for 1.0, and the error states what is allowed.
         dynamic_typing=True,
         read_only=about['read_only'],
         description=text,
@@ -81,8 +81,8 @@ def declare_robot(node: Node) -> RobotSettings:
         parameter = given_parameters(node).get(name)
         if parameter is not None and parameter.value:
             raise InputError(
-                f'there is no parameter {name} any more: give signs and zeros to the driver of the arm, or '
-                'change axis and origin of the joints in the URDF'
+                f'the parameter {name} has been removed: configure signs and zeros in the driver of the arm, '
+                'or change axis and origin of the joints in the URDF'
             )
     general = ArmSettings(**declare_fields(node, ArmSettings))
     defaults = {name: getattr(general, name) for name in OF_TOOL}

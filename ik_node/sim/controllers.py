@@ -21,7 +21,7 @@ from ik_node.errors import InputError, join_names
 
 REST = float(np.finfo(np.float32).eps)  # [rad/s, m/s]: the last velocity must not exceed this
 PERIOD = 0.01  # [s] of the controller manager
-MOST_PERIODS = 1000  # at once: after a stall, or a jump of the clock, the periods begin anew
+MOST_PERIODS = 1000  # at once: after a stall, or a jump of the clock, the periods restart
 
 
 class _Trajectory(NamedTuple):
@@ -88,7 +88,7 @@ class Controllers:
         """Take a trajectory at time now [s]; it begins at its stamp [s], without one in the next period.
 
         It goes along quintics, without accelerations along cubics. It replaces those that move some of its
-        joints; others, of other controllers, go on.
+        joints; others, of other controllers, continue.
 
         Raises InputError for one that a joint_trajectory_controller rejects.
         """

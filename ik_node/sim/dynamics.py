@@ -17,7 +17,7 @@ from ik_node.sim.inertia import link_inertias
 TIMESTEP = 0.002  # [s]
 BANDWIDTH = 60.0  # [rad/s] of a servo, critically damped
 ARMATURE = {'prismatic': 0.05, 'revolute': 2e-3}  # [kg], [kg m^2]: inertia of motor and gears at the joint
-POSES = 64  # in which the inertia and the load of each joint are looked at
+POSES = 64  # in which the inertia and the load of each joint are computed
 GRAVITY = 9.81  # [m/s^2], along -z of the root link
 
 

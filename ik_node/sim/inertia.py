@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Masses and inertias of the links of a URDF, made up where the file has none."""
+"""Masses and inertias of the links of a URDF, estimated where the file has none."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ik_node.sim.controllers import Controllers
 from ik_node.sim.dynamics import TIMESTEP, Dynamics
 from ik_node.sim.settings import PlantSettings
 
-MOST_CATCH_UP = 0.25  # [s] of motion at once: after a stall the arm goes on from where it was
+MOST_CATCH_UP = 0.25  # [s] of motion at once: after a stall the arm continues from its last position
 
 
 class Plant:

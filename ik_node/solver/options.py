@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SolverOptions: what IkSolver is told besides the arm."""
+"""SolverOptions: the options of IkSolver."""
 
 from __future__ import annotations
 

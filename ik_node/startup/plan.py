@@ -223,7 +223,7 @@ class Planner:
         """Return whether there is a position for a track; tell if there is none."""
         if goals['track'] == NO_TRACK != track:
             self._tell(
-                f'{who} cannot follow a {track} with a fixed direction at any of the places tried: no track'
+                f'{who} cannot follow a {track} with a fixed direction at any tested position: no track'
             )
         return goals['track'] != NO_TRACK
 

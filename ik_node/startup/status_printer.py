@@ -18,8 +18,8 @@ class StatusPrinter:
         self._who = f'{tool}: ' if tool else ''
         self._said, self._count, self._next = '', 0, 0.0
 
-    def hear(self, status: Any) -> None:
-        """Print a status unless it is old news."""
+    def on_status(self, status: Any) -> None:
+        """Print a status unless it is a repetition."""
         values = {pair.key: pair.value for pair in status.values}
         self._count += 1
         now = time.monotonic()
@@ -54,7 +54,9 @@ class Listener:
         self._node = rclpy.create_node('ik_demo')
         for tool in tools or ('',):
             topic = f'ik_node/{tool}/status' if tool else 'ik_node/status'
-            self._node.create_subscription(DiagnosticStatus, topic, StatusPrinter(tool, say).hear, REPORTS)
+            self._node.create_subscription(
+                DiagnosticStatus, topic, StatusPrinter(tool, say).on_status, REPORTS
+            )
 
     def listen(self, seconds: float) -> None:
         """Listen for that long."""

@@ -88,7 +88,7 @@ class ViewerNode(ClosableNode):
         self._frames = self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
         self.create_timer(1.0, self._refresh, clock=clock)
         self._closed = False
-        self._heard: list[Subscription] = []  # while a page is open
+        self._subscriptions_of_page: list[Subscription] = []  # while a page is open
         self._sleep()
         self.create_subscription(String, 'robot_description', self._described, LATCHED)
         self._bell = self.create_guard_condition(self._mind_clients)
@@ -114,33 +114,33 @@ class ViewerNode(ClosableNode):
 
     def _mind_clients(self) -> None:
         opened = bool(self._server.get_clients())
-        if opened and not self._heard:
+        if opened and not self._subscriptions_of_page:
             self._wake()
-        elif self._heard and not opened:
+        elif self._subscriptions_of_page and not opened:
             self._show_frame()  # process the last inputs
             self._sleep()
 
     def _wake(self) -> None:
         """Subscribe to the topics of the page. The last status arrives at once, joints later."""
-        self._heard = [
+        self._subscriptions_of_page = [
             self.create_subscription(JointState, 'joint_states', self._store_joints, NEWEST),
             self.create_subscription(DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM),
-            *(subscription for tool in self._tools for subscription in tool.hear()),
+            *(subscription for tool in self._tools for subscription in tool.subscribe()),
         ]
         self._frames.reset()
         self._refresh()
 
     def _sleep(self) -> None:
         self._frames.cancel()
-        for subscription in self._heard:
+        for subscription in self._subscriptions_of_page:
             self.destroy_subscription(subscription)
-        self._heard = []
+        self._subscriptions_of_page = []
         for tool in self._tools:
             tool.release_gizmo()  # later goals are not received
 
     def _described(self, message: String) -> None:
         self._new['robot_description'] = message
-        if not self._heard:
+        if not self._subscriptions_of_page:
             self._show_frame()
 
     def _store_joints(self, message: JointState) -> None:
@@ -154,8 +154,8 @@ class ViewerNode(ClosableNode):
 
     def _refresh(self) -> None:
         self._mind_clients()
-        if not self._heard:
-            self._obey()  # a stop may still wait for its service
+        if not self._subscriptions_of_page:
+            self._process_inputs()  # a stop may still wait for its service
             return
         self._solver.refresh()
         if self._links is not None:
@@ -171,7 +171,7 @@ class ViewerNode(ClosableNode):
         with self._server.atomic():
             if 'robot_description' in new:
                 self._show_robot(new['robot_description'].data)
-            self._obey()
+            self._process_inputs()
             if self._robot is not None and 'joint_states' in new:
                 self._take_joints(self._robot, new['joint_states'])
             for tool in self._tools:
@@ -185,7 +185,7 @@ class ViewerNode(ClosableNode):
             return
         self._description = text
         if self._links is not None:
-            self._links.hear(text)
+            self._links.set_description(text)
         before, self._robot = self._robot, None
         try:
             robot = read_urdf(text)
@@ -220,7 +220,7 @@ class ViewerNode(ClosableNode):
             'Waiting for joint_states', f'{robot.name} is shown with all joints at zero.'
         )
 
-    def _obey(self) -> None:
+    def _process_inputs(self) -> None:
         """Process the inputs of users; buttons work even for a robot that cannot be displayed."""
         self._all_services.refresh()
         for button in self._panel.take_buttons():
@@ -234,7 +234,7 @@ class ViewerNode(ClosableNode):
             if own and not followed:
                 tool.send_joints(own, self._values)
         for tool in self._tools:
-            if tool.obey(self._slow.on) is not None and tool.arm is not None:
+            if tool.process_inputs(self._slow.on) is not None and tool.arm is not None:
                 self._watched = tool
                 self._slow.choose(tool.arm)
                 self._slow.moved()
@@ -253,8 +253,8 @@ class ViewerNode(ClosableNode):
         pairs = zip(message.name, message.position, strict=False)
         known = robot.joints
         values = {name: value for name, value in pairs if name in known and math.isfinite(value)}
-        news = len(self._tools) == 1 and self._tools[0].reported  # then the card shows these
-        if values and not self._values and not news:
+        shown = len(self._tools) == 1 and self._tools[0].reported  # then the card shows these
+        if values and not self._values and not shown:
             self._panel.card.show_message('Ready', HINT)
         if any(abs(value - self._values.get(name, value)) > STILL for name, value in values.items()):
             self._moved_time = time.monotonic()

@@ -93,7 +93,7 @@ class ViewedTool:
         self._goals = RemoteParameters(node, f'{before}ik_goals', [TRACK], self._track_answered)
         self.refresh = self._goals.refresh
 
-    def hear(self) -> list[Subscription]:
+    def subscribe(self) -> list[Subscription]:
         """Subscribe to goals and reports; the caller unsubscribes."""
         before = self._before
         return [
@@ -136,7 +136,7 @@ class ViewedTool:
 
     # User input
 
-    def obey(self, watching: bool = False) -> Array | None:
+    def process_inputs(self, watching: bool = False) -> Array | None:
         """Process the inputs of users.
 
         watching: the gizmo commands nothing. Returns T_base_goal (4, 4) where a user dragged it to then.

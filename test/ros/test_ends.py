@@ -71,9 +71,9 @@ def test_a_request_after_the_end_is_answered(services):
 def test_garbage_is_collected_again_once_kernels_are_loaded():
     garbage = Garbage()
     try:
-        garbage.heed(Stage.COMPILING)
+        garbage.on_stage(Stage.COMPILING)
         assert not gc.isenabled()
-        garbage.heed(Stage.READY)
+        garbage.on_stage(Stage.READY)
         assert gc.isenabled()
         assert gc.get_freeze_count() > 0
     finally:

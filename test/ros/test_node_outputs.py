@@ -273,7 +273,7 @@ def test_the_action_says_what_is_missing():
 
 @pytest.mark.parametrize('name', ['joint_signs', 'joint_offsets'])
 def test_signs_and_zeros_of_a_driver_are_refused_where_they_would_be_ignored(name):
-    said = f'no parameter {name} any more: give signs and zeros to the driver'
+    said = f'the parameter {name} has been removed: configure signs and zeros in the driver'
     with pytest.raises(InputError, match=said), running(arm_urdf(), **{name: 'yaw: -1'}):
         pass
     with running(arm_urdf(), **{name: ''}):

@@ -142,10 +142,10 @@ class ArmJoints(CommandedJoints):
         Checked when another arm has changed its motion, and when a stream of goals has ended.
         """
         motion = self.arm.motion
-        told = self._robot.told(self)
+        changed = self._robot.take_change(self)
         if self._model.collision is None or motion.follows or motion.braking or not motion.moving:
             return None  # a stream is checked at every step
-        unchecked, self._unchecked = self._unchecked or told, False
+        unchecked, self._unchecked = self._unchecked or changed, False
         if not unchecked:
             return None
         return self.motion_check.rejection(places_of(motion.twin()), self._values, CLEARANCE_EN_ROUTE)
@@ -215,14 +215,14 @@ class ArmJoints(CommandedJoints):
         before, self._plans = self._plans, [group.motion.plan for group in self.groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)
         if replanned:
-            self._robot.tell(self)
+            self._robot.announce_change(self)
         values, rates = self.values(feedback)
         self._values = values
         rejection = rejection or self._gates.reject(motion, dt + caught_up, values)
         if rejection is not None:
             for group in self.groups:
                 group.place(last)  # at the last setpoint: no later one was sent
-            self._robot.tell(self)
+            self._robot.announce_change(self)
             return None, f'a setpoint was not published: {rejection}'
         whole = feedback.alone and not feedback.expected
         setpoint = self._setpoint(time, values, rates, whole, replanned)

@@ -176,9 +176,8 @@ class CommandedJoints:
         missing = [name for name in targets if name not in self._listed]
         if missing:
             raise InputError(
-                f'the controller does not move {join_names(missing)}; it moves '
-                f'{join_names(self._listed)}, as '
-                'parameter controller_joints says'
+                f'the controller does not move {join_names(missing)}; parameter controller_joints has '
+                f'{join_names(self._listed)}'
             )
 
     def _setpoint(self, time: float, values: Array, rates: Array, whole: bool, replanned: bool) -> Setpoint:

@@ -79,11 +79,11 @@ class SharedRobot:
                 for group in other.groups:
                     yield group, group.motion.moving and not other.without_position
 
-    def tell(self, arm: Neighbour) -> None:
+    def announce_change(self, arm: Neighbour) -> None:
         """Note that an arm has started another motion, or stopped before its target."""
         self._changed.update(id(other) for other in self._arms if other is not arm)
 
-    def told(self, arm: Neighbour) -> bool:
+    def take_change(self, arm: Neighbour) -> bool:
         """Return whether another arm has done so since the last call."""
         changed = id(arm) in self._changed
         self._changed.discard(id(arm))

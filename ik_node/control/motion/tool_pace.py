@@ -14,7 +14,7 @@ from ik_node.control.motion.plans import JointPlan
 from ik_node.control.motion.tool_motion import tool_motion
 from ik_node.model.arm import Arm
 
-SPACING = 0.01  # [s] between the places of a plan at which the speeds are compared
+SPACING = 0.01  # [s] between the times at which the speeds of a plan are checked
 MOST_PLACES = 400
 SHARE = 0.97  # of the limits, as a margin for times between two checks, and for stops
 TRIES = 6  # replans with ever lower joint velocities

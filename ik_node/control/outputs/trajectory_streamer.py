@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trajectories for controllers that interpolate on their own, from the plans of an arm.
 
-A controller carries out the setpoints, a DELAY after them: each trajectory says when it begins, repeats the
-setpoints that the controller has still to carry out, and goes on with the plan. So a trajectory that replaces
-another is the same at first, and it does not matter when, or in which of its periods, the controller takes
-it, as long as that is within the DELAY. Between the points it follows quintics: at the setpoints and at the
-knots of a plan, these are the motion. A controller that is not sent a plan in time carries on with the one
-before: then the motion is made anew, from where the controller will be.
+A controller executes the setpoints a DELAY later. Each trajectory has a start time, begins with the setpoints
+that the controller has yet to execute, and continues with the plan. A replacement is therefore identical at
+first, and it does not matter when, or in which of its periods, the controller takes it, within the DELAY.
+Between the points it follows quintics, which are exact at the setpoints and the knots of a plan. A controller
+that does not receive a plan in time continues the previous one; the motion is then replanned from its state.
 """
 
 from __future__ import annotations

@@ -51,8 +51,7 @@ def arm_collision(
 class CollisionGate:
     """Rejects setpoints in which parts of the robot overlap; parts that overlap at the start may come apart.
 
-    A setpoint is looked at where earlier looks do not rule a collision out, so that most setpoints cost next
-    to nothing.
+    Distances are computed only if earlier ones do not rule a collision out, so most setpoints cost little.
     """
 
     def __init__(self, collision: SelfCollision) -> None:

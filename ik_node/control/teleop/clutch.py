@@ -14,9 +14,9 @@ from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.teleop_settings import NO_CLUTCH
 from ik_node.solver.goal import Goal
 
-JUMP = 0.25  # [m] between successive poses: tracking was lost, so operator and tool are related anew
+JUMP = 0.25  # [m] between successive poses: tracking was lost, so operator and tool are related again
 SILENCE = 1.0  # [s] between successive poses: operator or tool may have moved far in the meantime
-NEAR = 0.1  # [m] from the tool within which a first pose without a clutch has to be
+NEAR = 0.1  # [m] from the tool within which the first pose without a clutch must be
 OPEN = 'the clutch is open: teleoperation poses do not move the arm; true on ~/enable, repeated, closes it'
 FAR = f'pose ignored: without a clutch the first one must be within {NEAR} m of the tool'
 
@@ -35,7 +35,7 @@ class Clutch:
         self._origin: Array | None = None  # T (4, 4) of the operator when the clutch closed
         self._tool = np.eye(4)  # and of the tool
         self._last, self._seen = np.zeros(3), -math.inf  # position and time of the previous pose
-        self.anew = False  # the last goal was the first one since the clutch closed
+        self.began = False  # the last goal was the first one since the clutch closed
         self.why = ''  # why the last pose was ignored; empty if it was accepted
 
     def enable(self, closed: bool, time: float, timeout: float) -> None:
@@ -69,7 +69,7 @@ class Clutch:
     def _goal(
         self, pose: Array, model: ArmModel, q: Array, time: float, settings: ArmSettings
     ) -> Goal | None:
-        self.anew, self.why = False, ''
+        self.began, self.why = False, ''
         absolute = self._absolute(settings)
         if not (absolute or self._closed(time)):
             self._origin, self.why = None, OPEN
@@ -81,7 +81,7 @@ class Clutch:
             if absolute and np.linalg.norm(model.pose_goal(pose).position - tool[:3, 3]) > NEAR:
                 self._origin, self.why = None, FAR
                 return None
-            self.anew = True
+            self.began = True
             begin, self._tool = pose.copy(), tool
             self._origin = begin
         self._last, self._seen = pose[:3, 3].copy(), time

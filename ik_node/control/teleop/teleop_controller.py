@@ -98,7 +98,7 @@ class TeleopController:
             self._controller.tell(level, self.ignored or 'the arm follows the operator')
         if goal is None:
             return
-        if self.clutch.anew:
+        if self.clutch.began:
             self._arm = None
             self._poses.clear()
         self._poses.add(goal.packed, received, stamp)

@@ -16,7 +16,7 @@ class Garbage:
         gc.collect()
         gc.freeze()
 
-    def heed(self, stage: Stage) -> None:
+    def on_stage(self, stage: Stage) -> None:
         """Do not collect while compiled kernels are loaded, and exclude them afterwards."""
         if stage is Stage.COMPILING:
             gc.disable()

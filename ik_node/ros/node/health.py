@@ -60,7 +60,7 @@ class Health:
         """Report when kernels are being compiled, and when the compiled ones are in use."""
         now = kernels.state()
         if self._garbage is not None:
-            self._garbage.heed(now.stage)
+            self._garbage.on_stage(now.stage)
         before, self._kernels = self._kernels, now
         if now.stage is before.stage or not (now.compiled or now.reason):
             return

@@ -39,7 +39,7 @@ class MeasuredWatch:
         self._listeners = 0
         self._checked = self._quiet_until = float('-inf')
         self._auto = True
-        self._heard = False  # measurements have a publisher, or are always needed
+        self._offered = False  # measurements have a publisher, or are always needed
         self.expected = False
         self.alone = True
 
@@ -60,9 +60,9 @@ class MeasuredWatch:
         if time.monotonic() < self._checked + CHECK:
             return False
         self._checked = time.monotonic()
-        heard = self._node.count_publishers(self._measured) > 0
-        self._heard = self._auto and (self._heard or self._always or heard)
-        self.expected = wait_for_measured == 'true' or self._heard
+        offered = self._node.count_publishers(self._measured) > 0
+        self._offered = self._auto and (self._offered or self._always or offered)
+        self.expected = wait_for_measured == 'true' or self._offered
         self.alone = self._commands == self._measured or self._node.count_publishers(self._commands) <= 1
         return True
 

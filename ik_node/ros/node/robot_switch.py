@@ -66,7 +66,7 @@ class RobotSwitch:
             self._text, self._rejected = text, ''
             models = build_models(text, self._settings(), before)
             if self._garbage is not None:
-                self._garbage.heed(kernels.state().stage)
+                self._garbage.on_stage(kernels.state().stage)
                 if known != text:
                     self._garbage.settle()
             if not self._give(models):

@@ -73,7 +73,7 @@ class Goto:
         publisher = self._node.create_publisher(type(message), self._prefix + topic, 1)
         self._wait(
             lambda: publisher.get_subscription_count() and self._hearing.get_publisher_count(),
-            f'{ARM} is not running: nobody subscribes to {publisher.topic_name}',
+            f'{ARM} is not running: {publisher.topic_name} has no subscriber',
         )
         stamp = self._node.get_clock().now().to_msg()
         message.header.stamp = stamp

@@ -62,7 +62,7 @@ class KeysNode(ClosableNode):
         tool = self.declare_parameter('tool', '').value  # its name where there are several
         arm = f'ik_node/{tool}' if tool else 'ik_node'
         self._twists = self.create_publisher(TwistStamped, f'{arm}/delta_twist_cmds', NEWEST)
-        self.create_subscription(Int8, f'{arm}/servo_status', self._heard, REPORTS)
+        self.create_subscription(Int8, f'{arm}/servo_status', self._on_status, REPORTS)
         self._askers = {key: self.create_client(Trigger, f'{arm}/{name}') for key, name in SERVICES.items()}
         self._speed = 2
         self._key, self._until = '', 0.0
@@ -115,7 +115,7 @@ class KeysNode(ClosableNode):
             lambda future: print(f'{SERVICES[key]}: {future.result().message}', flush=True)
         )
 
-    def _heard(self, message: Int8) -> None:
+    def _on_status(self, message: Int8) -> None:
         said = CODES.get(message.data, f'status {message.data}')
         if said:
             print(said, flush=True)

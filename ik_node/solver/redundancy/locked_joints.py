@@ -98,7 +98,7 @@ class LockedJoints:
         return Solutions(solutions, found.complete)
 
     def reduced(self, places: Sequence[int], seed: Array) -> ReducedArm:
-        """Return what moves while the joints at places, in order, are locked at their values in seed (n,).
+        """Return the reduced arm with the joints at places, in order, locked at their values in seed (n,).
 
         Joints next to the base change the goal, not the arm: those of other values share a ReducedArm.
         """

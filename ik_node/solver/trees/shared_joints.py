@@ -145,7 +145,7 @@ class SharedJoints:
         }
 
     def _solutions(self, goals: Mapping[str, Goal], q: Array, restarts: int) -> dict[str, Solution]:
-        """Return what FK says of the joints q (n,)."""
+        """Return the errors of the joints q (n,) by FK."""
         return {
             name: solver.evaluate(goals[name], q[self._tree.columns[name]], restarts)
             for name, solver in self._solvers.items()

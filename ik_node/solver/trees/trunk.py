@@ -19,9 +19,9 @@ from ik_node.solver.closed_form import ClosedForm, recognise
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 
-STEP = 0.1  # [rad], or this share of the range [m], between two places of the trunk that are tried
-FINEST = 0.005  # the same, to which the nearest place is refined
-PLACES = 25  # of the trunk, all over its range, where the closest configuration is looked for
+STEP = 0.1  # [rad], or this share of the range [m], between two tested positions of the trunk
+FINEST = 0.005  # the same, to which the nearest position is refined
+PLACES = 25  # of the trunk, all over its range, at which the closest configuration is searched
 KERNELS = ('solve_outwards', 'advance_limbs')
 
 

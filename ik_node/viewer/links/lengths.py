@@ -37,7 +37,7 @@ class VariableLinks:
         self._due = 0.0
         self._shown = ''  # the description that the scene shows
 
-    def hear(self, text: str) -> None:
+    def set_description(self, text: str) -> None:
         """Set the description that the scene shows."""
         self._shown = text
         if self._sent is not None and text == self._sent[1]:
@@ -93,7 +93,7 @@ class VariableLinks:
     def _rejection(self) -> str:
         """Return why link lengths cannot change now."""
         if self._shown != self._text:
-            return 'the description is no longer the one that the sliders belong to'
+            return 'the description is no longer that of the sliders'
         publishers = self._publishers(DESCRIPTION)
         if len(publishers) != 1:
             names = ', '.join(publishers) or 'none'

@@ -14,7 +14,7 @@ from ik_node.viewer.panel.inputs import Inputs, merged
 
 RANGE = (0.7, 1.5)  # of a slider, as shares of the length in the file
 ORDER = 2e6  # of the folder: below the methods
-HINT = 'The description is built anew with these lengths; joints keep their positions.'
+HINT = 'Rebuilds the description with these lengths; joints keep their positions.'
 
 
 class LengthsPanel:
