@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from functools import cache
@@ -24,6 +25,10 @@ settings.load_profile('ik_node')
 
 os.environ['IK_NODE_CHECK_LOCKS'] = '1'  # a wrong order of locks raises
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # of this process and of those that it starts
+
+# nohup and some CI runners ignore Ctrl-C, which the programs under test would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SLOW = json.loads(durations.FILE.read_text(encoding='utf-8'))['slow']  # functions, by measured time
 NODES = ('test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
