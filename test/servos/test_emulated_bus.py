@@ -10,6 +10,7 @@ import pytest
 from ik_node.sim.bus import EmulatedBus
 
 BAUD = 1_000_000
+PATIENCE = 0.5  # [s] for an answer, on a busy computer
 IDS = [1, 2, 3, 4, 5, 6]
 
 
@@ -45,6 +46,7 @@ def feetech(bus, scservo):
     port = scservo.PortHandler(bus.port)
     assert port.openPort()
     assert port.setBaudRate(BAUD)
+    port.setPacketTimeout = lambda _: port.setPacketTimeoutMillis(1000 * PATIENCE)
     yield port, scservo.PacketHandler(0)
     port.closePort()
 
@@ -54,6 +56,7 @@ def robotis(omx, dynamixel):
     port = dynamixel.PortHandler(omx.port)
     assert port.openPort()
     assert port.setBaudRate(BAUD)
+    port.setPacketTimeout = lambda _: port.setPacketTimeoutMillis(1000 * PATIENCE)
     yield port, dynamixel.PacketHandler(2.0)
     port.closePort()
 
@@ -141,7 +144,7 @@ def test_a_blocked_servo_is_overloaded_after_two_seconds_and_says_so(bus, feetec
 
 
 def test_rustypot_reads_writes_and_sees_faults(bus, rustypot):
-    arm = rustypot.Sts3215PyController(bus.port, BAUD, 0.02)
+    arm = rustypot.Sts3215PyController(bus.port, BAUD, PATIENCE)
     assert arm.sync_read_raw_present_position(IDS) == [2048] * 6
     arm.sync_write_goal_speed(IDS, [0.0] * 6)
     arm.write_torque_enable(2, True)
@@ -265,12 +268,12 @@ def test_the_bytes_of_a_header_are_stuffed(omx, robotis, rustypot):
     port, packets = robotis
     packets.write4ByteTxRx(port, 12, 112, 0x00FDFFFF)
     assert packets.read4ByteTxRx(port, 12, 112)[0] == 0x00FDFFFF
-    arm = rustypot.Xl430PyController(omx.port, BAUD, 0.05)
+    arm = rustypot.Xl430PyController(omx.port, BAUD, PATIENCE)
     assert arm.read_profile_velocity(12) is not None
 
 
 def test_rustypot_finds_moves_and_restarts_dynamixels(omx, rustypot):
-    arm = rustypot.Xl430PyController(omx.port, BAUD, 0.02)
+    arm = rustypot.Xl430PyController(omx.port, BAUD, PATIENCE)
     assert arm.broadcast_scan() == {11: 1060, 12: 1060, 13: 1060, 14: 1200, 15: 1200, 16: 1200}
     arm.sync_write_torque_enable([11, 12], [True, True])
     arm.sync_write_goal_position([11, 12], [2200, 1900])
@@ -280,7 +283,7 @@ def test_rustypot_finds_moves_and_restarts_dynamixels(omx, rustypot):
 
 
 def test_rustypot_finds_sts_servos(bus, rustypot):
-    arm = rustypot.Sts3215PyController(bus.port, BAUD, 0.02)
+    arm = rustypot.Sts3215PyController(bus.port, BAUD, PATIENCE)
     assert sorted(arm.broadcast_scan()) == IDS
     assert len(arm.sync_read_raw_data_with_error(IDS, 56, 15)) == 6
 

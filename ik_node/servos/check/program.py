@@ -33,6 +33,7 @@ from ik_node.servos.check.search import adapter, search
 from ik_node.servos.check.wiggle import wiggle
 from ik_node.servos.ports import EMULATED, EmulatedArm, arm_at, the_port
 
+TIMEOUT = 0.05  # [s] of a servo: a busy computer is no fault of the bus
 SCAN_TIMEOUT = 0.005  # [s] of a servo, while many that are not there are tried
 
 
@@ -80,7 +81,7 @@ def _check(arguments: argparse.Namespace) -> int:
         else:
             port = the_port(arguments.port)
         say('\n'.join(_head(port, profile)))
-        transport = SerialTransport(port, profile.baud, PROTOCOLS[profile.protocol])
+        transport = SerialTransport(port, profile.baud, PROTOCOLS[profile.protocol], TIMEOUT)
         stack.callback(transport.close)
         findings, notes = _findings(transport, profile, arguments, zeros)
         if arguments.live:
