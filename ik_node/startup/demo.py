@@ -69,7 +69,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument('--profile', default='so101', help='the servos of that arm; default: so101')
     parser.add_argument(
-        '--speed-scaling', default='', metavar='SHARE', help='of the velocity limits that motions may use'
+        '--speed-scaling', default='', metavar='SHARE', help='fraction of the velocity limits that is used'
     )
     parser.add_argument('--port', type=int, default=8080, help='of the browser viewer; default: 8080')
     parser.add_argument('--sim', action='store_true', help='simulate the arm in MuJoCo, behind a controller')
