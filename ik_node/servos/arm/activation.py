@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ik_node.errors import join_names
 from ik_node.servos.arm.goals import ACCELERATION
 from ik_node.servos.arm.survey import TRIES, ArmError, ServoSurvey, named, read, write
 from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
@@ -17,6 +18,7 @@ STILL = 12  # [ticks] that a joint may move between two readings: it is at rest
 FIRST_TORQUE = 0.2  # share of the torque at the beginning
 BEYOND = 10  # [ticks] by which a joint may be beyond the range of its servo, which drives it inside
 STEP = 16  # [ticks] that a joint keeps from the step from 4095 to 0: across it a servo turns all the way back
+OFF_TRIES = 10  # to switch a servo off: the bus may be bad, and it must not stay on unnoticed
 WATCHDOG = 50  # [20 ms] without any packet after which a Dynamixel stops by itself
 
 
@@ -60,9 +62,10 @@ def switch_on(transport: Transport, servos: Sequence[ServoSurvey]) -> list[tuple
             if not on:
                 switched.append(servo)
                 write(transport, servo.joint, servo.model, 'torque_enable', 1)
-    except ArmError:
-        for servo in switched:
-            _off(transport, servo)
+    except ArmError as error:
+        left = [named(servo.joint) for servo in switched if not _off(transport, servo)]
+        if left:
+            raise ArmError(f'{error}; {join_names(left)} may have torque now') from None
         raise
     watch(transport, servos)
     return list(zip(servos, shares, strict=True))
@@ -154,7 +157,7 @@ def _at_rest(transport: Transport, servo: ServoSurvey) -> int:
 def _off(transport: Transport, servo: ServoSurvey) -> bool:
     """Switch the torque of a servo off, whatever it answers; return whether it is off."""
     register = servo.model['torque_enable']
-    for _ in range(TRIES):
+    for _ in range(OFF_TRIES):
         transport.write(servo.joint.id, register.address, register.encode(0))
         try:
             if read(transport, servo.joint, servo.model, 'torque_enable') == 0:
