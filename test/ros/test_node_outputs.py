@@ -272,7 +272,7 @@ def test_the_action_says_what_is_missing():
 
 
 @pytest.mark.parametrize('name', ['joint_signs', 'joint_offsets'])
-def test_signs_and_zeros_of_a_driver_are_refused_where_they_would_be_ignored(name):
+def test_signs_and_zeros_of_a_driver_are_rejected_where_they_would_be_ignored(name):
     said = f'the parameter {name} has been removed: configure signs and zeros in the driver'
     with pytest.raises(InputError, match=said), running(arm_urdf(), **{name: 'yaw: -1'}):
         pass

@@ -83,8 +83,8 @@ def home(tmp_path, monkeypatch):
 
 def test_an_arm_without_zeros_gets_them_joint_by_joint(home):
     with owned('koch') as owner:
-        refused = owner.wait(lambda: owner.call('torque', SetBool, data=True), 'an answer')
-        assert not refused.success
+        rejected = owner.wait(lambda: owner.call('torque', SetBool, data=True), 'an answer')
+        assert not rejected.success
         owner.wait(lambda: owner.served._arm.snapshot.ticks, 'the ticks')
         assert 'known_pose is empty' in owner.call('set_zero').message
         assert not owner.know('joint_9: 0')

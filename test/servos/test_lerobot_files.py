@@ -42,7 +42,7 @@ def test_joints_may_have_other_names_in_the_urdf(tmp_path):
         ({name: [1] for name in SO101.names}, 'shoulder_pan.*must have "id"'),
     ],
 )
-def test_other_content_is_refused_with_a_remedy(tmp_path, values, message):
+def test_other_content_is_rejected_with_a_remedy(tmp_path, values, message):
     with pytest.raises(InputError, match=f'calibration .*arm.json.*{message}'):
         read_file(write_file(tmp_path / 'arm.json', values), SO101)
 
@@ -58,7 +58,7 @@ def test_other_content_is_refused_with_a_remedy(tmp_path, values, message):
         ('homing_offset', None, 'homing_offset must be a whole number, got None'),
     ],
 )
-def test_a_wrong_entry_is_refused_with_its_joint(tmp_path, key, value, message):
+def test_a_wrong_entry_is_rejected_with_its_joint(tmp_path, key, value, message):
     values = entries(RECORDED)
     values['elbow_flex'][key] = value
     with pytest.raises(InputError, match=f'arm.json, joint "elbow_flex": .*{message}'):
@@ -68,7 +68,7 @@ def test_a_wrong_entry_is_refused_with_its_joint(tmp_path, key, value, message):
 @pytest.mark.parametrize(
     'data', [b'', b'{', b'\xff', b'[' * 100_000, b'{"a": ' + b'1' * 5000 + b'}', b' ' * 2**21]
 )
-def test_what_is_no_json_is_refused(tmp_path, data):
+def test_what_is_no_json_is_rejected(tmp_path, data):
     path = tmp_path / 'arm.json'
     path.write_bytes(data)
     with pytest.raises(InputError, match=r'calibration .*arm\.json'):
@@ -76,7 +76,7 @@ def test_what_is_no_json_is_refused(tmp_path, data):
 
 
 @pytest.mark.parametrize('given', ['', '/', '/dev/null', 'no such file', 'a\x00b'])
-def test_what_is_no_file_is_refused(given):
+def test_what_is_no_file_is_rejected(given):
     with pytest.raises(InputError, match='calibration'):
         read_file(given, SO101)
 

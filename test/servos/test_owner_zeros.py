@@ -61,7 +61,7 @@ def test_an_arm_in_a_known_pose_has_its_zeros():
         ({'elbow_flex': math.nan}, 'got nan'),
     ],
 )
-def test_poses_that_cannot_be_are_refused(positions, message):
+def test_poses_that_cannot_be_are_rejected(positions, message):
     with pytest.raises(InputError, match=message):
         owner_zeros(SO101, positions, {'elbow_flex': 2500}, RECORDED)
 

@@ -168,6 +168,6 @@ def test_an_echo_is_no_status_of_dynamixel():
         lambda codec: codec.encode(Status(1, 0, bytes(2000))),
     ],
 )
-def test_what_fits_into_no_packet_is_refused(codec, wrong):
+def test_what_fits_into_no_packet_is_rejected(codec, wrong):
     with pytest.raises(InputError):
         codec.encode(wrong(codec))

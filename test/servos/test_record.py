@@ -174,7 +174,7 @@ def test_the_end_of_the_input_stores_nothing(bus, tmp_path):
     assert not (tmp_path / 'arm.json').exists()
 
 
-def test_an_arm_with_torque_and_a_file_that_exists_are_refused(bus, tmp_path, capsys):
+def test_an_arm_with_torque_and_a_file_that_exists_are_rejected(bus, tmp_path, capsys):
     path = tmp_path / 'arm.json'
     path.write_text('{}')
     assert main(['--port', bus.port, '--record', str(path)]) == 2

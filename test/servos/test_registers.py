@@ -133,13 +133,13 @@ def test_a_register_at_the_edge_of_a_block_is_left_out():
 
 
 @pytest.mark.parametrize('count', [32768, -32768, 2**40])
-def test_counts_outside_the_range_are_refused(count):
+def test_counts_outside_the_range_are_rejected(count):
     with pytest.raises(InputError, match='goal_position can be -32767 to 32767'):
         STS['goal_position'].encode(count)
 
 
 @pytest.mark.parametrize('quantity', [float('nan'), float('inf'), -float('inf'), 1e300])
-def test_quantities_that_are_no_count_are_refused(quantity):
+def test_quantities_that_are_no_count_are_rejected(quantity):
     with pytest.raises(InputError):
         STS['goal_position'].count(quantity)
 

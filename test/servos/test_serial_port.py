@@ -297,7 +297,7 @@ def test_whatever_comes_only_right_answers_get_through(codec, pieces):
         transport.close()
 
 
-def test_what_fits_into_no_packet_is_refused_before_it_is_sent(bus):
+def test_what_fits_into_no_packet_is_rejected_before_it_is_sent(bus):
     scripted, transport = bus()
     for wrong in (
         lambda: transport.read(254, 56, 2),

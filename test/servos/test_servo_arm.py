@@ -93,7 +93,7 @@ def test_commands_stay_within_the_recorded_range(rig):
 
 
 @pytest.mark.parametrize('command', [{'elbow_flex': math.nan}, {'elbow_flex': math.inf}, {}, {'elbow': 0.1}])
-def test_a_wrong_command_is_refused(rig, command):
+def test_a_wrong_command_is_rejected(rig, command):
     rig.arm.set_torque(True)
     with pytest.raises(InputError, match='the command'):
         rig.arm.command(command)
@@ -250,7 +250,7 @@ def test_an_arm_outside_its_limits_gets_no_torque(rig):
     assert not any(state['torque'] for state in rig.bus.state().values())
 
 
-def test_requests_after_the_end_are_refused(rig):
+def test_requests_after_the_end_are_rejected(rig):
     rig.arm.stop()
     with pytest.raises(ArmError, match='has ended'):
         rig.arm.set_torque(True)

@@ -212,7 +212,7 @@ def test_a_wiggle_stays_inside_the_recorded_range(bus, check):
     assert not any(values['torque'] for values in bus.state().values())
 
 
-def test_a_wiggle_refuses_a_joint_that_has_torque_or_no_answer(bus, check):
+def test_a_wiggle_rejects_a_joint_that_has_torque_or_no_answer(bus, check):
     bus.call('put', id=3, address=40, size=1, value=1)
     code, page = check(bus, '--wiggle', 'elbow_flex')
     assert code == 2

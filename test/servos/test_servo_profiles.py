@@ -80,7 +80,7 @@ def test_entries_become_the_fields_of_a_joint(tmp_path):
         ),
     ],
 )
-def test_a_wrong_profile_is_refused_with_file_key_and_what_is_allowed(tmp_path, change, message):
+def test_a_wrong_profile_is_rejected_with_file_key_and_what_is_allowed(tmp_path, change, message):
     values = {'protocol': 'feetech', 'baud': 1000000, 'joints': {'a': {'id': 1, 'model': 'sts3215'}}}
     path = tmp_path / 'mine.yaml'
     path.write_text(json.dumps({**values, **change}))
@@ -112,7 +112,7 @@ def test_a_wrong_profile_is_refused_with_file_key_and_what_is_allowed(tmp_path, 
         ({'singn': 1}, 'has no "singn"; .*did you mean "sign"'),
     ],
 )
-def test_a_wrong_joint_is_refused_with_its_key(tmp_path, entry, message):
+def test_a_wrong_joint_is_rejected_with_its_key(tmp_path, entry, message):
     joint = {'id': 1, 'model': 'sts3215', **entry}
     path = tmp_path / 'mine.yaml'
     path.write_text(json.dumps({'protocol': 'feetech', 'baud': 1000000, 'joints': {'elbow': joint}}))
@@ -121,7 +121,7 @@ def test_a_wrong_joint_is_refused_with_its_key(tmp_path, entry, message):
 
 
 @pytest.mark.parametrize('text', ['[', '\x00', '', '- 1', 'a: ' + '[' * 2000, '&a [*a]'])
-def test_a_file_that_is_no_profile_is_refused(tmp_path, text):
+def test_a_file_that_is_no_profile_is_rejected(tmp_path, text):
     path = tmp_path / 'mine.yaml'
     path.write_text(text)
     with pytest.raises(InputError, match=r'profile .*mine\.yaml'):

@@ -143,7 +143,7 @@ def test_the_zero_of_a_factory_needs_no_calibration():
     assert found.warnings == []
 
 
-def test_a_servo_that_turns_the_wrong_way_is_refused():
+def test_a_servo_that_turns_the_wrong_way_is_rejected():
     wx200 = read_profile('wx200')
     good = {joint.name: Recorded(800, 3300, 0, reversed=joint.reversed) for joint in wx200.joints}
     assert calibrate(wx200, good).warnings == []
@@ -159,7 +159,7 @@ def test_a_servo_that_turns_the_wrong_way_is_refused():
         ({'file': {'elbow_flx': GOOD['elbow_flex']}}, 'the file: .*did you mean "elbow_flex"'),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, message):
+def test_wrong_arguments_are_rejected(arguments, message):
     with pytest.raises(InputError, match=message):
         calibrate(SO101, GOOD, **arguments)
 
@@ -264,7 +264,7 @@ def test_memory_is_what_the_registers_have():
 @pytest.mark.parametrize(
     'text', ['elbow_flex', 'elbow_flex: x', 'elbow_flex: 1e9', ': 3', 'elbow_flex: nan', 'a: 1, a: 2']
 )
-def test_zeros_that_are_no_ticks_are_refused(text):
+def test_zeros_that_are_no_ticks_are_rejected(text):
     with pytest.raises(InputError, match='zeros must be ticks by joint'):
         read_zeros(text)
 

@@ -178,7 +178,7 @@ def test_other_arms_have_a_calibration_too():
     np.testing.assert_allclose(kinematics.forward_kinematics(q), plain.forward_kinematics(as_urdf), atol=2e-3)
 
 
-def test_a_calibration_of_another_arm_is_refused(tmp_path):
+def test_a_calibration_of_another_arm_is_rejected(tmp_path):
     file = write_file(tmp_path / 'arm.json', entries(recorded_between_stops()))
     with pytest.raises(InputError, match='the calibration has no "joint1"'):
         RobotKinematics(SEED_ARM, 'tool0', calibration=file)

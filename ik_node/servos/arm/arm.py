@@ -121,7 +121,7 @@ class ServoArm:
         future: Future[None] = Future()
         self._requests.append((request, future))
         if not self._thread.is_alive():
-            self._refuse('the driver of the servos has ended')
+            self._reject('the driver of the servos has ended')
         try:
             future.result(PATIENCE)
         except NoAnswer:
@@ -224,9 +224,9 @@ class ServoArm:
         self._commands.clear()
         self._publish()
         self._ticks = {}
-        self._refuse(reason)
+        self._reject(reason)
 
-    def _refuse(self, reason: str) -> None:
+    def _reject(self, reason: str) -> None:
         while self._requests:
             _, future = self._requests.popleft()
             if future.set_running_or_notify_cancel():

@@ -140,7 +140,7 @@ def _of_firmware(usable: Sequence[ServoFinding]) -> list[str]:
     if len({servo.firmware for servo in usable}) < 2:
         return []
     shown = ', '.join(f'{servo.joint.id}: {servo.firmware}' for servo in usable)
-    return [f'the servos have different firmware ({shown}), which LeRobot refuses: update them']
+    return [f'the servos have different firmware ({shown}), which LeRobot rejects: update them']
 
 
 def _of_supply(usable: Sequence[ServoFinding]) -> list[str]:
