@@ -73,6 +73,7 @@ def test_a_good_arm_can_be_driven_and_nothing_is_written(bus, check):
     assert bus.log('goals') == bus.log('torques') == []
 
 
+@pytest.mark.slow
 def test_without_power_it_asks_for_the_supply(bus, check):
     bus.call('power', on=False)
     code, page = check(bus)
@@ -255,6 +256,7 @@ def wiggling(bus: EmulatedBus) -> subprocess.Popen[str]:
     return program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_wiggle_leaves_no_torque(bus, number):
     program = wiggling(bus)
@@ -266,6 +268,7 @@ def test_an_interrupted_wiggle_leaves_no_torque(bus, number):
     assert bus.call('get', id=3, address=48, size=2) == 1000 > limit
 
 
+@pytest.mark.slow
 def test_a_wiggle_that_loses_the_adapter_or_the_supply_says_what_is_left(bus):
     program = wiggling(bus)
     bus.call('plug', on=False)

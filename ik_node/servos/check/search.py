@@ -13,7 +13,7 @@ BAUDS = {
     'feetech': (1_000_000, 500_000, 250_000, 115_200),
     'dynamixel': (57_600, 1_000_000, 2_000_000, 115_200, 3_000_000, 4_000_000),
 }
-IDS = range(21)  # that are tried besides those of the profile
+IDS = range(11)  # that are tried besides those of the profile
 Open = Callable[[int, Codec], Transport]  # speed [baud] and protocol
 
 KNOWN = {  # USB vendor and product of adapters for servos
