@@ -16,6 +16,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
 
@@ -24,10 +25,11 @@ from rig import Rig
 from ik_node.errors import IkError
 from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
+from ik_node.servos.arm.goals import LEAD, LEAD_TIME
 from ik_node.servos.arm.snapshot import ArmState, Counts
 from ik_node.servos.arm.survey import memories, survey
 from ik_node.servos.bus.serial_port import SerialTransport
-from ik_node.servos.calibration.profile import PROTOCOLS, read_profile
+from ik_node.servos.calibration.profile import PROTOCOLS, JointProfile, read_profile
 from ik_node.servos.calibration.zeros import calibrate
 from ik_node.sim.bus import EmulatedBus
 
@@ -52,23 +54,42 @@ def random_faults(random_: random.Random, share: float) -> list[dict[str, object
     ]
 
 
+def random_place(chance: random.Random, joint: JointProfile) -> float:
+    """Return where a joint stands [ticks]: within its range, seldom beyond it or at the step of its servo."""
+    low, high = (2048 + stop / joint.unit for stop in joint.stops or (-2.5, 2.5))
+    if chance.random() < 0.03:
+        beyond = chance.uniform(0.0, 60.0)
+        if joint.stops is None:
+            return chance.choice([beyond, 4095.0 - beyond])
+        return chance.choice([low - beyond, high + beyond])
+    return chance.uniform(low, high)
+
+
 def activation(bus: EmulatedBus, seed: int) -> tuple[list[str], bool]:
     """Switch the torque on once; return what was wrong, and whether it is on."""
     chance = random.Random(seed)
     bus.faults()
     bus.call('power', on=False)
     bus.call('power', on=True)
+    bus.call('plug', on=True)
     for joint in PROFILE.joints:
-        low, high = joint.stops or (-2.5, 2.5)
-        place = 2048 + chance.uniform(low, high) / joint.unit
-        bus.call('motor', id=joint.id, actual=place, velocity=0.0)
-        bus.call('put', id=joint.id, address=42, size=2, value=chance.randint(0, 4095))
-        bus.call('put', id=joint.id, address=46, size=2, value=chance.choice([0, 1000]))
+        bus.call('motor', id=joint.id, actual=random_place(chance, joint), velocity=0.0)
+        for address, size, values in (
+            (41, 1, (0, 50, 254)),  # acceleration
+            (42, 2, range(4096)),  # goal
+            (44, 2, (0, 3000)),  # time
+            (46, 2, (0, 1000)),  # speed
+            (48, 2, (0, 500, 1000)),  # torque limit
+        ):
+            bus.call('put', id=joint.id, address=address, size=size, value=chance.choice(values))
     before, since = bus.state(), time.monotonic()
     bus.faults(*random_faults(chance, 0.5))
-    transport = SerialTransport(bus.port, PROFILE.baud, PROTOCOLS[PROFILE.protocol], 0.01)
-    failed = ''
+    unplug = threading.Timer(chance.uniform(0.0, 0.4), lambda: bus.call('plug', on=False))
+    failed, transport = '', None
     try:
+        transport = SerialTransport(bus.port, PROFILE.baud, PROTOCOLS[PROFILE.protocol], 0.01)
+        if chance.random() < 0.1:
+            unplug.start()
         servos = survey(transport, PROFILE)
         calibration = calibrate(PROFILE, memories(servos))
         cycle = ArmCycle(transport, servos, calibration, ArmOptions(), Commands(PROFILE.names), Counts())
@@ -81,7 +102,9 @@ def activation(bus: EmulatedBus, seed: int) -> tuple[list[str], bool]:
     except IkError as error:
         failed = str(error)
     finally:
-        transport.close()
+        unplug.cancel()
+        if transport is not None:
+            transport.close()
     bus.faults()
     time.sleep(0.05)
     wrong, after = [], bus.state()
@@ -89,14 +112,30 @@ def activation(bus: EmulatedBus, seed: int) -> tuple[list[str], bool]:
         moved = abs(state['actual'] - before[id]['actual']) / DEGREE
         if moved > 1.0:
             wrong.append(f'servo {id} moved by {moved:.2f} degrees')
-        if failed and 'torque' not in failed and state['torque'] and before[id]['torque'] is False:
+        told = f'servo {id} ({PROFILE.names[PROFILE.ids.index(id)]})' in failed.partition(';')[2]
+        if failed and bus.port not in failed and not told and state['torque'] and not before[id]['torque']:
             wrong.append(f'servo {id} has torque after: {failed}')
     for _, id, goal in bus.log('goals', since):
         if abs(goal - before[id]['actual']) > DEGREE:
             wrong.append(f'servo {id} was sent to {goal}, it is at {before[id]["actual"]:.0f}')
-    if failed and not ('servo' in failed or 'joint' in failed):
+    if failed and not any(word in failed for word in ('servo', 'joint', bus.port)):
         wrong.append(f'no servo is named: {failed}')
     return wrong, not failed
+
+
+def wave(phase: float, steps: bool) -> float:
+    """Return a value from -1 to 1 that changes smoothly, or in steps."""
+    return math.copysign(1.0, math.sin(phase)) if steps else math.sin(phase)
+
+
+def too_far_ahead(bus: EmulatedBus) -> list[str]:
+    """Return which servos would go on further than a joint needs that moves, if nobody commanded them."""
+    most = {joint.id: 1.1 * (LEAD + LEAD_TIME * joint.fastest) / joint.unit for joint in PROFILE.joints}
+    return [
+        f'servo {id} is to go on by {abs(state["goal"] - state["present"])} ticks'
+        for id, state in bus.state().items()
+        if state['torque'] and abs(state['goal'] - state['present']) > most[id]
+    ]
 
 
 class Stream:
@@ -105,6 +144,8 @@ class Stream:
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
         self._wrong: list[str] = []
+        self._held: list[tuple[float, float]] = []  # from when to when commands were refused
+        self._steps = self._chance.random() < 0.4
         self._paths = {
             name: (self._chance.uniform(0.1, 0.8), self._chance.uniform(0.3, 1.5)) for name in PROFILE.names
         }
@@ -133,7 +174,7 @@ class Stream:
         while (now := time.monotonic() - begun) < STREAM:
             with contextlib.suppress(IkError):
                 rig.arm.command(
-                    {name: size * math.sin(rate * now) for name, (size, rate) in self._paths.items()}
+                    {name: size * wave(rate * now, self._steps) for name, (size, rate) in self._paths.items()}
                 )
             if now > again:
                 bus.call('plug', on=True)
@@ -149,11 +190,25 @@ class Stream:
                     bus.call('power', on=False, id=self._chance.choice([None, *PROFILE.ids]))
                     again = now + self._chance.uniform(0.01, 0.6)
                 elif event < 0.25:
+                    self._clear(rig)
+                elif event < 0.33:
+                    held = time.monotonic()
                     with contextlib.suppress(IkError):
-                        rig.arm.clear()
+                        rig.arm.hold()
+                    if rig.arm.snapshot.latched:
+                        self._held.append((held, math.inf))
                 else:
                     bus.faults(*random_faults(self._chance, 0.3))
+            if not self._chance.randrange(5):
+                self._wrong += too_far_ahead(bus)
             time.sleep(0.01)
+
+    def _clear(self, rig: Rig) -> None:
+        before = time.monotonic()
+        with contextlib.suppress(IkError):
+            rig.arm.clear()
+        if self._held and not rig.arm.snapshot.latched:
+            self._held[-1] = self._held[-1][0], min(before, self._held[-1][1])
 
     def _judge_end(self, rig: Rig, bus: EmulatedBus) -> None:
         """Commands have ended, and the bus is sound again."""
@@ -179,12 +234,18 @@ class Stream:
         ids = dict(zip(PROFILE.names, PROFILE.ids, strict=True))
         for snapshot in seen:
             for name, joint in snapshot.joints.items():
-                if not any(
-                    tick == joint.tick and snapshot.time - 0.1 < when <= snapshot.time + 0.2
-                    for when, tick in reversed(answered[ids[name]])
-                    if when > snapshot.time - 0.1
-                ):
-                    self._wrong.append(f'{name} was published at {joint.tick}, which was not measured')
+                aside = min(
+                    (
+                        max(snapshot.time - 0.01 - when, when - snapshot.time - 0.2, 0.0)
+                        for when, tick in answered[ids[name]]
+                        if tick == joint.tick
+                    ),
+                    default=math.inf,
+                )
+                if aside:
+                    self._wrong.append(
+                        f'{name} was published at {joint.tick}, measured {aside:.3f} s too early or late'
+                    )
         last: dict[int, tuple[float, int]] = {}
         by_id = {joint.profile.id: joint for joint in rig.arm.calibration.joints}
         for when, id, goal in bus.log('goals', begun):
@@ -194,10 +255,18 @@ class Stream:
                 self._wrong.append(f'servo {id} was sent to {goal}, beyond {low} to {high}')
             if id in last:
                 passed, way = when - last[id][0], abs(goal - last[id][1])
-                most = joint.profile.fastest / joint.profile.unit * max(passed, 0.01) * 1.5 + 6 * DEGREE
+                most = joint.profile.fastest / joint.profile.unit * max(passed, 0.05) * 1.5
                 if way > most and passed < 0.3 and not _nearer(answered[id], when, goal, last[id][1]):
                     self._wrong.append(f'the goal of servo {id} leapt by {way} ticks in {passed:.3f} s')
             last[id] = when, goal
+        for begin, end in self._held:
+            goals = defaultdict(list)
+            for when, id, goal in bus.log('goals', begin + HELD):
+                if when < end:
+                    goals[id].append(goal)
+            for id, values in goals.items():
+                if max(values) - min(values) > 3 * DEGREE:
+                    self._wrong.append(f'servo {id} was sent from {min(values)} to {max(values)} while held')
         self._wrong = list(dict.fromkeys(self._wrong))
 
 
@@ -219,29 +288,31 @@ def kill(seed: int) -> list[str]:
         driver = subprocess.Popen([sys.executable, __file__, 'drive', bus.port], stdout=subprocess.PIPE)
         assert driver.stdout is not None
         driver.stdout.readline()
-        time.sleep(chance.uniform(0.1, 1.5))
+        time.sleep(chance.uniform(0.1, 3.0))
         driver.send_signal(signal.SIGKILL)
         driver.wait()
+        wrong = too_far_ahead(bus)
         time.sleep(HELD)
         first = bus.state()
         time.sleep(0.2)
         second = bus.state()
-        return [
+        wrong += [
             f'servo {id} still moves'
             for id in first
             if abs(first[id]['actual'] - second[id]['actual']) > DEGREE
-        ] + [f'servo {id} has no torque' for id in second if not second[id]['torque']]
+        ]
+        return wrong + [f'servo {id} has no torque' for id in second if not second[id]['torque']]
 
 
 def drive(port: str) -> None:
-    """Move the arm at that port back and forth, until killed."""
+    """Move the arm at that port back and forth, as fast as it is, until killed."""
     rig = Rig(type('Bus', (), {'port': port}), 'so101', None)
     rig.arm.start()
     rig.until(ArmState.PASSIVE)
     rig.arm.set_torque(True)
     print('driving', flush=True)
     while True:
-        rig.arm.command(dict.fromkeys(PROFILE.names[:5], 1.2 * math.sin(2.0 * time.monotonic())))
+        rig.arm.command(dict.fromkeys(PROFILE.names[:5], 1.2 * wave(2.0 * time.monotonic(), steps=True)))
         time.sleep(0.01)
 
 

@@ -8,8 +8,12 @@ import time
 import pytest
 from rig import Rig, driven
 
+from ik_node.servos.arm.activation import switch_on
 from ik_node.servos.arm.snapshot import ArmState
-from ik_node.servos.arm.survey import ArmError
+from ik_node.servos.arm.survey import ArmError, survey
+from ik_node.servos.bus import feetech
+from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.calibration.profile import read_profile
 from ik_node.sim.bus import EmulatedBus
 
 DEGREE = 4096 / 360  # ticks
@@ -212,3 +216,35 @@ def test_the_goals_are_where_the_arm_is_once_the_driver_has_ended(rig):
     goal = state['goal']
     assert abs(goal - rig.arm.snapshot.ticks.get('shoulder_pan', goal)) < 10 * DEGREE
     assert [entry[2] for entry in rig.bus.log('goals') if entry[1] == 1][-1] == goal
+
+
+class Cutting:
+    """A transport whose bus loses everything as soon as servo 2 has torque."""
+
+    def __init__(self, bus, inner):
+        self._bus, self._inner = bus, inner
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def write(self, id, address, data):
+        reply = self._inner.write(id, address, data)
+        if (id, address, data) == (2, 40, b'\x01'):
+            self._bus.faults({'kind': 'lost'})
+        return reply
+
+
+def test_servos_that_keep_their_torque_after_a_failed_start_are_named():
+    with EmulatedBus() as bus:
+        inner = SerialTransport(bus.port, 1_000_000, feetech)
+        transport = Cutting(bus, inner)
+        servos = survey(transport, read_profile('so101'))
+        with pytest.raises(ArmError) as caught:
+            switch_on(transport, servos)
+        inner.close()
+        message = str(caught.value)
+        assert 'servo 2 (shoulder_lift): no answer' in message
+        left = message.partition(';')[2]
+        for id, state in bus.state().items():
+            assert state['torque'] == (f'servo {id} ' in left)
+            assert state['torque'] == (id <= 2)

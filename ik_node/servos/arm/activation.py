@@ -18,7 +18,7 @@ STILL = 12  # [ticks] that a joint may move between two readings: it is at rest
 FIRST_TORQUE = 0.2  # share of the torque at the beginning
 BEYOND = 10  # [ticks] by which a joint may be beyond the range of its servo, which drives it inside
 STEP = 16  # [ticks] that a joint keeps from the step from 4095 to 0: across it a servo turns all the way back
-OFF_TRIES = 10  # to switch a servo off: the bus may be bad, and it must not stay on unnoticed
+OFF_TRIES = 6  # to switch a servo off: the bus may be bad, and it must not stay on unnoticed
 WATCHDOG = 50  # [20 ms] without any packet after which a Dynamixel stops by itself
 
 
