@@ -34,7 +34,19 @@ from ik_node.servos.calibration.zeros import calibrate
 from ik_node.sim.bus import EmulatedBus
 
 DEGREE = 4096 / 360  # ticks
-KINDS = ('missing', 'late', 'corrupt', 'short', 'split', 'junk', 'status', 'lost')
+KINDS = (
+    'missing',
+    'late',
+    'corrupt',
+    'short',
+    'split',
+    'junk',
+    'status',
+    'lost',
+    'foreign',
+    'echo',
+    'silence',
+)
 PROFILE = read_profile('so101')
 STREAM = 5.0  # [s] of a run
 HELD = 0.5  # [s] after which the arm stands when commands end

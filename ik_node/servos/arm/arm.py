@@ -104,7 +104,12 @@ class ServoArm:
         While the servos do not answer it raises ArmError, but counts all the same once they do.
         """
         self._commands.latch()
-        self._ask(ArmCycle.hold)
+        try:
+            self._ask(ArmCycle.hold)
+        except ArmError as error:
+            if not self._commands.latched:
+                raise
+            raise ArmError(f'{error}; no command is taken before clear') from None
 
     def clear(self) -> None:
         """End a hold or a fault, and take commands again.
