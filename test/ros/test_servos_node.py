@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import signal
+import time
 
 import pytest
 import rclpy
@@ -184,6 +185,31 @@ def test_its_end_leaves_the_arm_as_was_asked(on_exit, torque):
             assert ('go on holding' in client.driver.said) is torque
         finally:
             client.close()
+
+
+def test_a_killed_driver_leaves_the_arm_held_and_the_next_one_takes_it_over():
+    with EmulatedBus('so101') as bus:
+        client = Client('torque_at_start:=true', bus=bus)
+        try:
+            client.drive({'shoulder_pan': -1.0})
+            client.wait(lambda: client.command(NAMES[:1], [1.5]) or client.position(NAMES[0]) > 0.0, 'motion')
+            client.driver.process.kill()
+            client.driver.wait_ended()
+        finally:
+            client.close()
+        time.sleep(0.5)
+        stopped = {id: state['actual'] for id, state in bus.state().items()}
+        assert stopped[1] < 2048 + 1.5 / math.tau * 4096 - 100  # it did not go on to its command
+        second = Client(bus=bus)
+        try:
+            second.driver.wait_said('the arm is held where it is')
+            second.wait(lambda: second.heard, 'joint_states')
+            for id, state in bus.state().items():
+                assert state['torque']
+                assert state['actual'] == pytest.approx(stopped[id], abs=10)
+            second.drive({'shoulder_pan': 0.2})
+        finally:
+            second.close()
 
 
 @pytest.mark.parametrize(

@@ -248,7 +248,7 @@ class Stream:
             for name, joint in snapshot.joints.items():
                 aside = min(
                     (
-                        max(snapshot.time - 0.01 - when, when - snapshot.time - 0.2, 0.0)
+                        max(snapshot.time - when, when - snapshot.time - 0.2, 0.0)
                         for when, tick in answered[ids[name]]
                         if tick == joint.tick
                     ),

@@ -78,7 +78,6 @@ class Server:
             wait = min(max(self._due[0][0] - now, 0.0), IDLE) if self._due else IDLE
             watched = [*self._calls, *([] if self._terminal is None else [self._terminal])]
             ready, _, _ = select.select(watched, [], [], wait)
-            now = time.monotonic()
             if self._calls and self._calls[0] in ready:
                 read = os.read(self._calls[0], MOST)
                 if not read:
@@ -90,10 +89,11 @@ class Server:
                 with contextlib.suppress(OSError):
                     data = os.read(self._terminal, MOST)
                     self._bus.baud = self._baud()
+                    now = time.monotonic()  # after all that has been read was sent
                     for when, piece in self._bus.feed(data, now):
                         heapq.heappush(self._due, (when, next(self._order), piece))
             elif not ready:
-                self._bus.advance(now)
+                self._bus.advance(time.monotonic())
                 self._share()
             self._send(time.monotonic())
 
