@@ -259,6 +259,18 @@ def test_a_damaged_answer_hides_no_other(codec, bus):
     assert transport.sync_read([1, 2, 3], 56, 15) == {1: good, 2: Fault.CORRUPT, 3: good}
 
 
+def test_two_answers_of_one_servo_are_none(codec, bus):
+    def script(_, what):  # servo 1 answers as servo 2
+        return b''.join(
+            codec.encode(Status(max(id, 2), 0, bytes([id] * asked(codec, what)[1])))
+            for id in asked(codec, what)[0]
+        )
+
+    _, transport = bus(script, timeout=0.01)
+    replies = transport.sync_read([1, 2, 3], 56, 4)
+    assert replies == {1: Fault.SILENT, 2: Fault.FOREIGN, 3: Answer(bytes([3] * 4))}
+
+
 def test_bytes_without_end_are_a_fault(bus, monkeypatch):
     """A device that never stops sending: every request comes to an end."""
     _, transport = bus(lambda *_: b'', timeout=0.01)

@@ -142,6 +142,8 @@ class _Awaited:
             return
         elif status.id in self.missing:
             self._replies[status.id] = Fault.SHORT
+        elif status.id in self._ids:  # two answers of one id: one is that of another servo
+            self._replies[status.id] = Fault.FOREIGN
         elif status.id not in self._ids:
             self._foreign = True
 
