@@ -285,7 +285,7 @@ def test_batches_have_the_answers_of_single_solves(body, solver, robot):
             assert found.tools[name].status[k] is alone.tools[name].status
             assert found.tools[name].position_error[k] == alone.tools[name].position_error
     assert found.tools['left'].solved[:4].all()
-    with pytest.raises(InputError, match='as many'):
+    with pytest.raises(InputError, match='same length'):
         one.solve_batch({'left': np.zeros((2, 3)), 'right': np.zeros((3, 3))})
     with pytest.raises(InputError, match='shape'):
         one.solve_batch(positions, seeds=np.zeros(3))
