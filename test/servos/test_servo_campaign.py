@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A few runs of each campaign of random faults; campaign.py does thousands."""
+"""A few runs of each campaign of random faults; servo_campaign.py does thousands."""
 
 from __future__ import annotations
 
 import pytest
-from campaign import activation, kill, stream
+from servo_campaign import activation, kill, stream
 
 from ik_node.sim.bus import EmulatedBus
 
