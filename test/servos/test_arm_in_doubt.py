@@ -9,11 +9,14 @@ import pytest
 from rig import Rig, driven
 
 from ik_node.servos.arm.activation import switch_on
-from ik_node.servos.arm.snapshot import ArmState
-from ik_node.servos.arm.survey import ArmError, survey
+from ik_node.servos.arm.commands import Commands
+from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
+from ik_node.servos.arm.snapshot import ArmState, Counts
+from ik_node.servos.arm.survey import ArmError, memories, survey
 from ik_node.servos.bus import feetech
 from ik_node.servos.bus.serial_port import SerialTransport
 from ik_node.servos.calibration.profile import read_profile
+from ik_node.servos.calibration.zeros import calibrate
 from ik_node.sim.bus import EmulatedBus
 
 DEGREE = 4096 / 360  # ticks
@@ -248,3 +251,30 @@ def test_servos_that_keep_their_torque_after_a_failed_start_are_named():
         for id, state in bus.state().items():
             assert state['torque'] == (f'servo {id} ' in left)
             assert state['torque'] == (id <= 2)
+
+
+class Lying(Cutting):
+    """A transport whose servo 3 is measured 300 ticks aside in the cycles, but not before."""
+
+    def write(self, id, address, data):
+        return self._inner.write(id, address, data)
+
+    def sync_read(self, ids, address, size):
+        self._bus.faults({'kind': 'wrong', 'id': 3, 'ticks': 300})
+        return self._inner.sync_read(ids, address, size)
+
+
+def test_the_first_goals_are_those_of_the_start_whatever_is_measured_next():
+    with EmulatedBus() as bus:
+        profile = read_profile('so101')
+        inner = SerialTransport(bus.port, 1_000_000, feetech)
+        transport = Lying(bus, inner)
+        servos = survey(transport, profile)
+        calibration = calibrate(profile, memories(servos))
+        cycle = ArmCycle(transport, servos, calibration, ArmOptions(), Commands(profile.names), Counts())
+        cycle.switch_on()
+        for _ in range(10):
+            cycle.step()
+            time.sleep(0.01)
+        inner.close()
+        assert {goal for _, id, goal in bus.log('goals') if id == 3} <= set(range(2040, 2057))

@@ -46,19 +46,20 @@ def check_place(servo: ServoSurvey, calibration: JointCalibration, tick: int) ->
         )
 
 
-def switch_on(transport: Transport, servos: Sequence[ServoSurvey]) -> list[tuple[ServoSurvey, float]]:
-    """Switch the torque of all servos on, each held where it is; return them with the share that they have.
+def switch_on(transport: Transport, servos: Sequence[ServoSurvey]) -> list[tuple[ServoSurvey, float, int]]:
+    """Switch the torque of all servos on, each held where it is; return each with its share and goal [ticks].
 
-    That is FIRST_TORQUE for those that were off. Every goal is at the present position, and read back, before
-    any servo gets torque. Raises ArmError; servos that were off are off then.
+    The share is FIRST_TORQUE for those that were off. Every goal is at the present position, and read back,
+    before any servo gets torque. Raises ArmError; servos that were off are off then.
     """
     before = [read(transport, servo.joint, servo.model, 'torque_enable') == 1 for servo in servos]
     switched: list[ServoSurvey] = []
+    places = []
     try:
         shares = [_prepare(transport, servo, on) for servo, on in zip(servos, before, strict=True)]
         for servo, on in zip(servos, before, strict=True):
-            place = _at_rest(transport, servo)
-            write(transport, servo.joint, servo.model, 'goal_position', place)
+            places.append(_at_rest(transport, servo))
+            write(transport, servo.joint, servo.model, 'goal_position', places[-1])
             if not on:
                 switched.append(servo)
                 write(transport, servo.joint, servo.model, 'torque_enable', 1)
@@ -68,7 +69,7 @@ def switch_on(transport: Transport, servos: Sequence[ServoSurvey]) -> list[tuple
             raise ArmError(f'{error}; {join_names(left)} may have torque now') from None
         raise
     watch(transport, servos)
-    return list(zip(servos, shares, strict=True))
+    return list(zip(servos, shares, places, strict=True))
 
 
 def reset(transport: Transport, servo: ServoSurvey) -> None:

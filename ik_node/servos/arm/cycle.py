@@ -201,10 +201,13 @@ class ArmCycle:
     def _power(self) -> None:
         for servo, joint in zip(self._servos, self._calibration.joints, strict=True):
             check_place(servo, joint, read(self._transport, servo.joint, servo.model, 'present_position'))
-        self._growing = switch_on(self._transport, self._servos)
+        powered = switch_on(self._transport, self._servos)
+        self._growing = [(servo, share) for servo, share, _ in powered]
+        ticks = {servo.joint.name: tick for servo, _, tick in powered}
+        self._since = time.monotonic()
+        self._measuring.know(ticks, self._since)
         self._measure()
-        self._since = self.time
-        self._goals.forget()
+        self._goals.begin(ticks)
         self._hold()
 
     def switch_off(self, published: Callable[[], None]) -> None:

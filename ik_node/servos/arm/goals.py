@@ -52,6 +52,10 @@ class Goals:
         """The joints that are relieved because something blocks them."""
         return [name for name, goal in self._goals.items() if goal.blocked is not None]
 
+    def begin(self, ticks: Mapping[str, int]) -> None:
+        """Have goals at these ticks, by joint."""
+        self._goals = {name: _Goal(self._calibration[name].position(tick)) for name, tick in ticks.items()}
+
     def forget(self) -> None:
         """Have no goals: the arm is not commanded."""
         self._goals.clear()

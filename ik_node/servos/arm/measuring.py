@@ -30,6 +30,12 @@ class Measuring:
         self._ticks: dict[str, int] = {}
         self._doubted: dict[str, list[int]] = {}
 
+    def know(self, ticks: Mapping[str, int], time: float) -> None:
+        """Take it that joints were at these ticks at time [s]: what comes next must be near."""
+        self._ticks.update(ticks)
+        self.last.update(dict.fromkeys(ticks, time))
+        self._doubted.clear()
+
     def read(self, transport: Transport, time: float) -> dict[str, JointMeasurement]:
         """Return the joints that answered at time [s]."""
         address, size = self._servos[0].model.measured
