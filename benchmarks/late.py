@@ -1,6 +1,6 @@
 """Servos that answer late: is any answer taken for that to another request?
 
-    python -m benchmarks.late [--answers 100000] [--buses 16] [--share 0.4]
+    python -m benchmarks.late [--answers 100000] [--buses 16] [--share 0.4] [--twice 0.5]
 
 Each bus is a pseudo-terminal behind which a process of its own answers for six servos: a share of the answers
 1 to 200 ms late, evenly spread, some twice. What is asked is drawn: reads of any size, pings, writes, sync
@@ -36,7 +36,8 @@ from ik_node.servos.bus.transport import Answer, Fault, Reply
 ANSWERS, BUSES, SHARE = 100_000, 16, 0.4
 EARLIEST, LATEST = 0.001, 0.2  # [s] how late
 LOST = 0.28  # [s] later this process, slowed down by others, answers no more
-TWICE = 0.5
+TWICE = 0.5  # share of the late answers
+TOGETHER = 0.001  # [s] after the first in which the second of an answer comes, if it comes
 TIMEOUT = 0.005  # [s]
 IDS = range(1, 7)
 CODECS = {'feetech': feetech, 'dynamixel': dynamixel}
@@ -45,8 +46,8 @@ CODECS = {'feetech': feetech, 'dynamixel': dynamixel}
 class Servos:
     """The process of some buses: answers until its stdin ends, and tells on each line there what it did."""
 
-    def __init__(self, codec: Any, buses: int, share: float, seed: int) -> None:
-        self._codec, self._share = codec, share
+    def __init__(self, codec: Any, buses: int, share: float, twice: float, seed: int) -> None:
+        self._codec, self._share, self._twice = codec, share, twice
         self._random = random.Random(seed)
         terminals = [pty.openpty() for _ in range(buses)]
         for _, line in terminals:
@@ -54,7 +55,7 @@ class Servos:
         self._lines = [line for _, line in terminals]
         self._parsers = {terminal: codec.Parser(Instruction) for terminal, _ in terminals}
         self._numbers = dict.fromkeys(self._parsers, -1)
-        self._due: list[tuple[float, int, int, float, bytes]] = []
+        self._due: list[tuple[float, int, int, float, bytes, bool]] = []
         self._order = itertools.count()
         self._done: dict[str, float] = {'late': 0, 'beyond': 0, 'latest': 0.0}
 
@@ -82,9 +83,9 @@ class Servos:
                 delay = 0.0
                 if self._random.random() < self._share:
                     delay = self._random.uniform(EARLIEST, LATEST)
-                times = 2 if delay and self._random.random() < TWICE else 1
-                for _ in range(times):
-                    heapq.heappush(self._due, (now + delay, next(self._order), terminal, now, frame))
+                twice = delay > 0.0 and self._random.random() < self._twice
+                entry = (now + delay, next(self._order), terminal, now, frame, twice)
+                heapq.heappush(self._due, entry)
 
     def _answers(self, number: int, instruction: Instruction) -> list[bytes]:
         """Return the answers to the instruction of that number on its bus."""
@@ -112,11 +113,14 @@ class Servos:
 
     def _send(self) -> None:
         while self._due and self._due[0][0] <= time.monotonic():
-            due, _, terminal, asked, frame = heapq.heappop(self._due)
-            late = time.monotonic() - asked
+            due, _, terminal, asked, frame, twice = heapq.heappop(self._due)
+            sent = time.monotonic()
+            late = sent - asked
             if late > LOST:
                 continue
             os.write(terminal, frame)
+            if twice and time.monotonic() - sent < TOGETHER:
+                os.write(terminal, frame)
             if due > asked:
                 self._done['late'] += 1
                 self._done['beyond'] += late > TIMEOUT
@@ -172,7 +176,9 @@ class Client:
         self.counts['wrong'] += reply.error != self._sent % 256 or (size > 0 and reply.data != mark)
 
 
-def campaign(protocol: str, answers: int, buses: int, share: float, seed: int = 0) -> dict[str, float]:
+def campaign(
+    protocol: str, answers: int, buses: int, share: float, twice: float = 0.0, seed: int = 0
+) -> dict[str, float]:
     """Return what happened until so many answers had been late: counts, and the latest [s]."""
     command = [
         sys.executable,
@@ -182,6 +188,7 @@ def campaign(protocol: str, answers: int, buses: int, share: float, seed: int = 
         protocol,
         str(buses),
         str(share),
+        str(twice),
         str(seed),
     ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as servos:
@@ -219,11 +226,12 @@ def main() -> int:
     parser.add_argument('--answers', type=int, default=ANSWERS, help='late answers, of each protocol')
     parser.add_argument('--buses', type=int, default=BUSES, help='at once')
     parser.add_argument('--share', type=float, default=SHARE, help='of the answers that are late')
-    parser.add_argument('--servos', nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument('--twice', type=float, default=TWICE, help='share of these that come twice')
+    parser.add_argument('--servos', nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.servos:
-        protocol, buses, share, seed = options.servos
-        Servos(CODECS[protocol], int(buses), float(share), int(seed)).run()
+        protocol, buses, share, twice, seed = options.servos
+        Servos(CODECS[protocol], int(buses), float(share), float(twice), int(seed)).run()
         return 0
     print(f'beyond: later than {TIMEOUT * 1e3:.0f} ms, the time-out; latest [ms], time [s]\n')
     faults = [fault.name for fault in Fault]
@@ -231,7 +239,7 @@ def main() -> int:
     wrong = 0
     for protocol in CODECS:
         start = time.monotonic()
-        found = campaign(protocol, options.answers, options.buses, options.share)
+        found = campaign(protocol, options.answers, options.buses, options.share, options.twice)
         wrong += int(found['wrong'])
         counts = [int(found[name]) for name in ('late', 'beyond', 'answers', *faults, 'wrong')]
         counts.insert(2, round(1e3 * found['latest']))

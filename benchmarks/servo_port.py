@@ -66,7 +66,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     shown = Table('protocol  ', 'what                 ', 'median [us]', '99 % [us]', 'processor [us]')
     for protocol in MODELS:
-        command = [sys.executable, '-m', 'benchmarks.late', '--servos', protocol, '2', '0', '0']
+        command = [sys.executable, '-m', 'benchmarks.late', '--servos', protocol, '2', '0', '0', '0']
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as servos:
             assert servos.stdout is not None
             first, second = json.loads(servos.stdout.readline())

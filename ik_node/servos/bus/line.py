@@ -16,7 +16,7 @@ from ik_node.servos.bus.port_errors import explain, gone
 from ik_node.servos.bus.transport import PortError
 
 _MOST = 4096  # [bytes] read at once
-_FLOOD = 0.1  # [s] longer than this bytes are not discarded, should they never end
+_FLOOD = 0.1  # [s] after which bytes that never end are left alone
 _SEND_TIME = 0.5  # [s] that an adapter may take for a packet; more, and it hangs
 
 
@@ -76,11 +76,13 @@ class SerialLine:
             if rest == 0.0:
                 return b''
 
-    def discard(self, until: float = 0.0) -> None:
-        """Discard what has come, and what comes until a time (monotonic)."""
+    def rest(self, until: float = 0.0) -> bytes:
+        """Return what has come and what comes until a time (monotonic)."""
         end = max(until, time.monotonic() + _FLOOD)
-        while self.receive(until) and time.monotonic() < end:
-            pass
+        found = b''
+        while (data := self.receive(until)) and time.monotonic() < end:
+            found += data
+        return found
 
     def close(self) -> None:
         """Close the port."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 LATEST = 0.3  # [s] after its request no answer comes any more
+TWICE = 0.02  # [s] after a late answer in which it may come a second time
 
 
 class Outstanding:
@@ -24,9 +25,16 @@ class Outstanding:
         self._until[id, size] = max(until, self._until.get((id, size), until))
 
     def taken(self, id: int, size: int) -> None:
-        """Note that the awaited answer came. A late one stays: it may come twice."""
+        """Note that the awaited answer came."""
         self._until.pop((id, size), None)
         self._latest[id] = size
+
+    def came_late(self, id: int, size: int, now: float) -> bool:
+        """Note that an answer came that was no longer awaited; return whether it was outstanding."""
+        known = (id, size) in self._until
+        if known:
+            self._until[id, size] = min(now + TWICE, self._until[id, size])
+        return known
 
     def has(self, id: int, size: int, now: float) -> bool:
         """Return whether such an answer may still come."""

@@ -35,6 +35,8 @@ class SerialTransport:
         self._baud = baud
         self._timeout = timeout
         self._outstanding = Outstanding()
+        # Servos after a missing one may keep silent in a sync read: it is asked last the next time.
+        self._suspected: dict[int, int] = {}  # rank, by id
         self._line = SerialLine(port, baud)
 
     def ping(self, id: int) -> Reply:
@@ -45,6 +47,7 @@ class SerialTransport:
     def read(self, id: int, address: int, size: int) -> Reply:
         """Read size bytes from an address on."""
         check('the id of a servo', id, self._codec.LARGEST_ID)
+        self._settle()
         asked = self._outstanding.best([id], _sizes(size), time.monotonic())
         if self._outstanding.has(id, asked, time.monotonic()):
             return Fault.SILENT
@@ -54,6 +57,7 @@ class SerialTransport:
     def write(self, id: int, address: int, data: bytes) -> Reply:
         """Write data to an address, and wait for the acknowledgement."""
         check('the id of a servo', id, self._codec.LARGEST_ID)
+        self._settle()
         if self._outstanding.has(id, 0, time.monotonic()):
             self.drain()
         instruction = self._codec.write(id, address, data)
@@ -61,14 +65,19 @@ class SerialTransport:
 
     def sync_read(self, ids: Sequence[int], address: int, size: int) -> dict[int, Reply]:
         """Read size bytes from an address of each servo; a reply per id, in this order."""
+        self._settle()
         now = time.monotonic()
         ids = list(dict.fromkeys(ids))
         asked = self._outstanding.best(ids, _sizes(size), now)
         free = [id for id in ids if not self._outstanding.has(id, asked, now)]
+        free.sort(key=lambda id: self._suspected.get(id, 0))
         replies: dict[int, Reply] = dict.fromkeys(ids, Fault.SILENT)
         if free:
             instruction = self._codec.sync_read(free, address, asked)
             replies.update(_cut(self._ask(instruction, free, asked, self._timeout), size))
+            missing = [id for id in free if isinstance(replies[id], Fault)]
+            if missing:
+                self._suspected[missing[0]] = max(self._suspected.values(), default=0) + 1
         return replies
 
     def sync_write(self, address: int, data: Mapping[int, bytes]) -> None:
@@ -78,20 +87,25 @@ class SerialTransport:
 
     def drain(self) -> None:
         """Wait out and discard what may still come."""
-        self._line.discard(max(self._outstanding.last(), time.monotonic() + self._timeout))
+        self._line.rest(max(self._outstanding.last(), time.monotonic() + self._timeout))
         self._outstanding.clear()
 
     def close(self) -> None:
         """Close the port; every other method then raises PortError."""
         self._line.close()
 
+    def _settle(self, until: float = 0.0) -> None:
+        """Take note of what has come unasked, or too late."""
+        for status in self._codec.Parser(Status).feed(self._line.rest(until)):
+            self._outstanding.came_late(status.id, len(status.data), time.monotonic())
+
     def _ask(
         self, instruction: Instruction, ids: Collection[int], size: int, timeout: float
     ) -> dict[int, Reply]:
         """Send an instruction; return the replies of servos that are asked for size bytes."""
         request = self._codec.encode(instruction)
-        doubted = any(self._outstanding.was_latest(id, size) for id in ids)
-        self._line.discard(time.monotonic() + _SECOND_TIME if doubted else 0.0)
+        if any(self._outstanding.was_latest(id, size) for id in ids):
+            self._settle(time.monotonic() + _SECOND_TIME)
         # In Feetech's protocol an echo looks like an answer. One that looks like it is SILENT.
         echo = next(iter(self._codec.Parser(Status).feed(request)), None)
         awaited = _Awaited(ids, size, echo, self._outstanding)
@@ -105,7 +119,7 @@ class SerialTransport:
         deadline = time.monotonic() + timeout + on_the_wire
         parser = self._codec.Parser(Status)
         over = False
-        while awaited.missing and not over:
+        while awaited.missing - parser.suspects and not over:
             over = time.monotonic() > deadline  # then once more: what came in time counts
             for status in parser.feed(self._line.receive(deadline)):
                 awaited.take(status)
@@ -138,7 +152,7 @@ class _Awaited:
             self._outstanding.taken(status.id, size)
             self._replies[status.id] = Answer(status.data, status.error)
             self.missing.remove(status.id)
-        elif status.id == BROADCAST or self._outstanding.has(status.id, size, time.monotonic()):
+        elif status.id == BROADCAST or self._outstanding.came_late(status.id, size, time.monotonic()):
             return
         elif status.id in self.missing:
             self._replies[status.id] = Fault.SHORT
