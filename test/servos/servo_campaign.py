@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random faults against an arm of emulated servos, and a judge: python -m servo_campaign activations --runs 10000
+"""Random faults against an arm of emulated servos, and a judge: python -m servo_campaign streams --runs 1000
 
 activations: torque is switched on, from any place, with stale goals, with faults in every step.
 streams: commands stream while faults come and go, the adapter is unplugged, the power dips.
