@@ -5,7 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
-from node_harness import running
+import rclpy
+from processes import Running
+from rclpy.node import Node
+from small_arm import PARAMETERS
 
 POLICY = Path(__file__).resolve().parents[2] / 'config' / 'sros2_policy.xml'
 # Used only when needed, where moveit_msgs is installed, or by rclpy of later ROS 2 distributions.
@@ -29,15 +32,18 @@ def rights(node: str, kind: str, action: str) -> set[str]:
 
 
 def test_the_policy_allows_what_a_node_uses_and_nothing_else():
-    with running(None, ready=False, output='joint_trajectory') as client:
-        client.wait_connected()
-        graph = client.node
-        client.wait(lambda: graph.count_publishers('joint_trajectory'), 'the output')
+    parameters = ('output:=joint_trajectory', *(f'{name}:={value}' for name, value in PARAMETERS.items()))
+    running = Running('ik_node', '--ros-args', *(part for one in parameters for part in ('-p', one)))
+    context = rclpy.Context()
+    context.init(domain_id=running.domain)
+    observer = Node('observer', context=context)
+    try:
+        running.wait(lambda: 'ik_node' in observer.get_node_names(), 'the node')
         for kind, action, names in (
-            ('topic', 'publish', graph.get_publisher_names_and_types_by_node),
-            ('topic', 'subscribe', graph.get_subscriber_names_and_types_by_node),
-            ('service', 'reply', graph.get_service_names_and_types_by_node),
-            ('service', 'request', graph.get_client_names_and_types_by_node),
+            ('topic', 'publish', observer.get_publisher_names_and_types_by_node),
+            ('topic', 'subscribe', observer.get_subscriber_names_and_types_by_node),
+            ('service', 'reply', observer.get_service_names_and_types_by_node),
+            ('service', 'request', observer.get_client_names_and_types_by_node),
         ):
             allowed = rights('ik_node', kind, action) - ON_DEMAND
 
@@ -45,8 +51,12 @@ def test_the_policy_allows_what_a_node_uses_and_nothing_else():
                 return {name for name, _ in names('ik_node', '/')} - ON_DEMAND
 
             with contextlib.suppress(AssertionError):  # the next one tells more
-                client.wait(lambda allowed=allowed, used=used: used() == allowed, action)
+                running.wait(lambda allowed=allowed, used=used: used() == allowed, action)
             assert used() == allowed
+    finally:
+        running.end()
+        observer.destroy_node()
+        context.try_shutdown()
 
 
 def test_an_operator_reaches_what_ik_node_offers():
