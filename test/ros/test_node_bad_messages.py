@@ -25,7 +25,7 @@ def arm() -> Arm:
 
 @pytest.fixture(scope='module')
 def client():
-    with running(arm_urdf(), speed_scaling=1.0) as client:
+    with running(arm_urdf(), speed_scaling=1.0, goal_timeout=1.0) as client:
         yield client
 
 
