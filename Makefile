@@ -33,7 +33,7 @@ test: check  ## Run every check and every test, on all cores
 	@$(RUN) -m pytest -n logical
 
 newest:  ## Run every test with the newest versions of all packages that setup.py allows
-	@$(SETUP) --newest proofs sim test
+	@$(SETUP) --newest many proofs sim test
 	@$(KERNELS)
 	@$(RUN) -m pytest -n logical
 
@@ -55,7 +55,7 @@ bench: venv-test  ## Measure the solver beside its peers; BENCH='success --scale
 	@$(RUN) -m benchmarks.bench $(BENCH)
 
 docs:  ## Build the documentation in docs/_build/html; warnings are errors
-	@$(SETUP) proofs servos sim test docs
+	@$(SETUP) many proofs servos sim test docs
 	@$(RUN) -m sphinx -q -aE -W --keep-going -b html docs docs/_build/html
 	@echo 'file://$(CURDIR)/docs/_build/html/index.html'
 
@@ -81,4 +81,4 @@ venv-arm:
 	@$(SETUP) servos
 
 venv-test:
-	@$(SETUP) proofs servos sim test
+	@$(SETUP) many proofs servos sim test

@@ -30,6 +30,7 @@ PROGRAMS = {
     'ik_solve': 'ik_node.cli.solve',
     'ik_inspect': 'ik_node.cli.inspect',
     'ik_reach': 'ik_node.cli.reach',
+    'ik_batch': 'ik_node.cli.batch',
     'ik_servo_check': 'ik_node.servos.check.program',
     'ik_goto': 'ik_node.ros.programs.goto',
     'ik_demo': 'ik_node.startup.demo',

@@ -18,6 +18,8 @@ EXTRAS = {
     'sim': ('mujoco',),
     'proofs': ('python-flint',),
     'servos': ('pyserial',),
+    'batch': ('pyarrow', 'tqdm'),
+    'many': ('distributed', 'pyarrow', 'tqdm'),
 }
 PACKAGES = {'flint': 'python-flint', 'serial': 'pyserial'}  # of modules that are named otherwise
 

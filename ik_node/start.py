@@ -125,6 +125,11 @@ def ik_solve() -> NoReturn:
     _run('ik_node.cli.solve', INTERRUPTED)
 
 
+def ik_batch() -> NoReturn:
+    """Solve the goals of a file."""
+    _run('ik_node.cli.batch', INTERRUPTED)
+
+
 def ik_servo_check() -> NoReturn:
     """Check an arm of bus servos."""
     _run('ik_node.servos.check.program', INTERRUPTED)

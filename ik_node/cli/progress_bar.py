@@ -13,9 +13,9 @@ LINE_EVERY = 10.0  # s
 
 
 class ProgressBar:
-    """Counts up to total and shows it on stderr."""
+    """Counts up to total and shows it on stderr; total: None where it is not known before."""
 
-    def __init__(self, total: int, unit: str) -> None:
+    def __init__(self, total: int | None, unit: str) -> None:
         from tqdm import tqdm
 
         self._bar = tqdm(total=total, unit=f' {unit}', disable=None)
@@ -30,6 +30,9 @@ class ProgressBar:
         if self._bar.disable and (now >= self._next or self._done == self._total):
             self._next = now + LINE_EVERY
             elapsed = now - self._start
+            if self._total is None:
+                say(f'{self._done} {self._unit}, {elapsed:.0f} s passed', sys.stderr)
+                return
             left = elapsed * (self._total / self._done - 1.0)
             share = f'{100 * self._done // self._total} % of {self._total} {self._unit}'
             say(f'{share}, {elapsed:.0f} s passed, {left:.0f} s left', sys.stderr)

@@ -13,7 +13,7 @@ from ik_node.checks import Array, real_array, whole
 from ik_node.errors import InputError
 from ik_node.solver.closed_form import NO_FORM
 from ik_node.solver.cores import usable_cores
-from ik_node.solver.goal import BatchSolution, Goal, Solution, Status
+from ik_node.solver.goal import BatchSolution, Goal, Reason, Solution, Status
 from ik_node.solver.pipeline import Pipeline
 
 BATCH_PART = 1024  # goals that one thread processes at a time
@@ -38,6 +38,7 @@ def solve_goals(
     solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
     form = NO_FORM if formula.form is None else formula.form.constants
 
+    reasons: dict[int, Reason] = {}
     stopped = False
 
     def solve_part(part: slice) -> None:
@@ -59,6 +60,8 @@ def solve_goals(
             one = solve(Goal.unpacked(goals[k]), starts[min(k, len(starts) - 1)])
             status[k], solved[k], q[k] = one.status, one.solved, one.q
             errors[k] = one.position_error, one.direction_error
+            if one.reason is not None:
+                reasons[int(k)] = one.reason
 
     parts = [slice(k, k + BATCH_PART) for k in range(0, len(goals), BATCH_PART)]
     threads = len(parts)
@@ -74,7 +77,7 @@ def solve_goals(
             except BaseException:  # Ctrl-C: each thread ends after its current goal
                 stopped = True
                 raise
-    return BatchSolution(status, solved, q, errors[:, 0], errors[:, 1])
+    return BatchSolution(status, solved, q, errors[:, 0], errors[:, 1], reasons)
 
 
 def seed_rows(seeds: ArrayLike, count: int, n: int) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,7 +126,8 @@ class Solutions(list[Solution]):
 class BatchSolution:
     """The results for N goals, each as from IkSolver.solve.
 
-    status (N,) of Status, solved (N,) bool, q (N, n), position_error [m] and direction_error [rad] (N,).
+    status (N,) of Status, solved (N,) bool, q (N, n), position_error [m] and direction_error [rad] (N,),
+    reasons: why goals were not met, by row.
     """
 
     status: NDArray[np.object_]
@@ -134,6 +135,7 @@ class BatchSolution:
     q: Array
     position_error: Array
     direction_error: Array
+    reasons: Mapping[int, Reason]
 
 
 @dataclass(frozen=True, eq=False)

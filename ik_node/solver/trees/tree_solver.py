@@ -253,4 +253,5 @@ def _stacked(solutions: Sequence[Solution], n: int) -> BatchSolution:
     status[:] = [solution.status for solution in solutions]
     errors = np.array([(x.position_error, x.direction_error) for x in solutions]).reshape(-1, 2)
     q = np.array([solution.q for solution in solutions]).reshape(-1, n)
-    return BatchSolution(status, status == Status.SOLVED, q, errors[:, 0], errors[:, 1])
+    reasons = {k: solution.reason for k, solution in enumerate(solutions) if solution.reason is not None}
+    return BatchSolution(status, status == Status.SOLVED, q, errors[:, 0], errors[:, 1], reasons)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""solve_table: an Arrow table of goals -> an Arrow table of solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ik_node.batch.goal_columns import GoalColumns, GoalRows, read_rows
+from ik_node.checks import Array
+from ik_node.solver.goal import BatchSolution, Cause, Goal, Solution, Status
+from ik_node.solver.redundancy.spare_roll import spare_roll
+from ik_node.solver.solver import IkSolver
+
+INVALID = 'invalid'  # the status of a row that holds no goal
+STATUSES = (*(status.value for status in Status), INVALID)
+REASONS = (*(cause.name.lower() for cause in Cause), INVALID)  # codes, see docs/reference/reasons.md
+
+
+def schema(solver: IkSolver, count: bool = False) -> pa.Schema:
+    """Return the columns of the result: the joints [rad or m], then what was found."""
+    text = pa.dictionary(pa.int8(), pa.string())
+    fields = [
+        *((name, pa.float64()) for name in solver.arm.joint_names),
+        ('status', text),
+        ('position_error', pa.float64()),  # [m]
+        ('direction_error', pa.float64()),  # [rad]
+        ('reason', text),
+        ('reason_text', pa.string()),
+        *([('solutions', pa.int32()), ('complete', pa.bool_())] if count else []),
+    ]
+    return pa.schema(fields)
+
+
+def solve_table(
+    solver: IkSolver,
+    goals: pa.Table | pa.RecordBatch,
+    count: bool = False,
+    workers: int | None = None,
+    **columns: Any,
+) -> pa.Table:
+    """Solve a table of goals as IkSolver.solve_batch does; return a row for each, in their order.
+
+    columns: fields of GoalColumns; usual names are found without. The result has a column for each joint
+    [rad or m], status (solved, unreachable, not found, invalid), position_error [m], direction_error [rad],
+    reason (a code) and reason_text; with count also the number of solutions, and whether it is complete. A
+    row that holds no goal is invalid, its joints null. workers: threads, None: one per core. Raises
+    InputError for columns that are missing or hold no numbers.
+    """
+    found = GoalColumns.found(goals.schema.names, columns)
+    rows = goals.select(found.names).combine_chunks()
+    parts = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
+    solved = [solve_rows(solver, part, found, count, workers) for part in parts]
+    return pa.Table.from_batches(solved, schema(solver, count))
+
+
+def solve_rows(
+    solver: IkSolver, batch: pa.RecordBatch, columns: GoalColumns, count: bool, workers: int | None = 1
+) -> pa.RecordBatch:
+    """Return the solutions of a batch. Raises InputError."""
+    rows = read_rows(batch, columns, solver.arm)
+    found = solver.solve_batch(rows.positions, rows.directions, rows.seeds, workers)
+    names = list(STATUSES)
+    status = np.fromiter((names.index(one.value) for one in found.status), np.int8, len(found.status))
+    texts = {row: (list(Cause).index(reason.cause), str(reason)) for row, reason in found.reasons.items()}
+    texts |= {row: (len(REASONS) - 1, sentence) for row, sentence in rows.wrong.items()}
+    q, errors = found.q, (found.position_error, found.direction_error)
+    valid = np.ones(len(status), np.bool_)
+    valid[list(rows.wrong)] = False
+    status[~valid] = names.index(INVALID)
+    if rows.laterals is not None and spare_roll(solver.arm) >= 0:
+        q, errors = _with_rolls(solver, rows, found, valid)
+    arrays = [pa.array(column, mask=~valid) for column in (*q.T, *errors)]
+    return pa.RecordBatch.from_arrays(
+        [
+            *arrays[:-2],
+            _coded(status, STATUSES),
+            *arrays[-2:],
+            _coded(_spread(texts, len(status)), REASONS),
+            pa.array([texts[row][1] if row in texts else None for row in range(len(status))], pa.string())
+            if texts
+            else pa.nulls(len(status), pa.string()),
+            *(_counted(solver, rows, valid) if count else ()),
+        ],
+        schema=schema(solver, count),
+    )
+
+
+def _with_rolls(
+    solver: IkSolver, rows: GoalRows, found: BatchSolution, valid: Any
+) -> tuple[Array, tuple[Array, Array]]:
+    """Return q, position and direction errors with spare rolls turned towards the lateral axes."""
+    assert rows.directions is not None
+    assert rows.laterals is not None
+    q, errors = found.q.copy(), np.column_stack([found.position_error, found.direction_error])
+    for row in (valid & found.solved).nonzero()[0]:
+        seed = solver.arm.middle if rows.seeds is None else rows.seeds[row]
+        goal = Goal(rows.positions[row], rows.directions[row], rows.laterals[row])
+        one = Solution(Status.SOLVED, found.q[row], *errors[row])
+        one = solver.align_lateral(goal, seed, one)
+        q[row], errors[row] = one.q, (one.position_error, one.direction_error)
+    return q, (errors[:, 0], errors[:, 1])
+
+
+def _counted(solver: IkSolver, rows: GoalRows, valid: Any) -> tuple[pa.Array, pa.Array]:
+    """Return the numbers of solutions, and whether they are complete."""
+    counts, complete = np.zeros(len(valid), np.int32), np.zeros(len(valid), np.bool_)
+    for row in valid.nonzero()[0]:
+        direction = None if rows.directions is None else rows.directions[row]
+        every = solver.solve_all(
+            Goal(rows.positions[row], direction), None if rows.seeds is None else rows.seeds[row]
+        )
+        counts[row], complete[row] = len(every), every.complete
+    return pa.array(counts, mask=~valid), pa.array(complete, mask=~valid)
+
+
+def _spread(texts: Mapping[int, tuple[int, str]], size: int) -> Any:
+    codes = np.full(size, -1, np.int8)
+    for row, (code, _) in texts.items():
+        codes[row] = code
+    return codes
+
+
+def _coded(codes: Any, words: tuple[str, ...]) -> pa.DictionaryArray:
+    """Return words by code, null for -1."""
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(words))

@@ -1,0 +1,96 @@
+"""Files of goals: every kind gives the same rows, whatever its blocks are; what is damaged says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from ik_node import InputError
+from ik_node.batch import goal_files
+from ik_node.batch.goal_files import open_goals
+
+ROWS = 1000
+X = np.random.default_rng(0).normal(size=ROWS)
+TABLE = pa.table({'x': X, 'other': ['a,"b"'] * ROWS, 'y': -X})
+
+
+def write(path) -> None:
+    if path.suffix == '.parquet':
+        pyarrow.parquet.write_table(TABLE, path, row_group_size=70)
+    elif path.suffix == '.csv':
+        pyarrow.csv.write_csv(TABLE, path)
+    elif path.suffix == '.npz':
+        np.savez(path, x=X, y=-X)
+    elif path.suffix == '.feather':
+        pyarrow.feather.write_feather(TABLE, path, chunksize=70)
+    else:
+        path.mkdir()
+        for k in range(0, ROWS, 300):
+            pyarrow.parquet.write_table(TABLE.slice(k, 300), path / f'{k:04d}.parquet')
+
+
+@pytest.mark.parametrize('name', ['a.parquet', 'a.csv', 'a.npz', 'a.feather', 'folder'])
+@pytest.mark.parametrize('size', [1, 64, 999, 5000])
+def test_every_kind_gives_the_same_rows(tmp_path, monkeypatch, name, size):
+    monkeypatch.setattr(goal_files, 'BLOCK', 3000)
+    write(tmp_path / name)
+    goals = open_goals(tmp_path / name)
+    assert {'x', 'y'} <= set(goals.names)
+    assert goals.rows in (ROWS, None)
+    batches = list(goals.batches(['y', 'x'], size))
+    assert [batch.num_rows for batch in batches[:-1]] == [size] * (len(batches) - 1)
+    read = pa.Table.from_batches(batches)
+    assert read.column_names == ['y', 'x']
+    for column, expected in (('x', X), ('y', -X)):
+        np.testing.assert_array_equal(read[column].cast(pa.float64()).to_numpy(), expected)
+
+
+def test_arrays_of_lists_are_columns_of_lists(tmp_path):
+    np.savez_compressed(tmp_path / 'a.npz', position=np.arange(30.0).reshape(10, 3), joints=np.arange(10))
+    (batch,) = open_goals(tmp_path / 'a.npz').batches(['position', 'joints'], 100)
+    assert batch.column('position')[9].as_py() == [27.0, 28.0, 29.0]
+    assert batch.column('joints').to_pylist() == list(range(10))
+
+
+def test_a_line_that_ends_too_early_is_a_row_without_numbers(tmp_path):
+    (tmp_path / 'a.csv').write_text('x,y\n1,2\n3\n4,5,6\n\n7,8\n9')
+    table = pa.Table.from_batches(open_goals(tmp_path / 'a.csv').batches(['x', 'y'], 100))
+    assert table['x'].to_pylist() == ['1', None, None, None, '7', None]
+
+
+DAMAGED = {
+    'absent.parquet': None,
+    'half.parquet': 'half',
+    'half.feather': 'half',
+    'half.npz': 'half',
+    'empty.csv': b'',
+    'empty.npz': b'',
+    'text.parquet': b'x,y\n1,2\n',
+}
+
+
+@pytest.mark.parametrize('name', DAMAGED)
+def test_a_file_that_is_damaged_or_being_written_says_so(tmp_path, name):
+    path = tmp_path / name
+    if DAMAGED[name] == 'half':
+        write(path)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    elif DAMAGED[name] is not None:
+        path.write_bytes(DAMAGED[name])
+    with pytest.raises(InputError, match=f'cannot read ".*{name}": .'):
+        list(open_goals(path).batches(['x'], 10))
+
+
+def test_a_kind_that_is_not_known_lists_those_that_are(tmp_path):
+    with pytest.raises(InputError, match=r'must be one of \.parquet, .*\.csv, \.npz'):
+        open_goals(tmp_path / 'a.xlsx')
+
+
+def test_arrays_of_different_lengths_are_no_table(tmp_path):
+    np.savez(tmp_path / 'a.npz', x=np.zeros(3), y=np.zeros(4))
+    with pytest.raises(InputError, match=r'one length, got x \(3,\), y \(4,\)'):
+        open_goals(tmp_path / 'a.npz')

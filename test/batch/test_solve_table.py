@@ -1,0 +1,201 @@
+"""solve_table: the results of solve_batch, row by row, and a reason for every row that holds no goal."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from cases import shipped_cases
+
+from ik_node import Arm, Goal, IkSolver, InputError
+from ik_node.batch.solve_table import solve_table
+
+CASES = {case.label: case for case in shipped_cases()}
+COUNT = 60
+XYZ = {'x': [1.0], 'y': [1.0], 'z': [1.0]}
+
+
+def solver_of(name: str, **options) -> IkSolver:
+    return IkSolver(CASES[name].arm(), compile='wait', **options)
+
+
+def goals_of(arm: Arm, count: int = COUNT):
+    """Half of the directions at random, mostly out of reach."""
+    rng = np.random.default_rng(2)
+    positions, directions = map(np.array, zip(*(arm.fk(q) for q in arm.sample(rng, count)), strict=True))
+    turned = rng.normal(size=(count, 3))
+    directions[::2] = (turned / np.linalg.norm(turned, axis=1)[:, None])[::2]
+    return positions, directions
+
+
+def table_of(positions, directions=None, **more) -> pa.Table:
+    columns = dict(zip('xyz', positions.T, strict=True))
+    if directions is not None:
+        columns |= dict(zip(('dx', 'dy', 'dz'), directions.T, strict=True))
+    return pa.table(columns | more)
+
+
+def joints_of(arm: Arm, table: pa.Table):
+    return np.column_stack([table[name].to_numpy() for name in arm.joint_names])
+
+
+@pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'prismatic_arm'])
+def test_rows_are_those_of_solve_batch(name):
+    solver = solver_of(name)
+    positions, directions = goals_of(solver.arm)
+    for axes in (directions, None):
+        found = solver.solve_batch(positions, axes)
+        table = solve_table(solver, table_of(positions, axes))
+        np.testing.assert_array_equal(joints_of(solver.arm, table), found.q)
+        np.testing.assert_array_equal(table['position_error'].to_numpy(), found.position_error)
+        np.testing.assert_array_equal(table['direction_error'].to_numpy(), found.direction_error)
+        assert table['status'].to_pylist() == [status.value for status in found.status]
+        for k, (position, code, text) in enumerate(
+            zip(positions, table['reason'].to_pylist(), table['reason_text'].to_pylist(), strict=True)
+        ):
+            reason = solver.solve(Goal(position, None if axes is None else axes[k])).reason
+            assert code == (reason and reason.cause.name.lower())
+            assert text == (reason and str(reason))
+
+
+def test_lists_other_names_and_seeds():
+    solver = solver_of('seed_arm')
+    positions, directions = goals_of(solver.arm)
+    seeds = solver.arm.sample(np.random.default_rng(3), COUNT)
+    table = pa.table({'p': positions.tolist(), 'd': directions.tolist(), 's': seeds.tolist()})
+    found = solve_table(solver, table, position=['p'], direction=['d'], seed=['s'])
+    expected = solver.solve_batch(positions, directions, seeds)
+    np.testing.assert_array_equal(joints_of(solver.arm, found), expected.q)
+
+
+def test_directions_of_any_length():
+    solver = solver_of('seed_arm')
+    positions, directions = goals_of(solver.arm)
+    lengths = np.resize([1e-300, 1e-3, 7.0, 1e300], COUNT)
+    found = solve_table(solver, table_of(positions, directions * lengths[:, None]))
+    expected = solver.solve_batch(positions, directions)
+    np.testing.assert_allclose(joints_of(solver.arm, found), expected.q, atol=1e-6)
+
+
+@pytest.mark.parametrize('order', ['xyzw', 'wxyz'])
+def test_quaternions_are_poses_of_the_tip_link(order):
+    case = CASES['so101_like']
+    arm = case.arm()
+    arm = Arm(arm.robot, arm.tip_link, tool_axis=(0.0, 0.6, 0.8), tool_point=(0.01, 0.02, 0.03))
+    solver = IkSolver(arm, compile='wait')
+    points = arm.sample(np.random.default_rng(4), 20)
+    poses = [arm.robot.link_pose(arm.tip_link, dict(zip(arm.joint_names, q, strict=True))) for q in points]
+    w = [quaternion_of(T[:3, :3]) for T in poses]
+    columns = dict(
+        zip('abcd', np.array([np.roll(one, -1) if order == 'xyzw' else one for one in w]).T, strict=True)
+    )
+    table = table_of(np.array([T[:3, 3] for T in poses]), **columns)
+    found = solve_table(solver, table, quaternion=list('abcd'), order=order)
+    assert set(found['status'].to_pylist()) == {'solved'}
+    for T, q in zip(poses, joints_of(arm, found), strict=True):
+        position, direction = arm.fk(q)
+        np.testing.assert_allclose(position, T[:3, :3] @ arm.tool_point + T[:3, 3], atol=1e-5)
+        np.testing.assert_allclose(direction, T[:3, :3] @ arm.tool_axis, atol=1e-4)
+
+
+def quaternion_of(R):
+    """Return w x y z, by the eigenvector of Bar-Itzhack's matrix."""
+    K = np.empty((4, 4))
+    K[0, 0] = np.trace(R)
+    K[0, 1:] = K[1:, 0] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    K[1:, 1:] = R + R.T - np.trace(R) * np.eye(3)
+    return np.linalg.eigh(K)[1][:, -1]
+
+
+def test_the_lateral_axis_turns_a_spare_roll():
+    solver = solver_of('moveo_like') if 'moveo_like' in CASES else solver_of('seed_arm')
+    arm = solver.arm
+    positions, directions = goals_of(arm)
+    lateral = np.cross(directions, np.roll(directions, 1, axis=1))
+    table = table_of(positions, directions, lateral=lateral.tolist())
+    found = joints_of(arm, solve_table(solver, table))
+    for k, q in enumerate(found):
+        goal = Goal(positions[k], directions[k], lateral[k] / np.linalg.norm(lateral[k]))
+        np.testing.assert_array_equal(q, solver.solve(goal).q)
+
+
+def test_a_count_of_the_solutions():
+    solver = solver_of('seed_arm')
+    positions, directions = goals_of(solver.arm)
+    found = solve_table(solver, table_of(positions, directions), count=True)
+    for k, (count, complete) in enumerate(
+        zip(found['solutions'].to_pylist(), found['complete'].to_pylist(), strict=True)
+    ):
+        every = solver.solve_all(Goal(positions[k], directions[k]))
+        assert (count, complete) == (len(every), every.complete)
+
+
+WRONG = {
+    'text': ({'x': ['0.3', 'abc']}, "x is 'abc', not a finite number"),
+    'missing': ({'y': [0.0, None]}, 'y is missing'),
+    'NaN': ({'z': [0.2, np.nan]}, 'z is nan, not a finite number'),
+    'far': ({'x': [0.3, 1e12]}, 'the position is beyond'),
+    'zero': ({'dz': [1.0, 0.0]}, 'the direction is zero'),
+    'frame': ({'frame': ['base_link', 'odom']}, 'frame "odom" is not base_link "base_link"'),
+}
+
+
+@pytest.mark.parametrize('name', WRONG)
+def test_a_row_without_a_goal_is_a_row_with_its_reason(name):
+    change, words = WRONG[name]
+    columns = {
+        'x': [0.3] * 2,
+        'y': [0.0] * 2,
+        'z': [0.2] * 2,
+        'dx': [0.0] * 2,
+        'dy': [0.0] * 2,
+        'dz': [-1.0] * 2,
+    }
+    first, second = solve_table(solver_of('seed_arm'), pa.table(columns | change)).to_pylist()
+    assert first['status'] == 'solved'
+    assert (second['status'], second['reason']) == ('invalid', 'invalid')
+    assert words in second['reason_text']
+    assert second['joint1'] is None
+    assert second['position_error'] is None
+
+
+@pytest.mark.parametrize(
+    ('columns', 'given', 'words'),
+    [
+        ({'a': [1.0]}, {}, 'no column of positions.*the columns are "a"'),
+        (XYZ, {'direction': ['n']}, 'no column "n"'),
+        (XYZ, {'quaternion': list('xyzx')}, 'needs its order: --order xyzw or wxyz'),
+        (XYZ, {'direction': ['x', 'y']}, 'takes 3 columns, or one with lists of 3'),
+        ({'x': [[1.0]], 'y': [1.0], 'z': [1.0]}, {}, 'column "x" must hold numbers, got list'),
+        ({'position': [1.0]}, {}, 'column "position" must hold lists of 3 numbers, got double'),
+    ],
+)  # fmt: skip
+def test_columns_that_cannot_be_goals_are_rejected(columns, given, words):
+    with pytest.raises(InputError, match=words):
+        solve_table(solver_of('seed_arm'), pa.table(columns), **given)
+
+
+def test_a_table_without_rows():
+    table = solve_table(solver_of('seed_arm'), table_of(np.empty((0, 3))))
+    assert table.num_rows == 0
+    assert table.column_names[:2] == ['joint1', 'joint2']
+
+
+def test_the_example_of_the_page_does_what_its_comment_says(capsys, monkeypatch):
+    root = Path(__file__).resolve().parents[2]
+    monkeypatch.chdir(root)
+    (code,) = re.findall(r'```python\n(.*?)```', (root / 'docs/how_to/batch.md').read_text(), re.DOTALL)
+    exec(code, {})
+    assert capsys.readouterr().out == "['solved', 'unreachable']\n"
+
+
+def test_rows_of_lists_may_be_wrong():
+    table = pa.table(
+        {'position': [[0.3, 0.0, 0.2]] * 3 + [[1.0]] + [None], 'frame': ['base_link', 'odom', None, '', '']}
+    )
+    found = solve_table(solver_of('seed_arm'), table)
+    assert found['status'].to_pylist() == ['solved', 'invalid', 'solved', 'invalid', 'invalid']
+    assert found['reason_text'].to_pylist()[3:] == ['position is [1.0], not numbers', 'position is missing']
