@@ -29,16 +29,18 @@ FRAME = 'frame'
 class GoalColumns:
     """Names of columns: of numbers, one per component, or one of lists.
 
-    position [m]: of the tool point; with a quaternion, of the tip link's frame, as in the node's goal_pose.
-    direction: of the tool axis, any length. quaternion: of the tip link's frame, its components in the order
-    `order`. lateral: of the tool's lateral axis, for the roll. seed: joints [rad or m]. frame: names of
-    links; a goal in another frame than base_link is invalid. Empty: there is none.
+    position [m]: of the tool point; with an orientation, of the tip link's frame, as in the node's goal_pose.
+    direction: of the tool axis, any length. Orientations of the tip link's frame: quaternion, its components
+    in the order `order`, or rotvec, a rotation vector [rad]. lateral: of the tool's lateral axis, for the
+    roll. seed: joints [rad or m]. frame: names of links; a goal in another frame than base_link is invalid.
+    Empty: there is none.
     """
 
     position: Sequence[str]
     direction: Sequence[str] = ()
     quaternion: Sequence[str] = ()
     order: str = ''
+    rotvec: Sequence[str] = ()
     lateral: Sequence[str] = ()
     seed: Sequence[str] = ()
     frame: str = ''
@@ -46,7 +48,7 @@ class GoalColumns:
     @property
     def names(self) -> list[str]:
         """All of them."""
-        parts = (self.position, self.direction, self.quaternion, self.lateral, self.seed)
+        parts = (self.position, self.direction, self.quaternion, self.rotvec, self.lateral, self.seed)
         return list(
             dict.fromkeys([name for part in parts for name in part] + [self.frame] * bool(self.frame))
         )
@@ -65,9 +67,9 @@ class GoalColumns:
         if 'quaternion' in chosen:
             if chosen.get('order') not in ORDERS:
                 raise InputError(f'a quaternion needs its order: --order {" or ".join(ORDERS)}')
-            if 'direction' in chosen:
-                raise InputError('--direction and --quaternion exclude each other')
-        elif 'direction' not in chosen:
+        if len(chosen.keys() & {'direction', 'quaternion', 'rotvec'}) > 1:
+            raise InputError('--direction, --quaternion and --rotvec exclude each other')
+        if not chosen.keys() & {'direction', 'quaternion', 'rotvec'}:
             chosen['direction'] = _usual(names, DIRECTION)
         if 'lateral' not in chosen and chosen.get('direction'):
             chosen['lateral'] = _usual(names, LATERAL)
@@ -76,7 +78,8 @@ class GoalColumns:
         columns = cls(**chosen)  # type: ignore[arg-type]
         if absent := [name for name in columns.names if name not in names]:
             raise InputError(f'no column {quoted(absent[0])}; the columns are {join_names(names)}')
-        for key, width in (('position', 3), ('direction', 3), ('quaternion', 4), ('lateral', 3)):
+        widths = {'position': 3, 'direction': 3, 'quaternion': 4, 'rotvec': 3, 'lateral': 3}
+        for key, width in widths.items():
             if len(getattr(columns, key)) not in (0, 1, width):
                 raise InputError(f'--{key} takes {width} columns, or one with lists of {width} numbers')
         return columns
@@ -107,8 +110,8 @@ def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm) -> GoalRows
     positions = rows.numbers(columns.position, 3)
     rows.reject(np.any(np.abs(positions) > LARGEST, axis=1), f'the position is beyond {LARGEST:g} m')
     directions = laterals = None
-    if columns.quaternion:
-        R = _rotations(rows, columns)
+    if columns.quaternion or columns.rotvec:
+        R = _of_quaternions(rows, columns) if columns.quaternion else _of_rotvecs(rows, columns)
         positions = positions + R @ arm.tool_point
         directions, laterals = R @ arm.tool_axis, R @ arm.tool_lateral
     elif columns.direction:
@@ -213,7 +216,7 @@ def _float(value: object) -> float:
         return float('nan')
 
 
-def _rotations(rows: _Rows, columns: GoalColumns) -> Array:
+def _of_quaternions(rows: _Rows, columns: GoalColumns) -> Array:
     """Return the rotation matrices (N, 3, 3) of the quaternions."""
     values = rows.numbers(columns.quaternion, 4)
     if columns.order == 'xyzw':
@@ -232,3 +235,14 @@ def _rotations(rows: _Rows, columns: GoalColumns) -> Array:
         ],
         axis=1,
     )
+
+
+def _of_rotvecs(rows: _Rows, columns: GoalColumns) -> Array:
+    """Return the rotation matrices (N, 3, 3) of the rotation vectors, by Rodrigues' formula."""
+    values = rows.numbers(columns.rotvec, 3)
+    angle = np.sqrt((values * values).sum(axis=1))
+    x, y, z = (values / np.where(angle == 0.0, 1.0, angle)[:, None]).T
+    zero = np.zeros_like(x)
+    K = np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
+    R: Array = np.eye(3) + np.sin(angle)[:, None, None] * K + (1.0 - np.cos(angle))[:, None, None] * (K @ K)
+    return R

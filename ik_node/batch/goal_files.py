@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset
 
-from ik_node.errors import InputError, quoted
+from ik_node.errors import InputError
 
 BLOCK = 1 << 22  # [bytes] of a CSV file that are parsed at once
 SUFFIXES = {
@@ -72,7 +72,7 @@ def open_goals(path: str | os.PathLike[str]) -> GoalFile:
     kind = 'parquet' if file.is_dir() else SUFFIXES.get(file.suffix.lower())
     openers = {'.csv': _open_csv, '.npz': _open_npz}
     if kind is None and file.suffix.lower() not in openers:
-        raise InputError(f'{quoted(str(file))} must be one of {KINDS}, or a folder of Parquet files')
+        raise InputError(f'"{file}" must be one of {KINDS}, or a folder of Parquet files')
     try:
         return _open_dataset(file, kind) if kind else openers[file.suffix.lower()](file)
     except (pa.ArrowException, OSError, zipfile.BadZipFile, ValueError) as error:
@@ -81,7 +81,7 @@ def open_goals(path: str | os.PathLike[str]) -> GoalFile:
 
 def _damaged(path: Path, error: Exception) -> InputError:
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error).partition('\n')[0]
-    return InputError(f'cannot read {quoted(str(path))}: {why}')
+    return InputError(f'cannot read "{path}": {why}')
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -19,7 +19,7 @@ from ik_node.batch.goal_columns import GoalColumns
 from ik_node.batch.goal_files import GoalFile
 from ik_node.batch.solve_table import STATUSES, schema, solve_rows
 from ik_node.batch.workers import Workers
-from ik_node.errors import InputError, quoted
+from ik_node.errors import InputError
 from ik_node.solver.solver import IkSolver
 
 CHUNK = 50_000  # rows
@@ -128,7 +128,7 @@ class Job:
             shutil.rmtree(self.parts)
         except OSError as error:
             raise InputError(
-                f'cannot write {quoted(str(self._output))}: {error.strerror}; '
+                f'cannot write "{self._output}": {error.strerror}; '
                 'what was done is kept, the same command continues'
             ) from None
         return summary

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ik_node.cli.arguments import arm_parser, read_arm, warn
 from ik_node.cli.progress_bar import ProgressBar
 from ik_node.console import run, say
-from ik_node.errors import InputError, join_names, quoted
+from ik_node.errors import InputError, join_names
 from ik_node.extras import require
 from ik_node.solver.cores import usable_cores
 from ik_node.solver.solver import IkSolver
@@ -49,6 +49,7 @@ def main(given: Sequence[str] | None = None) -> int:
         '--quaternion', nargs='+', metavar='COLUMN',
         help="orientation of the tip link's frame, whose origin the position then is",
     )  # fmt: skip
+    group.add_argument('--rotvec', nargs='+', metavar='COLUMN', help='the same as a rotation vector [rad]')
     group.add_argument('--order', choices=('xyzw', 'wxyz'), help='of the components of the quaternion')
     group.add_argument(
         '--lateral',
@@ -85,11 +86,11 @@ def _batch(arguments: argparse.Namespace) -> int:
         raise InputError(f'--workers must be at least 1, got {arguments.workers}')
     output = Path(arguments.output)
     if not output.parent.is_dir() or not os.access(output.parent, os.W_OK) or output.is_dir():
-        raise InputError(f'cannot write {quoted(str(output))}: its folder must exist and be writable')
+        raise InputError(f'cannot write "{output}": its folder must exist and be writable')
     arm = read_arm(arguments)
     warn(arm)
     goals = open_goals(arguments.goals)
-    names = ('position', 'direction', 'quaternion', 'order', 'lateral', 'seed', 'frame')
+    names = ('position', 'direction', 'quaternion', 'order', 'rotvec', 'lateral', 'seed', 'frame')
     columns = GoalColumns.found(goals.names, {name: getattr(arguments, name) for name in names})
     if columns.seed and len(columns.seed) not in (1, arm.n):
         raise InputError(f'--seed takes {arm.n} columns, or one with lists of {arm.n} numbers')
@@ -120,11 +121,11 @@ def _workers(arguments: argparse.Namespace, work: Work) -> Workers:
 
 def _described(columns: object) -> str:
     parts = []
-    for what in ('position', 'direction', 'quaternion', 'lateral', 'seed', 'frame'):
+    for what in ('position', 'direction', 'quaternion', 'rotvec', 'lateral', 'seed', 'frame'):
         names = getattr(columns, what)
         if names:
             parts.append(f'{what} from {names if isinstance(names, str) else join_names(names)}')
-    if len([part for part in parts if part.startswith(('direction', 'quaternion'))]) == 0:
+    if len([part for part in parts if part.startswith(('direction', 'quaternion', 'rotvec'))]) == 0:
         parts.append('direction free')
     return '; '.join(parts)
 

@@ -94,6 +94,9 @@ def test_quaternions_are_poses_of_the_tip_link(order):
     )
     table = table_of(np.array([T[:3, 3] for T in poses]), **columns)
     found = solve_table(solver, table, quaternion=list('abcd'), order=order)
+    vectors = np.array([2 * np.arccos(one[0]) * one[1:] / np.linalg.norm(one[1:]) for one in w])
+    again = solve_table(solver, table.append_column('r', [vectors.tolist()]), rotvec=['r'])
+    np.testing.assert_allclose(joints_of(arm, again), joints_of(arm, found), atol=1e-5)
     assert set(found['status'].to_pylist()) == {'solved'}
     for T, q in zip(poses, joints_of(arm, found), strict=True):
         position, direction = arm.fk(q)
