@@ -64,9 +64,8 @@ class GoalColumns:
                     f'no column of positions: expected x, y and z, or position with lists of three numbers; '
                     f'the columns are {join_names(names) or "none"}. Name them with --position'
                 )
-        if 'quaternion' in chosen:
-            if chosen.get('order') not in ORDERS:
-                raise InputError(f'a quaternion needs its order: --order {" or ".join(ORDERS)}')
+        if 'quaternion' in chosen and chosen.get('order') not in ORDERS:
+            raise InputError(f'a quaternion needs its order: --order {" or ".join(ORDERS)}')
         if len(chosen.keys() & {'direction', 'quaternion', 'rotvec'}) > 1:
             raise InputError('--direction, --quaternion and --rotvec exclude each other')
         if not chosen.keys() & {'direction', 'quaternion', 'rotvec'}:
