@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import pickle
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -17,9 +14,9 @@ import pyarrow.parquet as pq
 
 from ik_node.batch.goal_columns import GoalColumns
 from ik_node.batch.goal_files import GoalFile
+from ik_node.batch.parts import Parts, packed, unpacked
 from ik_node.batch.solve_table import STATUSES, schema, solve_rows
 from ik_node.batch.workers import Workers
-from ik_node.errors import InputError
 from ik_node.solver.solver import IkSolver
 
 CHUNK = 50_000  # rows
@@ -47,25 +44,13 @@ class Solve:
 
     def __call__(self, chunk: bytes) -> bytes:
         task = _task(self.task)
-        return _packed(solve_rows(task.solver, _unpacked(chunk), task.columns, task.count))
+        return packed(solve_rows(task.solver, unpacked(chunk), task.columns, task.count))
 
 
 @lru_cache(maxsize=4)
 def _task(pickled: bytes) -> Task:
     task: Task = pickle.loads(pickled)
     return task
-
-
-def _packed(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return sink.getvalue().to_pybytes()
-
-
-def _unpacked(data: bytes) -> pa.RecordBatch:
-    with pa.ipc.open_stream(data) as stream:
-        return stream.read_next_batch()
 
 
 @dataclass
@@ -104,73 +89,36 @@ def _counts(batch: pa.RecordBatch) -> tuple[list[str], list[int]]:
 class Job:
     """Solves the goals of a file.
 
-    parts: the folder of what is done, beside the output until that is whole.
+    parts: what is done, beside the output until that is whole.
     """
 
     def __init__(self, task: Task, goals: GoalFile, output: Path) -> None:
         self._task, self._goals, self._output = task, goals, output
-        self.parts = output.with_name(f'{output.name}.parts')
-        self._key = hashlib.blake2b(task.work().task, digest_size=16).digest()
-        self._names: list[str] = []
+        self.parts = Parts(output, task.work().task)
 
     def run(self, workers: Workers, done: Callable[[int], None]) -> Summary:
         """Write the output; done: called with the numbers of rows that are done. Raises IkError.
 
-        Whatever ends it, a job of the same task, goals and output goes on where this one was.
+        Whatever ends it, a job of the same task, goals and output continues where this one was.
         """
-        try:
-            self.parts.mkdir(exist_ok=True)
-            rows: dict[str, int] = {}
-            for name, result in workers.results(self._missing(rows, done)):
-                self._keep(name, result)
-                done(rows.pop(name))
-            summary = self._join()
-            shutil.rmtree(self.parts)
-        except OSError as error:
-            raise InputError(
-                f'cannot write "{self._output}": {error.strerror}; '
-                'what was done is kept, the same command continues'
-            ) from None
+        batches = self._goals.batches(self._task.columns.names, CHUNK)
+        chunks = ((packed(batch), batch.num_rows) for batch in batches)
+        names = self.parts.fill(workers, chunks, done)
+        summary = Summary()
+        with self.parts.finished(self._output) as temporary:
+            self._join(names, temporary, summary)
         return summary
 
-    def _missing(self, rows: dict[str, int], done: Callable[[int], None]) -> Iterator[tuple[str, bytes]]:
-        """Return the chunks without a part, by name; rows is filled with their numbers of rows."""
-        for batch in self._goals.batches(self._task.columns.names, CHUNK):
-            data = _packed(batch)
-            name = hashlib.blake2b(data, key=self._key, digest_size=16).hexdigest()
-            self._names.append(name)
-            if name in rows or self._part(name).exists():  # the same goals are being solved, or were
-                done(batch.num_rows)
-            else:
-                rows[name] = batch.num_rows
-                yield name, data
-
-    def _part(self, name: str) -> Path:
-        return self.parts / f'{name}.arrow'
-
-    def _keep(self, name: str, data: bytes) -> None:
-        """Write a part completely or not at all."""
-        temporary = self.parts / f'{name}.writing'
-        temporary.write_bytes(data)
-        temporary.replace(self._part(name))
-
-    def _join(self) -> Summary:
+    def _join(self, names: list[str], path: Path, summary: Summary) -> None:
         """Write the output from the parts, in the order of the goals."""
-        summary, first = Summary(), 0
-        temporary = self._output.with_name(f'{self._output.name}.writing')
+        first = 0
         columns = schema(self._task.solver, self._task.count)
         words = [one.name for one in columns if pa.types.is_dictionary(one.type)]
-        try:
-            with pq.ParquetWriter(
-                temporary, columns, compression='zstd', compression_level=1, use_dictionary=words
-            ) as writer:
-                for name in self._names:
-                    batch = _unpacked(self._part(name).read_bytes())
-                    summary.add(first, batch)
-                    first += batch.num_rows
-                    writer.write_batch(batch)
-            temporary.replace(self._output)
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-        return summary
+        with pq.ParquetWriter(
+            path, columns, compression='zstd', compression_level=1, use_dictionary=words
+        ) as writer:
+            for name in names:
+                batch = unpacked(self.parts.read(name))
+                summary.add(first, batch)
+                first += batch.num_rows
+                writer.write_batch(batch)

@@ -102,7 +102,7 @@ def _batch(arguments: argparse.Namespace) -> int:
         with _workers(arguments, task.work()) as workers, ProgressBar(goals.rows, 'goals') as progress:
             summary = job.run(workers, progress.add)
     except KeyboardInterrupt:
-        say(f'stopped; what is done is kept in {job.parts}: the same command continues', sys.stderr)
+        say(f'stopped; what is done is kept in {job.parts.folder}: the same command continues', sys.stderr)
         return 130
     say(_told(summary, time.monotonic() - start))
     say(f'wrote {output}')
