@@ -109,6 +109,7 @@ setup(
             'ik_reach = ik_node.start:ik_reach',
             'ik_solve = ik_node.start:ik_solve',
             'ik_batch = ik_node.start:ik_batch',
+            'ik_retarget = ik_node.start:ik_retarget',
             'ik_servo_check = ik_node.start:ik_servo_check',
         ]
     },

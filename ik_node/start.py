@@ -130,6 +130,11 @@ def ik_batch() -> NoReturn:
     _run('ik_node.cli.batch', INTERRUPTED)
 
 
+def ik_retarget() -> NoReturn:
+    """Replace the poses of a dataset by joint positions."""
+    _run('ik_node.cli.retarget', INTERRUPTED)
+
+
 def ik_servo_check() -> NoReturn:
     """Check an arm of bus servos."""
     _run('ik_node.servos.check.program', INTERRUPTED)

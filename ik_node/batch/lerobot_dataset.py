@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LerobotDataset: a dataset of LeRobot, v2.1 or v3.0, read and written without LeRobot.
+
+https://huggingface.co/docs/lerobot/lerobot-dataset-v3 describes the layout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ik_node.checks import Array
+from ik_node.errors import InputError, join_names
+
+VERSIONS = ('v2.1', 'v3.0')
+EPISODE = 'episode_index'
+QUANTILES = {'q01': 0.01, 'q10': 0.1, 'q50': 0.5, 'q90': 0.9, 'q99': 0.99}
+
+
+class LerobotDataset:
+    """A dataset in a folder, and one of its features, whose components have names.
+
+    root, feature, fps [1/s], names: of the components. count: of the episodes.
+    """
+
+    def __init__(self, root: Path, feature: str) -> None:
+        """Raises InputError for a folder that is no such dataset, or has no such feature."""
+        self.root, self.feature = root, feature
+        try:
+            self._info = json.loads((root / 'meta' / 'info.json').read_text(encoding='utf-8'))
+            version, features = self._info['codebase_version'], self._info['features']
+            self.fps, self.count = float(self._info['fps']), int(self._info['total_episodes'])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f'"{root}" is no dataset of LeRobot: meta/info.json: {error!r}') from None
+        if version not in VERSIONS:
+            raise InputError(f'"{root}" has version {version}, expected {" or ".join(VERSIONS)}')
+        if feature not in features:
+            raise InputError(f'no feature {feature!r}; the features are {join_names(features)}')
+        names = features[feature].get('names')
+        if isinstance(names, dict):  # v2.1 may group them
+            names = [name for group in names.values() for name in group]
+        if not names:
+            raise InputError(f'the components of {feature!r} have no names in meta/info.json')
+        self.names: list[str] = list(names)
+        self._files = sorted((root / 'data').rglob('*.parquet'))
+
+    def episodes(self) -> Iterator[tuple[int, Array]]:
+        """Return each episode with its frames (N, components). Raises InputError for a damaged file."""
+        for path in self._files:
+            table = _read(path, [EPISODE, self.feature])
+            values, index = self._values(path, table), table[EPISODE].to_numpy()
+            starts = np.flatnonzero(np.diff(index, prepend=index[:1] - 1))
+            for start, end in zip(starts, [*starts[1:], len(index)], strict=True):
+                yield int(index[start]), values[start:end]
+
+    def _values(self, path: Path, table: pa.Table) -> Array:
+        column = table[self.feature].combine_chunks()
+        flat = column.flatten().to_numpy(zero_copy_only=False)
+        if len(flat) != len(table) * len(self.names):
+            raise InputError(f'"{path}": {self.feature} has not {len(self.names)} components in every frame')
+        values: Array = flat.reshape(-1, len(self.names)).astype(np.float64)
+        return values
+
+    def write(self, output: Path, names: Sequence[str], frames: Callable[[int], Array]) -> None:
+        """Write the dataset to a folder with other components of the feature, its statistics anew.
+
+        frames: (N, components) of an episode. All else is linked, or copied where it cannot be.
+        """
+        own = {self.root / 'meta' / 'info.json', *self._files, *self._statistics()}
+        for path in sorted(self.root.rglob('*')):
+            if path.is_file() and path not in own:
+                _link(path, output / path.relative_to(self.root))
+        every: dict[int, Array] = {}
+        for path in self._files:
+            table = _read(path, None)
+            index = table[EPISODE].to_numpy()
+            parts = []
+            for episode in dict.fromkeys(index.tolist()):
+                every[episode] = frames(episode).astype(np.float32)
+                parts.append(every[episode])
+            target = output / path.relative_to(self.root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(self._replaced(table, np.concatenate(parts), len(names)), target)
+        self._write_info(output, names)
+        self._write_statistics(output, every)
+
+    def _replaced(self, table: pa.Table, values: Array, width: int) -> pa.Table:
+        column = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel(), pa.float32()), width)
+        metadata = dict(table.schema.metadata or {})
+        if b'huggingface' in metadata:  # the package datasets has the lengths of lists there
+            described = json.loads(metadata[b'huggingface'])
+            feature = described.get('info', {}).get('features', {}).get(self.feature, {})
+            if 'length' in feature:
+                feature['length'] = width
+            metadata[b'huggingface'] = json.dumps(described).encode()
+        place = table.schema.get_field_index(self.feature)
+        return table.set_column(place, self.feature, column).replace_schema_metadata(metadata)
+
+    def _write_info(self, output: Path, names: Sequence[str]) -> None:
+        info = json.loads(json.dumps(self._info))
+        info['features'][self.feature] |= {'dtype': 'float32', 'shape': [len(names)], 'names': list(names)}
+        path = output / 'meta' / 'info.json'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(info, indent=4), encoding='utf-8')
+
+    def _statistics(self) -> list[Path]:
+        """Return the files that hold statistics of the feature."""
+        meta = self.root / 'meta'
+        files = [
+            meta / 'stats.json',
+            meta / 'episodes_stats.jsonl',
+            *sorted((meta / 'episodes').rglob('*.parquet')),
+        ]
+        return [path for path in files if path.exists()]
+
+    def _write_statistics(self, output: Path, episodes: dict[int, Array]) -> None:
+        for path in self._statistics():
+            target = output / path.relative_to(self.root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if path.name == 'stats.json':
+                found = json.loads(path.read_text(encoding='utf-8'))
+                if self.feature in found:
+                    every = np.concatenate(list(episodes.values()))
+                    found[self.feature] = _statistics_of(every, found[self.feature])
+                target.write_text(json.dumps(found, indent=4), encoding='utf-8')
+            elif path.suffix == '.jsonl':
+                lines = [json.loads(line) for line in path.read_text(encoding='utf-8').splitlines() if line]
+                for line in lines:
+                    if self.feature in line['stats']:
+                        values = episodes[line[EPISODE]]
+                        line['stats'][self.feature] = _statistics_of(values, line['stats'][self.feature])
+                target.write_text('\n'.join(map(json.dumps, lines)) + '\n', encoding='utf-8')
+            else:
+                pq.write_table(self._with_statistics(_read(path, None), episodes), target)
+
+    def _with_statistics(self, table: pa.Table, episodes: dict[int, Array]) -> pa.Table:
+        head = f'stats/{self.feature}/'
+        keys = [name.removeprefix(head) for name in table.column_names if name.startswith(head)]
+        rows = [_statistics_of(episodes[index], keys) for index in table[EPISODE].to_pylist()]
+        for key in keys:
+            place = table.schema.get_field_index(head + key)
+            column = pa.array([row[key] for row in rows], table.schema.field(place).type)
+            table = table.set_column(place, table.schema.field(place), column)
+        return table
+
+
+def _statistics_of(values: Array, keys: Any) -> dict[str, list[float]]:
+    """Return those statistics of frames (N, components) that keys names."""
+    values = values.astype(np.float64)
+    known = {'min': values.min(axis=0), 'max': values.max(axis=0), 'mean': values.mean(axis=0)}
+    known |= {'std': values.std(axis=0), 'count': np.array([len(values)])}
+    known |= {name: np.quantile(values, share, axis=0) for name, share in QUANTILES.items()}
+    return {key: known[key].tolist() for key in keys if key in known}
+
+
+def _read(path: Path, columns: list[str] | None) -> pa.Table:
+    try:
+        return pq.read_table(path, columns=columns, partitioning=None)
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise InputError(f'cannot read "{path}": {error}') from None
+
+
+def _link(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(path, target)
+    except OSError:  # another file system
+        shutil.copy2(path, target)

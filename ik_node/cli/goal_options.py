@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared by the programs that solve tables of goals: which columns hold them, and where they are solved."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ik_node.errors import InputError, join_names
+from ik_node.extras import require
+from ik_node.solver.cores import usable_cores
+
+if TYPE_CHECKING:
+    from ik_node.batch.goal_columns import GoalColumns
+    from ik_node.batch.workers import Work, Workers
+
+COLUMNS = ('position', 'direction', 'quaternion', 'order', 'rotvec', 'lateral', 'seed', 'frame')
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name columns."""
+    group = parser.add_argument_group(
+        'columns',
+        'names of columns with one number each, or of one with lists; usual names are found without',
+    )
+    group.add_argument(
+        '--position', nargs='+', metavar='COLUMN', help='[m], base frame (default: x y z, or position)'
+    )
+    group.add_argument(
+        '--direction', nargs='+', metavar='COLUMN',
+        help='of the tool axis, any length (default: dx dy dz, or direction, else any direction)',
+    )  # fmt: skip
+    group.add_argument(
+        '--quaternion', nargs='+', metavar='COLUMN',
+        help="orientation of the tip link's frame, whose origin the position then is",
+    )  # fmt: skip
+    group.add_argument('--rotvec', nargs='+', metavar='COLUMN', help='the same as a rotation vector [rad]')
+    group.add_argument('--order', choices=('xyzw', 'wxyz'), help='of the components of the quaternion')
+    group.add_argument(
+        '--lateral',
+        nargs='+',
+        metavar='COLUMN',
+        help="of the tool's lateral axis, for a spare roll (default: lx ly lz)",
+    )
+    group.add_argument(
+        '--seed', nargs='+', metavar='COLUMN', help='joints to stay close to (default: mid-range)'
+    )
+    group.add_argument(
+        '--frame',
+        metavar='COLUMN',
+        help='frame of each goal; rows in another one than the base link are invalid',
+    )
+
+
+def given_columns(arguments: argparse.Namespace) -> dict[str, object]:
+    """Return the columns that were named, for GoalColumns.found."""
+    return {name: getattr(arguments, name) for name in COLUMNS}
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say where goals are solved."""
+    parser.add_argument('--workers', type=int, metavar='N', help='processes (default: one per core)')
+    parser.add_argument(
+        '--scheduler',
+        metavar='ADDRESS',
+        help='of a Dask cluster whose workers have ik_node, like tcp://host:8786',
+    )
+
+
+def require_packages(arguments: argparse.Namespace, program: str) -> None:
+    """Raise MissingError without a package that the program needs."""
+    for package in ('pyarrow', 'tqdm', *(['distributed'] if arguments.scheduler else [])):
+        require(package, program)
+
+
+def workers_of(arguments: argparse.Namespace, work: Work) -> Workers:
+    """Return the workers that the arguments name. Raises IkError."""
+    if arguments.workers is not None and arguments.workers < 1:
+        raise InputError(f'--workers must be at least 1, got {arguments.workers}')
+    if arguments.scheduler:
+        from ik_node.batch.dask_workers import DaskWorkers
+
+        return DaskWorkers(work, arguments.scheduler)
+    from ik_node.batch.workers import Processes
+
+    return Processes(work, arguments.workers or usable_cores())
+
+
+def described(columns: GoalColumns) -> str:
+    """Return where the goals come from."""
+    parts = []
+    for what in ('position', 'direction', 'quaternion', 'rotvec', 'lateral', 'seed', 'frame'):
+        names = getattr(columns, what)
+        if names:
+            parts.append(f'{what} from {names if isinstance(names, str) else join_names(names)}')
+    if len([part for part in parts if part.startswith(('direction', 'quaternion', 'rotvec'))]) == 0:
+        parts.append('direction free')
+    return '; '.join(parts)

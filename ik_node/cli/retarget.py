@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ik_retarget: end-effector poses of a LeRobot dataset to joint positions of an arm."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ik_node.cli.arguments import arm_parser, read_arm, warn
+from ik_node.cli.goal_options import (
+    add_columns,
+    add_workers,
+    described,
+    given_columns,
+    require_packages,
+    workers_of,
+)
+from ik_node.cli.progress_bar import ProgressBar
+from ik_node.console import run, say
+from ik_node.errors import InputError
+from ik_node.solver.solver import IkSolver
+
+if TYPE_CHECKING:
+    from ik_node.batch.retargeting import EpisodeReport
+
+# The components of a pose in LeRobot's processors.
+POSITION, ROTVEC = ('ee.x', 'ee.y', 'ee.z'), ('ee.wx', 'ee.wy', 'ee.wz')
+WORST = 5  # episodes in the summary
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Return 0 once the dataset is written, 2 for an invalid file or argument, 130 after Ctrl-C."""
+    parser = arm_parser(
+        'Replace the end-effector poses of a LeRobot dataset by joint positions of an arm, each episode as '
+        'one path. The same command continues a run that was stopped.'
+    )
+    parser.add_argument('dataset', help='folder of a LeRobot dataset, v2.1 or v3.0')
+    parser.add_argument('output', help='folder to write, which must not exist')
+    parser.add_argument('--feature', default='action', help='that holds the poses (default: action)')
+    add_columns(parser)
+    add_workers(parser)
+    return run(_retarget, parser.parse_args(given))
+
+
+def _retarget(arguments: argparse.Namespace) -> int:
+    require_packages(arguments, 'ik_retarget')
+    from ik_node.batch.goal_columns import GoalColumns
+    from ik_node.batch.lerobot_dataset import LerobotDataset
+    from ik_node.batch.retargeting import EpisodeTask, Retargeting
+
+    output = Path(arguments.output)
+    if output.exists():
+        raise InputError(f'"{output}" exists already: name a folder that does not')
+    if not output.parent.is_dir() or not os.access(output.parent, os.W_OK):
+        raise InputError(f'cannot write "{output}": its folder must exist and be writable')
+    arm = read_arm(arguments)
+    warn(arm)
+    dataset = LerobotDataset(Path(arguments.dataset), arguments.feature)
+    given = given_columns(arguments)
+    if not given['position'] and set(POSITION) <= set(dataset.names):
+        given['position'] = POSITION
+        if set(ROTVEC) <= set(dataset.names) and not (given['direction'] or given['quaternion']):
+            given['rotvec'] = given['rotvec'] or ROTVEC
+    columns = GoalColumns.found(dataset.names, given)
+    task = EpisodeTask(IkSolver(arm, compile='wait'), columns, dataset.fps)
+    job = Retargeting(task, dataset, output)
+    say(f'{arm.describe()}\n{arguments.feature}: {described(columns)}; it becomes {", ".join(job.names())}')
+    start = time.monotonic()
+    try:
+        with workers_of(arguments, job.work) as workers, ProgressBar(dataset.count, 'episodes') as progress:
+            reports = job.run(workers, progress.add)
+    except KeyboardInterrupt:
+        say(f'stopped; what is done is kept in {job.parts.folder}: the same command continues', sys.stderr)
+        return 130
+    say(_told(reports, time.monotonic() - start))
+    say(f'wrote {output}')
+    return 0
+
+
+def _told(reports: Sequence[EpisodeReport], seconds: float) -> str:
+    """Return what happened in all episodes, and the worst of them."""
+    frames = sum(report.frames for report in reports)
+    total = (
+        {name: sum(report.flagged[name] for report in reports) for name in reports[0].flagged}
+        if reports
+        else {}
+    )
+    lines = [f'{len(reports)} episodes, {frames} frames in {seconds:.1f} s']
+    if not frames:
+        return lines[0]
+    lines += [f'{name.replace("_", " "):10} {count:>10} frames' for name, count in total.items()]
+    worst = sorted(reports, key=_badness, reverse=True)[:WORST]
+    lines.append('worst episodes:')
+    lines += [f'    {_line(report)}' for report in worst]
+    return '\n'.join(lines)
+
+
+def _badness(report: EpisodeReport) -> tuple[float, ...]:
+    flagged = report.flagged
+    return flagged['invalid'], flagged['jump'], report.position_errors[-1], report.direction_errors[-1]
+
+
+def _line(report: EpisodeReport) -> str:
+    """Return a line on an episode: errors in the median, at 95 % and at most."""
+    position = ' / '.join(f'{1e3 * error:.1f}' for error in report.position_errors)
+    direction = ' / '.join(f'{math.degrees(error):.1f}' for error in report.direction_errors)
+    flags = ''.join(
+        f', {report.flagged[name]} frames {name.replace("_", " ")} (first: {report.first[name]})'
+        for name in ('invalid', 'jump', 'too_fast')
+        if report.flagged[name]
+    )
+    return (
+        f'episode {report.episode}: {report.flagged["solved"]} of {report.frames} frames solved, '
+        f'{position} mm and {direction} degrees off, largest step {report.largest_step:.3g}{flags}'
+    )

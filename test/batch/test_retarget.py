@@ -1,0 +1,179 @@
+"""ik_retarget: poses of a dataset become joints that lead there; everything else stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import made_dataset
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from waiting import wait_for
+
+from ik_node import Arm, IkSolver
+from ik_node.batch.episodes import solve_episode
+from ik_node.batch.goal_columns import GoalRows
+
+ROOT = Path(__file__).resolve().parents[2]
+ARM = ROOT / 'urdf' / 'so101_like.urdf.xacro'
+LENGTHS = [40, 25, 60]
+
+
+@pytest.fixture(scope='module')
+def solver() -> IkSolver:
+    return IkSolver(Arm.from_file(ARM), compile='wait')
+
+
+def start(*arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, '-m', 'ik_node.start', 'ik_retarget', str(ARM), *map(str, arguments)],
+        env=os.environ | {'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def said_by(*arguments: object) -> tuple[int, str]:
+    process = start(*arguments)
+    said = process.communicate(timeout=180)[0]
+    return process.returncode, said
+
+
+@pytest.mark.parametrize('version', ['v2.1', 'v3.0'])
+def test_joints_lead_to_the_poses_and_all_else_stays(tmp_path, solver, version):
+    arm = solver.arm
+    joints = made_dataset.motions(arm, LENGTHS)
+    given = [made_dataset.poses(arm, q) for q in joints]
+    made_dataset.write(tmp_path / 'in', version, given)
+    code, said = said_by(tmp_path / 'in', tmp_path / 'out')
+    assert code == 0, said
+    assert f'3 episodes, {sum(LENGTHS)} frames' in said
+    found = made_dataset.read(tmp_path / 'out')
+    for q, action, before in zip(joints, found, given, strict=True):
+        np.testing.assert_allclose(
+            made_dataset.poses(arm, np.radians(action[:, : arm.n]))[:, :6], before[:, :6], atol=2e-4
+        )
+        np.testing.assert_array_equal(action[:, arm.n], before[:, 6])
+        assert np.abs(np.diff(action[:, : arm.n], axis=0)).max() < 1.5 * np.degrees(
+            np.abs(np.diff(q, axis=0)).max()
+        )
+    info = json.loads((tmp_path / 'out/meta/info.json').read_text())
+    names = [f'{name}.pos' for name in arm.joint_names] + ['ee.gripper_pos']
+    assert info['features']['action'] == {'dtype': 'float32', 'shape': [6], 'names': names}
+    assert (tmp_path / 'out/videos/film.mp4').read_bytes() == b'film'
+    data = sorted((tmp_path / 'out/data').rglob('*.parquet'))
+    described = json.loads(pq.read_schema(data[0]).metadata[b'huggingface'])
+    assert described['info']['features']['action']['length'] == 6
+    every = np.concatenate(found)
+    if version == 'v2.1':
+        lines = (tmp_path / 'out/meta/episodes_stats.jsonl').read_text().splitlines()
+        for line, action in zip(map(json.loads, lines), found, strict=True):
+            np.testing.assert_allclose(line['stats']['action']['mean'], action.mean(axis=0), atol=1e-4)
+            assert line['stats']['action']['count'] == [len(action)]
+    else:
+        stats = json.loads((tmp_path / 'out/meta/stats.json').read_text())['action']
+        np.testing.assert_allclose(stats['max'], every.max(axis=0))
+        np.testing.assert_allclose(stats['q50'], np.median(every, axis=0), atol=1e-4)
+        rows = pq.read_table(tmp_path / 'out/meta/episodes', partitioning=None)
+        np.testing.assert_allclose(rows['stats/action/min'][1].as_py(), found[1].min(axis=0))
+    assert not (tmp_path / 'out.parts').exists()
+
+
+def test_an_interrupted_run_continues_and_changes_no_bit(tmp_path, solver):
+    episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [300] * 40)]
+    made_dataset.write(tmp_path / 'in', 'v3.0', episodes)
+    assert said_by(tmp_path / 'in', tmp_path / 'whole')[0] == 0
+    parts = tmp_path / 'broken.parts'
+    for number in (signal.SIGKILL, signal.SIGINT):
+        before = len(list(parts.glob('*.arrow')))
+        process = start(tmp_path / 'in', tmp_path / 'broken', '--workers', 1)
+        wait_for(lambda n=before: len(list(parts.glob('*.arrow'))) > n, 'a part', 180.0)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert not (tmp_path / 'broken').exists()
+        assert parts.exists()
+    assert said_by(tmp_path / 'in', tmp_path / 'broken', '--workers', 2)[0] == 0
+    for path in sorted((tmp_path / 'whole').rglob('*')):
+        if path.is_file():
+            assert (
+                path.read_bytes() == (tmp_path / 'broken' / path.relative_to(tmp_path / 'whole')).read_bytes()
+            )
+
+
+def rows_of(solver: IkSolver, q, wrong=()) -> GoalRows:
+    positions, directions = map(np.array, zip(*map(solver.arm.fk, q), strict=True))
+    return GoalRows(positions, directions, None, None, dict.fromkeys(wrong, 'wrong'))
+
+
+def test_a_jump_to_another_branch_is_told_at_its_frame(solver):
+    """Two motions that no continuous one connects within a frame."""
+    arm = solver.arm
+    first, second = (made_dataset.motions(arm, [30, 30])[k] for k in range(2))
+    found = solve_episode(solver, rows_of(solver, np.concatenate([first, second])), 30.0)
+    assert all(found.column('solved').to_pylist())
+    fast = np.flatnonzero(found.column('too_fast').to_numpy(zero_copy_only=False))
+    assert 30 in fast
+    alone = solve_episode(solver, rows_of(solver, first), 30.0)
+    assert not any(alone.column('jump').to_pylist())
+    assert not any(alone.column('too_fast').to_pylist())
+
+
+def test_frames_without_a_goal_hold_the_joints_and_do_not_hide_the_motion(solver):
+    q = made_dataset.motions(solver.arm, [30])[0]
+    found = solve_episode(solver, rows_of(solver, q, wrong=(0, 10, 11, 29)), 30.0)
+    assert np.flatnonzero(found.column('invalid').to_numpy(zero_copy_only=False)).tolist() == [0, 10, 11, 29]
+    joints = np.column_stack([found.column(name).to_numpy() for name in solver.arm.joint_names])
+    np.testing.assert_array_equal(joints[[0, 10, 11, 29]], joints[[1, 9, 9, 28]])
+    assert not any(found.column('jump').to_pylist())
+
+
+def test_frames_out_of_reach_are_followed_as_closely_as_possible(solver):
+    arm = solver.arm
+    rows = rows_of(solver, made_dataset.motions(arm, [40])[0])
+    base = arm.joints[0, 3:6]
+    stretch = np.linspace(1.0, 3.0, 40)[:, None]
+    rows.positions[:] = base + (rows.positions - base) * stretch
+    found = solve_episode(solver, rows, 30.0)
+    joints = np.column_stack([found.column(name).to_numpy() for name in arm.joint_names])
+    assert (joints >= arm.lower).all()
+    assert (joints <= arm.upper).all()
+    away = np.linalg.norm(rows.positions[-1] - base)
+    assert found.column('position_error')[-1].as_py() < away
+    assert found.column('position_error')[-1].as_py() > 0.1
+    assert not found.column('solved')[-1].as_py()
+
+
+def test_an_episode_of_frames_that_hold_no_goal(solver):
+    q = made_dataset.motions(solver.arm, [3])[0]
+    found = solve_episode(solver, rows_of(solver, q, wrong=(0, 1, 2)), 30.0)
+    assert found.column('invalid').to_pylist() == [True] * 3
+    assert not any(found.column('too_fast').to_pylist())
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        (['{tmp}', '{tmp}/out'], 'is no dataset of LeRobot: meta/info.json: FileNotFoundError'),
+        (['{tmp}/in', '{tmp}/in'], 'exists already: name a folder that does not'),
+        (['{tmp}/in', '{tmp}/no/out'], 'its folder must exist and be writable'),
+        (['{tmp}/in', '{tmp}/out', '--feature', 'state'], "no feature 'state'; the features are"),
+        (['{tmp}/in', '{tmp}/out', '--position', 'a', 'b', 'c'], 'no column "a"; the columns are "ee.x"'),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(tmp_path, solver, arguments, words):
+    made_dataset.write(
+        tmp_path / 'in',
+        'v3.0',
+        [made_dataset.poses(solver.arm, made_dataset.motions(solver.arm, [5])[0])] * 3,
+    )
+    code, said = said_by(*(one.format(tmp=tmp_path) for one in arguments))
+    assert code == 2
+    assert words in said
+    assert 'Traceback' not in said
