@@ -25,8 +25,8 @@ def solve_episode(solver: IkSolver, rows: GoalRows, fps: float) -> pa.RecordBatc
 
     The path is that of IkSolver.solve_path, whose largest joint move is least. Frames that cannot be met, and
     those between them, follow the frame before as IkSolver.solve_nearby does. A frame without a goal is
-    invalid: it holds the joints, and its errors are NaN. jump: no continuous motion along the goals leads there
-    from the frame before. too_fast: a joint exceeds its velocity limit from the frame before.
+    invalid: it holds the joints, and its errors are NaN. jump: no continuous motion along the goals leads
+    there from the frame before. too_fast: a joint exceeds its velocity limit from the frame before.
     """
     arm = solver.arm
     count = len(rows.positions)
