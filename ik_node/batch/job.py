@@ -113,10 +113,10 @@ class Job:
         """Write the output from the parts, in the order of the goals."""
         first = 0
         columns = schema(self._task.solver, self._task.count)
-        words = [one.name for one in columns if pa.types.is_dictionary(one.type)]
-        with pq.ParquetWriter(
-            path, columns, compression='zstd', compression_level=1, use_dictionary=words
-        ) as writer:
+        # Joints do not become smaller by it.
+        words = [one.name for one in columns if one.type != pa.float64()]
+        compression = {one.name: 'zstd' if one.name in words else 'none' for one in columns}
+        with pq.ParquetWriter(path, columns, compression=compression, use_dictionary=words) as writer:
             for name in names:
                 batch = unpacked(self.parts.read(name))
                 summary.add(first, batch)

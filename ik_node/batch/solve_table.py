@@ -63,14 +63,15 @@ def solve_rows(
     """Return the solutions of a batch. Raises InputError."""
     rows = read_rows(batch, columns, solver.arm)
     found = solver.solve_batch(rows.positions, rows.directions, rows.seeds, workers)
-    names = list(STATUSES)
-    status = np.fromiter((names.index(one.value) for one in found.status), np.int8, len(found.status))
+    status = np.zeros(len(found.status), np.int8)  # solved
+    for row in (~found.solved).nonzero()[0]:  # few, and each has taken far longer than this
+        status[row] = STATUSES.index(found.status[row].value)
     texts = {row: (list(Cause).index(reason.cause), str(reason)) for row, reason in found.reasons.items()}
     texts |= {row: (len(REASONS) - 1, sentence) for row, sentence in rows.wrong.items()}
     q, errors = found.q, (found.position_error, found.direction_error)
     valid = np.ones(len(status), np.bool_)
     valid[list(rows.wrong)] = False
-    status[~valid] = names.index(INVALID)
+    status[~valid] = STATUSES.index(INVALID)
     if rows.laterals is not None and spare_roll(solver.arm) >= 0:
         q, errors = _with_rolls(solver, rows, found, valid)
     arrays = [pa.array(column, mask=~valid) for column in (*q.T, *errors)]
