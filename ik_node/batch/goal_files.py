@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset
+import pyarrow.parquet as pq
 
 from ik_node.errors import InputError
 
@@ -92,10 +93,12 @@ def _open_dataset(path: Path, kind: str) -> GoalFile:
     files = pyarrow.dataset.dataset(path, format=kind)
 
     def read(columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        # Reading further ahead would hold more of the file in memory.
-        yield from files.scanner(
-            columns=list(columns), batch_size=size, batch_readahead=2, fragment_readahead=1
-        ).to_batches()
+        if kind == 'parquet':  # with pre_buffer, as in a scanner, all that was read stays in memory
+            for name in files.files:
+                with pq.ParquetFile(name, pre_buffer=False) as file:
+                    yield from file.iter_batches(size, columns=list(columns), use_threads=False)
+        else:
+            yield from files.scanner(columns=list(columns), batch_size=size, batch_readahead=2).to_batches()
 
     return GoalFile(path, files.schema.names, files.count_rows(), read)
 

@@ -94,3 +94,16 @@ def test_arrays_of_different_lengths_are_no_table(tmp_path):
     np.savez(tmp_path / 'a.npz', x=np.zeros(3), y=np.zeros(4))
     with pytest.raises(InputError, match=r'one length, got x \(3,\), y \(4,\)'):
         open_goals(tmp_path / 'a.npz')
+
+
+def test_what_was_read_does_not_stay_in_memory(tmp_path):
+    rows = 100_000
+    with pyarrow.parquet.ParquetWriter(
+        tmp_path / 'a.parquet', pa.schema([('x', pa.float64())]), use_dictionary=False, compression='none'
+    ) as file:
+        for k in range(40):
+            file.write_table(pa.table({'x': np.random.default_rng(k).normal(size=rows)}))
+    before, most = pa.total_allocated_bytes(), 0
+    for _ in open_goals(tmp_path / 'a.parquet').batches(['x'], 10_000):
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < (tmp_path / 'a.parquet').stat().st_size / 4
