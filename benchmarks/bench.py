@@ -27,6 +27,7 @@ SECTIONS = (
     'closed',
     'numeric',
     'million',
+    'goal_files',
     'complete',
     'general',
     'spare',
