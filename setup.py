@@ -55,7 +55,8 @@ setup(
         'xacro>=2',
     ],
     extras_require={
-        'viewer': ['trimesh>=4.6', 'viser>=1.1', 'websockets>=13', 'yourdfpy>=0.0.56'],  # ik_viewer, ik_demo
+        # ik_viewer, ik_demo
+        'viewer': ['mcap>=1.6', 'trimesh>=4.6', 'viser>=1.1', 'websockets>=13', 'yourdfpy>=0.0.56'],
         'collision': ['coal>=3.0.1'],  # self-collision checking; meshes need trimesh too
         'pictures': ['matplotlib>=3.5', 'tqdm>=4.62'],  # ik_reach
         'scipy': ['scipy>=1.9'],  # the method of that name
@@ -86,6 +87,7 @@ setup(
             'rustypot>=1.13.1,<2; python_version < "3.14"',
             'hypothesis>=6.100',
             'import-linter>=2.5,<3',
+            'mcap-ros2-support>=0.6',  # a foreign reader of recordings
             'mypy>=2.4,<2.5',
             'pillow>=9',
             'pytest>=9',

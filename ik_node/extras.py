@@ -11,7 +11,7 @@ from typing import Any
 from ik_node.errors import MissingError
 
 EXTRAS = {
-    'viewer': ('trimesh', 'viser', 'websockets', 'yourdfpy'),
+    'viewer': ('mcap', 'trimesh', 'viser', 'websockets', 'yourdfpy'),
     'collision': ('coal',),
     'pictures': ('matplotlib', 'tqdm'),
     'scipy': ('scipy',),

@@ -31,7 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SLOW = json.loads(durations.FILE.read_text(encoding='utf-8'))['slow']  # functions, by measured time
-NODES = ('test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
+NODES = ('test/recording/', 'test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

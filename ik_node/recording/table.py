@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A selection of a recording as CSV: one row per message, a column per value."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+from ik_node.recording.reading import JOINTS, SECOND, recorded
+
+TIME = 'time [s]'
+
+
+def csv_text(path: Path, begin: float = 0.0, end: float = math.inf) -> str:
+    """Return the messages between two times [s] since the first joints, as CSV.
+
+    A row has the values of one message, the other columns are empty: columns are topic/joint, with /velocity
+    and /effort where there are some, topic/x to topic/qw of poses, and topic/message of reports. Raises
+    RecordingError.
+    """
+    messages = list(recorded(path))
+    start = min((one.received for one in messages if one.kind == JOINTS), default=0)
+    rows = []
+    for one in messages:
+        seconds = (one.received - start) / SECOND
+        if begin <= seconds <= end:
+            rows.append({TIME: f'{seconds:.6f}', **_values(one.topic, one.kind, one.message)})
+    columns = dict.fromkeys([TIME, *(name for row in rows for name in row)])
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(columns), lineterminator='\n')
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()
+
+
+def _values(topic: str, kind: str, message: Any) -> dict[str, Any]:
+    before = topic.lstrip('/')
+    if kind == JOINTS:
+        values = {
+            f'{before}/{name}': value for name, value in zip(message.name, message.position, strict=False)
+        }
+        for what in ('velocity', 'effort'):
+            pairs = zip(message.name, getattr(message, what), strict=False)
+            values |= {f'{before}/{name}/{what}': value for name, value in pairs}
+        return values
+    if kind.endswith('/PoseStamped'):
+        position, turn = message.pose.position, message.pose.orientation
+        return {
+            **{f'{before}/{axis}': getattr(position, axis) for axis in 'xyz'},
+            **{f'{before}/q{axis}': getattr(turn, axis) for axis in 'xyzw'},
+        }
+    if kind.endswith('/PointStamped'):
+        return {f'{before}/{axis}': getattr(message.point, axis) for axis in 'xyz'}
+    if kind.endswith('/Float64MultiArray'):
+        return {f'{before}/{index}': value for index, value in enumerate(message.data)}
+    if kind.endswith('/JointTrajectory') and message.points:
+        last = message.points[-1].positions
+        return {f'{before}/{name}': value for name, value in zip(message.joint_names, last, strict=False)}
+    if kind.endswith('/DiagnosticStatus'):
+        return {f'{before}/message': message.message}
+    return {}
