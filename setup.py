@@ -112,6 +112,7 @@ setup(
             'ik_solve = ik_node.start:ik_solve',
             'ik_batch = ik_node.start:ik_batch',
             'ik_retarget = ik_node.start:ik_retarget',
+            'ik_place = ik_node.start:ik_place',
             'ik_servo_check = ik_node.start:ik_servo_check',
         ]
     },

@@ -32,6 +32,7 @@ PROGRAMS = {
     'ik_reach': 'ik_node.cli.reach',
     'ik_batch': 'ik_node.cli.batch',
     'ik_retarget': 'ik_node.cli.retarget',
+    'ik_place': 'ik_node.cli.place',
     'ik_servo_check': 'ik_node.servos.check.program',
     'ik_goto': 'ik_node.ros.programs.goto',
     'ik_demo': 'ik_node.startup.demo',

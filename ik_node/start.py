@@ -135,6 +135,11 @@ def ik_retarget() -> NoReturn:
     _run('ik_node.cli.retarget', INTERRUPTED)
 
 
+def ik_place() -> NoReturn:
+    """Find where to put an arm."""
+    _run('ik_node.cli.place', INTERRUPTED)
+
+
 def ik_servo_check() -> NoReturn:
     """Check an arm of bus servos."""
     _run('ik_node.servos.check.program', INTERRUPTED)
