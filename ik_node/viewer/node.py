@@ -35,6 +35,7 @@ from ik_node.viewer.scene.tool_scene import ToolScene
 from ik_node.viewer.scene.visuals import draw, extent_of
 from ik_node.viewer.server import page_url, start_server, stop_server
 from ik_node.viewer.settings import declare_viewer
+from ik_node.viewer.solutions.solutions import Solutions
 from ik_node.viewer.tool import ArmServices, ViewedTool
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
@@ -45,7 +46,8 @@ HINT = 'Drag the coloured gizmo, or choose a target track.'
 
 # Parameters of ik_node; the last two decide whether the lengths of links may change.
 TOLERANCES = ('position_tolerance', 'direction_tolerance')
-SOLVER_PARAMETERS = (SOLVER, SWITCHES_OFF, *TOLERANCES, OUTPUT, MEASURED)
+COLLISION = 'self_collision'
+SOLVER_PARAMETERS = (SOLVER, SWITCHES_OFF, *TOLERANCES, COLLISION, OUTPUT, MEASURED)
 
 
 class ViewerNode(ClosableNode):
@@ -67,6 +69,7 @@ class ViewerNode(ClosableNode):
         self._panel.card.show_message('Waiting for robot_description')
         self._methods = MethodsPanel(self._server.gui)
         self._slow = SlowMotion(self._server, SlowMotionPanel(self._server.gui, self._methods.folder))
+        self._solutions = Solutions(self._server, self._settings.mesh_path)
         self._links: VariableLinks | None = None
         if self._settings.description_file:
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
@@ -102,6 +105,7 @@ class ViewerNode(ClosableNode):
         """Close the web server and the node."""
         self._closed = True
         self._slow.close()
+        self._solutions.close()
         stop_server(self._server)
         self.destroy_node()
 
@@ -195,6 +199,7 @@ class ViewerNode(ClosableNode):
             self._values = {}
             self._scene.clear()
             self._slow.show(None, None)
+            self._solutions.show(())
             for tool in self._tools:
                 tool.show(None, None)
             self._panel.joints.show([])
@@ -211,6 +216,7 @@ class ViewerNode(ClosableNode):
             tool.show(arm, ToolScene(self._server, tool.name, arm, extent, colours), known)
         self._watched = self._tools[0]
         self._slow.show(arms[0], drawing)
+        self._solutions.show(self._tools, text, drawing)
         if known:  # other lengths of its links: the arm continues
             self._place()
             return
@@ -277,8 +283,11 @@ class ViewerNode(ClosableNode):
                 tool.release_gizmo()
         self._watching = self._slow.on
         options = {name: known[name] for name in TOLERANCES if name in known}
-        T_base_goal = self._watched.gizmo_pose() if self._watched is not None else None
+        scene = self._watched.scene if self._watched is not None else None
+        T_base_goal = scene.gizmo_pose() if scene is not None else None
         self._slow.update(T_base_goal, self._values, self._methods.switches_off, **options)
+        collisions = known.get(COLLISION) != 'false'
+        self._solutions.update(self._values, not self._slow.on, collisions, **options)
 
     def _show_joints(self) -> None:
         """Show the sliders and the trails."""

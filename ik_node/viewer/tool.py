@@ -74,12 +74,13 @@ class ViewedTool:
         self.panel = panel
         self.arm: Arm | None = None
         self.reported = False  # the panel shows a status
-        self._scene: ToolScene | None = None
+        self.scene: ToolScene | None = None
         self._node = node
         self._about_arm = ''
         self._targets: dict[str, float] = {}  # of the sliders; empty unless a user has just moved them
-        self._goal_shown = False  # the gizmo shows a goal; otherwise it follows the tool
-        self._goal_time = self._slider_time = 0.0
+        self.goal_shown = False  # the gizmo shows a goal; otherwise it follows the tool
+        self.goal_time = 0.0  # of the newest goal (time.monotonic)
+        self._slider_time = 0.0
         self._own_goals: deque[PoseStamped | JointState] = deque(maxlen=50)  # that may still be received
         self._joint_goal: list[float] = []  # the last one of another node
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
@@ -128,9 +129,9 @@ class ViewedTool:
 
     def show(self, arm: Arm | None, scene: ToolScene | None, known: bool = False) -> None:
         """Set the arm and scene of a new description; known: the same arm with other link lengths."""
-        self.arm, self._scene = arm, scene
+        self.arm, self.scene = arm, scene
         self._targets = {}
-        self._goal_shown = False
+        self.goal_shown = False
         self.reported = known and self.reported
         self._about_arm = arm.describe() if arm and not self.name else ''
 
@@ -143,15 +144,15 @@ class ViewedTool:
         """
         self._services.refresh()
         track, buttons = self.panel.take_track(), self.panel.take_buttons()
-        pose = self._scene.take_drag() if self._scene else None
+        pose = self.scene.take_drag() if self.scene else None
         if track is not None:
             self._choose(track)
         for button in buttons:
             self.press(button)
-        if pose is None or self.arm is None or self._scene is None:
+        if pose is None or self.arm is None or self.scene is None:
             return None
         if watching:
-            self._scene.place_goal(pose)
+            self.scene.place_goal(pose)
             return pose
         self._end_track()
         self._send_goal(self.arm, pose)
@@ -173,12 +174,12 @@ class ViewedTool:
     def end_goal(self) -> None:
         """End the track and the goal that the gizmo shows."""
         self._end_track()
-        self._goal_shown = False
+        self.goal_shown = False
         self._targets = {}
 
     def release_gizmo(self) -> None:
         """Let the gizmo follow the tool until the next goal."""
-        self._goal_shown = False
+        self.goal_shown = False
 
     def _send_goal(self, arm: Arm, T_base_goal: Array) -> None:
         message = PoseStamped()
@@ -201,8 +202,18 @@ class ViewedTool:
                 turns = round((self._targets[name] - value) / TURN)
                 value += turns * TURN  # the sliders show one turn of a joint that may have made many
             self._targets[name] = value
-        self._goal_shown = False
+        self.goal_shown = False
         self._slider_time = time.monotonic()
+        self._publish_joints()
+
+    def go_to(self, q: Array, T_base_goal: Array, with_direction: bool) -> None:
+        """Send the arm to a configuration (n,) that meets the goal at which the gizmo is or is put."""
+        self._end_track()
+        self._take_goal(T_base_goal, with_direction)
+        self._targets = dict(zip(self.joint_names, q.tolist(), strict=True))
+        self._publish_joints()
+
+    def _publish_joints(self) -> None:
         message = JointState(name=list(self._targets), position=list(self._targets.values()))
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._own_goals.append(message)
@@ -213,14 +224,14 @@ class ViewedTool:
     def show_received(self, values: Mapping[str, float], watching: bool = False) -> None:
         """Show what has been received; values: joint positions by name. watching: leave the gizmo alone."""
         self.panel.card.show_node(self.diagnosed)
-        if self._scene is None or self.arm is None:
+        if self.scene is None or self.arm is None:
             self._new = {key: said for key, said in self._new.items() if key == 'status'}  # for the next arm
             return
         new, self._new = self._new, {}
         foreign = {topic: said for topic, said in new.items() if not self._is_own(said)}
         if 'goal_joints' in foreign and list(foreign['goal_joints'].position) != self._joint_goal:
             self._joint_goal = list(foreign['goal_joints'].position)  # other nodes repeat theirs continuously
-            self._goal_shown = False
+            self.goal_shown = False
         for topic in ('goal_pose', 'goal_point'):
             if topic in foreign and not watching:
                 self._take_foreign_goal(self.arm, foreign[topic], values)
@@ -228,8 +239,8 @@ class ViewedTool:
             self.panel.card.show_report(_report(new['status']), self._about_arm)
             self.reported = True
         self.panel.set_track(self.track)
-        if values and not self._goal_shown and not watching:
-            self._scene.place_goal(self.link_in_base(self.arm.tip_link, values))
+        if values and not self.goal_shown and not watching:
+            self.scene.place_goal(self.link_in_base(self.arm.tip_link, values))
 
     def _is_own(self, message: Any) -> bool:
         """Whether this node sent a received message: true once, since others may send the same.
@@ -242,28 +253,24 @@ class ViewedTool:
             pass  # older ones were overtaken
         return True
 
-    def gizmo_pose(self) -> Array | None:
-        """Return T_base_goal (4, 4) of the gizmo, None while it is hidden."""
-        return self._scene.gizmo_pose() if self._scene else None
-
     def place(self, values: Mapping[str, float]) -> None:
         """Move the tool to joint positions by name."""
-        if self._scene is not None:
-            self._scene.place(values)
+        if self.scene is not None:
+            self.scene.place(values)
 
     def extend_trail(self) -> None:
         """Add a bead at the tool point; call it at a constant rate."""
-        if self._scene is not None:
-            self._scene.extend_trail()
+        if self.scene is not None:
+            self.scene.extend_trail()
 
     def followed(self, moved_time: float) -> bool:
         """Whether the tool is moving to a goal pose, or the goal itself is moving.
 
         moved_time: when a joint last moved (time.monotonic).
         """
-        quiet = time.monotonic() - max(self._goal_time, moved_time)
+        quiet = time.monotonic() - max(self.goal_time, moved_time)
         on_track = self.track not in (None, NO_TRACK)
-        return self._goal_shown and (on_track or quiet < SETTLED)
+        return self.goal_shown and (on_track or quiet < SETTLED)
 
     def holds_sliders(self, moved_time: float) -> bool:
         """Whether the sliders show targets that the arm has yet to reach; moved_time as for followed."""
@@ -272,11 +279,11 @@ class ViewedTool:
         return bool(self._targets)
 
     def _take_goal(self, T_base_goal: Array, with_direction: bool) -> None:
-        assert self._scene is not None
-        self._goal_shown = True
-        self._goal_time = time.monotonic()
+        assert self.scene is not None
+        self.goal_shown = True
+        self.goal_time = time.monotonic()
         self._targets = {}
-        self._scene.place_goal(T_base_goal, with_direction)
+        self.scene.place_goal(T_base_goal, with_direction)
 
     def _take_foreign_goal(
         self, arm: Arm, message: PoseStamped | PointStamped, values: Mapping[str, float]

@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-import io
-import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from browser_harness import MANY, Projection, browser, changed, drag, picture, settled, wait, webdriver
 from node_harness import new_domain
-from PIL import Image
 from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
-from ik_node.viewer.scene.scene import EYE, EYE_TARGET, FIELD_OF_VIEW
 from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
 from ik_node.viewer.scene.visuals import draw
 
-webdriver = pytest.importorskip('selenium.webdriver', reason='selenium is not installed')
-
-CHROMIUM, DRIVER = shutil.which('chromium'), shutil.which('chromedriver')
-if CHROMIUM is None or DRIVER is None:
-    pytest.skip('chromium and chromedriver are not installed', allow_module_level=True)
-
-FLAGS = (
-    '--headless',
-    '--no-sandbox',
-    '--use-angle=swiftshader',
-    '--enable-unsafe-swiftshader',
-    '--no-first-run',
-    '--disable-background-networking',
-    '--disable-component-update',
-    '--disable-sync',
-    '--disable-quic',
-    '--window-size=900,700',
-)
-PANEL, NOTICE = 340, 160  # pixels that the panel takes on the right, and viser's notices at the top
-SQUARE = 8  # pixels
-MANY = 100  # squares, of some 3,500: an arm that moves changes more, nothing else does
-TIMEOUT = 240.0  # seconds for things that take one or two on an idle machine; swiftshader draws slowly
+__all__ = ['browser']
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))  # in the picture left of the panel
-
-
-def wait(condition: Callable[[], Any], what: str) -> Any:
-    """Return what condition returns once that is true; fail if it never is."""
-    end = time.monotonic() + TIMEOUT
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f'waited {TIMEOUT} s for {what}')
-
-
-@pytest.fixture(scope='module')
-def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in FLAGS:
-        options.add_argument(flag)
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    browser.set_page_load_timeout(TIMEOUT)
-    yield browser
-    browser.quit()
 
 
 @pytest.fixture(scope='module')
@@ -90,68 +42,6 @@ def arm(robot: RobotSide, browser: Any) -> Arm:
     robot.goals.clear()
     settled(browser)
     return Arm.from_urdf(SEED_ARM)
-
-
-def picture(browser: Any) -> np.ndarray:
-    """What the page shows, (rows, columns, 3), without the panel and the notices over the scene.
-
-    In mean colours of squares of pixels: where drawing is slow, viser draws coarser for a while.
-    """
-    image = Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert('RGB')
-    scene = image.crop((0, NOTICE, image.width - PANEL, image.height))
-    return np.asarray(scene.reduce(SQUARE), dtype=np.int16)
-
-
-def changed(before: np.ndarray, after: np.ndarray) -> int:
-    """How many squares differ clearly."""
-    return int((np.abs(before - after).max(axis=2) > 30).sum())
-
-
-def settled(browser: Any) -> np.ndarray:
-    """Wait until two pictures in a row are equal; return the last."""
-    last = [picture(browser)]
-
-    def same() -> bool:
-        time.sleep(0.5)
-        last.append(picture(browser))
-        return np.abs(last[-2] - last[-1]).max() < 3
-
-    wait(same, 'a picture that stands still')
-    return last[-1]
-
-
-class Projection:
-    """From the base frame to pixels of the page, for the camera that every page starts with."""
-
-    def __init__(self, browser: Any, extent: float) -> None:
-        rect = browser.find_element('css selector', 'canvas').rect
-        self._middle = np.array([rect['x'] + rect['width'] / 2, rect['y'] + rect['height'] / 2])
-        self._focal = rect['height'] / 2 / np.tan(FIELD_OF_VIEW / 2)
-        self._eye = EYE * extent
-        forward = (EYE_TARGET - EYE) / np.linalg.norm(EYE_TARGET - EYE)
-        right = np.cross(forward, (0.0, 0.0, 1.0))
-        right /= np.linalg.norm(right)
-        self._axes = np.array([right, -np.cross(right, forward), forward])  # x right, y down, z away
-
-    def __call__(self, point: np.ndarray) -> np.ndarray:
-        x, y, depth = self._axes @ (point - self._eye)
-        return self._middle + self._focal / depth * np.array([x, y])
-
-
-def drag(browser: Any, start: np.ndarray, end: np.ndarray) -> None:
-    """Press the mouse at start, move it to end in steps as a hand does, release it and go away."""
-    actions = webdriver.ActionChains(browser, duration=50)
-    mouse = actions.w3c_actions.pointer_action
-    mouse.move_to_location(*map(int, start))
-    mouse.pause(0.5)
-    mouse.pointer_down()
-    for share in np.linspace(0.1, 1.0, 10):
-        mouse.move_to_location(*map(int, start + share * (end - start)))
-        mouse.pause(0.05)
-    mouse.pause(0.5)
-    mouse.pointer_up()
-    mouse.move_to_location(10, 400)  # what the mouse is over is drawn in another colour
-    actions.perform()
 
 
 def test_the_arm_is_drawn_and_moves(browser: Any, robot: RobotSide, arm: Arm) -> None:  # noqa: ARG001

@@ -132,6 +132,11 @@ class ToolScene:
         turn, position = SO3(self._gizmo.wxyz), self._gizmo.position
         return SE3.from_rotation_and_translation(turn, position).as_matrix().astype(np.float64)
 
+    @property
+    def directed(self) -> bool:
+        """Whether the wanted axis is shown."""
+        return self._wanted.visible
+
     def take_drag(self) -> Array | None:
         """Return T_base_goal (4, 4), the newest, if users moved the gizmo since the last call."""
         return next(reversed(self._dragged.take()), None)

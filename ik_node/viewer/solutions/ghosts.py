@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ghosts: translucent copies of an arm, one for each solution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import viser
+from viser.transforms import SO3
+
+from ik_node.checks import Array
+from ik_node.model.arm import Arm
+from ik_node.model.robot import Robot
+from ik_node.viewer.panel.html import Colour
+from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.scene.ghost_meshes import ghost_meshes
+from ik_node.viewer.scene.visuals import Drawing
+
+SWELLING = 1.02  # larger than the arm, so that surfaces that coincide do not flicker
+HIDDEN = 1e-6  # scale of a ghost that is not shown
+
+
+class Look(NamedTuple):
+    """How one ghost looks."""
+
+    q: Array
+    colour: Colour
+    opacity: float
+
+
+class Ghosts:
+    """Up to a number of ghosts of an arm, until the scene is cleared; clicks on them are kept.
+
+    The links of all ghosts are one node of the scene each, so that a change takes few messages.
+    """
+
+    def __init__(self, server: viser.ViserServer, arm: Arm, drawing: Drawing, most: int) -> None:
+        self._arm, self._most = arm, most
+        self._clicked: Inputs[int] = Inputs()
+        self._root = server.scene.add_frame('/solutions', show_axes=False)
+        self._links: dict[str, viser.BatchedMeshHandle] = {}
+        for link, mesh in ghost_meshes(arm, drawing, SWELLING).items():
+            handle = server.scene.add_batched_meshes_simple(
+                f'/solutions/{len(self._links)}',
+                mesh.vertices,
+                mesh.faces,
+                np.tile([1.0, 0.0, 0.0, 0.0], (most, 1)),
+                np.zeros((most, 3)),
+                batched_scales=np.full(most, HIDDEN),
+                batched_colors=np.zeros((most, 3), dtype=np.uint8),
+                batched_opacities=np.ones(most),
+                opacity=1.0,
+                lod='off',
+                cast_shadow=False,
+                receive_shadow=False,
+            )
+            handle.on_click(self._on_click)
+            self._links[link] = handle
+
+    # viser calls this on its own threads
+    async def _on_click(self, event: viser.SceneNodePointerEvent[Any]) -> None:
+        if event.instance_index is not None:
+            self._clicked.add(event.instance_index)
+
+    def take_clicks(self) -> list[int]:
+        """Return which ghosts users clicked since the last call."""
+        return self._clicked.take()
+
+    def show(self, looks: Sequence[Look], values: Mapping[str, float]) -> None:
+        """Show these ghosts; other joints of the robot are at values by name."""
+        looks = looks[: self._most]
+        names = self._arm.joint_names
+        placed = [
+            link_poses(self._arm.robot, {**values, **dict(zip(names, x.q, strict=True))}) for x in looks
+        ]
+        scales, opacities = (
+            np.full(self._most, HIDDEN, dtype=np.float32),
+            np.ones(self._most, dtype=np.float32),
+        )
+        colours = np.zeros((self._most, 3), dtype=np.uint8)
+        scales[: len(looks)] = 1.0
+        for k, look in enumerate(looks):
+            colours[k], opacities[k] = look.colour, look.opacity
+        for link, handle in self._links.items():
+            wxyzs = np.tile(np.array([1, 0, 0, 0], dtype=np.float32), (self._most, 1))
+            positions = np.zeros((self._most, 3), dtype=np.float32)
+            for k, poses in enumerate(placed):
+                wxyzs[k], positions[k] = SO3.from_matrix(poses[link][:3, :3]).wxyz, poses[link][:3, 3]
+            handle.batched_wxyzs, handle.batched_positions = wxyzs, positions
+            handle.batched_scales, handle.batched_colors = scales, colours
+            handle.batched_opacities = opacities
+
+    def remove(self) -> None:
+        """Remove the ghosts from the scene."""
+        self._root.remove()
+
+
+def link_poses(robot: Robot, values: Mapping[str, float]) -> dict[str, Array]:
+    """Return T_root_link (4, 4) of every link at joint positions by name, as Robot.link_pose."""
+    known = robot.joint_values(values)
+    poses: dict[str, Array] = {robot.root: np.eye(4)}
+    for joint in robot.joints.values():
+        poses[joint.child] = poses[joint.parent] @ joint.pose(known.get(joint.name, 0.0))
+    return poses

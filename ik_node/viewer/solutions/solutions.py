@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Solutions: lists the solutions of the newest goal while users want to see them, and goes to any of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import viser
+
+from ik_node.checks import Array
+from ik_node.errors import IkError
+from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
+from ik_node.viewer.panel.html import Colour
+from ik_node.viewer.scene.visuals import Drawing
+from ik_node.viewer.solutions.ghosts import Ghosts, Look
+from ik_node.viewer.solutions.listing import Lister, Listing, Question
+from ik_node.viewer.solutions.panel import COLOURS, MOST_ROWS, SolutionsPanel
+from ik_node.viewer.solutions.why import Why
+from ik_node.viewer.solutions.worker import Worker
+from ik_node.viewer.tool import ViewedTool
+
+PERIOD = 0.06  # [s] from one list to the next while the goal moves
+SETTLED = 0.25  # [s] for which a list is shown before a click counts: nobody can read it faster
+THERE = 0.02  # [rad or m] from a ghost at which the arm itself shows it
+SAME = 1e-6  # [m and 1] between two goals that are alike
+DRIFT = 5e-3  # the same while there is no goal and the gizmo follows the tool, whose joints are measured
+RED: Colour = (212, 60, 60)
+BRIGHT, FAINT, BARRED = (
+    0.8,
+    0.22,
+    0.16,
+)  # opacities: of the chosen ghost, of others, of those that are forbidden
+MOST_BARRED = 8  # ghosts
+
+
+class Solutions:
+    """Computes in a thread of its own, only while the page shows solutions. Call update once per frame."""
+
+    def __init__(self, server: viser.ViserServer, mesh_path: str) -> None:
+        self._server, self._mesh_path = server, mesh_path
+        self._panel = SolutionsPanel(server.gui)
+        self._worker: Worker[tuple[IkSolver, Listing] | str] = Worker('solutions')
+        self._directions: Worker[tuple[Array, Array]] = Worker('directions')
+        self._listers: dict[Any, Lister] = {}  # of the thread
+        self._tools: Sequence[ViewedTool] = ()
+        self._text = ''
+        self._drawing: Drawing | None = None
+        self._tool: ViewedTool | None = None  # whose goal is listed
+        self._ghosts: Ghosts | None = None
+        self._why: Why | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._worker.drop()
+        self._asked: tuple[Any, ...] = ()  # for what the newest list was asked
+        self._listing: Listing | None = None
+        self._solver: IkSolver | None = None
+        self._listed = 0.0  # when (time.monotonic)
+        self._due = 0.0
+        self._chosen = 0  # of the list
+        self._drawn: tuple[Any, ...] = ()
+        self._note = ''
+
+    def show(self, tools: Sequence[ViewedTool], text: str = '', drawing: Drawing | None = None) -> None:
+        """Set the tools of a new description, after the scene was cleared; none without a robot."""
+        self._forget()
+        self._listers = {}
+        self._tools, self._text, self._drawing = tools, text, drawing
+        self._directions.drop()
+        self._tool = self._ghosts = self._why = None
+        self._panel.set_arm(None)
+        self._panel.hide()
+
+    def update(self, values: Mapping[str, float], on: bool, collisions: bool, **options: Any) -> None:
+        """Process the inputs of users and show the newest list.
+
+        values: joint positions by name. on: the gizmo commands the arm. collisions: ik_node avoids
+        self-collision. options: of IkSolver.
+        """
+        rows = self._panel.take_rows()
+        ghosts = self._ghosts.take_clicks() if self._ghosts else []
+        tool = max(self._tools, key=lambda one: one.goal_time, default=None)
+        if not (on and self._panel.on and values and tool is not None and tool.arm is not None):
+            if self._tool is not None:
+                self._clear()
+                self._panel.set_arm(None)
+            if not self._panel.on:
+                self._panel.hide()
+            return
+        if tool is not self._tool:
+            self._watch(tool, tool.arm)
+        else:
+            for click in (*rows, *ghosts):
+                self._go(tool, click)
+        self._ask(tool, tool.arm, values, collisions, options)
+        self._take(self._worker.take())
+        self._draw(tool.arm, values)
+
+    def _watch(self, tool: ViewedTool, arm: Arm) -> None:
+        """List the goals of another tool."""
+        assert self._drawing is not None
+        self._clear()
+        self._tool = tool
+        self._ghosts = Ghosts(self._server, arm, self._drawing, MOST_ROWS + MOST_BARRED)
+        self._why = Why(self._server, arm, self._directions)
+        self._panel.set_arm(arm)
+        self._panel.hide()
+
+    def _clear(self) -> None:
+        for part in (self._ghosts, self._why):
+            if part is not None:
+                part.remove()
+        self._tool = self._ghosts = self._why = None
+        self._forget()
+
+    def _ask(
+        self,
+        tool: ViewedTool,
+        arm: Arm,
+        values: Mapping[str, float],
+        collisions: bool,
+        options: Mapping[str, Any],
+    ) -> None:
+        """Have the goal listed if it is another one."""
+        scene, now = tool.scene, time.monotonic()
+        pose = scene.gizmo_pose() if scene is not None else None
+        if scene is None or pose is None or now < self._due:
+            return
+        held, directed = self._panel.held, scene.directed
+        asked = (directed, held, collisions, dict(options))
+        if self._asked:
+            tolerance = SAME if tool.goal_shown else DRIFT
+            if asked == self._asked[1:] and np.abs(pose - self._asked[0]).max() <= tolerance:
+                return
+        self._asked, self._due = (pose, *asked), now + PERIOD
+        turn = pose[:3, :3]
+        goal = Goal(turn @ arm.tool_point + pose[:3, 3], _unit(turn @ arm.tool_axis) if directed else None)
+        question = Question(goal, {**values, **held}, tuple(held))
+        listers, text, mesh_path = self._listers, self._text if collisions else '', self._mesh_path
+
+        def answer() -> tuple[IkSolver, Listing] | str:
+            key = id(arm), bool(text), *sorted(options.items())
+            try:
+                if key not in listers:
+                    listers[key] = Lister(arm, text, mesh_path, **options)
+                lister = listers[key]
+                return lister.solver, lister.answer(question)
+            except IkError as error:
+                return str(error)
+
+        self._worker.submit(answer)
+
+    def _take(self, answer: tuple[IkSolver, Listing] | str | None) -> None:
+        if isinstance(answer, str):
+            self._listing = None
+            self._panel.show_message(answer)
+        elif answer is not None:
+            self._solver, self._listing = answer
+            self._listed, self._chosen = time.monotonic(), 0
+            self._note = ''
+
+    def _go(self, tool: ViewedTool, click: int) -> None:
+        """Go to the configuration of a row or ghost that a user has clicked."""
+        listing = self._listing
+        if listing is None:
+            return
+        shown = min(len(listing.allowed), MOST_ROWS)
+        if click >= shown:
+            barred = listing.forbidden[click - shown : click - shown + 1]
+            self._note = f'The arm cannot go there: {barred[0].forbidden}.' if barred else ''
+        elif time.monotonic() < self._listed + SETTLED:
+            self._note = 'The list had just changed: click again.'
+        else:
+            self._chosen, self._note = click, ''
+            tool.go_to(listing.allowed[click].q, self._asked[0], self._asked[1])
+
+    def _draw(self, arm: Arm, values: Mapping[str, float]) -> None:
+        """Show the list with the figures of the moment, and the ghosts if they differ."""
+        listing = self._listing
+        if listing is None or self._solver is None or self._ghosts is None or self._why is None:
+            return
+        self._why.show(self._solver, listing, arm.robot.link_pose(arm.base_link, values))
+        self._panel.follow(values)
+        q = np.array([values.get(name, 0.0) for name in arm.joint_names])
+        self._panel.show(listing, arm, q, self._note)
+        allowed = listing.allowed[:MOST_ROWS]
+        there = [bool(np.abs(choice.q - q).max() < THERE) for choice in allowed]
+        drawn = (id(listing), self._chosen, *there)
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
+        looks = []
+        for k, choice in enumerate(allowed):
+            opacity = 0.0 if there[k] else BRIGHT if k == self._chosen else FAINT
+            looks.append(Look(choice.q, COLOURS[k % len(COLOURS)], opacity))
+        looks += [Look(choice.q, RED, BARRED) for choice in listing.forbidden[:MOST_BARRED]]
+        self._ghosts.show(looks, values)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._worker.close()
+        self._directions.close()
+
+
+def _unit(direction: Array) -> Array:
+    """Return a direction (3,) of length 1: what a browser sends is rounded."""
+    return direction / np.linalg.norm(direction)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worker: a thread for computations of which only the newest counts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar('T')
+
+
+class Worker(Generic[T]):
+    """Runs one computation at a time; one that waits is replaced by a newer one. It sleeps without any."""
+
+    def __init__(self, name: str) -> None:
+        self._changed = threading.Condition()
+        self._waiting: Callable[[], T] | None = None
+        self._result: T | None = None
+        self._newest = 0
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[], T]) -> None:
+        """Compute work() as soon as the present computation has ended."""
+        with self._changed:
+            self._waiting = work
+            self._changed.notify()
+
+    def take(self) -> T | None:
+        """Return the newest result, once."""
+        with self._changed:
+            result, self._result = self._result, None
+        return result
+
+    def drop(self) -> None:
+        """Forget what waits, what runs and the result."""
+        with self._changed:
+            self._waiting = self._result = None
+            self._newest += 1
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._waiting is not None)
+                if self._closed or self._waiting is None:
+                    return
+                work, self._waiting = self._waiting, None
+                number = self._newest
+            result = work()
+            with self._changed:
+                if number == self._newest:
+                    self._result = result
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._closed, self._waiting = True, None
+            self._changed.notify()
+        self._thread.join(timeout=2.0)

@@ -1,0 +1,122 @@
+"""Lists of solutions: those of solve_all, what forbids others, and the nearest to a goal out of reach."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from spare_arm import WITH_SPARE
+
+from ik_node.model.arm import Arm
+from ik_node.model.urdf.reader import load_description, read_urdf
+from ik_node.solver.goal import Goal, Solutions
+from ik_node.viewer.solutions.listing import Choice, Lister, Question, spare_joint
+
+URDF = Path(__file__).resolve().parents[2] / 'urdf'
+ARMS = ('seed_arm', 'so101_like', 'xarm5_like', 'moveo_like')  # 5, 4, 4 and 5 effective DoF
+
+
+def loaded(name: str) -> tuple[Arm, str]:
+    text = load_description(URDF / f'{name}.urdf.xacro')
+    return Arm(read_urdf(text)), text
+
+
+def question(arm: Arm, goal: Goal, q: Any, **more: Any) -> Question:
+    return Question(goal, dict(zip(arm.joint_names, np.asarray(q).tolist(), strict=True)), **more)
+
+
+def rank(choice: Choice, solutions: Solutions) -> int:
+    """Return which of the solutions a choice is, bit for bit."""
+    return [np.array_equal(choice.q, one.q) for one in solutions].index(True)
+
+
+@pytest.mark.parametrize('name', ARMS)
+def test_lists_are_those_of_solve_all(name: str) -> None:
+    arm, text = loaded(name)
+    lister, rng = Lister(arm, text), np.random.default_rng(3)
+    goals = collided = 0
+    for here, there in zip(arm.sample(rng, 250), arm.sample(rng, 250), strict=True):
+        goal = Goal(*arm.fk(there))
+        listing = lister.answer(question(arm, goal, here))
+        solutions = lister.solver.solve_all(goal, here)
+        if not solutions.complete:  # searched until a time ends: the lists may differ
+            continue
+        barred = [choice for choice in listing.forbidden if 'overlap' in choice.forbidden]
+        ranks = [rank(choice, solutions) for choice in listing.allowed]
+        assert sorted(ranks + [rank(choice, solutions) for choice in barred]) == list(range(len(solutions)))
+        assert ranks == sorted(ranks), 'nearest first'
+        goals += 1
+        collided += len(barred)
+        assert all(choice.clearance is None or choice.clearance >= 0.0 for choice in listing.allowed)
+    assert goals > 240
+    assert collided
+
+
+def test_a_configuration_beyond_a_limit_is_forbidden_by_that_joint() -> None:
+    arm, _ = loaded('seed_arm')
+    lister = Lister(arm)
+    q = np.array([0.3, 0.5, 0.9, math.radians(135.0), 0.4])  # joint4 has a limit of 130 degrees
+    listing = lister.answer(question(arm, Goal(*arm.fk(q)), np.zeros(5)))
+    said = [choice.forbidden for choice in listing.forbidden if np.allclose(choice.q, q, atol=1e-6)]
+    assert said == ['joint4 5° beyond its limit']
+    for choice in listing.forbidden:
+        outside = ((choice.q < arm.lower - 1e-9) | (choice.q > arm.upper + 1e-9)).nonzero()[0]
+        assert [name for name in arm.joint_names if name in choice.forbidden] == [
+            arm.joint_names[i] for i in outside
+        ]
+        assert np.allclose(arm.fk(choice.q)[0], arm.fk(q)[0], atol=1e-5)
+
+
+def test_distances_are_those_of_the_configuration() -> None:
+    arm, text = loaded('seed_arm')
+    q = np.array([0.3, 0.5, 0.9, math.radians(125.0), 0.4])
+    listing = Lister(arm, text).answer(question(arm, Goal(*arm.fk(q)), q))
+    choice = next(one for one in (*listing.allowed, *listing.forbidden) if np.allclose(one.q, q, atol=1e-6))
+    assert choice.joint == 3
+    assert choice.to_limit == pytest.approx(math.radians(5.0), abs=1e-6)
+    assert choice.clearance is not None
+
+
+def test_out_of_reach_the_nearest_is_listed_with_the_distance() -> None:
+    arm, _ = loaded('seed_arm')
+    far = Goal((3.0, 0.0, 0.3), (1.0, 0.0, 0.0))
+    listing = Lister(arm).answer(question(arm, far, np.zeros(5)))
+    assert listing.nearest is not None
+    assert listing.nearest.position_error > 1.5
+    assert [choice.q.tolist() for choice in listing.allowed] == [listing.nearest.q.tolist()]
+
+
+def test_where_the_position_ties_the_direction_all_nearest_configurations_are_listed() -> None:
+    arm, _ = loaded('xarm5_like')
+    position, _ = arm.fk(np.array([0.4, 0.1, -1.0, 0.6, 0.0]))
+    listing = Lister(arm).answer(question(arm, Goal(position, (0.0, 1.0, 0.0)), arm.middle))
+    assert listing.nearest is not None
+    assert listing.nearest.position_error < 1e-6
+    errors = []
+    for choice in listing.allowed:
+        reached, direction = arm.fk(choice.q)
+        assert np.allclose(reached, position, atol=1e-5)
+        errors.append(math.acos(direction[1]))
+    assert len(errors) >= 2
+    assert errors == pytest.approx([listing.nearest.direction_error] * len(errors), abs=1e-4)
+
+
+def test_a_spare_joint_keeps_the_value_of_the_slider() -> None:
+    arm = Arm.from_urdf(WITH_SPARE)
+    assert (arm.n, spare_joint(arm)) == (6, 'j0')
+    q = np.array([0.4, 0.3, 0.7, 0.5, 0.6, -0.4])
+    goal = Goal(*arm.fk(q))
+    listing = Lister(arm).answer(question(arm, goal, q, locked=('j0',)))
+    assert any(np.allclose(choice.q, q, atol=1e-5) for choice in listing.allowed)
+    assert all(choice.q[0] == q[0] for choice in listing.allowed)
+
+
+def test_which_joint_is_spare() -> None:
+    names = {name: spare_joint(loaded(name)[0]) for name in ARMS}
+    assert names['seed_arm'] is None
+    assert names['moveo_like'] is None
+    assert names['so101_like'] is not None
+    assert names['xarm5_like'] is not None

@@ -1,0 +1,191 @@
+"""Solutions in a real browser: a click of the mouse on a row or a ghost, and the arm goes there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from browser_harness import Projection, browser, drag, settled, wait, webdriver
+from geometry_msgs.msg import PoseStamped
+from node_harness import new_domain
+from sensor_msgs.msg import JointState
+from spare_arm import WITH_SPARE
+from viewer_harness import ROOT, Process, RobotSide
+
+from ik_node.model.arm import Arm
+from ik_node.model.urdf.reader import load_description, read_urdf
+from ik_node.ros.conversions import matrix_pose
+from ik_node.solver.goal import Goal
+from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
+from ik_node.viewer.scene.visuals import draw, extent_of
+from ik_node.viewer.solutions.listing import Lister, Listing, Question
+
+__all__ = ['browser']
+NO_COLLISION = 'self_collision:=false'
+HOLD = "//*[text()='Hold j0']/following::input[1]"
+
+
+@contextmanager
+def viewing(domain: int, *parameters: str) -> Iterator[tuple[Process, RobotSide]]:
+    """The viewer, and the robot's side; for several tools that hears only what concerns all."""
+    given = [word for parameter in ('port:=0', *parameters) for word in ('-p', parameter)]
+    process, robot = Process('ik_viewer', domain, '--ros-args', *given), RobotSide(domain)
+    try:
+        yield process, robot
+    finally:
+        robot.close()
+        code = process.end()
+    assert code == 0, process.said
+    assert 'Traceback' not in process.said
+
+
+@contextmanager
+def shown(browser: Any, text: str, tmp_path: Any, *parameters: str) -> Iterator[RobotSide]:
+    """ik_node and the viewer with a robot; its page shows solutions."""
+    description = tmp_path / 'robot.urdf'
+    description.write_text(text)
+    domain = new_domain()
+    arguments = [word for one in (f'urdf_file:={description}', *parameters) for word in ('-p', one)]
+    solver = Process('ik_node', domain, '--ros-args', *arguments)
+    try:
+        with viewing(domain, *parameters[1:]) as (process, robot):
+            browser.get(process.url())
+            wait(lambda: robot.joints and 'Show solutions' in browser.page_source, 'the page')
+            box = browser.find_element('xpath', "//*[text()='Show solutions']/following::input[1]")
+            browser.execute_script('arguments[0].scrollIntoView({block: "center"})', box)
+            box.click()
+            yield robot
+    finally:
+        code = solver.end()
+    assert code == 0, solver.said
+
+
+def rows(browser: Any) -> list[Any]:
+    """The buttons of the solutions."""
+    buttons = browser.find_elements('css selector', 'button')
+    return [button for button in buttons if button.text[:1].isdigit() and '·' in button.text]
+
+
+def click_row(browser: Any, number: int) -> None:
+    row = wait(lambda: [one for one in rows(browser) if one.text.startswith(f'{number}:')], f'row {number}')[
+        0
+    ]
+    browser.execute_script('arguments[0].scrollIntoView({block: "center"})', row)
+    settled(browser)
+    row.click()
+
+
+def go(robot: RobotSide, arm: Arm, q: Any, *locked: str) -> Listing:
+    """Have the arm go to q (n,); return what the page lists there."""
+    robot.go(**dict(zip(arm.joint_names, q, strict=True)))
+    robot.joint_goals.clear()  # this side hears its own
+    goal = Goal(*arm.fk([robot.joints[name] for name in arm.joint_names]))
+    return Lister(arm).answer(Question(goal, dict(robot.joints), locked))
+
+
+def arrived(robot: RobotSide, arm: Arm, q: np.ndarray) -> bool:
+    return np.allclose([robot.joints[name] for name in arm.joint_names], q, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ('name', 'q'),
+    [
+        ('seed_arm', (0.3, 0.5, 0.9, 0.6, 0.4)),
+        ('xarm5_like', (0.3, 0.2, -1.0, 0.5, 0.2)),
+        ('spare', (0.3, 0.3, 0.7, 0.5, 0.6, -0.4)),
+    ],
+)
+def test_a_click_on_a_row_moves_the_arm(browser: Any, tmp_path: Any, name: str, q: tuple[float, ...]) -> None:
+    text = WITH_SPARE if name == 'spare' else load_description(ROOT / 'urdf' / f'{name}.urdf.xacro')
+    arm = Arm(read_urdf(text))
+    with shown(browser, text, tmp_path, NO_COLLISION) as robot:
+        locked = ('j0',) if name == 'spare' else ()
+        choices = go(robot, arm, q, *locked).allowed
+        if locked:
+            box = wait(lambda: browser.find_elements('xpath', HOLD), 'the box to hold the spare joint')[0]
+            browser.execute_script('arguments[0].scrollIntoView({block: "center"})', box)
+            box.click()
+        assert len(choices) >= 2
+        wait(lambda: len(rows(browser)) == min(len(choices), 16), 'a row per solution')
+        click_row(browser, 2)
+        wait(lambda: robot.joint_goals, 'a goal')
+        goal = dict(zip(robot.joint_goals[-1].name, robot.joint_goals[-1].position, strict=True))
+        target = np.array([goal[joint] for joint in arm.joint_names])
+        position, direction = arm.fk(np.array(q))
+        assert np.allclose(arm.fk(target)[0], position, atol=1e-4)
+        assert np.allclose(arm.fk(target)[1], direction, atol=1e-3)
+        assert np.abs(target - q).max() > 0.02
+        assert name != 'spare' or abs(target[0] - q[0]) < 2e-3
+        wait(lambda: arrived(robot, arm, target), 'the arm at that solution')
+
+
+def test_a_click_on_a_ghost_moves_the_arm(browser: Any, tmp_path: Any) -> None:
+    text = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
+    arm = Arm(read_urdf(text))
+    with shown(browser, text, tmp_path, NO_COLLISION) as robot:
+        choices = go(robot, arm, (0.3, 0.5, 0.9, 0.6, 0.4)).allowed
+        wait(lambda: len(rows(browser)) == len(choices), 'a row per solution')
+        settled(browser)
+        project = Projection(browser, draw(text, arm.robot, arm.tip_link).extent)
+        elbows = [project(arm.skeleton(choice.q)[2]) for choice in choices]
+        target = choices[int(np.argmax([x for x, _ in elbows[1:]])) + 1]  # the rightmost, behind no other
+        actions = webdriver.ActionChains(browser, duration=50)
+        mouse = actions.w3c_actions.pointer_action
+        mouse.move_to_location(*map(int, project(arm.skeleton(target.q)[1:3].mean(axis=0))))
+        mouse.pause(1.0)
+        mouse.pointer_down()
+        mouse.pause(0.1)
+        mouse.pointer_up()
+        actions.perform()
+        wait(lambda: robot.joint_goals, 'a goal')
+        wait(lambda: arrived(robot, arm, target.q), 'the arm at that ghost')
+
+
+def test_a_drag_out_of_reach_says_how_far(browser: Any, tmp_path: Any) -> None:
+    text = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
+    arm = Arm(read_urdf(text))
+    with shown(browser, text, tmp_path, NO_COLLISION) as robot:
+        robot.go(**dict.fromkeys(arm.joint_names, 0.0))
+        settled(browser)
+        extent = extent_of(arm.robot, arm.tip_link)
+        T = arm.robot.link_pose(arm.tip_link, robot.joints)
+        project = Projection(browser, extent)
+        head = T[:3, 3] + 0.75 * GIZMO_SCALE * extent * T[:3, 2]
+        drag(browser, project(head), project(head + 0.25 * extent * T[:3, 2]))
+        wait(lambda: 'mm too far' in browser.page_source, 'the distance')
+
+
+def test_with_two_arms_the_list_is_of_the_tool_with_the_newest_goal(browser: Any, tmp_path: Any) -> None:
+    text = load_description(ROOT / 'urdf' / 'two_arms.urdf.xacro')
+    arm = Arm(read_urdf(text), 'right_tool0')
+    tools = ('tools:=[left, right]', 'left.tip_link:=left_tool0', 'right.tip_link:=right_tool0')
+    with shown(browser, text, tmp_path, NO_COLLISION, *tools) as robot:
+        goals: list[JointState] = []
+        robot.node.create_subscription(JointState, 'right/goal_joints', goals.append, 10)
+        publisher = robot.node.create_publisher(PoseStamped, 'right/goal_pose', 10)
+        T = arm.robot.link_pose(
+            'right_tool0', dict(zip(arm.joint_names, (-0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
+        )
+        message = PoseStamped(pose=matrix_pose(T))
+        message.header.frame_id = arm.robot.root
+
+        def at_goal() -> bool:
+            publisher.publish(message)
+            return np.allclose(arm.robot.link_pose('right_tool0', robot.joints), T, atol=1e-3)
+
+        wait(at_goal, 'the right arm at the goal')
+        before = dict(robot.joints)
+        click_row(browser, 2)
+        wait(lambda: goals, 'a goal of the right arm')
+        target = dict(zip(goals[-1].name, goals[-1].position, strict=True))
+        assert set(target) == set(arm.joint_names)
+        wait(
+            lambda: arrived(robot, arm, np.array([target[name] for name in arm.joint_names])), 'the right arm'
+        )
+        assert np.allclose(arm.robot.link_pose('right_tool0', robot.joints), T, atol=1e-3)
+        still = {name: value for name, value in before.items() if name not in target}
+        assert {name: robot.joints[name] for name in still} == pytest.approx(still, abs=1e-9)
+        assert not robot.joint_goals
