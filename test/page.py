@@ -76,6 +76,8 @@ class Page:
         elif kind.startswith('Gui') and 'props' in message:
             shown = {'kind': kind, 'value': message.get('value'), **message['props']}
             self.controls[uuid] = shown
+        elif kind == 'SceneNodeUpdateMessage':
+            self.nodes.setdefault(name, {}).update(message['updates'])
         elif kind in ('SetPositionMessage', 'SetOrientationMessage', 'SetSceneNodeVisibilityMessage'):
             self.nodes.setdefault(name, {}).update(message)
         elif 'props' in message and name:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import viser
@@ -38,13 +38,21 @@ BRIGHT, FAINT, BARRED = (
 MOST_BARRED = 8  # ghosts
 
 
+class Answer(NamedTuple):
+    """A listing, the solver behind it and for what it was asked."""
+
+    solver: IkSolver
+    listing: Listing
+    asked: tuple[Any, ...]
+
+
 class Solutions:
     """Computes in a thread of its own, only while the page shows solutions. Call update once per frame."""
 
     def __init__(self, server: viser.ViserServer, mesh_path: str) -> None:
         self._server, self._mesh_path = server, mesh_path
         self._panel = SolutionsPanel(server.gui)
-        self._worker: Worker[tuple[IkSolver, Listing] | str] = Worker('solutions')
+        self._worker: Worker[Answer | str] = Worker('solutions')
         self._directions: Worker[tuple[Array, Array]] = Worker('directions')
         self._listers: dict[Any, Lister] = {}  # of the thread
         self._tools: Sequence[ViewedTool] = ()
@@ -58,6 +66,7 @@ class Solutions:
     def _forget(self) -> None:
         self._worker.drop()
         self._asked: tuple[Any, ...] = ()  # for what the newest list was asked
+        self._answered: tuple[Any, ...] = ()  # for what the present list was asked
         self._listing: Listing | None = None
         self._solver: IkSolver | None = None
         self._listed = 0.0  # when (time.monotonic)
@@ -94,10 +103,10 @@ class Solutions:
             return
         if tool is not self._tool:
             self._watch(tool, tool.arm)
-        else:
-            for click in (*rows, *ghosts):
-                self._go(tool, click)
+            rows, ghosts = [], []
         self._ask(tool, tool.arm, values, collisions, options)
+        for click in (*rows, *ghosts):
+            self._go(tool, click)
         self._take(self._worker.take())
         self._draw(tool.arm, values)
 
@@ -132,35 +141,36 @@ class Solutions:
         if scene is None or pose is None or now < self._due:
             return
         held, directed = self._panel.held, scene.directed
-        asked = (directed, held, collisions, dict(options))
+        asked: tuple[Any, ...] = (directed, held, collisions, dict(options))
         if self._asked:
             tolerance = SAME if tool.goal_shown else DRIFT
             if asked == self._asked[1:] and np.abs(pose - self._asked[0]).max() <= tolerance:
                 return
-        self._asked, self._due = (pose, *asked), now + PERIOD
+        asked = self._asked = (pose, *asked)
+        self._due = now + PERIOD
         turn = pose[:3, :3]
         goal = Goal(turn @ arm.tool_point + pose[:3, 3], _unit(turn @ arm.tool_axis) if directed else None)
         question = Question(goal, {**values, **held}, tuple(held))
         listers, text, mesh_path = self._listers, self._text if collisions else '', self._mesh_path
 
-        def answer() -> tuple[IkSolver, Listing] | str:
+        def answer() -> Answer | str:
             key = id(arm), bool(text), *sorted(options.items())
             try:
                 if key not in listers:
                     listers[key] = Lister(arm, text, mesh_path, **options)
                 lister = listers[key]
-                return lister.solver, lister.answer(question)
+                return Answer(lister.solver, lister.answer(question), asked)
             except IkError as error:
                 return str(error)
 
         self._worker.submit(answer)
 
-    def _take(self, answer: tuple[IkSolver, Listing] | str | None) -> None:
+    def _take(self, answer: Answer | str | None) -> None:
         if isinstance(answer, str):
             self._listing = None
             self._panel.show_message(answer)
         elif answer is not None:
-            self._solver, self._listing = answer
+            self._solver, self._listing, self._answered = answer
             self._listed, self._chosen = time.monotonic(), 0
             self._note = ''
 
@@ -173,7 +183,7 @@ class Solutions:
         if click >= shown:
             barred = listing.forbidden[click - shown : click - shown + 1]
             self._note = f'The arm cannot go there: {barred[0].forbidden}.' if barred else ''
-        elif time.monotonic() < self._listed + SETTLED:
+        elif self._answered is not self._asked or time.monotonic() < self._listed + SETTLED:
             self._note = 'The list had just changed: click again.'
         else:
             self._chosen, self._note = click, ''
@@ -189,8 +199,8 @@ class Solutions:
         q = np.array([values.get(name, 0.0) for name in arm.joint_names])
         self._panel.show(listing, arm, q, self._note)
         allowed = listing.allowed[:MOST_ROWS]
-        there = [bool(np.abs(choice.q - q).max() < THERE) for choice in allowed]
-        drawn = (id(listing), self._chosen, *there)
+        there = [bool(np.abs(choice.q - q)[~arm.idle].max() < THERE) for choice in allowed]
+        drawn = (self._listed, self._chosen, *there)
         if drawn == self._drawn:
             return
         self._drawn = drawn

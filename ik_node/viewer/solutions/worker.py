@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -48,7 +49,11 @@ class Worker(Generic[T]):
                     return
                 work, self._waiting = self._waiting, None
                 number = self._newest
-            result = work()
+            try:
+                result = work()
+            except Exception:  # must not end the thread: the next computation may succeed
+                traceback.print_exc()
+                continue
             with self._changed:
                 if number == self._newest:
                     self._result = result
