@@ -13,9 +13,10 @@ from ik_node.placement.region import Region
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 
-GRID = 20_000  # placements
+GRID = 40_000  # placements
 BUDGET = 0.01  # [s] for all solutions of a goal; arms with a formula need a thousandth of it
-STARTS = 30  # of the grid, from which the search goes on
+DIRECTIONS = 12  # at random, beside those along the axes: the worst goal makes ridges
+STARTS = 60  # of the grid, from which the search goes on
 SMALLEST = 1e-3  # [m], and rad times the reach: steps end there
 DISTINCT = 0.05  # share of the region by which places differ that count as two
 
@@ -84,21 +85,14 @@ class PlacementSearch:
         return self._distinct(sorted(refined, key=lambda one: one.score), count), coarse, steps
 
     def _refined(self, start: Placement, steps: Array, scale: Array) -> Placement:
-        """Go along the axes while that is better, with steps that are halved."""
+        """Go where it is better, along the axes and in random directions, with steps that are halved."""
         here, step = start, steps / 2.0
+        rng = np.random.default_rng(0)  # the same search gives the same placements
         while (step * scale).max() > SMALLEST:
-            tried = [
-                self.judge(
-                    np.clip(
-                        here.base + sign * np.where(np.arange(4) == k, step, 0.0),
-                        self._region.lower,
-                        self._region.upper,
-                    )
-                )
-                for k in step.nonzero()[0]
-                for sign in (1.0, -1.0)
-            ]
-            better = min(tried, key=lambda one: one.score)
+            axes = np.vstack([np.eye(4), -np.eye(4)])[np.tile(step > 0.0, 2)]
+            ways = np.vstack([axes, rng.normal(size=(DIRECTIONS, 4)) / 2.0]) * step
+            places = np.clip(here.base + ways, self._region.lower, self._region.upper)
+            better = min(map(self.judge, places), key=lambda one: one.score)
             if better.score < here.score:
                 here = better
             else:
