@@ -219,8 +219,8 @@ class Stream:
         before = time.monotonic()
         with contextlib.suppress(IkError):
             rig.arm.clear()
-        if self._held and not rig.arm.snapshot.latched:
-            self._held[-1] = self._held[-1][0], min(before, self._held[-1][1])
+        if not rig.arm.snapshot.latched:
+            self._held = [(begin, min(before, end)) for begin, end in self._held]
 
     def _judge_end(self, rig: Rig, bus: EmulatedBus) -> None:
         """Commands have ended, and the bus is sound again."""
@@ -255,8 +255,16 @@ class Stream:
                     default=math.inf,
                 )
                 if aside:
+                    others = [
+                        id
+                        for id, answers in answered.items()
+                        if any(
+                            tick == joint.tick and 0.0 <= snapshot.time - when < 0.2 for when, tick in answers
+                        )
+                    ]
                     self._wrong.append(
                         f'{name} was published at {joint.tick}, measured {aside:.3f} s too early or late'
+                        + f', then by servos {others}' * bool(others)
                     )
         last: dict[int, tuple[float, int]] = {}
         by_id = {joint.profile.id: joint for joint in rig.arm.calibration.joints}

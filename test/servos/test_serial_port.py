@@ -320,6 +320,19 @@ def test_two_answers_of_one_servo_are_none(codec, bus):
     assert replies == {1: Fault.SILENT, 2: Fault.FOREIGN, 3: Answer(bytes([3] * 4))}
 
 
+def test_an_answer_before_its_turn_is_that_of_another_servo(codec, bus):
+    """Servo 1 answers as servo 3, whose own answer is lost."""
+
+    def script(_, what):
+        size = asked(codec, what)[1]
+        return b''.join(codec.encode(Status(id, 0, bytes([id] * size))) for id in (3, 2, 4))
+
+    _, transport = bus(script, timeout=0.01)
+    replies = transport.sync_read([1, 2, 3, 4], 56, 4)
+    good = {id: Answer(bytes([id] * 4)) for id in (2, 4)}
+    assert replies == {1: Fault.SILENT, 2: good[2], 3: Fault.FOREIGN, 4: good[4]}
+
+
 def test_a_damaged_answer_costs_no_time(codec, bus):
     def script(number, what):
         good = answers(codec, number, what)

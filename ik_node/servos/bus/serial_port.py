@@ -140,6 +140,7 @@ class _Awaited:
         self._outstanding = outstanding
         self._replies: dict[int, Reply] = {}
         self._foreign = False
+        self._arrived: list[int] = []
         self.missing = set(ids)
 
     def take(self, status: Status) -> None:
@@ -151,6 +152,7 @@ class _Awaited:
         if status.id in self.missing and size == self._size:
             self._outstanding.taken(status.id, size)
             self._replies[status.id] = Answer(status.data, status.error)
+            self._arrived.append(status.id)
             self.missing.remove(status.id)
         elif status.id == BROADCAST or self._outstanding.came_late(status.id, size, time.monotonic()):
             return
@@ -163,12 +165,23 @@ class _Awaited:
 
     def replies(self, junk: int, suspects: Collection[int]) -> dict[int, Reply]:
         """Return a reply per id, once no more is awaited."""
+        self._reject_early()
         for id in self.missing:
             if id in suspects or (junk and len(self.missing) == 1):
                 self._replies[id] = Fault.CORRUPT
             elif id not in self._replies:
                 self._replies[id] = Fault.FOREIGN if self._foreign else Fault.SILENT
         return {id: self._replies[id] for id in self._ids}
+
+    def _reject_early(self) -> None:
+        """Reject answers that came before one of a servo asked earlier: they are those of other servos."""
+        order = list(self._ids)
+        first = len(order)
+        for id in reversed(self._arrived):
+            place = order.index(id)
+            if place > first:
+                self._replies[id] = Fault.FOREIGN
+            first = min(first, place)
 
 
 def _sizes(size: int) -> range:
