@@ -30,6 +30,7 @@ from ik_node.viewer.methods.slow_motion_panel import SlowMotionPanel
 from ik_node.viewer.panel.colours import TOOLS
 from ik_node.viewer.panel.html import RED
 from ik_node.viewer.panel.panel import Panel
+from ik_node.viewer.recording.recordings import Recordings
 from ik_node.viewer.scene.scene import Scene
 from ik_node.viewer.scene.tool_scene import ToolScene
 from ik_node.viewer.scene.visuals import draw, extent_of
@@ -62,7 +63,9 @@ class ViewerNode(ClosableNode):
         guard = Guard(self._settings.host)
         self._server = start_server(self._settings.host, self._settings.port, guard)
         self._scene = Scene(self._server)
-        self._solver = RemoteParameters(self, 'ik_node', SOLVER_PARAMETERS, self._solver_answered)
+        self._solver = RemoteParameters(
+            self, 'ik_node', SOLVER_PARAMETERS, lambda said: self._methods.answer(said)
+        )
         names = list(self._tool_settings)
         self._colours = [TOOLS[index % len(TOOLS)] for index in range(len(names))]
         self._panel = Panel(self._server, list(zip(names, self._colours, strict=True)))
@@ -70,6 +73,7 @@ class ViewerNode(ClosableNode):
         self._methods = MethodsPanel(self._server.gui)
         self._slow = SlowMotion(self._server, SlowMotionPanel(self._server.gui, self._methods.folder))
         self._solutions = Solutions(self._server, self._settings.mesh_path)
+        self._recordings = Recordings(self, self._server, self._settings.recordings)
         self._links: VariableLinks | None = None
         if self._settings.description_file:
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
@@ -82,15 +86,13 @@ class ViewerNode(ClosableNode):
         self._robot: Robot | None = None
         self._description = ''
         self._values: dict[str, float] = {}  # newest joint positions received
-        self._moved_time = 0.0
-        self._frame = 0
+        self._moved_time, self._frame, self._closed = 0.0, 0, False
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
 
         self._all_services = ArmServices(self, '')  # of all tools
         clock = Clock(clock_type=ClockType.STEADY_TIME)  # the page stays alive while the simulation is paused
         self._frames = self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
         self.create_timer(1.0, self._refresh, clock=clock)
-        self._closed = False
         self._subscriptions_of_page: list[Subscription] = []  # while a page is open
         self._sleep()
         self.create_subscription(String, 'robot_description', self._described, LATCHED)
@@ -104,8 +106,8 @@ class ViewerNode(ClosableNode):
     def close(self) -> None:
         """Close the web server and the node."""
         self._closed = True
-        self._slow.close()
-        self._solutions.close()
+        for room in (self._slow, self._solutions, self._recordings):
+            room.close()
         stop_server(self._server)
         self.destroy_node()
 
@@ -158,6 +160,7 @@ class ViewerNode(ClosableNode):
 
     def _refresh(self) -> None:
         self._mind_clients()
+        self._recordings.refresh()
         if not self._subscriptions_of_page:
             self._process_inputs()  # a stop may still wait for its service
             return
@@ -167,15 +170,13 @@ class ViewerNode(ClosableNode):
         for tool in self._tools:
             tool.refresh()
 
-    def _solver_answered(self, rejection: str) -> None:
-        self._methods.answer(rejection)
-
     def _show_frame(self) -> None:
         new, self._new = self._new, {}
         with self._server.atomic():
             if 'robot_description' in new:
                 self._show_robot(new['robot_description'].data)
             self._process_inputs()
+            self._recordings.update()
             if self._robot is not None and 'joint_states' in new:
                 self._take_joints(self._robot, new['joint_states'])
             for tool in self._tools:
@@ -200,6 +201,7 @@ class ViewerNode(ClosableNode):
             self._scene.clear()
             self._slow.show(None, None)
             self._solutions.show(())
+            self._recordings.show(())
             for tool in self._tools:
                 tool.show(None, None)
             self._panel.joints.show([])
@@ -217,6 +219,7 @@ class ViewerNode(ClosableNode):
         self._watched = self._tools[0]
         self._slow.show(arms[0], drawing)
         self._solutions.show(self._tools, text, drawing)
+        self._recordings.show(arms, drawing)
         if known:  # other lengths of its links: the arm continues
             self._place()
             return
@@ -256,9 +259,7 @@ class ViewerNode(ClosableNode):
         return any(tool.followed(self._moved_time) for tool in self._tools)
 
     def _take_joints(self, robot: Robot, message: JointState) -> None:
-        pairs = zip(message.name, message.position, strict=False)
-        known = robot.joints
-        values = {name: value for name, value in pairs if name in known and math.isfinite(value)}
+        values = finite_positions(message, robot)
         shown = len(self._tools) == 1 and self._tools[0].reported  # then the card shows these
         if values and not self._values and not shown:
             self._panel.card.show_message('Ready', HINT)
@@ -300,6 +301,12 @@ class ViewerNode(ClosableNode):
         held = [tool.holds_sliders(self._moved_time) for tool in self._tools]
         if not any(held):
             self._panel.joints.set(self._values)
+
+
+def finite_positions(message: JointState, robot: Robot) -> dict[str, float]:
+    """Return the joint positions in a message by name, without those that are unknown or not finite."""
+    pairs = zip(message.name, message.position, strict=False)
+    return {name: value for name, value in pairs if name in robot.joints and math.isfinite(value)}
 
 
 def same_joints(one: Robot, other: Robot) -> bool:

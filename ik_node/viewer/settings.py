@@ -40,6 +40,9 @@ class ViewerSettings(ToolSettings):
         'folder of meshes to display, in addition to installed ROS packages',
         read_only=True,
     )
+    recordings: str = parameter(
+        '~/ik_recordings', 'folder of the recordings that users make and replay', read_only=True
+    )
     description_file: str = parameter(
         '',
         'xacro file of robot_description; its arguments NAME_length become sliders',

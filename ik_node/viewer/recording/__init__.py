@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recording what happens, and replaying it as a ghost."""

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder Recording of the panel: record, replay with a scrub bar, and CSV of a selection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import viser
+
+from ik_node.viewer.panel import html
+from ik_node.viewer.panel.html import GREY, RED
+from ik_node.viewer.panel.inputs import Inputs
+
+NONE = 'none'
+RECORD, END = 'Record', 'End recording'
+PLAY, PAUSE = 'Play', 'Pause'
+CSV = 'Save selection as CSV'
+CHOSEN, SCRUBBED = 'chosen', 'scrubbed'
+ORDER = 3e6  # of the folder: below the link lengths
+STEP = 0.01  # [s] of the scrub bar; two decimals
+HINT = 'Replay shows a blue ghost only: the arm is not commanded.'
+
+
+class Press(NamedTuple):
+    """What a user did: a button, or CHOSEN a file or SCRUBBED with the new value; client: whose browser."""
+
+    what: str
+    value: Any
+    client: viser.ClientHandle | None
+
+
+class RecordingPanel:
+    """The controls; presses are kept until take returns them."""
+
+    def __init__(self, gui: viser.GuiApi) -> None:
+        self._pressed: Inputs[Press] = Inputs()
+        with gui.add_folder('Recording', order=ORDER, expand_by_default=False):
+            self._record = gui.add_button(
+                RECORD, color='red', hint='Joints, goals and status, to an MCAP file.'
+            )
+            self._end = gui.add_button(END, visible=False)
+            self._state = gui.add_html('')
+            self._file = gui.add_dropdown('Replay', (NONE,), hint=HINT)
+            self._time = gui.add_slider('Time [s]', 0.0, 1.0, STEP, 0.0, visible=False)
+            self._buttons = gui.add_button_group('Playback', (PLAY, PAUSE), visible=False)
+            self._selection = gui.add_multi_slider('Selection [s]', 0.0, 1.0, STEP, (0.0, 1.0), visible=False)
+            self._csv = gui.add_button(CSV, visible=False)
+            self._said = gui.add_html('')
+        for button, what in ((self._record, RECORD), (self._end, END), (self._csv, CSV)):
+            button.on_click(self._adder(what))
+        self._file.on_update(self._adder(CHOSEN))
+        self._time.on_update(self._adder(SCRUBBED))
+        self._buttons.on_click(self._adder(''))
+
+    def _adder(self, what: str) -> Any:
+        # viser calls it on its own threads; client_id is None if this program caused the event, not a user
+        async def add(event: viser.GuiEvent[Any]) -> None:
+            if event.client_id is not None:
+                self._pressed.add(Press(what or event.target.value, event.target.value, event.client))
+
+        return add
+
+    def take(self) -> list[Press]:
+        """Return what users did since the last call, in order."""
+        return self._pressed.take()
+
+    @property
+    def selection(self) -> tuple[float, float]:
+        """The first and the last time [s] that are selected."""
+        first, last = self._selection.value
+        return float(first), float(last)
+
+    def show_recording(self, on: bool, title: str, sentence: str) -> None:
+        """Show whether there is a recording, and in words how far it is or how it ended."""
+        if self._record.visible is on:
+            self._record.visible, self._end.visible = not on, on
+        pills = html.pills((title, RED if on or title == 'Ended' else GREY)) if title else ''
+        _set(self._state, html.box(pills + html.paragraph(sentence)) if title else '')
+
+    def show_files(self, names: Sequence[str]) -> None:
+        """Offer these files for replay; the one that is chosen stays."""
+        options = (NONE, *names)
+        if tuple(self._file.options) != options and not self._pressed.waiting():
+            chosen = self._file.value
+            self._file.options = options
+            self._file.value = chosen if chosen in options else NONE  # type: ignore[misc]
+
+    def show_length(self, seconds: float | None) -> None:
+        """Show the scrub bar and the selection for a replay of this length, or none."""
+        shown = seconds is not None
+        if seconds is not None:
+            longest = round(max(math.ceil(seconds / STEP), 1) * STEP, 2)
+            self._time.value = 0.0  # type: ignore[misc]
+            self._time.max = self._selection.max = longest
+            self._selection.value = (0.0, longest)  # type: ignore[misc]
+        for control in (self._time, self._buttons, self._selection, self._csv):
+            control.visible = shown
+
+    def show_time(self, seconds: float) -> None:
+        """Move the scrub bar."""
+        value = round(seconds, 2)
+        if self._time.value != value and not self._pressed.waiting():
+            self._time.value = value  # type: ignore[misc]
+
+    def say(self, sentence: str, wrong: bool = False) -> None:
+        """Show a sentence below the replay."""
+        pills = html.pills(('Not possible', RED)) if wrong else ''
+        _set(self._said, html.box(pills + html.paragraph(sentence, faint=not wrong)) if sentence else '')
+
+
+def _set(shown: viser.GuiHtmlHandle, content: str) -> None:
+    if shown.content != content:
+        shown.content = content

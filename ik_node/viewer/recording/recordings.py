@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings: between the folder Recording of the panel, the files, and the ghost of a replay."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import viser
+from rclpy.node import Node
+
+from ik_node.model.arm import Arm
+from ik_node.recording.definitions import RecordingError
+from ik_node.recording.recorder import Recorder
+from ik_node.recording.table import csv_text
+from ik_node.viewer.recording.ghost import ReplayGhost
+from ik_node.viewer.recording.panel import (
+    CHOSEN,
+    CSV,
+    END,
+    HINT,
+    NONE,
+    PAUSE,
+    PLAY,
+    RECORD,
+    SCRUBBED,
+    Press,
+    RecordingPanel,
+)
+from ik_node.viewer.recording.replay import Replay
+from ik_node.viewer.scene.visuals import Drawing
+
+SUFFIX = '.mcap'
+
+
+class Recordings:
+    """Records and replays. A recording goes on without a page until somebody ends it; a replay does not.
+
+    It publishes nothing.
+    """
+
+    def __init__(self, node: Node, server: viser.ViserServer, folder: str) -> None:
+        """folder: of the recordings."""
+        self._node, self._server = node, server
+        self._folder = Path(folder).expanduser().absolute()
+        self._topic = node.resolve_topic_name('joint_states')
+        self._panel = RecordingPanel(server.gui)
+        self._recorder: Recorder | None = None
+        self._state = ('', '')  # of the last recording
+        self._replay: Replay | None = None
+        self._shown = False  # the panel has the length of the replay
+        self._arms: Sequence[Arm] = ()
+        self._drawing: Drawing | None = None
+        self._ghost: ReplayGhost | None = None
+        self._listed = 0.0  # when the folder was listed (time.monotonic)
+
+    def show(self, arms: Sequence[Arm], drawing: Drawing | None = None) -> None:
+        """Set the arms of a robot, after the scene was cleared, or none."""
+        self._arms, self._drawing, self._ghost = arms, drawing, None
+
+    def refresh(self) -> None:
+        """Save what is recorded; call once per second, with a page or without."""
+        if self._recorder is not None:
+            self._recorder.refresh()
+
+    def close(self) -> None:
+        """End the recording."""
+        self._end()
+
+    def update(self) -> None:
+        """Process the inputs of users and show the next frame of a replay."""
+        for press in self._panel.take():
+            self._process(press)
+        self._show_state()
+        now = time.monotonic()
+        if now - self._listed > 1.0:
+            self._listed = now
+            self._panel.show_files(self._names())
+        self._show_replay()
+
+    def _process(self, press: Press) -> None:
+        replay = self._replay
+        if press.what == RECORD:
+            self._begin()
+        elif press.what == END:
+            self._end()
+        elif press.what == CHOSEN:
+            self._choose(press.value)
+        elif replay is None or replay.track is None:
+            return
+        elif press.what == PLAY:
+            replay.play()
+        elif press.what == PAUSE:
+            replay.playing = False
+        elif press.what == SCRUBBED:
+            replay.scrub(press.value)
+        elif press.what == CSV and press.client is not None:
+            arguments = replay.path, self._panel.selection, press.client
+            threading.Thread(target=self._send_csv, args=arguments, daemon=True).start()
+
+    # Record
+
+    def _begin(self) -> None:
+        if self._recorder is not None:
+            return
+        path = self._folder / f'{time.strftime("%Y-%m-%d_%H-%M-%S")}{SUFFIX}'
+        try:
+            self._recorder = Recorder(self._node, path)
+        except RecordingError as error:
+            self._state = ('Ended', str(error))
+
+    def _end(self) -> None:
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return
+        recorder.close()
+        saved = f'{recorder.count} messages in {recorder.path}'
+        self._state = ('Ended', recorder.failure) if recorder.failure else ('Saved', saved)
+        self._listed = 0.0
+
+    def _show_state(self) -> None:
+        recorder = self._recorder
+        if recorder is not None and recorder.failure:
+            self._end()
+        elif recorder is not None:
+            sentence = f'{recorder.seconds:.0f} s, {recorder.count} messages, to {recorder.path}'
+            self._panel.show_recording(True, 'Recording', sentence)
+            return
+        self._panel.show_recording(False, *self._state)
+
+    # Replay
+
+    def _names(self) -> list[str]:
+        """Return the names of the recordings, the newest first, without the one that is being made."""
+        present = self._recorder.path if self._recorder is not None else None
+        try:
+            paths = [path for path in self._folder.glob(f'*{SUFFIX}') if path != present]
+        except OSError:
+            return []
+        return sorted((path.name for path in paths), reverse=True)
+
+    def _choose(self, name: str) -> None:
+        if self._ghost is not None:
+            self._ghost.remove()
+            self._ghost = None
+        self._replay, self._shown = None, False
+        self._panel.show_length(None)
+        self._panel.say('')
+        if name != NONE and name in self._names():
+            self._replay = Replay(self._folder / name, self._topic)
+            self._panel.say('Reading')
+
+    def _show_replay(self) -> None:
+        replay = self._replay
+        if replay is None:
+            return
+        if replay.failure:
+            self._panel.say(replay.failure, wrong=True)
+            return
+        if replay.track is None:
+            return
+        if not self._shown:
+            self._shown = True
+            self._panel.show_length(replay.track.seconds)
+            self._panel.say(HINT)
+        replay.tick()
+        self._panel.show_time(replay.seconds)
+        if self._ghost is None and self._arms and self._drawing is not None:
+            self._ghost = ReplayGhost(self._server, self._arms, self._drawing)
+        if self._ghost is not None and not self._ghost.place(replay.track.at(replay.seconds)):
+            self._panel.say('The recording is of another robot: it has none of these joints.', wrong=True)
+
+    def _send_csv(self, path: Path, selection: tuple[float, float], client: viser.ClientHandle) -> None:
+        try:
+            text = csv_text(path, *selection)
+        except RecordingError as error:
+            self._panel.say(str(error), wrong=True)
+            return
+        client.send_file_download(f'{path.stem}.csv', text.encode(), save_immediately=True)
