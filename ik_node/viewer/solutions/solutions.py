@@ -29,6 +29,7 @@ SETTLED = 0.25  # [s] for which a list is shown before a click counts: nobody ca
 THERE = 0.02  # [rad or m] from a ghost at which the arm itself shows it
 SAME = 1e-6  # [m and 1] between two goals that are alike
 DRIFT = 5e-3  # the same while there is no goal and the gizmo follows the tool, whose joints are measured
+REST = 0.5  # [s] after which a tool that has drifted less than that is at rest
 RED: Colour = (212, 60, 60)
 BRIGHT, FAINT, BARRED = (
     0.8,
@@ -71,6 +72,8 @@ class Solutions:
         self._solver: IkSolver | None = None
         self._listed = 0.0  # when (time.monotonic)
         self._due = 0.0
+        self._at: Array | None = None  # the gizmo when it last moved
+        self._moved = 0.0  # when (time.monotonic)
         self._chosen = 0  # of the list
         self._drawn: tuple[Any, ...] = ()
         self._note = ''
@@ -142,10 +145,14 @@ class Solutions:
             return
         held, directed = self._panel.held, scene.directed
         asked: tuple[Any, ...] = (directed, held, collisions, dict(options))
-        if self._asked:
-            tolerance = SAME if tool.goal_shown else DRIFT
-            if asked == self._asked[1:] and np.abs(pose - self._asked[0]).max() <= tolerance:
-                return
+        if self._at is None or not _alike(pose, self._at, DRIFT):
+            self._at, self._moved = pose, now
+        # A tool that has come to rest is listed once more, where it is; its noise does not renew the list.
+        rest = self._moved + REST
+        drifting = not tool.goal_shown and (now < rest or rest <= self._due - PERIOD)
+        tolerance = DRIFT if drifting else SAME
+        if self._asked and asked == self._asked[1:] and _alike(pose, self._asked[0], tolerance):
+            return
         asked = self._asked = (pose, *asked)
         self._due = now + PERIOD
         turn = pose[:3, :3]
@@ -215,6 +222,11 @@ class Solutions:
         """End the thread."""
         self._worker.close()
         self._directions.close()
+
+
+def _alike(a: Array, b: Array, tolerance: float) -> bool:
+    """Whether two poses (4,4) differ by at most tolerance [m and 1] in each element."""
+    return bool(np.abs(a - b).max() <= tolerance)
 
 
 def _unit(direction: Array) -> Array:
