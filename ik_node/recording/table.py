@@ -14,15 +14,15 @@ from ik_node.recording.reading import JOINTS, SECOND, recorded
 TIME = 'time [s]'
 
 
-def csv_text(path: Path, begin: float = 0.0, end: float = math.inf) -> str:
-    """Return the messages between two times [s] since the first joints, as CSV.
+def csv_text(path: Path, topic: str, begin: float = -math.inf, end: float = math.inf) -> str:
+    """Return the messages between two times [s] since the first joints of a topic, as CSV.
 
     A row has the values of one message, the other columns are empty: columns are topic/joint, with /velocity
     and /effort where there are some, topic/x to topic/qw of poses, and topic/message of reports. Raises
     RecordingError.
     """
     messages = list(recorded(path))
-    start = min((one.received for one in messages if one.kind == JOINTS), default=0)
+    start = next((one.received for one in messages if (one.topic, one.kind) == (topic, JOINTS)), 0)
     rows = []
     for one in messages:
         seconds = (one.received - start) / SECOND

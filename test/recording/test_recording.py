@@ -230,13 +230,15 @@ def test_joints_at_a_time_are_those_last_received(tmp_path: Path) -> None:
 
 def test_a_selection_as_csv(tmp_path: Path) -> None:
     file = RecordingFile(tmp_path / 'table.mcap')
+    early = 10**18 - 6 * 10**7
+    file.add('/goal_joints', KIND, serialize_message(JointState(name=['one'], position=[0.5])), early, early)
     fill(file, 50)
     pose = PoseStamped()
     pose.pose.position.y = 0.125
     time = 10**18 + 205 * 10**6
     file.add('/goal_pose', 'geometry_msgs/msg/PoseStamped', serialize_message(pose), time, time)
     file.close()
-    rows = list(csv.DictReader(io.StringIO(csv_text(file.path, 0.1, 0.3))))
+    rows = list(csv.DictReader(io.StringIO(csv_text(file.path, '/joint_states', 0.1, 0.3))))
     times = [float(row[TIME]) for row in rows]
     assert min(times) == pytest.approx(0.1)
     assert max(times) == pytest.approx(0.3)
@@ -247,6 +249,9 @@ def test_a_selection_as_csv(tmp_path: Path) -> None:
     assert float(goal['goal_pose/y']) == 0.125
     assert float(goal['goal_pose/qw']) == 1.0
     assert goal['joint_states/one'] == ''
+    every = list(csv.DictReader(io.StringIO(csv_text(file.path, '/joint_states'))))
+    assert float(every[0][TIME]) == pytest.approx(-0.06)
+    assert len(every) == 52
 
 
 @pytest.mark.parametrize('kind', KINDS)

@@ -174,7 +174,7 @@ class Recordings:
 
     def _send_csv(self, path: Path, selection: tuple[float, float], client: viser.ClientHandle) -> None:
         try:
-            text = csv_text(path, *selection)
+            text = csv_text(path, self._topic, *selection)
         except RecordingError as error:
             self._panel.say(str(error), wrong=True)
             return
