@@ -61,6 +61,12 @@ def browser() -> Iterator[Any]:
     browser.quit()
 
 
+def open_page(browser: Any, url: str) -> None:
+    """Open the page of the viewer, and look into the frame of viser."""
+    browser.get(url)
+    browser.switch_to.frame(wait(lambda: browser.find_elements('tag name', 'iframe'), 'the page')[0])
+
+
 def picture(browser: Any) -> np.ndarray:
     """What the page shows, (rows, columns, 3), without the panel and the notices over the scene.
 

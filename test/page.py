@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ import zstandard
 from viser.transforms import SE3, SO3
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
+
+from ik_node.viewer.panel.buttons import STOP
 
 TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle machine
 
@@ -100,15 +103,15 @@ class Page:
 
     def text(self) -> str:
         """The words of the panel's card."""
-        return next(
-            (c.get('content', '') for c in self.controls.values() if c['kind'] == 'GuiHtmlMessage'), ''
-        )
+        return next(iter(self.html()), '')
 
     def words(self) -> str:
+        """All words of the panel."""
+        return ' '.join(self.html())
+
+    def html(self) -> list[str]:
         """All HTML of the panel."""
-        return ' '.join(
-            c.get('content', '') for c in list(self.controls.values()) if c['kind'] == 'GuiHtmlMessage'
-        )
+        return [c['content'] for c in list(self.controls.values()) if c['kind'] == 'GuiHtmlMessage']
 
     def control(self, label: str) -> dict[str, Any]:
         """What is known of the control with a label."""
@@ -118,6 +121,9 @@ class Page:
         """The labels of the joint sliders."""
         sliders = [c['label'] for c in list(self.controls.values()) if c['kind'] == 'GuiSliderMessage']
         return [label for label in sliders if label.endswith(('[°]', '[mm]'))]
+
+    def _labels(self) -> list[str]:
+        return [c['label'] for c in list(self.controls.values()) if 'label' in c]
 
     def _uuid(self, label: str) -> str:
         for uuid, control in list(self.controls.items()):
@@ -138,6 +144,14 @@ class Page:
         """Set a slider or a choice, or press a button of a group."""
         self.control(label)['value'] = value  # a browser is not told of what it did itself
         self._send('GuiUpdateMessage', uuid=self._uuid(label), updates={'value': value})
+
+    def press(self, button: str) -> None:
+        """Press Home, Stop or Resume, for all tools."""
+        if button == STOP:
+            with urllib.request.urlopen(f'{self.url}stop', timeout=TIMEOUT) as answer:
+                assert answer.status == 200
+        else:
+            self.choose('All tools' if 'All tools' in self._labels() else 'Arm', button)
 
     def drag(self, pose: np.ndarray, name: str = '/base/goal', release: bool = True) -> None:
         """Take the gizmo and put it to a pose (4, 4)."""

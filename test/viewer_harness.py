@@ -89,9 +89,13 @@ class Process:
 
     def end(self, how: signal.Signals = signal.SIGINT) -> int:
         """Ask it to end; return its exit code."""
-        if self._process.poll() is None:
-            self._process.send_signal(how)
+        self.signal(how)
         return self.wait()
+
+    def signal(self, which: signal.Signals) -> None:
+        """Send it a signal if it still runs."""
+        if self._process.poll() is None:
+            self._process.send_signal(which)
 
     def wait(self) -> int:
         """Return its exit code once it has ended; kill it if it does not."""

@@ -92,11 +92,14 @@ class Guard:
 
 
 @contextlib.contextmanager
-def guarded(guard: Guard, listener: socket.socket) -> Iterator[None]:
+def guarded(
+    guard: Guard, listener: socket.socket, answer: Callable[[Request], Response | None]
+) -> Iterator[None]:
     """Put the guard before the websocket server that is started in this context: viser has no option for it.
 
-    The server listens on listener, whatever address it is given. No other server of this process may start in
-    this context. Raises GuardError at its end if the server was started in another way.
+    The server listens on listener, whatever address it is given. answer: called with each accepted request
+    first; the server behind gets those for which it returns None. No other server of this process may start
+    in this context. Raises GuardError at its end if the server was started in another way.
     """
     serve, listen = websocket_server.serve, socket.socket.listen
     guards, others = 0, 0
@@ -111,7 +114,9 @@ def guarded(guard: Guard, listener: socket.socket) -> Iterator[None]:
             admitted = guard.admitted(request)
             if isinstance(admitted, str):
                 return connection.respond(HTTPStatus.FORBIDDEN, f'{admitted}\n')
-            response: Response | None = process_request(connection, admitted) if process_request else None
+            response = answer(admitted)
+            if response is None and process_request is not None:
+                response = process_request(connection, admitted)
             return response
 
         elsewhere = {'host', 'port', 'sock'}

@@ -22,13 +22,17 @@ from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.ros.run import ClosableNode, run
+from ik_node.viewer.arm_services import ArmServices
 from ik_node.viewer.guard import Guard
 from ik_node.viewer.links.lengths import MEASURED, OUTPUT, VariableLinks
 from ik_node.viewer.methods.methods_panel import SOLVER, SWITCHES_OFF, MethodsPanel
 from ik_node.viewer.methods.slow_motion import SlowMotion
 from ik_node.viewer.methods.slow_motion_panel import SlowMotionPanel
+from ik_node.viewer.page import answering
+from ik_node.viewer.panel.buttons import ALL_TOOLS, STOP, Press
 from ik_node.viewer.panel.colours import TOOLS
 from ik_node.viewer.panel.html import RED
+from ik_node.viewer.panel.inputs import Inputs
 from ik_node.viewer.panel.panel import Panel
 from ik_node.viewer.recording.recordings import Recordings
 from ik_node.viewer.scene.scene import Scene
@@ -37,7 +41,7 @@ from ik_node.viewer.scene.visuals import draw, extent_of
 from ik_node.viewer.server import page_url, start_server, stop_server
 from ik_node.viewer.settings import declare_viewer
 from ik_node.viewer.solutions.solutions import Solutions
-from ik_node.viewer.tool import ArmServices, ViewedTool
+from ik_node.viewer.tool import ViewedTool
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
@@ -61,14 +65,18 @@ class ViewerNode(ClosableNode):
         super().__init__('ik_viewer', **options)
         self._settings, self._tool_settings = declare_viewer(self)
         guard = Guard(self._settings.host)
-        self._server = start_server(self._settings.host, self._settings.port, guard)
+        self._pressed: Inputs[Press] = Inputs()
+        self._bell = self.create_guard_condition(self._mind_clients)
+        self._server = start_server(
+            self._settings.host, self._settings.port, guard, answering(self._stop_pressed)
+        )
         self._scene = Scene(self._server)
         self._solver = RemoteParameters(
             self, 'ik_node', SOLVER_PARAMETERS, lambda said: self._methods.answer(said)
         )
         names = list(self._tool_settings)
         self._colours = [TOOLS[index % len(TOOLS)] for index in range(len(names))]
-        self._panel = Panel(self._server, list(zip(names, self._colours, strict=True)))
+        self._panel = Panel(self._server, list(zip(names, self._colours, strict=True)), self._pressed)
         self._panel.card.show_message('Waiting for robot_description')
         self._methods = MethodsPanel(self._server.gui)
         self._slow = SlowMotion(self._server, SlowMotionPanel(self._server.gui, self._methods.folder))
@@ -89,14 +97,15 @@ class ViewerNode(ClosableNode):
         self._moved_time, self._frame, self._closed = 0.0, 0, False
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
 
-        self._all_services = ArmServices(self, '')  # of all tools
+        self._arm_services = {
+            name: ArmServices(self, f'{name}/' if name else '') for name in dict.fromkeys((ALL_TOOLS, *names))
+        }
         clock = Clock(clock_type=ClockType.STEADY_TIME)  # the page stays alive while the simulation is paused
         self._frames = self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
         self.create_timer(1.0, self._refresh, clock=clock)
         self._subscriptions_of_page: list[Subscription] = []  # while a page is open
         self._sleep()
         self.create_subscription(String, 'robot_description', self._described, LATCHED)
-        self._bell = self.create_guard_condition(self._mind_clients)
         self._server.on_client_connect(self._notice)
         self._server.on_client_disconnect(self._notice)
         url = page_url(self._settings.host, self._server.get_port(), guard.token)
@@ -115,6 +124,13 @@ class ViewerNode(ClosableNode):
 
     async def _notice(self, _: ClientHandle) -> None:
         """Wake the executor: a page was opened or closed."""
+        self._ring()
+
+    def _stop_pressed(self) -> None:
+        self._pressed.add(Press(STOP))
+        self._ring()
+
+    def _ring(self) -> None:
         if self.context.ok() and not self._closed:
             self._bell.trigger()
 
@@ -125,6 +141,8 @@ class ViewerNode(ClosableNode):
         elif self._subscriptions_of_page and not opened:
             self._show_frame()  # process the last inputs
             self._sleep()
+        elif not opened:
+            self._process_inputs()  # a stop may still wait for its service
 
     def _wake(self) -> None:
         """Subscribe to the topics of the page. The last status arrives at once, joints later."""
@@ -162,7 +180,6 @@ class ViewerNode(ClosableNode):
         self._mind_clients()
         self._recordings.refresh()
         if not self._subscriptions_of_page:
-            self._process_inputs()  # a stop may still wait for its service
             return
         self._solver.refresh()
         if self._links is not None:
@@ -231,11 +248,13 @@ class ViewerNode(ClosableNode):
 
     def _process_inputs(self) -> None:
         """Process the inputs of users; buttons work even for a robot that cannot be displayed."""
-        self._all_services.refresh()
-        for button in self._panel.take_buttons():
+        for services in self._arm_services.values():
+            services.refresh()
+        for button, name in self._pressed.take():
             for tool in self._tools:
-                tool.end_goal()
-            self._all_services.call(button)
+                if name in (ALL_TOOLS, tool.name):
+                    tool.end_goal()
+            self._arm_services[name].call(button)
         joints = self._panel.joints.take_joints()
         followed = self._followed()
         for tool in self._tools:

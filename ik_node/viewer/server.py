@@ -7,9 +7,10 @@ import contextlib
 import io
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import viser
+from websockets.http11 import Request, Response
 
 from ik_node.errors import IkError
 from ik_node.viewer.guard import Guard, guarded
@@ -23,8 +24,13 @@ class ServerError(IkError):
     """The server cannot listen on the address."""
 
 
-def start_server(host: str, port: int, guard: Guard) -> viser.ViserServer:
-    """Listen on host and port, or any free port for 0, behind a guard. Raises ServerError or GuardError."""
+def start_server(
+    host: str, port: int, guard: Guard, answer: Callable[[Request], Response | None] = lambda _: None
+) -> viser.ViserServer:
+    """Listen on host and port, or any free port for 0, behind a guard. Raises ServerError or GuardError.
+
+    answer: answers requests before viser does, or returns None.
+    """
     family = socket.AF_INET6 if ':' in host else socket.AF_INET
     try:  # here, as viser alone would choose another port, or hang on an unknown host
         listener = socket.create_server((host, port), family=family)
@@ -35,7 +41,7 @@ def start_server(host: str, port: int, guard: Guard) -> viser.ViserServer:
     server = None
     with _silence():
         try:
-            with guarded(guard, listener):
+            with guarded(guard, listener, answer):
                 server = viser.ViserServer(host, port, verbose=False)
         except BaseException:
             listener.close()

@@ -15,7 +15,6 @@ from geometry_msgs.msg import PointStamped, PoseStamped
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
 
 from ik_node.checks import Array
 from ik_node.errors import IkError
@@ -26,41 +25,13 @@ from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.panel.card import Report
 from ik_node.viewer.panel.html import capital
-from ik_node.viewer.panel.panel import BUTTONS, STOP, ToolPanel
+from ik_node.viewer.panel.panel import ToolPanel
 from ik_node.viewer.scene.tool_scene import ToolScene
 
 SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal counts as no longer followed
 SLIDER_HOLD = 1.0  # [s] that sliders keep a user's value while the arm has not moved yet
 TURN = 2.0 * math.pi
 TRACK = 'track'  # the parameter of the goal publisher
-
-
-class ArmServices:
-    """The services of ik_node behind the buttons Home, Stop and Resume."""
-
-    def __init__(self, node: Node, before: str) -> None:
-        """before: prefix of the names of the services, such as left/; empty: those for all tools."""
-        self._log = node.get_logger()
-        self._stop_waits = False  # for a node that did not provide the service
-        self._clients = {
-            button: node.create_client(Trigger, f'ik_node/{before}{button.lower()}') for button in BUTTONS
-        }
-
-    def call(self, button: str) -> None:
-        """Call the service of a button. Without the service a stop is pending, other buttons are ignored."""
-        client = self._clients[button]
-        self._stop_waits = False
-        if client.service_is_ready():
-            client.call_async(Trigger.Request())
-            return
-        self._stop_waits = button == STOP
-        waits = '; it will be called when it is' if self._stop_waits else ''
-        self._log.warning(f'{button}: the service {client.srv_name} is not available{waits}')
-
-    def refresh(self) -> None:
-        """Call a pending stop once its service is available; call regularly."""
-        if self._stop_waits and self._clients[STOP].service_is_ready():
-            self.call(STOP)
 
 
 class ViewedTool:
@@ -88,7 +59,6 @@ class ViewedTool:
         self._goal_publisher = node.create_publisher(PoseStamped, f'{before}goal_pose', NEWEST)
         self._joints_publisher = node.create_publisher(JointState, f'{before}goal_joints', NEWEST)
         self._before = before
-        self._services = ArmServices(node, before)
         self.solver_name = f'{node.get_namespace().rstrip("/")}/ik_node{f"/{name}" if name else ""}'
         self.diagnosed = ''  # the condition from /diagnostics
         self._goals = RemoteParameters(node, f'{before}ik_goals', [TRACK], self._track_answered)
@@ -142,13 +112,10 @@ class ViewedTool:
 
         watching: the gizmo commands nothing. Returns T_base_goal (4, 4) where a user dragged it to then.
         """
-        self._services.refresh()
-        track, buttons = self.panel.take_track(), self.panel.take_buttons()
+        track = self.panel.take_track()
         pose = self.scene.take_drag() if self.scene else None
         if track is not None:
             self._choose(track)
-        for button in buttons:
-            self.press(button)
         if pose is None or self.arm is None or self.scene is None:
             return None
         if watching:
@@ -165,11 +132,6 @@ class ViewedTool:
         """Stop the goal publisher, which would override the user."""
         if self.track not in (None, NO_TRACK):
             self._choose(NO_TRACK)
-
-    def press(self, button: str) -> None:
-        """Call the service of a button."""
-        self.end_goal()
-        self._services.call(button)
 
     def end_goal(self) -> None:
         """End the track and the goal that the gizmo shows."""

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from browser_harness import MANY, Projection, browser, changed, drag, picture, settled, wait, webdriver
+from browser_harness import (
+    MANY,
+    Projection,
+    browser,
+    changed,
+    drag,
+    open_page,
+    picture,
+    settled,
+    wait,
+    webdriver,
+)
 from node_harness import new_domain
 from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
@@ -27,7 +39,7 @@ def robot(browser: Any) -> Iterator[RobotSide]:
     solver = Process('ik_node', domain, '--ros-args', '-p', urdf_file)
     try:
         with viewer(domain) as (process, robot):
-            browser.get(process.url())
+            open_page(browser, process.url())
             wait(lambda: robot.joints and 'joint5' in browser.page_source, 'the page')
             yield robot
     finally:
@@ -78,7 +90,7 @@ def test_dragging_the_gizmo_moves_the_arm(browser: Any, robot: RobotSide, arm: A
     wait(reached, 'the arm at the goal')
     wait(lambda: 'Solved' in browser.page_source, 'the status in words')
     there = settled(browser)
-    browser.refresh()
+    open_page(browser, browser.current_url)
     wait(lambda: 'Solved' in browser.page_source, 'the page after a reload')
     wait(lambda: changed(there, picture(browser)) < MANY / 5, 'the same picture after a reload')
 
@@ -111,15 +123,67 @@ def test_slow_motion_is_drawn_and_the_arm_stays(browser: Any, robot: RobotSide, 
     click('Methods')
 
 
+def stop_button(browser: Any) -> Any:
+    browser.switch_to.default_content()
+    return browser.find_element('tag name', 'button')
+
+
+@pytest.mark.parametrize('size', [(900, 700), (390, 844)], ids=['desktop', 'phone'])
+def test_the_stop_button_is_in_sight_and_stops(browser: Any, robot: RobotSide, size: tuple[int, int]) -> None:
+    width, height = size
+    metrics = {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': width < 600}
+    browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', metrics)
+    try:
+        open_page(browser, browser.current_url)
+        title = "//*[normalize-space(text())='ik_node']"
+        wait(lambda: 'joint5' in browser.page_source and browser.find_elements('xpath', title), 'the page')
+        if width < 600:
+            browser.find_element('xpath', title).click()  # closes what covers half of the screen
+            button = stop_button(browser)
+            press = button.click
+        else:
+            browser.find_element('css selector', '.tabler-icon-minus').click()
+            press = webdriver.ActionChains(browser).send_keys(webdriver.Keys.ESCAPE).perform
+            button = None
+        robot.ask(**{**Q, 'joint1': -0.9})
+        press()
+        button = button or stop_button(browser)
+        assert button.text == 'Stop'
+        assert button.rect['x'] + button.rect['width'] < width
+        assert button.rect['y'] + button.rect['height'] < height
+    finally:
+        browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+    open_page(browser, browser.current_url)
+    wait(lambda: 'call ~/resume' in browser.page_source, 'the stop')
+    browser.find_element('xpath', "//*[text()='Resume']").click()
+    wait(lambda: 'call ~/resume' not in browser.page_source, 'the end of the stop')
+    robot.go(**Q)
+
+
+def test_a_stop_without_a_connection_is_told_and_sent_when_there_is_one(browser: Any) -> None:
+    with viewer(new_domain()) as (process, _):
+        open_page(browser, process.url())
+        button = stop_button(browser)
+        process.signal(signal.SIGSTOP)
+        try:
+            button.click()
+            wait(lambda: button.text == 'Not stopped: no connection', 'the warning')
+        finally:
+            process.signal(signal.SIGCONT)
+        wait(lambda: button.text == 'Stop', 'the connection')
+        wait(lambda: 'Stop: the service' in process.said, 'the stop')
+    wait(lambda: button.text == 'No connection', 'the end of the viewer')
+
+
 @pytest.mark.parametrize('host', ['127.0.0.1', '0.0.0.0'])
 def test_the_page_works_through_the_url_with_its_token(browser: Any, host: str) -> None:
     with viewer(new_domain(), f'host:={host}') as (process, robot):
         browser.get(f'http://127.0.0.1:{process.port()}/')
         assert 'the token is missing or wrong' in browser.page_source
-        browser.get(process.url())
+        open_page(browser, process.url())
         robot.describe(SEED_ARM)
         wait(lambda: 'joint5' in browser.page_source, 'the page')
-        browser.refresh()  # by then the page has changed its URL
+        open_page(browser, browser.current_url)  # by then the page may have changed its URL
         robot.move(**Q)
         wait(lambda: 'joint5' in browser.page_source, 'the page again')
         settled(browser)

@@ -16,9 +16,11 @@ from ik_node.model.arm import Arm
 from ik_node.viewer.guard import Guard
 from ik_node.viewer.links.lengths_panel import LengthsPanel
 from ik_node.viewer.methods.methods_panel import MethodsPanel
+from ik_node.viewer.panel.buttons import ALL_TOOLS, Buttons, Press
 from ik_node.viewer.panel.colours import TOOLS
+from ik_node.viewer.panel.inputs import Inputs
 from ik_node.viewer.panel.joints_panel import JointsPanel
-from ik_node.viewer.panel.panel import Buttons, ToolPanel
+from ik_node.viewer.panel.panel import ToolPanel
 from ik_node.viewer.scene.tool_scene import ToolScene
 from ik_node.viewer.server import start_server, stop_server
 
@@ -42,18 +44,21 @@ class Buttoned:
     """A row of buttons: before and meanwhile, one is pressed each."""
 
     def __init__(self, server: viser.ViserServer) -> None:
-        self._buttons = Buttons(server.gui, 'Arm')
-        self.take = self._buttons.take
+        self._pressed: Inputs[Press] = Inputs()
+        self._add = Buttons(server.gui, self._pressed)._adder(ALL_TOOLS)
+
+    def take(self) -> list[str]:
+        return [press.button for press in self._pressed.take()]
 
     def act(self, value: str) -> None:
-        did(self._buttons._on_click, SimpleNamespace(value=value))
+        did(self._add, SimpleNamespace(value=value))
 
     FIRST, SECOND = 'Resume', 'Stop'
 
 
 class Tracks:
     def __init__(self, server: viser.ViserServer) -> None:
-        self._panel = ToolPanel(server.gui, '', TOOLS[0])
+        self._panel = ToolPanel(server.gui, '', TOOLS[0], Buttons(server.gui, Inputs()))
 
     def take(self) -> list[str]:
         track = self._panel.take_track()

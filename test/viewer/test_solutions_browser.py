@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser_harness import Projection, browser, drag, settled, wait, webdriver
+from browser_harness import Projection, browser, drag, open_page, settled, wait, webdriver
 from geometry_msgs.msg import PoseStamped
 from node_harness import new_domain
 from sensor_msgs.msg import JointState
@@ -52,7 +52,7 @@ def shown(browser: Any, text: str, tmp_path: Any, *parameters: str) -> Iterator[
     solver = Process('ik_node', domain, '--ros-args', *arguments)
     try:
         with viewing(domain, *parameters[1:]) as (process, robot):
-            browser.get(process.url())
+            open_page(browser, process.url())
             wait(lambda: robot.joints and 'Show solutions' in browser.page_source, 'the page')
             box = browser.find_element('xpath', "//*[text()='Show solutions']/following::input[1]")
             browser.execute_script('arguments[0].scrollIntoView({block: "center"})', box)

@@ -310,7 +310,7 @@ def test_tracks_are_chosen_by_name(robot: RobotSide, page: Page) -> None:
         page.wait(lambda: page.control('Target track')['value'] == 'none', 'the choice')
         page.choose('Target track', 'line')
         page.wait(lambda: 'track: line' in goals.said, 'another track')
-        page.choose('Arm', 'Stop')
+        page.press('Stop')
         page.wait(lambda: goals.said.count('track: none') == 2, 'the end of the track')
     finally:
         assert goals.end() == 0
@@ -339,13 +339,13 @@ def called(robot: RobotSide) -> Iterator[list[str]]:
 def test_a_stop_counts_without_a_robot_and_before_its_service(robot: RobotSide, page: Page) -> None:
     page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
     for name in ('Resume', 'Home', 'Stop'):
-        page.choose('Arm', name)
+        page.press(name)
     time.sleep(0.3)
     with called(robot) as names:
         robot.wait(lambda: names, 'the stop')
         assert names == ['stop'], 'what was asked for long ago'
         for name in ('Stop', 'Home'):  # at once
-            page.choose('Arm', name)
+            page.press(name)
         robot.wait(lambda: len(names) == 3, 'both')
         assert sorted(names[1:]) == ['home', 'stop']
 
@@ -356,7 +356,7 @@ def test_a_stop_counts_that_is_pressed_as_the_last_page_closes() -> None:
     try:
         page = Page(process.url())
         robot.wait_connected()
-        page.choose('Arm', 'Stop')
+        page.press('Stop')
         page.close()
         robot.wait(lambda: robot.listeners()['/joint_states'] == 0, 'the viewer to notice')
         with called(robot) as names:
@@ -372,7 +372,7 @@ def test_buttons_call_the_services(robot: RobotSide, page: Page) -> None:
         for name in ('Home', 'Stop', 'Resume'):
 
             def pressed(name: str = name) -> bool:
-                page.choose('Arm', name)
+                page.press(name)
                 time.sleep(0.1)
                 return name.lower() in names
 

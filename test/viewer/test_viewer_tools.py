@@ -42,12 +42,11 @@ def running() -> Iterator[tuple[Page, RobotSide]]:
 
 def cards(page: Page) -> list[str]:
     """What the cards say: of the robot, of the left and of the right tool."""
-    html = [c['content'] for c in list(page.controls.values()) if c['kind'] == 'GuiHtmlMessage']
-    return html[:3]
+    return page.html()[:3]
 
 
 def press(page: Page, group: int, button: str) -> None:
-    """Press a button of all tools (0), of the left (1) or of the right one (2)."""
+    """Press a button of the left tool (1) or of the right one (2)."""
     groups = [uuid for uuid, c in page.controls.items() if c['kind'] == 'GuiButtonGroupMessage']
     page._send('GuiUpdateMessage', uuid=groups[group], updates={'value': button})
 
@@ -86,9 +85,9 @@ def test_buttons_are_for_one_tool_or_for_all(running: tuple[Page, RobotSide]) ->
     assert 'Stopped' not in cards(page)[2]
     press(page, 1, 'Resume')
     page.wait(lambda: 'Stopped' not in cards(page)[1], 'the left tool')
-    press(page, 0, 'Stop')
+    page.press('Stop')
     page.wait(lambda: all('Stopped' in card for card in cards(page)[1:]), 'the stop of both')
-    press(page, 0, 'Resume')
+    page.press('Resume')
     page.wait(lambda: not any('Stopped' in card for card in cards(page)[1:]), 'both')
 
 
