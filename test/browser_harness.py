@@ -72,7 +72,11 @@ def picture(browser: Any) -> np.ndarray:
 
     In mean colours of squares of pixels: where drawing is slow, viser draws coarser for a while.
     """
-    image = Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert('RGB')
+    return scene_of(Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert('RGB'))
+
+
+def scene_of(image: Image.Image) -> np.ndarray:
+    """The part of a picture of the whole page that is free of panel and notices, in squares of pixels."""
     scene = image.crop((0, NOTICE, image.width - PANEL, image.height))
     return np.asarray(scene.reduce(SQUARE), dtype=np.int16)
 

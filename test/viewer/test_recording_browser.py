@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from browser_harness import browser, changed, open_page, picture, settled, wait, webdriver
+from browser_harness import browser, changed, open_page, picture, scene_of, settled, wait, webdriver
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from node_harness import new_domain
+from PIL import Image
 from viewer_harness import ROOT, SEED_JOINTS, Process, RobotSide, viewer
 
 __all__ = ['browser']
@@ -122,6 +124,18 @@ def test_a_recording_has_what_moved_and_its_replay_commands_nothing(
     assert not robot.goals
     assert not robot.joint_goals
     assert robot.joints == pytest.approx(joints)
+
+
+@pytest.mark.usefixtures('page')
+def test_a_picture_of_the_scene_is_saved(browser: Any, tmp_path: Path) -> None:
+    settled(browser)
+    click(browser, 'Save picture')
+    (path,) = wait(lambda: list(tmp_path.glob('*.png')), 'the picture')
+    with Image.open(path) as image:
+        saved = scene_of(image.convert('RGB'))
+    beside = np.s_[4:, 16:]  # without notice and stop button, which are not of the scene
+    assert changed(saved[beside], picture(browser)[beside]) < MANY  # it is drawn finer
+    assert np.ptp(saved[beside]) > 100
 
 
 def test_a_recording_continues_without_a_page_and_ends_with_the_viewer(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder Recording of the panel: record, replay with a scrub bar, and CSV of a selection."""
+"""The folder Recording of the panel: record, replay with a scrub bar, CSV of a selection, and pictures."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ NONE = 'none'
 RECORD, END = 'Record', 'End recording'
 PLAY, PAUSE = 'Play', 'Pause'
 CSV = 'Save selection as CSV'
+PICTURE = 'Save picture'
 CHOSEN, SCRUBBED = 'chosen', 'scrubbed'
 ORDER = 3e6  # of the folder: below the link lengths
 STEP = 0.01  # [s] of the scrub bar; two decimals
@@ -42,13 +43,14 @@ class RecordingPanel:
             )
             self._end = gui.add_button(END, visible=False)
             self._state = gui.add_html('')
+            picture = gui.add_button(PICTURE, hint='The scene as this browser shows it, as a PNG file.')
             self._file = gui.add_dropdown('Replay', (NONE,), hint=HINT)
             self._time = gui.add_slider('Time [s]', 0.0, 1.0, STEP, 0.0, visible=False)
             self._buttons = gui.add_button_group('Playback', (PLAY, PAUSE), visible=False)
             self._selection = gui.add_multi_slider('Selection [s]', 0.0, 1.0, STEP, (0.0, 1.0), visible=False)
             self._csv = gui.add_button(CSV, visible=False)
             self._said = gui.add_html('')
-        for button, what in ((self._record, RECORD), (self._end, END), (self._csv, CSV)):
+        for button, what in ((self._record, RECORD), (self._end, END), (picture, PICTURE), (self._csv, CSV)):
             button.on_click(self._adder(what))
         self._file.on_update(self._adder(CHOSEN))
         self._time.on_update(self._adder(SCRUBBED))

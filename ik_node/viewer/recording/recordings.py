@@ -23,12 +23,14 @@ from ik_node.viewer.recording.panel import (
     HINT,
     NONE,
     PAUSE,
+    PICTURE,
     PLAY,
     RECORD,
     SCRUBBED,
     Press,
     RecordingPanel,
 )
+from ik_node.viewer.recording.picture import send_picture
 from ik_node.viewer.recording.replay import Replay
 from ik_node.viewer.scene.visuals import Drawing
 
@@ -86,6 +88,8 @@ class Recordings:
             self._begin()
         elif press.what == END:
             self._end()
+        elif press.what == PICTURE and press.client is not None:
+            threading.Thread(target=send_picture, args=(press.client,), daemon=True).start()
         elif press.what == CHOSEN:
             self._choose(press.value)
         elif replay is None or replay.track is None:
