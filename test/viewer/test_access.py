@@ -22,6 +22,7 @@ from websockets.sync.client import connect
 
 from ik_node.errors import IkError
 from ik_node.viewer.guard import Guard, is_loopback
+from ik_node.viewer.page import answering
 from ik_node.viewer.server import page_url, start_server, stop_server
 
 REJECTED, SERVED = 403, 101
@@ -53,6 +54,29 @@ def either(
 ) -> tuple[int, str]:
     """Port and token of each of both."""
     return local if request.param == '127.0.0.1' else public
+
+
+def test_the_stop_button_needs_the_token_too() -> None:
+    stops: list[int] = []
+    guard = Guard('127.0.0.1')
+    server = start_server('127.0.0.1', 0, guard, answering(lambda: stops.append(1)))
+    try:
+        port = server.get_port()
+        for path in ('/stop', '/wrong/stop', f'/{guard.token}x/stop'):
+            assert page(port, path)[0] == REJECTED
+        evil = {'Host': f'127.0.0.1:{port}', 'Origin': 'https://evil.example'}
+        request = urllib.request.Request(f'http://127.0.0.1:{port}/{guard.token}/stop', headers=evil)
+        with pytest.raises(urllib.error.HTTPError, match='403'):
+            urllib.request.urlopen(request, timeout=60.0)
+        assert not stops
+        assert page(port, f'/{guard.token}/alive') == (200, '')
+        assert not stops
+        assert page(port, f'/{guard.token}/stop') == (200, '')
+        assert len(stops) == 1
+        assert '<iframe' in page(port, f'/{guard.token}/')[1]
+        assert 'viser' in page(port, f'/{guard.token}/index.html')[1].lower()
+    finally:
+        stop_server(server)
 
 
 def handshake(port: int, origin: str | None = None, path: str = '/', host: str = '') -> int:
