@@ -18,15 +18,19 @@ Mask = NDArray[np.bool_]
 SAME = 1e-3  # [rad or m] between configurations of one branch
 SLACK = 1.0 + 1e-9  # of velocities, for rounding
 FLAGS = ('solved', 'jump', 'too_fast', 'invalid')
+FOUND = ('position_error', 'direction_error', *FLAGS, 'reason_text')
 
 
-def solve_episode(solver: IkSolver, rows: GoalRows, fps: float) -> pa.RecordBatch:
+def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBatch:
     """Return a row for each frame: joints [rad or m], position_error [m], direction_error [rad], FLAGS.
+
+    reason_text: why a frame is invalid. times (N,) [s]: of the frames.
 
     The path is that of IkSolver.solve_path, whose largest joint move is least. Frames that cannot be met, and
     those between them, follow the frame before as IkSolver.solve_nearby does. A frame without a goal is
     invalid: it holds the joints, and its errors are NaN. jump: no continuous motion along the goals leads
-    there from the frame before. too_fast: a joint exceeds its velocity limit from the frame before.
+    there from the frame before. too_fast: a joint exceeds its velocity limit from the frame before, as every
+    motion does where the time does not increase.
     """
     arm = solver.arm
     count = len(rows.positions)
@@ -47,10 +51,11 @@ def solve_episode(solver: IkSolver, rows: GoalRows, fps: float) -> pa.RecordBatc
     errors = np.array([solver.errors(goal, row) for goal, row in zip(goals, q, strict=True)]).reshape(-1, 2)
     errors[~valid] = np.nan
     moves = np.abs(np.diff(q, axis=0, prepend=q[:1]))
-    too_fast = (moves * fps > arm.velocity * SLACK).any(axis=1)
-    columns = [*q.T, *errors.T, solved, jump, too_fast, ~valid]
-    names = [*arm.joint_names, 'position_error', 'direction_error', *FLAGS]
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], names)
+    periods = np.nan_to_num(np.diff(times, prepend=times[:1]), posinf=0.0).clip(0.0)
+    too_fast = (moves > arm.velocity * periods[:, None] * SLACK).any(axis=1)
+    columns = [pa.array(column) for column in (*q.T, *errors.T, solved, jump, too_fast, ~valid)]
+    columns.append(pa.array([rows.wrong.get(k) for k in range(count)], pa.string()))
+    return pa.RecordBatch.from_arrays(columns, [*arm.joint_names, *FOUND])
 
 
 def _goal(rows: GoalRows, k: int) -> Goal:
@@ -85,4 +90,8 @@ def _turn_rolls(solver: IkSolver, goals: list[Goal], q: Array, solved: Mask, val
             status = Status.SOLVED if solved[k] else Status.NOT_FOUND
             found = Solution(status, q[k], *solver.errors(goal, q[k]))
             q[k] = solver.align_lateral(goal, before, found).q
+        else:
+            q[k] = before
         before = q[k]
+    first = int(valid.argmax())
+    q[:first] = q[first]

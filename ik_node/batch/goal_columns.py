@@ -150,7 +150,7 @@ class _Rows:
         if len(names) == 1 and width > 1:
             values = self._lists(names[0], width)
         else:
-            values = np.column_stack([self._floats(name) for name in names])
+            values = np.column_stack([numbers(self._batch, name) for name in names])
         finite = np.isfinite(values)
         whole: NDArray[np.bool_] = np.all(finite, axis=1)
         if not whole.all():
@@ -175,15 +175,6 @@ class _Rows:
             unit = np.abs(np.sqrt((values * values).sum(axis=1)) - 1.0) <= UNIT_TOLERANCE
         return np.where(unit[:, None], values, units)
 
-    def _floats(self, name: str) -> Array:
-        column = self._batch.column(name)
-        try:
-            return _array(pc.cast(column, pa.float64(), safe=False))
-        except pa.ArrowNotImplementedError:
-            raise InputError(f'column {quoted(name)} must hold numbers, got {column.type}') from None
-        except pa.ArrowInvalid:  # text that is no number
-            return np.array([_float(value) for value in column.to_pylist()])
-
     def _lists(self, name: str, width: int) -> Array:
         column = self._batch.column(name)
         lists = (pa.ListType, pa.LargeListType, pa.FixedSizeListType)
@@ -201,6 +192,17 @@ class _Rows:
             if given is not None and len(given) == width:
                 values[row] = [_float(value) for value in given]
         return values
+
+
+def numbers(batch: pa.RecordBatch, name: str) -> Array:
+    """Return a column (N,), NaN where it holds no number. Raises InputError for one that cannot hold any."""
+    column = batch.column(name)
+    try:
+        return _array(pc.cast(column, pa.float64(), safe=False))
+    except pa.ArrowNotImplementedError:
+        raise InputError(f'column {quoted(name)} must hold numbers, got {column.type}') from None
+    except pa.ArrowInvalid:  # text that is no number
+        return np.array([_float(value) for value in column.to_pylist()])
 
 
 def _array(column: pa.Array) -> Array:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from ik_node.checks import Array
 from ik_node.errors import InputError, join_names
+from ik_node.model.arm import Arm
 
 VERSIONS = ('v2.1', 'v3.0')
 EPISODE = 'episode_index'
@@ -39,7 +40,9 @@ class LerobotDataset:
             version, features = self._info['codebase_version'], self._info['features']
             self.fps, self.count = float(self._info['fps']), int(self._info['total_episodes'])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f'"{root}" is no dataset of LeRobot: meta/info.json: {error!r}') from None
+            raise InputError(
+                f'"{root}" is no dataset of LeRobot: meta/info.json: {error!r}. A table needs --episode'
+            ) from None
         if version not in VERSIONS:
             raise InputError(f'"{root}" has version {version}, expected {" or ".join(VERSIONS)}')
         if feature not in features:
@@ -52,14 +55,16 @@ class LerobotDataset:
         self.names: list[str] = list(names)
         self._files = sorted((root / 'data').rglob('*.parquet'))
 
-    def episodes(self) -> Iterator[tuple[int, Array]]:
-        """Return each episode with its frames (N, components). Raises InputError for a damaged file."""
+    def episodes(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Return each episode with some components of its frames. Raises InputError for a damaged file."""
+        places = {name: self.names.index(name) for name in columns}
         for path in self._files:
             table = _read(path, [EPISODE, self.feature])
             values, index = self._values(path, table), table[EPISODE].to_numpy()
             starts = np.flatnonzero(np.diff(index, prepend=index[:1] - 1))
             for start, end in zip(starts, [*starts[1:], len(index)], strict=True):
-                yield int(index[start]), values[start:end]
+                frames = {name: values[start:end, place] for name, place in places.items()}
+                yield int(index[start]), pa.RecordBatch.from_pydict(frames)
 
     def _values(self, path: Path, table: pa.Table) -> Array:
         column = table[self.feature].combine_chunks()
@@ -69,11 +74,24 @@ class LerobotDataset:
         values: Array = flat.reshape(-1, len(self.names)).astype(np.float64)
         return values
 
-    def write(self, output: Path, names: Sequence[str], frames: Callable[[int], Array]) -> None:
-        """Write the dataset to a folder with other components of the feature, its statistics anew.
+    def written(self, arm: Arm, replaced: Sequence[str]) -> list[str]:
+        """Return the components that write gives the feature: `<joint>.pos`, then those not replaced."""
+        return [f'{name}.pos' for name in arm.joint_names] + self._kept(replaced)
 
-        frames: (N, components) of an episode. All else is linked, or copied where it cannot be.
+    def _kept(self, replaced: Sequence[str]) -> list[str]:
+        return [name for name in self.names if name not in replaced]
+
+    def write(
+        self, output: Path, arm: Arm, replaced: Sequence[str], found: Callable[[int], pa.RecordBatch]
+    ) -> None:
+        """Write the dataset to a folder with joints [degrees or mm] in the feature, its statistics anew.
+
+        replaced: components that become joints. found: those of an episode [rad or m]. All else is linked, or
+        copied where it cannot be.
         """
+        names = self.written(arm, replaced)
+        kept = [self.names.index(name) for name in self._kept(replaced)]
+        unit = np.where(arm.prismatic, 1e3, 180.0 / np.pi)
         own = {self.root / 'meta' / 'info.json', *self._files, *self._statistics()}
         for path in sorted(self.root.rglob('*')):
             if path.is_file() and path not in own:
@@ -81,10 +99,12 @@ class LerobotDataset:
         every: dict[int, Array] = {}
         for path in self._files:
             table = _read(path, None)
-            index = table[EPISODE].to_numpy()
+            index, before = table[EPISODE].to_numpy(), self._values(path, table)[:, kept]
             parts = []
             for episode in dict.fromkeys(index.tolist()):
-                every[episode] = frames(episode).astype(np.float32)
+                frames = found(episode)
+                q = np.column_stack([frames.column(name).to_numpy() for name in arm.joint_names]) * unit
+                every[episode] = np.column_stack([q, before[index == episode]]).astype(np.float32)
                 parts.append(every[episode])
             target = output / path.relative_to(self.root)
             target.parent.mkdir(parents=True, exist_ok=True)

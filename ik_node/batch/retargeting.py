@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retargeting: the poses of a dataset's episodes become joint positions of an arm."""
+"""Retargeting: the poses of episodes become joint positions of an arm."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from ik_node.batch.episodes import FLAGS, solve_episode
-from ik_node.batch.goal_columns import GoalColumns, read_rows
-from ik_node.batch.lerobot_dataset import LerobotDataset
+from ik_node.batch.goal_columns import GoalColumns, numbers, read_rows
 from ik_node.batch.parts import Parts, packed, unpacked
 from ik_node.batch.workers import Workers
 from ik_node.checks import Array
+from ik_node.model.arm import Arm
 from ik_node.solver.solver import IkSolver
 
 SHARES = (0.5, 0.95, 1.0)  # quantiles of errors in a report
@@ -25,11 +26,15 @@ SHARES = (0.5, 0.95, 1.0)  # quantiles of errors in a report
 
 @dataclass(frozen=True)
 class EpisodeTask:
-    """What is done with each episode: all that its result depends on."""
+    """What is done with each episode: all that its result depends on.
+
+    fps [1/s] of the frames, unless there is a column time of their times [s].
+    """
 
     solver: IkSolver
     columns: GoalColumns
     fps: float
+    time: str = ''
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,10 @@ class SolveEpisode:
 
     def __call__(self, chunk: bytes) -> bytes:
         task = _task(self.task)
-        rows = read_rows(unpacked(chunk), task.columns, task.solver.arm)
-        return packed(solve_episode(task.solver, rows, task.fps))
+        frames = unpacked(chunk)
+        rows = read_rows(frames, task.columns, task.solver.arm)
+        times = numbers(frames, task.time) if task.time else np.arange(frames.num_rows) / task.fps
+        return packed(solve_episode(task.solver, rows, times))
 
 
 @lru_cache(maxsize=4)
@@ -55,19 +62,21 @@ class EpisodeReport:
     """How well an episode was met.
 
     frames, and how many of them have each of FLAGS. first: the first frame with each of these, -1 without.
+    reason: why the first invalid frame is so.
     position_errors [m] and direction_errors [rad]: quantiles at SHARES. largest_step [rad or m] of a joint.
     """
 
-    episode: int
+    episode: int | str
     frames: int
     flagged: dict[str, int]
     first: dict[str, int]
     position_errors: tuple[float, ...]
     direction_errors: tuple[float, ...]
     largest_step: float
+    reason: str
 
     @classmethod
-    def of(cls, episode: int, found: pa.RecordBatch, joints: Sequence[str]) -> EpisodeReport:
+    def of(cls, episode: int | str, found: pa.RecordBatch, joints: Sequence[str]) -> EpisodeReport:
         """Report on the result of solve_episode."""
         flags = {name: found.column(name).to_numpy(zero_copy_only=False) for name in FLAGS}
         q = np.column_stack([found.column(name).to_numpy() for name in joints])
@@ -79,6 +88,7 @@ class EpisodeReport:
             _quantiles(found.column('position_error').to_numpy()),
             _quantiles(found.column('direction_error').to_numpy()),
             float(np.abs(np.diff(q, axis=0)).max(initial=0.0)),
+            next((one.as_py() for one in found.column('reason_text').drop_null()), ''),
         )
 
 
@@ -88,46 +98,47 @@ def _quantiles(errors: Array) -> tuple[float, ...]:
     return tuple(np.quantile(errors, SHARES).tolist()) if len(errors) else (0.0,) * len(SHARES)
 
 
-class Retargeting:
-    """Writes a dataset anew with joints in place of poses; its parts are kept as those of a Job."""
+class Episodes(Protocol):
+    """Where episodes of poses come from, and how they are written with joints: see LerobotDataset."""
 
-    def __init__(self, task: EpisodeTask, dataset: LerobotDataset, output: Path) -> None:
-        self._task, self._dataset, self._output = task, dataset, output
+    def episodes(self, columns: Sequence[str]) -> Iterator[tuple[Any, pa.RecordBatch]]: ...
+
+    def written(self, arm: Arm, replaced: Sequence[str]) -> list[str]: ...
+
+    def write(
+        self, output: Path, arm: Arm, replaced: Sequence[str], found: Callable[[Any], pa.RecordBatch]
+    ) -> None: ...
+
+
+class Retargeting:
+    """Writes episodes anew with joints in place of poses; its parts are kept as those of a Job."""
+
+    def __init__(self, task: EpisodeTask, source: Episodes, output: Path) -> None:
+        self._task, self._source, self._output = task, source, output
         self.work = SolveEpisode(pickle.dumps(task))
         self.parts = Parts(output, self.work.task)
-        columns = task.columns.names
-        self._kept = [name for name in dataset.names if name not in columns]
-
-    def names(self) -> list[str]:
-        """Return the components of the feature: `<joint>.pos` [degrees or mm], then what was kept."""
-        return [f'{name}.pos' for name in self._task.solver.arm.joint_names] + self._kept
+        self.written = source.written(task.solver.arm, task.columns.names)
 
     def run(self, workers: Workers, done: Callable[[int], None]) -> list[EpisodeReport]:
         """Write the output; done: called with the numbers of episodes that are done. Raises IkError."""
         arm = self._task.solver.arm
-        names = self.parts.fill(workers, self._chunks(), done)
-        numbers = [episode for episode, _ in self._dataset.episodes()]
-        parts = dict(zip(numbers, names, strict=True))
-        kept = [self._dataset.names.index(name) for name in self._kept]
-        before = {}
-        if kept:
-            before = {episode: values[:, kept] for episode, values in self._dataset.episodes()}
-        unit = np.where(arm.prismatic, 1e3, 180.0 / np.pi)
+        episodes: list[int | str] = []
+        names = self.parts.fill(workers, self._chunks(episodes), done)
+        parts = dict(zip(episodes, names, strict=True))
         reports = []
 
-        def frames(episode: int) -> Array:
-            found = unpacked(self.parts.read(parts[episode]))
-            reports.append(EpisodeReport.of(episode, found, arm.joint_names))
-            q: Array = np.column_stack([found.column(name).to_numpy() for name in arm.joint_names]) * unit
-            return np.column_stack([q, before[episode]]) if kept else q
+        def found(episode: int | str) -> pa.RecordBatch:
+            frames = unpacked(self.parts.read(parts[episode]))
+            reports.append(EpisodeReport.of(episode, frames, arm.joint_names))
+            return frames
 
         with self.parts.finished(self._output) as temporary:
-            self._dataset.write(temporary, self.names(), frames)
+            self._source.write(temporary, arm, self._task.columns.names, found)
         return reports
 
-    def _chunks(self) -> Iterator[tuple[bytes, int]]:
-        """Return the poses of each episode, in Arrow's IPC format."""
-        wanted = self._task.columns.names
-        for _, values in self._dataset.episodes():
-            columns = {name: values[:, self._dataset.names.index(name)] for name in wanted}
-            yield packed(pa.RecordBatch.from_pydict(columns)), 1
+    def _chunks(self, episodes: list[int | str]) -> Iterator[tuple[bytes, int]]:
+        """Return the poses of each episode, in Arrow's IPC format, and note the episodes."""
+        wanted = [*self._task.columns.names, *[self._task.time] * bool(self._task.time)]
+        for episode, frames in self._source.episodes(list(dict.fromkeys(wanted))):
+            episodes.append(episode)
+            yield packed(frames), 1

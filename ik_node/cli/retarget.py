@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ik_retarget: end-effector poses of a LeRobot dataset to joint positions of an arm."""
+"""ik_retarget: end-effector poses of a LeRobot dataset or a table to joint positions of an arm."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ik_node.checks import positive
 from ik_node.cli.arguments import arm_parser, read_arm, warn
 from ik_node.cli.goal_options import (
     add_columns,
@@ -23,10 +24,13 @@ from ik_node.cli.goal_options import (
 )
 from ik_node.cli.progress_bar import ProgressBar
 from ik_node.console import run, say
-from ik_node.errors import InputError
+from ik_node.errors import InputError, join_names, quoted
 from ik_node.solver.solver import IkSolver
 
 if TYPE_CHECKING:
+    from ik_node.batch.episode_table import EpisodeTable
+    from ik_node.batch.goal_columns import GoalColumns
+    from ik_node.batch.lerobot_dataset import LerobotDataset
     from ik_node.batch.retargeting import EpisodeReport
 
 # The components of a pose in LeRobot's processors.
@@ -37,12 +41,21 @@ WORST = 5  # episodes in the summary
 def main(given: Sequence[str] | None = None) -> int:
     """Return 0 once the dataset is written, 2 for an invalid file or argument, 130 after Ctrl-C."""
     parser = arm_parser(
-        'Replace the end-effector poses of a LeRobot dataset by joint positions of an arm, each episode as '
-        'one path. The same command continues a run that was stopped.'
+        'Replace the end-effector poses of a LeRobot dataset, or of a table of episodes, by joint positions '
+        'of an arm, each episode as one path. The same command continues a run that was stopped.'
     )
-    parser.add_argument('dataset', help='folder of a LeRobot dataset, v2.1 or v3.0')
-    parser.add_argument('output', help='folder to write, which must not exist')
-    parser.add_argument('--feature', default='action', help='that holds the poses (default: action)')
+    parser.add_argument(
+        'input', help='folder of a LeRobot dataset, v2.1 or v3.0, or with --episode a file as for ik_batch'
+    )
+    parser.add_argument('output', help='folder or Parquet file to write, which must not exist')
+    parser.add_argument('--feature', help='of the dataset, that holds the poses (default: action)')
+    group = parser.add_argument_group('tables')
+    group.add_argument(
+        '--episode', metavar='COLUMN', help='that tells episodes apart; their frames are rows in order'
+    )
+    clock = group.add_mutually_exclusive_group()
+    clock.add_argument('--time', metavar='COLUMN', help='of the frames [s]')
+    clock.add_argument('--fps', type=float, metavar='RATE', help='of the frames [1/s]')
     add_columns(parser)
     add_workers(parser)
     return run(_retarget, parser.parse_args(given))
@@ -50,30 +63,24 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _retarget(arguments: argparse.Namespace) -> int:
     require_packages(arguments, 'ik_retarget')
-    from ik_node.batch.goal_columns import GoalColumns
-    from ik_node.batch.lerobot_dataset import LerobotDataset
     from ik_node.batch.retargeting import EpisodeTask, Retargeting
 
     output = Path(arguments.output)
     if output.exists():
-        raise InputError(f'"{output}" exists already: name a folder that does not')
+        raise InputError(f'"{output}" exists already: name another one')
     if not output.parent.is_dir() or not os.access(output.parent, os.W_OK):
         raise InputError(f'cannot write "{output}": its folder must exist and be writable')
     arm = read_arm(arguments)
     warn(arm)
-    dataset = LerobotDataset(Path(arguments.dataset), arguments.feature)
-    given = given_columns(arguments)
-    if not given['position'] and set(POSITION) <= set(dataset.names):
-        given['position'] = POSITION
-        if set(ROTVEC) <= set(dataset.names) and not (given['direction'] or given['quaternion']):
-            given['rotvec'] = given['rotvec'] or ROTVEC
-    columns = GoalColumns.found(dataset.names, given)
-    task = EpisodeTask(IkSolver(arm, compile='wait'), columns, dataset.fps)
-    job = Retargeting(task, dataset, output)
-    say(f'{arm.describe()}\n{arguments.feature}: {described(columns)}; it becomes {", ".join(job.names())}')
+    source: EpisodeTable | LerobotDataset
+    source, fps = _table(arguments) if arguments.episode else _dataset(arguments)
+    columns = _columns(arguments, source.names)
+    task = EpisodeTask(IkSolver(arm, compile='wait'), columns, fps, arguments.time or '')
+    job = Retargeting(task, source, output)
+    say(f'{arm.describe()}\nposes: {described(columns)}; they become {", ".join(job.written)}')
     start = time.monotonic()
     try:
-        with workers_of(arguments, job.work) as workers, ProgressBar(dataset.count, 'episodes') as progress:
+        with workers_of(arguments, job.work) as workers, ProgressBar(source.count, 'episodes') as progress:
             reports = job.run(workers, progress.add)
     except KeyboardInterrupt:
         say(f'stopped; what is done is kept in {job.parts.folder}: the same command continues', sys.stderr)
@@ -81,6 +88,45 @@ def _retarget(arguments: argparse.Namespace) -> int:
     say(_told(reports, time.monotonic() - start))
     say(f'wrote {output}')
     return 0
+
+
+def _dataset(arguments: argparse.Namespace) -> tuple[LerobotDataset, float]:
+    """Return the dataset and its rate [1/s]. Raises InputError."""
+    from ik_node.batch.lerobot_dataset import LerobotDataset
+
+    if arguments.time or arguments.fps is not None:
+        raise InputError('--time and --fps are for tables: name the column of episodes with --episode')
+    dataset = LerobotDataset(Path(arguments.input), arguments.feature or 'action')
+    return dataset, dataset.fps
+
+
+def _table(arguments: argparse.Namespace) -> tuple[EpisodeTable, float]:
+    """Return the table and its rate [1/s], 0 if it has times. Raises InputError."""
+    from ik_node.batch.episode_table import EpisodeTable
+    from ik_node.batch.goal_files import open_goals
+
+    if arguments.feature:
+        raise InputError('--feature is for datasets of LeRobot, --episode for tables: give one of them')
+    if not arguments.time:
+        if arguments.fps is None:
+            raise InputError('a table needs --time COLUMN [s] or --fps RATE [1/s]')
+        positive('--fps', arguments.fps)
+    table = EpisodeTable(open_goals(arguments.input), arguments.episode)
+    if arguments.time and arguments.time not in table.names:
+        raise InputError(f'no column {quoted(arguments.time)}; the columns are {join_names(table.names)}')
+    return table, arguments.fps or 0.0
+
+
+def _columns(arguments: argparse.Namespace, names: Sequence[str]) -> GoalColumns:
+    """Return the columns that were named, or have the usual names. Raises InputError."""
+    from ik_node.batch.goal_columns import GoalColumns
+
+    given = given_columns(arguments)
+    if not given['position'] and set(POSITION) <= set(names):
+        given['position'] = POSITION
+        if set(ROTVEC) <= set(names) and not (given['direction'] or given['quaternion']):
+            given['rotvec'] = given['rotvec'] or ROTVEC
+    return GoalColumns.found(names, given)
 
 
 def _told(reports: Sequence[EpisodeReport], seconds: float) -> str:
@@ -115,6 +161,7 @@ def _line(report: EpisodeReport) -> str:
         for name in ('invalid', 'jump', 'too_fast')
         if report.flagged[name]
     )
+    flags += f'; frame {report.first["invalid"]}: {report.reason}' if report.reason else ''
     return (
         f'episode {report.episode}: {report.flagged["solved"]} of {report.frames} frames solved, '
         f'{position} mm and {direction} degrees off, largest step {report.largest_step:.3g}{flags}'

@@ -107,6 +107,11 @@ def test_an_interrupted_run_continues_and_changes_no_bit(tmp_path, solver):
             )
 
 
+def times(count: int):
+    """Return the times [s] of frames, 30 per second."""
+    return np.arange(count) / 30.0
+
+
 def rows_of(solver: IkSolver, q, wrong=()) -> GoalRows:
     positions, directions = map(np.array, zip(*map(solver.arm.fk, q), strict=True))
     return GoalRows(positions, directions, None, None, dict.fromkeys(wrong, 'wrong'))
@@ -116,18 +121,18 @@ def test_a_jump_to_another_branch_is_told_at_its_frame(solver):
     """Two motions that no continuous one connects within a frame."""
     arm = solver.arm
     first, second = (made_dataset.motions(arm, [30, 30])[k] for k in range(2))
-    found = solve_episode(solver, rows_of(solver, np.concatenate([first, second])), 30.0)
+    found = solve_episode(solver, rows_of(solver, np.concatenate([first, second])), times(60))
     assert all(found.column('solved').to_pylist())
     fast = np.flatnonzero(found.column('too_fast').to_numpy(zero_copy_only=False))
     assert 30 in fast
-    alone = solve_episode(solver, rows_of(solver, first), 30.0)
+    alone = solve_episode(solver, rows_of(solver, first), times(30))
     assert not any(alone.column('jump').to_pylist())
     assert not any(alone.column('too_fast').to_pylist())
 
 
 def test_frames_without_a_goal_hold_the_joints_and_do_not_hide_the_motion(solver):
     q = made_dataset.motions(solver.arm, [30])[0]
-    found = solve_episode(solver, rows_of(solver, q, wrong=(0, 10, 11, 29)), 30.0)
+    found = solve_episode(solver, rows_of(solver, q, wrong=(0, 10, 11, 29)), times(30))
     assert np.flatnonzero(found.column('invalid').to_numpy(zero_copy_only=False)).tolist() == [0, 10, 11, 29]
     joints = np.column_stack([found.column(name).to_numpy() for name in solver.arm.joint_names])
     np.testing.assert_array_equal(joints[[0, 10, 11, 29]], joints[[1, 9, 9, 28]])
@@ -140,7 +145,7 @@ def test_frames_out_of_reach_are_followed_as_closely_as_possible(solver):
     base = arm.joints[0, 3:6]
     stretch = np.linspace(1.0, 3.0, 40)[:, None]
     rows.positions[:] = base + (rows.positions - base) * stretch
-    found = solve_episode(solver, rows, 30.0)
+    found = solve_episode(solver, rows, times(40))
     joints = np.column_stack([found.column(name).to_numpy() for name in arm.joint_names])
     assert (joints >= arm.lower).all()
     assert (joints <= arm.upper).all()
@@ -152,16 +157,26 @@ def test_frames_out_of_reach_are_followed_as_closely_as_possible(solver):
 
 def test_an_episode_of_frames_that_hold_no_goal(solver):
     q = made_dataset.motions(solver.arm, [3])[0]
-    found = solve_episode(solver, rows_of(solver, q, wrong=(0, 1, 2)), 30.0)
+    found = solve_episode(solver, rows_of(solver, q, wrong=(0, 1, 2)), times(3))
     assert found.column('invalid').to_pylist() == [True] * 3
+    assert found.column('reason_text').to_pylist() == ['wrong'] * 3
     assert not any(found.column('too_fast').to_pylist())
+
+
+def test_motion_is_too_fast_where_the_time_does_not_increase(solver):
+    q = made_dataset.motions(solver.arm, [30])[0]
+    clock = times(30)
+    clock[10], clock[20] = clock[9], np.nan
+    found = solve_episode(solver, rows_of(solver, q), clock)
+    fast = np.flatnonzero(found.column('too_fast').to_numpy(zero_copy_only=False))
+    assert fast.tolist() == [10, 20, 21]
 
 
 @pytest.mark.parametrize(
     ('arguments', 'words'),
     [
         (['{tmp}', '{tmp}/out'], 'is no dataset of LeRobot: meta/info.json: FileNotFoundError'),
-        (['{tmp}/in', '{tmp}/in'], 'exists already: name a folder that does not'),
+        (['{tmp}/in', '{tmp}/in'], 'exists already: name another one'),
         (['{tmp}/in', '{tmp}/no/out'], 'its folder must exist and be writable'),
         (['{tmp}/in', '{tmp}/out', '--feature', 'state'], "no feature 'state'; the features are"),
         (['{tmp}/in', '{tmp}/out', '--position', 'a', 'b', 'c'], 'no column "a"; the columns are "ee.x"'),

@@ -1,0 +1,109 @@
+"""ik_retarget with tables: rows of one episode become joints, the other columns stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import made_dataset
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from test_retarget import ARM, said_by
+
+from ik_node import Arm
+from ik_node.batch.episode_table import EpisodeTable
+from ik_node.batch.goal_files import open_goals
+from ik_node.errors import InputError
+
+LENGTHS = [40, 25, 60]
+COLUMNS = ['--episode', 'take', '--time', 'stamp']
+
+
+@pytest.fixture(scope='module')
+def arm() -> Arm:
+    return Arm.from_file(ARM)
+
+
+def made_table(arm: Arm) -> pa.Table:
+    """Return three takes of smooth motions."""
+    poses = np.concatenate([made_dataset.poses(arm, q) for q in made_dataset.motions(arm, LENGTHS)])
+    columns = dict(zip(made_dataset.NAMES, poses.T.astype(float), strict=True))
+    columns['stamp'] = np.concatenate([5.0 + np.arange(length) / 30.0 for length in LENGTHS])
+    columns['take'] = np.repeat(['pick', 'place', 'wave'], LENGTHS)
+    columns['note'] = np.array([f'frame {k}' for k in range(sum(LENGTHS))])
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize('suffix', ['.parquet', '.csv'])
+def test_joints_lead_to_the_poses_and_other_columns_stay(tmp_path, arm, suffix):
+    table = made_table(arm)
+    wrong = table['ee.y'].to_numpy().copy()
+    wrong[[40, 50]] = np.nan
+    table = table.set_column(1, 'ee.y', pa.array(wrong))
+    write = pq.write_table if suffix == '.parquet' else pyarrow.csv.write_csv
+    write(table, tmp_path / f'in{suffix}')
+    code, said = said_by(tmp_path / f'in{suffix}', tmp_path / 'out.parquet', *COLUMNS)
+    assert code == 0, said
+    assert f'3 episodes, {sum(LENGTHS)} frames' in said
+    assert 'episode place: 23 of 25 frames solved' in said
+    assert '2 frames invalid (first: 0); frame 0: ee.y is ' in said
+    found = pq.read_table(tmp_path / 'out.parquet')
+    assert found.column_names[:4] == ['ee.gripper_pos', 'stamp', 'take', 'note']
+    assert found['note'].to_pylist() == table['note'].to_pylist()
+    assert found['take'].to_pylist() == table['take'].to_pylist()
+    np.testing.assert_allclose(np.array(found['stamp'], float), np.array(table['stamp']))
+    q = np.column_stack([found[name] for name in arm.joint_names])
+    valid = ~np.isin(np.arange(len(q)), (40, 50))
+    given = np.column_stack([table[name] for name in made_dataset.NAMES[:6]])
+    np.testing.assert_allclose(made_dataset.poses(arm, q)[valid, :6], given[valid], atol=2e-4)
+    np.testing.assert_array_equal(q[[40, 50]], q[[41, 49]])
+    assert np.array(found['solved']).tolist() == valid.tolist()
+    assert found['reason_text'].null_count == len(q) - 2
+    assert not (tmp_path / 'out.parquet.parts').exists()
+
+
+def test_episodes_longer_and_shorter_than_what_is_read_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr('ik_node.batch.episode_table.ROWS', 7)
+    take = np.repeat([3.0, 1.0, 2.0], [20, 1, 4])
+    np.savez(tmp_path / 'in.npz', take=take, x=np.arange(25.0))
+    episodes = EpisodeTable(open_goals(tmp_path / 'in.npz'), 'take').episodes(['x'])
+    found = [(name, frames.column('x').to_pylist()) for name, frames in episodes]
+    assert found == [('3', list(range(20))), ('1', [20]), ('2', [21, 22, 23, 24])]
+
+
+@pytest.mark.parametrize(
+    ('lines', 'words'),
+    [
+        ('a,1\nb,1\na,1\n', 'take a begins again in row 2 of'),
+        ('a,1\n,1\n', 'row 1 of ".*" has no take'),
+        ('a,1\nb\n', 'row 1 of ".*" has no take'),  # while it is being written
+    ],
+)
+def test_rows_that_belong_to_no_episode(tmp_path, lines, words):
+    (tmp_path / 'in.csv').write_text('take,x\n' + lines)
+    with pytest.raises(InputError, match=words):
+        list(EpisodeTable(open_goals(tmp_path / 'in.csv'), 'take').episodes(['x']))
+
+
+@pytest.mark.parametrize(
+    ('header', 'arguments', 'words'),
+    [
+        ('take,x,y,z', ['--fps', '30'], '--time and --fps are for tables: name the column of episodes'),
+        ('take,x,y,z', [], 'A table needs --episode'),
+        ('take,x,y,z', ['--episode', 'take'], 'a table needs --time COLUMN [s] or --fps RATE [1/s]'),
+        ('take,x,y,z', ['--episode', 'take', '--fps', '0'], '--fps must be a finite number greater than 0'),
+        ('take,x,y,z', ['--episode', 'no', '--fps', '30'], 'no column "no"; the columns are "take"'),
+        ('take,x,y,z', COLUMNS, 'no column "stamp"; the columns are "take"'),
+        ('take,x,y,z,solved', ['--episode', 'take', '--fps', '30'], 'the output has a column "solved" too'),
+        ('take,x,y,z', ['--episode', 'take', '--fps', '30'], 'has no rows'),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_told_in_one_line(tmp_path: Path, header, arguments, words):
+    (tmp_path / 'in.csv').write_text(f'{header}\n')
+    code, said = said_by(tmp_path / 'in.csv', tmp_path / 'out.parquet', *arguments)
+    assert code == 2
+    assert words in said
+    assert 'Traceback' not in said
+    assert not (tmp_path / 'out.parquet').exists()
