@@ -63,7 +63,7 @@ setup(
         'sim': ['mujoco>=3.2'],  # ik_plant
         'proofs': ['python-flint>=0.7'],  # IkSolver.prove
         'servos': ['pyserial>=3.5'],  # ik_servos, ik_servo_check
-        'batch': ['pyarrow>=14', 'tqdm>=4.62'],  # ik_batch, tables of goals
+        'batch': ['mcap-ros2-support>=0.6', 'pyarrow>=14', 'tqdm>=4.62'],  # ik_batch, ik_retarget
         'many': ['distributed>=2024.1', 'pyarrow>=14', 'tqdm>=4.62'],  # the same on a Dask cluster
         'docs': ['furo>=2024.8', 'latex2mathml>=3.77', 'myst-parser>=4', 'sphinx>=8,<9'],  # make docs
         # ROS 2 itself, from PyPI, for machines without a ROS installation. Never beside a sourced ROS.

@@ -18,10 +18,14 @@ EXTRAS = {
     'sim': ('mujoco',),
     'proofs': ('python-flint',),
     'servos': ('pyserial',),
-    'batch': ('pyarrow', 'tqdm'),
+    'batch': ('mcap-ros2-support', 'pyarrow', 'tqdm'),
     'many': ('distributed', 'pyarrow', 'tqdm'),
 }
-PACKAGES = {'flint': 'python-flint', 'serial': 'pyserial'}  # of modules that are named otherwise
+PACKAGES = {
+    'mcap_ros2': 'mcap-ros2-support',
+    'flint': 'python-flint',
+    'serial': 'pyserial',
+}  # of modules that are named otherwise
 
 
 def missing(package: str, user: str) -> MissingError:

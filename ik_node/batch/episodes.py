@@ -19,12 +19,13 @@ SAME = 1e-3  # [rad or m] between configurations of one branch
 SLACK = 1.0 + 1e-9  # of velocities, for rounding
 FLAGS = ('solved', 'jump', 'too_fast', 'invalid')
 FOUND = ('position_error', 'direction_error', *FLAGS, 'reason_text')
+SECONDS = 'seconds'
 
 
 def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBatch:
     """Return a row for each frame: joints [rad or m], position_error [m], direction_error [rad], FLAGS.
 
-    reason_text: why a frame is invalid. times (N,) [s]: of the frames.
+    reason_text: why a frame is invalid. SECONDS: times (N,) [s] of the frames, as given.
 
     The path is that of IkSolver.solve_path, whose largest joint move is least. Frames that cannot be met, and
     those between them, follow the frame before as IkSolver.solve_nearby does. A frame without a goal is
@@ -55,7 +56,8 @@ def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBa
     too_fast = (moves > arm.velocity * periods[:, None] * SLACK).any(axis=1)
     columns = [pa.array(column) for column in (*q.T, *errors.T, solved, jump, too_fast, ~valid)]
     columns.append(pa.array([rows.wrong.get(k) for k in range(count)], pa.string()))
-    return pa.RecordBatch.from_arrays(columns, [*arm.joint_names, *FOUND])
+    columns.append(pa.array(times))
+    return pa.RecordBatch.from_arrays(columns, [*arm.joint_names, *FOUND, SECONDS])
 
 
 def _goal(rows: GoalRows, k: int) -> Goal:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ik_node.batch.episodes import FLAGS, solve_episode
+from ik_node.batch.episodes import FLAGS, SECONDS, solve_episode
 from ik_node.batch.goal_columns import GoalColumns, numbers, read_rows
 from ik_node.batch.parts import Parts, packed, unpacked
 from ik_node.batch.workers import Workers
@@ -22,6 +23,8 @@ from ik_node.model.arm import Arm
 from ik_node.solver.solver import IkSolver
 
 SHARES = (0.5, 0.95, 1.0)  # quantiles of errors in a report
+WORST = 5  # episodes that are listed and recorded
+LONGEST = 100  # characters of the name of a recording
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class EpisodeReport:
     def of(cls, episode: int | str, found: pa.RecordBatch, joints: Sequence[str]) -> EpisodeReport:
         """Report on the result of solve_episode."""
         flags = {name: found.column(name).to_numpy(zero_copy_only=False) for name in FLAGS}
-        q = np.column_stack([found.column(name).to_numpy() for name in joints])
+        q = joints_of(found, joints)
         return cls(
             episode,
             found.num_rows,
@@ -90,6 +93,21 @@ class EpisodeReport:
             float(np.abs(np.diff(q, axis=0)).max(initial=0.0)),
             next((one.as_py() for one in found.column('reason_text').drop_null()), ''),
         )
+
+
+def worst_of(reports: Sequence[EpisodeReport]) -> list[EpisodeReport]:
+    """Return the WORST episodes, the worst first."""
+
+    def badness(report: EpisodeReport) -> tuple[float, ...]:
+        flagged = report.flagged
+        return flagged['invalid'], flagged['jump'], report.position_errors[-1], report.direction_errors[-1]
+
+    return sorted(reports, key=badness, reverse=True)[:WORST]
+
+
+def joints_of(found: pa.RecordBatch, names: Sequence[str]) -> Array:
+    """Return the joints (N, n) [rad or m] in the result of solve_episode."""
+    return np.column_stack([found.column(name).to_numpy() for name in names])
 
 
 def _quantiles(errors: Array) -> tuple[float, ...]:
@@ -119,8 +137,13 @@ class Retargeting:
         self.parts = Parts(output, self.work.task)
         self.written = source.written(task.solver.arm, task.columns.names)
 
-    def run(self, workers: Workers, done: Callable[[int], None]) -> list[EpisodeReport]:
-        """Write the output; done: called with the numbers of episodes that are done. Raises IkError."""
+    def run(
+        self, workers: Workers, done: Callable[[int], None], recordings: Path | None = None
+    ) -> list[EpisodeReport]:
+        """Write the output; done: called with the numbers of episodes that are done. Raises IkError.
+
+        recordings: folder for recordings of the worst episodes.
+        """
         arm = self._task.solver.arm
         episodes: list[int | str] = []
         names = self.parts.fill(workers, self._chunks(episodes), done)
@@ -134,7 +157,19 @@ class Retargeting:
 
         with self.parts.finished(self._output) as temporary:
             self._source.write(temporary, arm, self._task.columns.names, found)
+            if recordings:
+                for report in worst_of(reports):
+                    self._record(recordings, report.episode, self.parts.read(parts[report.episode]))
         return reports
+
+    def _record(self, folder: Path, episode: int | str, part: bytes) -> None:
+        from ik_node.batch.episode_recording import write_recording
+
+        found, names = unpacked(part), self._task.solver.arm.joint_names
+        name = re.sub(r'[^\w.-]', '_', f'{self._output.stem}_{episode}')[:LONGEST]
+        write_recording(
+            folder / f'{name}.mcap', names, found.column(SECONDS).to_numpy(), joints_of(found, names)
+        )
 
     def _chunks(self, episodes: list[int | str]) -> Iterator[tuple[bytes, int]]:
         """Return the poses of each episode, in Arrow's IPC format, and note the episodes."""

@@ -25,6 +25,7 @@ from ik_node.cli.goal_options import (
 from ik_node.cli.progress_bar import ProgressBar
 from ik_node.console import run, say
 from ik_node.errors import InputError, join_names, quoted
+from ik_node.extras import require
 from ik_node.solver.solver import IkSolver
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 # The components of a pose in LeRobot's processors.
 POSITION, ROTVEC = ('ee.x', 'ee.y', 'ee.z'), ('ee.wx', 'ee.wy', 'ee.wz')
-WORST = 5  # episodes in the summary
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -49,6 +49,9 @@ def main(given: Sequence[str] | None = None) -> int:
     )
     parser.add_argument('output', help='folder or Parquet file to write, which must not exist')
     parser.add_argument('--feature', help='of the dataset, that holds the poses (default: action)')
+    parser.add_argument(
+        '--recordings', metavar='FOLDER', help='write the worst episodes there as MCAP files, for the viewer'
+    )
     group = parser.add_argument_group('tables')
     group.add_argument(
         '--episode', metavar='COLUMN', help='that tells episodes apart; their frames are rows in order'
@@ -70,6 +73,7 @@ def _retarget(arguments: argparse.Namespace) -> int:
         raise InputError(f'"{output}" exists already: name another one')
     if not output.parent.is_dir() or not os.access(output.parent, os.W_OK):
         raise InputError(f'cannot write "{output}": its folder must exist and be writable')
+    recordings = _recordings(arguments.recordings)
     arm = read_arm(arguments)
     warn(arm)
     source: EpisodeTable | LerobotDataset
@@ -81,13 +85,25 @@ def _retarget(arguments: argparse.Namespace) -> int:
     start = time.monotonic()
     try:
         with workers_of(arguments, job.work) as workers, ProgressBar(source.count, 'episodes') as progress:
-            reports = job.run(workers, progress.add)
+            reports = job.run(workers, progress.add, recordings)
     except KeyboardInterrupt:
         say(f'stopped; what is done is kept in {job.parts.folder}: the same command continues', sys.stderr)
         return 130
     say(_told(reports, time.monotonic() - start))
-    say(f'wrote {output}')
+    say(f'wrote {output}' + (f', and recordings of the worst episodes to {recordings}' if recordings else ''))
     return 0
+
+
+def _recordings(folder: str | None) -> Path | None:
+    """Return the folder of recordings, which is made. Raises IkError."""
+    if folder is None:
+        return None
+    require('mcap_ros2', 'ik_retarget --recordings')
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f'cannot write to "{folder}": {error.strerror or error}') from None
+    return Path(folder)
 
 
 def _dataset(arguments: argparse.Namespace) -> tuple[LerobotDataset, float]:
@@ -131,6 +147,8 @@ def _columns(arguments: argparse.Namespace, names: Sequence[str]) -> GoalColumns
 
 def _told(reports: Sequence[EpisodeReport], seconds: float) -> str:
     """Return what happened in all episodes, and the worst of them."""
+    from ik_node.batch.retargeting import worst_of
+
     frames = sum(report.frames for report in reports)
     total = (
         {name: sum(report.flagged[name] for report in reports) for name in reports[0].flagged}
@@ -141,15 +159,9 @@ def _told(reports: Sequence[EpisodeReport], seconds: float) -> str:
     if not frames:
         return lines[0]
     lines += [f'{name.replace("_", " "):10} {count:>10} frames' for name, count in total.items()]
-    worst = sorted(reports, key=_badness, reverse=True)[:WORST]
     lines.append('worst episodes:')
-    lines += [f'    {_line(report)}' for report in worst]
+    lines += [f'    {_line(report)}' for report in worst_of(reports)]
     return '\n'.join(lines)
-
-
-def _badness(report: EpisodeReport) -> tuple[float, ...]:
-    flagged = report.flagged
-    return flagged['invalid'], flagged['jump'], report.position_errors[-1], report.direction_errors[-1]
 
 
 def _line(report: EpisodeReport) -> str:

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
 from test_retarget import ARM, said_by
 
 from ik_node import Arm
@@ -44,7 +46,8 @@ def test_joints_lead_to_the_poses_and_other_columns_stay(tmp_path, arm, suffix):
     table = table.set_column(1, 'ee.y', pa.array(wrong))
     write = pq.write_table if suffix == '.parquet' else pyarrow.csv.write_csv
     write(table, tmp_path / f'in{suffix}')
-    code, said = said_by(tmp_path / f'in{suffix}', tmp_path / 'out.parquet', *COLUMNS)
+    folder = tmp_path / 'recordings'
+    code, said = said_by(tmp_path / f'in{suffix}', tmp_path / 'out.parquet', *COLUMNS, '--recordings', folder)
     assert code == 0, said
     assert f'3 episodes, {sum(LENGTHS)} frames' in said
     assert 'episode place: 23 of 25 frames solved' in said
@@ -62,6 +65,21 @@ def test_joints_lead_to_the_poses_and_other_columns_stay(tmp_path, arm, suffix):
     assert np.array(found['solved']).tolist() == valid.tolist()
     assert found['reason_text'].null_count == len(q) - 2
     assert not (tmp_path / 'out.parquet.parts').exists()
+    assert sorted(path.name for path in folder.iterdir()) == [
+        'out_pick.mcap',
+        'out_place.mcap',
+        'out_wave.mcap',
+    ]
+    with (folder / 'out_place.mcap').open('rb') as stream:
+        messages = list(make_reader(stream, decoder_factories=[DecoderFactory()]).iter_decoded_messages())
+    assert {(schema.name, channel.topic) for schema, channel, _, _ in messages} == {
+        ('sensor_msgs/msg/JointState', '/joint_states')
+    }
+    np.testing.assert_array_equal([decoded.position for *_, decoded in messages], q[40:65])
+    np.testing.assert_allclose(
+        [one.log_time * 1e-9 for *_, one, _ in messages], np.arange(25) / 30.0, atol=2e-9
+    )
+    assert all(decoded.name == list(arm.joint_names) for *_, decoded in messages)
 
 
 def test_episodes_longer_and_shorter_than_what_is_read_at_once(tmp_path, monkeypatch):

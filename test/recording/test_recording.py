@@ -29,6 +29,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from waiting import wait_for
 
+from ik_node.batch.episode_recording import write_recording
 from ik_node.recording.definitions import RecordingError, definition
 from ik_node.recording.file import RecordingFile
 from ik_node.recording.reading import JointTrack, recorded
@@ -261,3 +262,15 @@ def test_definitions_name_all_types_within(kind: str) -> None:
     assert text.count(80 * '=') == text.count('\nMSG: ')
     with pytest.raises(RecordingError, match='is not installed'):
         definition('sensor_msgs/msg/Nothing')
+
+
+def test_recordings_of_episodes_are_written_without_ros_and_replayed_by_the_viewer(tmp_path):
+    path = tmp_path / 'episode.mcap'
+    times, q = np.array([5.0, 5.5, np.nan, 5.2, 7.0]), np.arange(10.0).reshape(5, 2)
+    for _ in range(2):  # the second replaces the first
+        write_recording(path, ['one', 'two'], times, q)
+    track = JointTrack.read(path, '/joint_states')
+    assert track.names == ('one', 'two')
+    np.testing.assert_allclose(track.times, [0.0, 0.5, 0.5, 0.5, 2.0])
+    np.testing.assert_array_equal(track.positions, q)
+    assert [one.name for one in tmp_path.iterdir()] == ['episode.mcap']
