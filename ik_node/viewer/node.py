@@ -106,6 +106,7 @@ class ViewerNode(ClosableNode):
         self._subscriptions_of_page: list[Subscription] = []  # while a page is open
         self._sleep()
         self.create_subscription(String, 'robot_description', self._described, LATCHED)
+        self._server.on_client_connect(self._opened)
         self._server.on_client_connect(self._notice)
         self._server.on_client_disconnect(self._notice)
         url = page_url(self._settings.host, self._server.get_port(), guard.token)
@@ -121,6 +122,11 @@ class ViewerNode(ClosableNode):
         self.destroy_node()
 
     # While no page is open, only the description is received, and nothing is drawn
+
+    async def _opened(self, client: ClientHandle) -> None:
+        """Aim at the arm on a narrow page, such as that of a phone; other pages begin there."""
+        if client.camera.aspect < 1.0:
+            self._scene.aim(client)
 
     async def _notice(self, _: ClientHandle) -> None:
         """Wake the executor: a page was opened or closed."""

@@ -19,6 +19,7 @@ FIELD_OF_VIEW = 0.7  # [rad] vertical; viser's own, wider one distorts the arm
 
 # Lengths in extents of the arm. The camera leaves room for the panel beside an arm that reaches forwards.
 EYE, EYE_TARGET = np.array([1.34, -1.30, 0.98]), np.array([0.24, 0.09, 0.36])
+NARROW_TARGET = np.array([0.1, 0.0, 0.0])  # on a phone, whose panel is below the arm
 
 
 class Scene:
@@ -28,6 +29,7 @@ class Scene:
         self._server = server
         self._robot: Robot | None = None
         self._links: dict[str, viser.FrameHandle] = {}
+        self._extent = 1.0  # [m] of the robot
         server.scene.configure_environment_map('studio', environment_intensity=0.35)
         self.clear()
 
@@ -42,13 +44,13 @@ class Scene:
     def show(self, robot: Robot, drawing: Drawing, aim: bool = True) -> None:
         """Draw a robot instead of the previous one; aim: let all cameras look at it."""
         self.clear()
-        self._robot = robot
+        self._robot, self._extent = robot, drawing.extent
         self._add_grid(drawing.extent)
         for index, shape in enumerate(drawing.shapes):
             self._add_shape(shape, index)
         self.place({})
         if aim:
-            self._aim_cameras(drawing.extent)
+            self._aim_cameras()
 
     def _add_grid(self, extent: float) -> None:
         cell = float(10.0 ** np.floor(np.log10(0.5 * extent)))
@@ -86,12 +88,22 @@ class Scene:
             vertices, faces = shape.mesh.vertices, shape.mesh.faces
             scene.add_mesh_simple(name, vertices, faces, color=shape.colour, side='double', **pose)
 
-    def _aim_cameras(self, extent: float) -> None:
+    def _aim_cameras(self) -> None:
         """Aim the camera of every browser, present and future, at the arm."""
-        cameras: list[Any] = [client.camera for client in self._server.get_clients().values()]
-        for camera in (self._server.initial_camera, *cameras):
-            camera.fov, camera.near, camera.far = FIELD_OF_VIEW, 0.01 * extent, 100.0 * extent
-            camera.position, camera.look_at = EYE * extent, EYE_TARGET * extent
+        self._aim(self._server.initial_camera)
+        for client in self._server.get_clients().values():
+            self.aim(client)
+
+    def aim(self, client: viser.ClientHandle) -> None:
+        """Aim the camera of a browser at the arm."""
+        self._aim(client.camera, min(client.camera.aspect, 1.0))
+
+    def _aim(self, camera: Any, width: float = 1.0) -> None:
+        """width: of the page over its height, at most 1; a narrow page has its panel below the arm."""
+        extent, target = self._extent, EYE_TARGET if width == 1.0 else NARROW_TARGET
+        camera.fov, camera.near, camera.far = FIELD_OF_VIEW, 0.01 * extent, 100.0 * extent
+        camera.position = (target + (EYE - EYE_TARGET) / width**0.5) * extent
+        camera.look_at = target * extent
 
     def place(self, values: Mapping[str, float]) -> None:
         """Move the links to joint positions by name; joints without one are at zero, mimic joints follow."""
