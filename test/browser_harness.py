@@ -103,7 +103,7 @@ class Projection:
     """From the base frame to pixels of the page, for the camera that every page starts with."""
 
     def __init__(self, browser: Any, extent: float) -> None:
-        rect = browser.find_element('css selector', 'canvas').rect
+        rect = wait(lambda: browser.find_elements('css selector', 'canvas'), 'the scene')[0].rect
         self._middle = np.array([rect['x'] + rect['width'] / 2, rect['y'] + rect['height'] / 2])
         self._focal = rect['height'] / 2 / np.tan(FIELD_OF_VIEW / 2)
         self._eye = EYE * extent

@@ -266,8 +266,9 @@ def test_arms_of_dynamixel_servos_follow_hold_and_are_taken_over(profile):
         time.sleep(0.3)
         assert rig.tick(name) == pytest.approx(2048, abs=DEGREE / 2)
         rig.stream({name: 0.3}, 1.5)
-        assert rig.arm.snapshot.joints[name].position == pytest.approx(0.3, abs=0.03)
         rig.until(ArmState.HOLDING)
+        rig.wait(lambda: name in rig.arm.snapshot.joints)
+        assert rig.arm.snapshot.joints[name].position == pytest.approx(0.3, abs=0.03)
         rig.arm.set_torque(False)
         assert not any(state['torque'] for state in rig.bus.state().values())
 

@@ -187,8 +187,11 @@ def test_a_wiggle_turns_one_joint_a_little_and_leaves_all_else_as_it_was(check, 
         before = bus.state()
         registers = [bus.call('get', id=id, address=at, size=2) for at in (46, 48, 98, 100, 108, 112)]
         joint = {'so101': 'elbow_flex', 'omx_f': 'joint3', 'koch': 'joint_3'}[profile]
-        code, page = check(bus, '--wiggle', joint, profile=profile)
-        assert code == 0
+        for _ in range(3):
+            code, page = check(bus, '--wiggle', joint, profile=profile)
+            if 'no answer' not in page:  # of an emulator that a busy computer keeps waiting
+                break
+        assert code == 0, page
         assert f'{joint} went +3' in page
         after = bus.state()
         assert before[id]['actual'] - 45 < after[id]['lowest'] < before[id]['actual'] - 25
