@@ -56,7 +56,14 @@ setup(
     ],
     extras_require={
         # ik_viewer, ik_demo
-        'viewer': ['mcap>=1.6', 'trimesh>=4.6', 'viser>=1.1', 'websockets>=13', 'yourdfpy>=0.0.56'],
+        'viewer': [
+            'mcap>=1.6',
+            'pillow>=9',
+            'trimesh>=4.6',
+            'viser>=1.1',
+            'websockets>=13',
+            'yourdfpy>=0.0.56',
+        ],
         'collision': ['coal>=3.0.1'],  # self-collision checking; meshes need trimesh too
         'pictures': ['matplotlib>=3.5', 'tqdm>=4.62'],  # ik_reach
         'scipy': ['scipy>=1.9'],  # the method of that name
@@ -89,7 +96,6 @@ setup(
             'import-linter>=2.5,<3',
             'mcap-ros2-support>=0.6',  # a foreign reader of recordings
             'mypy>=2.4,<2.5',
-            'pillow>=9',
             'pytest>=9',
             'pytest-xdist>=3.5',
             'ruff>=0.17,<0.18',

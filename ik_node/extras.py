@@ -11,7 +11,7 @@ from typing import Any
 from ik_node.errors import MissingError
 
 EXTRAS = {
-    'viewer': ('mcap', 'trimesh', 'viser', 'websockets', 'yourdfpy'),
+    'viewer': ('mcap', 'pillow', 'trimesh', 'viser', 'websockets', 'yourdfpy'),
     'collision': ('coal',),
     'pictures': ('matplotlib', 'tqdm'),
     'scipy': ('scipy',),
@@ -23,6 +23,7 @@ EXTRAS = {
 }
 PACKAGES = {
     'mcap_ros2': 'mcap-ros2-support',
+    'PIL': 'pillow',
     'flint': 'python-flint',
     'serial': 'pyserial',
 }  # of modules that are named otherwise

@@ -21,7 +21,7 @@ from ik_node.extras import EXTRAS, PACKAGES
 ROOT = Path(__file__).resolve().parents[2]
 
 # Where the name that is imported is not the name that is installed.
-ROSDEP = {'tf2_ros': 'tf2_ros_py'}
+ROSDEP = {'tf2_ros': 'tf2_ros_py', 'PIL': 'python3-pil'}
 PIP = {'yaml': 'pyyaml', **PACKAGES}
 # Parts of ROS that PyPI has no wheel of: imported only when they are needed.
 NOT_ON_PYPI = {'ament_index_python', 'launch', 'launch_ros', 'tf2_ros'}
@@ -131,10 +131,11 @@ def test_nothing_is_declared_that_is_not_used(manifest: Any, setup: Any) -> None
     text = (ROOT / 'ik_node' / 'startup' / 'plan.py').read_text(encoding='utf-8')
     used = imported_packages('ik_node', 'launch')
     rosdep = {depend.name for depend in manifest.exec_depends}
+    keys = {ROSDEP.get(name, name) for name in used}
     unused = {
         name
         for name in rosdep
-        if not {re.sub('^python3-', '', name), re.sub('_py$', '', name)} & used and f"'{name}'" not in text
+        if not {re.sub('^python3-', '', name), name} & keys and f"'{name}'" not in text
     }
     assert unused == set()
     assert len(rosdep) == len(manifest.exec_depends)
