@@ -46,6 +46,7 @@ def load(module: str, user: str) -> Any:
 
 
 def require(package: str, user: str) -> None:
-    """Raise MissingError if user cannot import package."""
-    if find_spec(package) is None:
+    """Raise MissingError if user cannot import package, given by its name or that of its module."""
+    module = next((module for module, name in PACKAGES.items() if name == package), package)
+    if find_spec(module) is None:
         raise missing(package, user)

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from ik_node.extras import EXTRAS, missing
+from ik_node.extras import EXTRAS, PACKAGES, missing
 
 STOPPED = 0  # exit code of a node after a requested shutdown
 INTERRUPTED = 130  # exit code of a command that did not finish
@@ -48,7 +48,8 @@ def _run(module: str, interrupted: int, *, node: bool = False) -> NoReturn:
 
 def _explain(error: ModuleNotFoundError) -> int:
     """Print how to install a missing optional package; raise the error for any other package."""
-    package = (error.name or '').partition('.')[0]
+    module = (error.name or '').partition('.')[0]
+    package = PACKAGES.get(module, module)
     if not any(package in names for names in EXTRAS.values()):
         raise error
     program = Path(sys.argv[0]).stem

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from ik_node.control.robot.settings import ArmSettings
-from ik_node.extras import EXTRAS, PACKAGES
+from ik_node.extras import EXTRAS, PACKAGES, require
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -146,6 +146,11 @@ def test_the_extras_are_those_that_programs_name_where_they_are_missing(setup: A
     assert set(setup.extras_require) == {*EXTRAS, 'docs', 'ros-wheels', 'test'}
     for name, packages in EXTRAS.items():
         assert requirement_names(setup.extras_require[name]) == set(packages)
+
+
+@pytest.mark.parametrize('package', sorted({name for names in EXTRAS.values() for name in names}))
+def test_an_installed_package_of_an_extra_is_found(package: str) -> None:
+    require(package, 'this test')
 
 
 def run_without(extras: set[str], program: str) -> subprocess.CompletedProcess[str]:
