@@ -12,7 +12,6 @@ from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from viser import ClientHandle
 
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
@@ -20,25 +19,21 @@ from ik_node.model.robot import Robot
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
-from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.ros.run import ClosableNode, run
 from ik_node.viewer.arm_services import ArmServices
-from ik_node.viewer.guard import Guard
-from ik_node.viewer.links.lengths import MEASURED, OUTPUT, VariableLinks
-from ik_node.viewer.methods.methods_panel import SOLVER, SWITCHES_OFF, MethodsPanel
-from ik_node.viewer.methods.slow_motion import SlowMotion
-from ik_node.viewer.methods.slow_motion_panel import SlowMotionPanel
-from ik_node.viewer.page import answering
+from ik_node.viewer.links.lengths import VariableLinks
+from ik_node.viewer.methods.methods import Methods
+from ik_node.viewer.pages import Pages
 from ik_node.viewer.panel.buttons import ALL_TOOLS, STOP, Press
 from ik_node.viewer.panel.colours import TOOLS
 from ik_node.viewer.panel.html import RED
 from ik_node.viewer.panel.inputs import Inputs
 from ik_node.viewer.panel.panel import Panel
 from ik_node.viewer.recording.recordings import Recordings
+from ik_node.viewer.room import Room, Shown
 from ik_node.viewer.scene.scene import Scene
 from ik_node.viewer.scene.tool_scene import ToolScene
 from ik_node.viewer.scene.visuals import draw, extent_of
-from ik_node.viewer.server import page_url, start_server, stop_server
 from ik_node.viewer.settings import declare_viewer
 from ik_node.viewer.solutions.solutions import Solutions
 from ik_node.viewer.tool import ViewedTool
@@ -47,12 +42,6 @@ FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_state
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
 STILL = 1e-4  # [rad or m] between two messages; a smaller change is ignored
 HINT = 'Drag the coloured gizmo, or choose a target track.'
-
-
-# Parameters of ik_node; the last two decide whether the lengths of links may change.
-TOLERANCES = ('position_tolerance', 'direction_tolerance')
-COLLISION = 'self_collision'
-SOLVER_PARAMETERS = (SOLVER, SWITCHES_OFF, *TOLERANCES, COLLISION, OUTPUT, MEASURED)
 
 
 class ViewerNode(ClosableNode):
@@ -64,84 +53,65 @@ class ViewerNode(ClosableNode):
     def __init__(self, **options: Any) -> None:
         super().__init__('ik_viewer', **options)
         self._settings, self._tool_settings = declare_viewer(self)
-        guard = Guard(self._settings.host)
         self._pressed: Inputs[Press] = Inputs()
-        self._bell = self.create_guard_condition(self._mind_clients)
-        self._server = start_server(
-            self._settings.host, self._settings.port, guard, answering(self._stop_pressed)
+        self._pages = Pages(
+            self,
+            self._settings.host,
+            self._settings.port,
+            stop=lambda: self._pressed.add(Press(STOP)),
+            changed=self._mind_clients,
         )
-        self._scene = Scene(self._server)
-        self._solver = RemoteParameters(
-            self, 'ik_node', SOLVER_PARAMETERS, lambda said: self._methods.answer(said)
-        )
+        server = self._server = self._pages.server
+        self._scene = Scene(server)
         names = list(self._tool_settings)
         self._colours = [TOOLS[index % len(TOOLS)] for index in range(len(names))]
-        self._panel = Panel(self._server, list(zip(names, self._colours, strict=True)), self._pressed)
+        self._panel = Panel(server, list(zip(names, self._colours, strict=True)), self._pressed)
         self._panel.card.show_message('Waiting for robot_description')
-        self._methods = MethodsPanel(self._server.gui)
-        self._slow = SlowMotion(self._server, SlowMotionPanel(self._server.gui, self._methods.folder))
-        self._solutions = Solutions(self._server, self._settings.mesh_path)
-        self._recordings = Recordings(self, self._server, self._settings.recordings)
+        self._methods = Methods(self, server)
+        self._rooms: tuple[Room, ...] = (
+            self._methods,
+            Solutions(server, self._settings.mesh_path),
+            Recordings(self, server, self._settings.recordings),
+        )
         self._links: VariableLinks | None = None
         if self._settings.description_file:
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
-            self._links = VariableLinks(self, self._server.gui, lengths, self._solver)
-        self._watching = False
-        self._watched: ViewedTool | None = None  # whose gizmo moves the ghosts
+            self._links = VariableLinks(self, server.gui, lengths, self._methods.parameters)
         self._tools = [
             ViewedTool(self, panel, name) for name, panel in zip(names, self._panel.tools, strict=True)
         ]
         self._robot: Robot | None = None
         self._description = ''
         self._values: dict[str, float] = {}  # newest joint positions received
-        self._moved_time, self._frame, self._closed = 0.0, 0, False
+        self._moved_time, self._frame = 0.0, 0
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
-
         self._arm_services = {
             name: ArmServices(self, f'{name}/' if name else '') for name in dict.fromkeys((ALL_TOOLS, *names))
         }
+        self._start()
+
+    def _start(self) -> None:
         clock = Clock(clock_type=ClockType.STEADY_TIME)  # the page stays alive while the simulation is paused
         self._frames = self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
         self.create_timer(1.0, self._refresh, clock=clock)
         self._subscriptions_of_page: list[Subscription] = []  # while a page is open
         self._sleep()
         self.create_subscription(String, 'robot_description', self._described, LATCHED)
-        self._server.on_client_connect(self._opened)
-        self._server.on_client_connect(self._notice)
-        self._server.on_client_disconnect(self._notice)
-        url = page_url(self._settings.host, self._server.get_port(), guard.token)
+        self._pages.watch(self._scene.greet)
         # Not logged: everybody in the ROS domain can read /rosout, and the URL gives access.
-        print(f'ik_viewer: open {url} in a browser', flush=True)
+        print(f'ik_viewer: open {self._pages.url} in a browser', flush=True)
 
     def close(self) -> None:
         """Close the web server and the node."""
-        self._closed = True
-        for room in (self._slow, self._solutions, self._recordings):
+        for room in self._rooms:
             room.close()
-        stop_server(self._server)
+        self._pages.close()
         self.destroy_node()
 
     # While no page is open, only the description is received, and nothing is drawn
 
-    async def _opened(self, client: ClientHandle) -> None:
-        """Aim at the arm on a narrow page, such as that of a phone; other pages begin there."""
-        if client.camera.aspect < 1.0:
-            self._scene.aim(client)
-
-    async def _notice(self, _: ClientHandle) -> None:
-        """Wake the executor: a page was opened or closed."""
-        self._ring()
-
-    def _stop_pressed(self) -> None:
-        self._pressed.add(Press(STOP))
-        self._ring()
-
-    def _ring(self) -> None:
-        if self.context.ok() and not self._closed:
-            self._bell.trigger()
-
     def _mind_clients(self) -> None:
-        opened = bool(self._server.get_clients())
+        opened = self._pages.open
         if opened and not self._subscriptions_of_page:
             self._wake()
         elif self._subscriptions_of_page and not opened:
@@ -156,6 +126,7 @@ class ViewerNode(ClosableNode):
             self.create_subscription(JointState, 'joint_states', self._store_joints, NEWEST),
             self.create_subscription(DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM),
             *(subscription for tool in self._tools for subscription in tool.subscribe()),
+            *(subscription for room in self._rooms for subscription in room.subscribe()),
         ]
         self._frames.reset()
         self._refresh()
@@ -184,10 +155,11 @@ class ViewerNode(ClosableNode):
 
     def _refresh(self) -> None:
         self._mind_clients()
-        self._recordings.refresh()
+        for room in self._rooms:
+            room.refresh()
         if not self._subscriptions_of_page:
             return
-        self._solver.refresh()
+        self._methods.parameters.refresh()
         if self._links is not None:
             self._links.refresh()
         for tool in self._tools:
@@ -199,12 +171,13 @@ class ViewerNode(ClosableNode):
             if 'robot_description' in new:
                 self._show_robot(new['robot_description'].data)
             self._process_inputs()
-            self._recordings.update()
             if self._robot is not None and 'joint_states' in new:
                 self._take_joints(self._robot, new['joint_states'])
             for tool in self._tools:
-                tool.show_received(self._values, self._slow.on)
-            self._show_methods()
+                tool.show_received(self._values, self._methods.watching)
+            moment = self._methods.moment(self._values)
+            for room in self._rooms:
+                room.update(moment)
             if self._robot is not None and self._values:
                 self._show_joints()
 
@@ -220,16 +193,7 @@ class ViewerNode(ClosableNode):
             arms = [Arm(robot, **settings.tool()) for settings in self._tool_settings.values()]
             drawing = draw(text, robot, arms[0].tip_link, self._settings.mesh_path)
         except IkError as error:
-            self._values = {}
-            self._scene.clear()
-            self._slow.show(None, None)
-            self._solutions.show(())
-            self._recordings.show(())
-            for tool in self._tools:
-                tool.show(None, None)
-            self._panel.joints.show([])
-            self._panel.card.show_message('Cannot show this robot', str(error), RED)
-            self.get_logger().error(f'cannot show this robot: {error}')
+            self._show_none(str(error))
             return
         for warning in drawing.warnings:
             self.get_logger().info(warning)
@@ -239,10 +203,8 @@ class ViewerNode(ClosableNode):
         for tool, arm, colours in zip(self._tools, arms, self._colours, strict=True):
             extent = extent_of(robot, arm.tip_link)
             tool.show(arm, ToolScene(self._server, tool.name, arm, extent, colours), known)
-        self._watched = self._tools[0]
-        self._slow.show(arms[0], drawing)
-        self._solutions.show(self._tools, text, drawing)
-        self._recordings.show(arms, drawing)
+        for room in self._rooms:
+            room.show(Shown(self._tools, text, drawing))
         if known:  # other lengths of its links: the arm continues
             self._place()
             return
@@ -251,6 +213,17 @@ class ViewerNode(ClosableNode):
         self._panel.card.show_message(
             'Waiting for joint_states', f'{robot.name} is shown with all joints at zero.'
         )
+
+    def _show_none(self, why: str) -> None:
+        self._values = {}
+        self._scene.clear()
+        for tool in self._tools:
+            tool.show(None, None)
+        for room in self._rooms:
+            room.show(None)
+        self._panel.joints.show([])
+        self._panel.card.show_message('Cannot show this robot', why, RED)
+        self.get_logger().error(f'cannot show this robot: {why}')
 
     def _process_inputs(self) -> None:
         """Process the inputs of users; buttons work even for a robot that cannot be displayed."""
@@ -268,16 +241,9 @@ class ViewerNode(ClosableNode):
             if own and not followed:
                 tool.send_joints(own, self._values)
         for tool in self._tools:
-            if tool.process_inputs(self._slow.on) is not None and tool.arm is not None:
-                self._watched = tool
-                self._slow.choose(tool.arm)
-                self._slow.moved()
-        if self._robot is None:
-            return
-        changed = self._methods.take()
-        if changed and not self._solver.set(**changed):
-            self._methods.answer('ik_node is not running')
-        if self._links is not None:
+            if tool.process_inputs(self._methods.watching) is not None:
+                self._methods.dragged(tool)
+        if self._robot is not None and self._links is not None:
             self._links.update()
 
     def _followed(self) -> bool:
@@ -299,21 +265,6 @@ class ViewerNode(ClosableNode):
         self._scene.place(self._values)
         for tool in self._tools:
             tool.place(self._values)
-
-    def _show_methods(self) -> None:
-        """Show the solver of ik_node and the next frame of slow motion."""
-        known = self._solver.values
-        self._methods.show(known)
-        if self._watching and not self._slow.on:
-            for tool in self._tools:
-                tool.release_gizmo()
-        self._watching = self._slow.on
-        options = {name: known[name] for name in TOLERANCES if name in known}
-        scene = self._watched.scene if self._watched is not None else None
-        T_base_goal = scene.gizmo_pose() if scene is not None else None
-        self._slow.update(T_base_goal, self._values, self._methods.switches_off, **options)
-        collisions = known.get(COLLISION) != 'false'
-        self._solutions.update(self._values, not self._slow.on, collisions, **options)
 
     def _show_joints(self) -> None:
         """Show the sliders and the trails."""

@@ -16,12 +16,13 @@ from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.solver.methods.registry import METHODS
 from ik_node.viewer.methods.descent import Descent
-from ik_node.viewer.methods.ghost import Ghost
 from ik_node.viewer.methods.playback import Playback
 from ik_node.viewer.methods.slow_motion_panel import PAUSE, PLAY, RESTART, STEP, SlowMotionPanel
 from ik_node.viewer.panel.colours import GHOSTS
+from ik_node.viewer.scene.ghost import Ghost
 from ik_node.viewer.scene.visuals import Drawing
 
+SWELLING = 0.03  # larger than the arm, the second ghost twice, so that they do not flicker
 REST = 0.25  # [s] for which the gizmo must rest before the descents start
 
 
@@ -123,7 +124,10 @@ class SlowMotion:
         assert arm is not None
         assert drawing is not None
         if not self._ghosts:
-            self._ghosts = [Ghost(self._server, arm, drawing, index) for index in range(len(GHOSTS))]
+            self._ghosts = [
+                Ghost(self._server, f'/ghost{k}', (arm,), drawing, colour, 1.0 + SWELLING * (k + 1))
+                for k, colour in enumerate(GHOSTS)
+            ]
         for index, ghost in enumerate(self._ghosts):
             descents = self._playback.descents[index : index + 1]
             shown = self._playback.shown(descents[0]) if descents else None

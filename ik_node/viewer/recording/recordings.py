@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import viser
 from rclpy.node import Node
 
-from ik_node.model.arm import Arm
 from ik_node.recording.definitions import RecordingError
 from ik_node.recording.recorder import Recorder
 from ik_node.recording.table import csv_text
-from ik_node.viewer.recording.ghost import ReplayGhost
+from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.recording.panel import (
     CHOSEN,
     CSV,
@@ -32,12 +30,15 @@ from ik_node.viewer.recording.panel import (
 )
 from ik_node.viewer.recording.picture import send_picture
 from ik_node.viewer.recording.replay import Replay
-from ik_node.viewer.scene.visuals import Drawing
+from ik_node.viewer.room import Moment, Room, Shown
+from ik_node.viewer.scene.ghost import Ghost
 
 SUFFIX = '.mcap'
+BLUE: Colour = (37, 99, 235)  # of the ghost
+SWELLING = 1.04  # larger than the arm, so that surfaces that coincide do not flicker
 
 
-class Recordings:
+class Recordings(Room):
     """Records and replays. A recording goes on without a page until somebody ends it; a replay does not.
 
     It publishes nothing.
@@ -53,14 +54,13 @@ class Recordings:
         self._state = ('', '')  # of the last recording
         self._replay: Replay | None = None
         self._shown = False  # the panel has the length of the replay
-        self._arms: Sequence[Arm] = ()
-        self._drawing: Drawing | None = None
-        self._ghost: ReplayGhost | None = None
+        self._robot: Shown | None = None
+        self._ghost: Ghost | None = None
         self._listed = 0.0  # when the folder was listed (time.monotonic)
 
-    def show(self, arms: Sequence[Arm], drawing: Drawing | None = None) -> None:
-        """Set the arms of a robot, after the scene was cleared, or none."""
-        self._arms, self._drawing, self._ghost = arms, drawing, None
+    def show(self, shown: Shown | None) -> None:
+        """Set another robot, after the scene was cleared, or none."""
+        self._robot, self._ghost = shown, None
 
     def refresh(self) -> None:
         """Save what is recorded; call once per second, with a page or without."""
@@ -71,7 +71,7 @@ class Recordings:
         """End the recording."""
         self._end()
 
-    def update(self) -> None:
+    def update(self, moment: Moment) -> None:  # noqa: ARG002
         """Process the inputs of users and show the next frame of a replay."""
         for press in self._panel.take():
             self._process(press)
@@ -171,10 +171,15 @@ class Recordings:
             self._panel.say(HINT)
         replay.tick()
         self._panel.show_time(replay.seconds)
-        if self._ghost is None and self._arms and self._drawing is not None:
-            self._ghost = ReplayGhost(self._server, self._arms, self._drawing)
-        if self._ghost is not None and not self._ghost.place(replay.track.at(replay.seconds)):
+        if self._robot is None:
+            return
+        arms = [tool.arm for tool in self._robot.tools if tool.arm is not None]
+        if not any(name in arms[0].robot.joints for name in replay.track.names):
             self._panel.say('The recording is of another robot: it has none of these joints.', wrong=True)
+            return
+        if self._ghost is None:
+            self._ghost = Ghost(self._server, '/replay', arms, self._robot.drawing, BLUE, SWELLING)
+        self._ghost.place(replay.track.at(replay.seconds))
 
     def _send_csv(self, path: Path, selection: tuple[float, float], client: viser.ClientHandle) -> None:
         try:

@@ -94,6 +94,11 @@ class Scene:
         for client in self._server.get_clients().values():
             self.aim(client)
 
+    def greet(self, client: viser.ClientHandle) -> None:
+        """Aim a new narrow page, such as that of a phone, at the arm; other pages begin there."""
+        if client.camera.aspect < 1.0:
+            self.aim(client)
+
     def aim(self, client: viser.ClientHandle) -> None:
         """Aim the camera of a browser at the arm."""
         self._aim(client.camera, min(client.camera.aspect, 1.0))

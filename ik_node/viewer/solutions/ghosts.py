@@ -12,7 +12,6 @@ from viser.transforms import SO3
 
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
-from ik_node.model.robot import Robot
 from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.panel.inputs import Inputs
 from ik_node.viewer.scene.ghost_meshes import ghost_meshes
@@ -72,9 +71,7 @@ class Ghosts:
         """Show these ghosts; other joints of the robot are at values by name."""
         looks = looks[: self._most]
         names = self._arm.joint_names
-        placed = [
-            link_poses(self._arm.robot, {**values, **dict(zip(names, x.q, strict=True))}) for x in looks
-        ]
+        placed = [self._arm.robot.link_poses({**values, **dict(zip(names, x.q, strict=True))}) for x in looks]
         scales, opacities = (
             np.full(self._most, HIDDEN, dtype=np.float32),
             np.ones(self._most, dtype=np.float32),
@@ -95,12 +92,3 @@ class Ghosts:
     def remove(self) -> None:
         """Remove the ghosts from the scene."""
         self._root.remove()
-
-
-def link_poses(robot: Robot, values: Mapping[str, float]) -> dict[str, Array]:
-    """Return T_root_link (4, 4) of every link at joint positions by name, as Robot.link_pose."""
-    known = robot.joint_values(values)
-    poses: dict[str, Array] = {robot.root: np.eye(4)}
-    for joint in robot.joints.values():
-        poses[joint.child] = poses[joint.parent] @ joint.pose(known.get(joint.name, 0.0))
-    return poses

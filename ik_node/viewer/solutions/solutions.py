@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +16,14 @@ from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.viewer.panel.html import Colour
+from ik_node.viewer.room import Moment, Room, Shown
 from ik_node.viewer.scene.visuals import Drawing
 from ik_node.viewer.solutions.ghosts import Ghosts, Look
 from ik_node.viewer.solutions.listing import Lister, Listing, Question
 from ik_node.viewer.solutions.panel import COLOURS, MOST_ROWS, SolutionsPanel
 from ik_node.viewer.solutions.why import Why
-from ik_node.viewer.solutions.worker import Worker
 from ik_node.viewer.tool import ViewedTool
+from ik_node.viewer.worker import Worker
 
 PERIOD = 0.06  # [s] from one list to the next while the goal moves
 SETTLED = 0.25  # [s] for which a list is shown before a click counts: nobody can read it faster
@@ -47,7 +48,7 @@ class Answer(NamedTuple):
     asked: tuple[Any, ...]
 
 
-class Solutions:
+class Solutions(Room):
     """Computes in a thread of its own, only while the page shows solutions. Call update once per frame."""
 
     def __init__(self, server: viser.ViserServer, mesh_path: str) -> None:
@@ -56,9 +57,7 @@ class Solutions:
         self._worker: Worker[Answer | str] = Worker('solutions')
         self._directions: Worker[tuple[Array, Array]] = Worker('directions')
         self._listers: dict[Any, Lister] = {}  # of the thread
-        self._tools: Sequence[ViewedTool] = ()
-        self._text = ''
-        self._drawing: Drawing | None = None
+        self._shown: Shown | None = None
         self._tool: ViewedTool | None = None  # whose goal is listed
         self._ghosts: Ghosts | None = None
         self._why: Why | None = None
@@ -78,26 +77,25 @@ class Solutions:
         self._drawn: tuple[Any, ...] = ()
         self._note = ''
 
-    def show(self, tools: Sequence[ViewedTool], text: str = '', drawing: Drawing | None = None) -> None:
+    def show(self, shown: Shown | None) -> None:
         """Set the tools of a new description, after the scene was cleared; none without a robot."""
         self._forget()
         self._listers = {}
-        self._tools, self._text, self._drawing = tools, text, drawing
+        self._shown = shown
         self._directions.drop()
         self._tool = self._ghosts = self._why = None
         self._panel.set_arm(None)
         self._panel.hide()
 
-    def update(self, values: Mapping[str, float], on: bool, collisions: bool, **options: Any) -> None:
-        """Process the inputs of users and show the newest list.
-
-        values: joint positions by name. on: the gizmo commands the arm. collisions: ik_node avoids
-        self-collision. options: of IkSolver.
-        """
+    def update(self, moment: Moment) -> None:
+        """Process the inputs of users and show the newest list."""
         rows = self._panel.take_rows()
         ghosts = self._ghosts.take_clicks() if self._ghosts else []
-        tool = max(self._tools, key=lambda one: one.goal_time, default=None)
-        if not (on and self._panel.on and values and tool is not None and tool.arm is not None):
+        shown, values = self._shown, moment.values
+        tools = shown.tools if shown is not None else ()
+        tool = max(tools, key=lambda one: one.goal_time, default=None)
+        wanted = self._panel.on and moment.commanding and values
+        if not wanted or shown is None or tool is None or tool.arm is None:
             if self._tool is not None:
                 self._clear()
                 self._panel.set_arm(None)
@@ -105,20 +103,19 @@ class Solutions:
                 self._panel.hide()
             return
         if tool is not self._tool:
-            self._watch(tool, tool.arm)
+            self._watch(tool, tool.arm, shown.drawing)
             rows, ghosts = [], []
-        self._ask(tool, tool.arm, values, collisions, options)
+        self._ask(tool, tool.arm, shown.text, moment)
         for click in (*rows, *ghosts):
             self._go(tool, click)
         self._take(self._worker.take())
         self._draw(tool.arm, values)
 
-    def _watch(self, tool: ViewedTool, arm: Arm) -> None:
+    def _watch(self, tool: ViewedTool, arm: Arm, drawing: Drawing) -> None:
         """List the goals of another tool."""
-        assert self._drawing is not None
         self._clear()
         self._tool = tool
-        self._ghosts = Ghosts(self._server, arm, self._drawing, MOST_ROWS + MOST_BARRED)
+        self._ghosts = Ghosts(self._server, arm, drawing, MOST_ROWS + MOST_BARRED)
         self._why = Why(self._server, arm, self._directions)
         self._panel.set_arm(arm)
         self._panel.hide()
@@ -130,21 +127,14 @@ class Solutions:
         self._tool = self._ghosts = self._why = None
         self._forget()
 
-    def _ask(
-        self,
-        tool: ViewedTool,
-        arm: Arm,
-        values: Mapping[str, float],
-        collisions: bool,
-        options: Mapping[str, Any],
-    ) -> None:
-        """Have the goal listed if it is another one."""
+    def _ask(self, tool: ViewedTool, arm: Arm, text: str, moment: Moment) -> None:
+        """Have the goal listed if it is another one; text: the URDF."""
         scene, now = tool.scene, time.monotonic()
         pose = scene.gizmo_pose() if scene is not None else None
         if scene is None or pose is None or now < self._due:
             return
         held, directed = self._panel.held, scene.directed
-        asked: tuple[Any, ...] = (directed, held, collisions, dict(options))
+        asked: tuple[Any, ...] = (directed, held, moment.collisions, dict(moment.options))
         if self._at is None or not _alike(pose, self._at, DRIFT):
             self._at, self._moved = pose, now
         # A tool that has come to rest is listed once more, where it is; its noise does not renew the list.
@@ -157,8 +147,10 @@ class Solutions:
         self._due = now + PERIOD
         turn = pose[:3, :3]
         goal = Goal(turn @ arm.tool_point + pose[:3, 3], _unit(turn @ arm.tool_axis) if directed else None)
-        question = Question(goal, {**values, **held}, tuple(held))
-        listers, text, mesh_path = self._listers, self._text if collisions else '', self._mesh_path
+        question = Question(goal, {**moment.values, **held}, tuple(held))
+        listers, mesh_path, options = self._listers, self._mesh_path, moment.options
+        if not moment.collisions:
+            text = ''
 
         def answer() -> Answer | str:
             key = id(arm), bool(text), *sorted(options.items())

@@ -16,7 +16,7 @@ from ik_node.viewer.solutions.directions import REACHED, possible_directions
 from ik_node.viewer.solutions.listing import Listing
 from ik_node.viewer.solutions.panel import shortfalls
 from ik_node.viewer.solutions.why_scene import WhyScene
-from ik_node.viewer.solutions.worker import Worker
+from ik_node.viewer.worker import Worker
 
 PERIOD = 0.4  # [s] from one set of directions to the next: they take up to 0.2 s
 MOVED = 1e-4  # [m] from where the directions were asked for
