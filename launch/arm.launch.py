@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Show an arm in RViz that moves to goal_pose: ros2 launch ik_node arm.launch.py
 
 Any arm: description_file:=my_arm.urdf tip_link:=gripper. All arguments: ros2 launch -s ik_node arm.launch.py

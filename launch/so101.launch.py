@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drive an SO-101: ros2 launch ik_node so101.launch.py port:=/dev/ttyACM0
 
 Without port:=... it takes the only serial adapter, and port:=emulated needs no arm. Everything else is as in

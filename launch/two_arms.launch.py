@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Show two arms in RViz, each on a track of its own: ros2 launch ik_node two_arms.launch.py
 
 They are two tools of one robot, moved by one node; with nodes:=two they are two robots, each moved by a node

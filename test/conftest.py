@@ -1,4 +1,4 @@
-"""What all tests share: markers, one worker for nodes, compiled kernels, the folder ../shared."""
+"""What all tests share: markers, which worker runs what, compiled kernels, the folder ../shared."""
 
 from __future__ import annotations
 
@@ -63,14 +63,23 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Have one worker run all tests that start nodes, so that no two of them share the processors."""
+    """Have one worker run the tests of a file that starts nodes, and one all tests that start a browser."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class NodesTogether(LoadScopeScheduling):
+    class NodesByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return 'nodes' if nodeid.startswith(NODES) else nodeid
+            file = nodeid.partition('::')[0]
+            if not nodeid.startswith(NODES):
+                return nodeid
+            return 'browser' if starts_browser(file) else file
 
-    return NodesTogether(config, log)
+    return NodesByFile(config, log)
+
+
+@cache
+def starts_browser(file: str) -> bool:
+    """Whether the tests of a file, relative to the repository, start a browser."""
+    return 'browser_harness' in Path(__file__).parents[1].joinpath(file).read_text(encoding='utf-8')
 
 
 @pytest.fixture(scope='session')

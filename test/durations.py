@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 FILE = Path(__file__).with_name('durations.json')
-FOLDERS = ('test/unit/', 'test/solver/', 'test/control/', 'test/sim/')  # of make quick
+FOLDERS = ('test/unit/', 'test/solver/', 'test/control/', 'test/servos/', 'test/sim/')  # of make quick
 ITEM, FUNCTION = 0.1, 0.5  # [s] of one case of a quick test, and of all its cases
 
 

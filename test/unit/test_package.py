@@ -97,7 +97,7 @@ def test_manifest_setup_and_changelog_agree(manifest: Any, setup: Any) -> None:
 
 
 def test_every_module_names_its_licence() -> None:
-    for path in (ROOT / 'ik_node').rglob('*.py'):
+    for path in [*(ROOT / 'ik_node').rglob('*.py'), *(ROOT / 'launch').glob('*.py')]:
         assert path.read_text(encoding='utf-8').startswith('# SPDX-License-Identifier: Apache-2.0\n'), path
 
 
@@ -299,7 +299,7 @@ def test_no_code_changes_a_solution() -> None:
     from ik_node import Solution
 
     fields = set(Solution.__slots__) - {'q', 'status', 'reason', 'restarts'}  # other objects have these, too
-    for path in (ROOT / 'ik_node').rglob('*.py'):
+    for path in [*(ROOT / 'ik_node').rglob('*.py'), *(ROOT / 'launch').glob('*.py')]:
         for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in fields:
                 assert ast.unparse(node.value) == 'self', f'{path}:{node.lineno}: {ast.unparse(node)}'
