@@ -21,8 +21,10 @@ KINDS = (
     'trajectory_msgs/msg/JointTrajectory',
     'std_msgs/msg/Float64MultiArray',
     'geometry_msgs/msg/PoseStamped',
+    'geometry_msgs/msg/PoseArray',
     'geometry_msgs/msg/PointStamped',
     'geometry_msgs/msg/TwistStamped',
+    'std_msgs/msg/Bool',
     'diagnostic_msgs/msg/DiagnosticStatus',
     'diagnostic_msgs/msg/DiagnosticArray',
 )

@@ -18,8 +18,8 @@ def csv_text(path: Path, topic: str, begin: float = -math.inf, end: float = math
     """Return the messages between two times [s] since the first joints of a topic, as CSV.
 
     A row has the values of one message, the other columns are empty: columns are topic/joint, with /velocity
-    and /effort where there are some, topic/x to topic/qw of poses, and topic/message of reports. Raises
-    RecordingError.
+    and /effort where there are some, topic/x to topic/qw of poses, topic/0/x and so on of several,
+    topic/vx to topic/wz of twists, and topic/message or topic/name/message of reports. Raises RecordingError.
     """
     messages = list(recorded(path))
     start = next((one.received for one in messages if (one.topic, one.kind) == (topic, JOINTS)), 0)
@@ -47,11 +47,15 @@ def _values(topic: str, kind: str, message: Any) -> dict[str, Any]:
             values |= {f'{before}/{name}/{what}': value for name, value in pairs}
         return values
     if kind.endswith('/PoseStamped'):
-        position, turn = message.pose.position, message.pose.orientation
-        return {
-            **{f'{before}/{axis}': getattr(position, axis) for axis in 'xyz'},
-            **{f'{before}/q{axis}': getattr(turn, axis) for axis in 'xyzw'},
-        }
+        return _of_pose(before, message.pose)
+    if kind.endswith('/PoseArray'):
+        poses = enumerate(message.poses)
+        return {name: value for k, pose in poses for name, value in _of_pose(f'{before}/{k}', pose).items()}
+    if kind.endswith('/TwistStamped'):
+        parts = {'v': message.twist.linear, 'w': message.twist.angular}
+        return {f'{before}/{sign}{axis}': getattr(parts[sign], axis) for sign in parts for axis in 'xyz'}
+    if kind.endswith('/Bool'):
+        return {before: message.data}
     if kind.endswith('/PointStamped'):
         return {f'{before}/{axis}': getattr(message.point, axis) for axis in 'xyz'}
     if kind.endswith('/Float64MultiArray'):
@@ -61,4 +65,13 @@ def _values(topic: str, kind: str, message: Any) -> dict[str, Any]:
         return {f'{before}/{name}': value for name, value in zip(message.joint_names, last, strict=False)}
     if kind.endswith('/DiagnosticStatus'):
         return {f'{before}/message': message.message}
+    if kind.endswith('/DiagnosticArray'):
+        return {f'{before}/{status.name.lstrip("/")}/message': status.message for status in message.status}
     return {}
+
+
+def _of_pose(before: str, pose: Any) -> dict[str, Any]:
+    return {
+        **{f'{before}/{axis}': getattr(pose.position, axis) for axis in 'xyz'},
+        **{f'{before}/q{axis}': getattr(pose.orientation, axis) for axis in 'xyzw'},
+    }

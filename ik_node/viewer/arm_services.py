@@ -1,12 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ArmServices: the services of ik_node behind the buttons Home, Stop and Resume."""
+"""The services of ik_node behind the buttons Home, Stop and Resume."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Sequence
 
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-from ik_node.viewer.panel.buttons import BUTTONS, STOP
+from ik_node.viewer.panel.buttons import ALL_TOOLS, BUTTONS, HOME, STOP, Press
+from ik_node.viewer.tool import PATIENCE, ViewedTool
+
+
+class ArmButtons:
+    """Calls the services of buttons. Home waits for up to PATIENCE until no goal publisher overrides it."""
+
+    def __init__(self, node: Node, tools: Sequence[ViewedTool]) -> None:
+        self._log, self._tools = node.get_logger(), tools
+        names = dict.fromkeys((ALL_TOOLS, *(tool.name for tool in tools)))
+        self._services = {name: ArmServices(node, f'{name}/' if name else '') for name in names}
+        self._home: tuple[Press, float] | None = None  # and until when it waits (time.monotonic)
+
+    def press(self, press: Press) -> None:
+        """End the goals of the tools and call the service."""
+        for tool in self._concerned(press):
+            tool.end_goal()
+        self._home = None
+        if press.button == HOME:
+            self._home = press, time.monotonic() + PATIENCE
+        else:
+            self._services[press.tool].call(press.button)
+
+    def refresh(self) -> None:
+        """Call what waited; call regularly."""
+        for services in self._services.values():
+            services.refresh()
+        if self._home is None:
+            return
+        press, until = self._home
+        if not any(tool.on_track for tool in self._concerned(press)):
+            self._home = None
+            self._services[press.tool].call(HOME)
+        elif time.monotonic() > until:
+            self._home = None
+            self._log.warning('Home: the goal publisher does not end its track, so home is not called')
+
+    def _concerned(self, press: Press) -> list[ViewedTool]:
+        return [tool for tool in self._tools if press.tool in (ALL_TOOLS, tool.name)]
 
 
 class ArmServices:

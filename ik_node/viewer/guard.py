@@ -24,6 +24,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request, Response
 
 from ik_node.errors import IkError
+from ik_node.viewer.freshness import DatedConnection, dated
 
 PORTS = {'http': 80, 'https': 443}  # of an origin that names none
 TOKEN_BYTES = 16
@@ -121,7 +122,13 @@ def guarded(
 
         elsewhere = {'host', 'port', 'sock'}
         options = {name: value for name, value in options.items() if name not in elsewhere}
-        return serve(handler, sock=listener, process_request=process, **options)
+        return serve(
+            dated(handler),
+            sock=listener,
+            process_request=process,
+            create_connection=DatedConnection,
+            **options,
+        )
 
     def listen_guarded(self: socket.socket, *backlog: int) -> None:
         nonlocal others

@@ -20,11 +20,11 @@ from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.run import ClosableNode, run
-from ik_node.viewer.arm_services import ArmServices
+from ik_node.viewer.arm_services import ArmButtons
 from ik_node.viewer.links.lengths import VariableLinks
 from ik_node.viewer.methods.methods import Methods
 from ik_node.viewer.pages import Pages
-from ik_node.viewer.panel.buttons import ALL_TOOLS, STOP, Press
+from ik_node.viewer.panel.buttons import STOP, Press
 from ik_node.viewer.panel.colours import TOOLS
 from ik_node.viewer.panel.html import RED
 from ik_node.viewer.panel.inputs import Inputs
@@ -70,7 +70,7 @@ class ViewerNode(ClosableNode):
         self._methods = Methods(self, server)
         self._rooms: tuple[Room, ...] = (
             self._methods,
-            Solutions(server, self._settings.mesh_path),
+            Solutions(self, server, self._settings.mesh_path),
             Recordings(self, server, self._settings.recordings),
         )
         self._links: VariableLinks | None = None
@@ -85,9 +85,7 @@ class ViewerNode(ClosableNode):
         self._values: dict[str, float] = {}  # newest joint positions received
         self._moved_time, self._frame = 0.0, 0
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
-        self._arm_services = {
-            name: ArmServices(self, f'{name}/' if name else '') for name in dict.fromkeys((ALL_TOOLS, *names))
-        }
+        self._buttons = ArmButtons(self, self._tools)
         self._start()
 
     def _start(self) -> None:
@@ -227,13 +225,9 @@ class ViewerNode(ClosableNode):
 
     def _process_inputs(self) -> None:
         """Process the inputs of users; buttons work even for a robot that cannot be displayed."""
-        for services in self._arm_services.values():
-            services.refresh()
-        for button, name in self._pressed.take():
-            for tool in self._tools:
-                if name in (ALL_TOOLS, tool.name):
-                    tool.end_goal()
-            self._arm_services[name].call(button)
+        for press in self._pressed.take():
+            self._buttons.press(press)
+        self._buttons.refresh()
         joints = self._panel.joints.take_joints()
         followed = self._followed()
         for tool in self._tools:

@@ -21,7 +21,7 @@ class Pages:
     """
 
     def __init__(
-        self, node: Node, host: str, port: int, stop: Callable[[], None], changed: Callable[[], None]
+        self, node: Node, host: str, port: int, stop: Callable[[], object], changed: Callable[[], None]
     ) -> None:
         """stop: called when the stop button is pressed, on a thread of the server. Raises ServerError."""
         guard = Guard(host)

@@ -24,12 +24,12 @@ class Moment(NamedTuple):
     """What is known in one frame.
 
     values: joint positions by name, empty until they are received. commanding: the gizmo commands the arm.
-    collisions: ik_node avoids self-collision. options: of IkSolver, as ik_node has them.
+    options: of
+    IkSolver, as ik_node has them.
     """
 
     values: Mapping[str, float]
     commanding: bool
-    collisions: bool
     options: Mapping[str, Any]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from ik_node.viewer.scene.tool_scene import ToolScene
 
 SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal counts as no longer followed
 SLIDER_HOLD = 1.0  # [s] that sliders keep a user's value while the arm has not moved yet
+PATIENCE = 1.0  # [s] for the goal publisher to end its track
 TURN = 2.0 * math.pi
 TRACK = 'track'  # the parameter of the goal publisher
 
@@ -59,6 +60,8 @@ class ViewedTool:
         self._goal_publisher = node.create_publisher(PoseStamped, f'{before}goal_pose', NEWEST)
         self._joints_publisher = node.create_publisher(JointState, f'{before}goal_joints', NEWEST)
         self._before = before
+        self._waiting: Callable[[], None] | None = None  # to be sent once the track has ended
+        self._waits_until = 0.0  # (time.monotonic)
         self.solver_name = f'{node.get_namespace().rstrip("/")}/ik_node{f"/{name}" if name else ""}'
         self.diagnosed = ''  # the condition from /diagnostics
         self._goals = RemoteParameters(node, f'{before}ik_goals', [TRACK], self._track_answered)
@@ -84,8 +87,11 @@ class ViewedTool:
         return store
 
     def _track_answered(self, rejection: str) -> None:
+        send, self._waiting = self._waiting, None
         if rejection:
             self._node.get_logger().warning(rejection)
+        elif send is not None and time.monotonic() < self._waits_until:
+            send()
 
     @property
     def track(self) -> str | None:
@@ -114,6 +120,8 @@ class ViewedTool:
         """
         track = self.panel.take_track()
         pose = self.scene.take_drag() if self.scene else None
+        if self.scene is not None and self.scene.take_late():
+            self.release_gizmo()  # it is where nobody sent the arm
         if track is not None:
             self._choose(track)
         if pose is None or self.arm is None or self.scene is None:
@@ -121,8 +129,9 @@ class ViewedTool:
         if watching:
             self.scene.place_goal(pose)
             return pose
-        self._end_track()
-        self._send_goal(self.arm, pose)
+        arm = self.arm
+        self._take_goal(pose, True)
+        self._after_track(lambda: self._send_goal(arm, pose))
         return None
 
     def _choose(self, track: str) -> None:
@@ -133,8 +142,26 @@ class ViewedTool:
         if self.track not in (None, NO_TRACK):
             self._choose(NO_TRACK)
 
+    def _after_track(self, send: Callable[[], None]) -> None:
+        """End the track and send: at once, or when the goal publisher no longer publishes.
+
+        What waits is replaced by a newer one, and forgotten if the goal publisher does not answer soon.
+        """
+        self._end_track()
+        if self._goals.busy:
+            self._waiting, self._waits_until = send, time.monotonic() + PATIENCE
+        else:
+            self._waiting = None
+            send()
+
+    @property
+    def on_track(self) -> bool:
+        """Whether the goal publisher may still publish a goal."""
+        return self._goals.busy or self.track not in (None, NO_TRACK)
+
     def end_goal(self) -> None:
-        """End the track and the goal that the gizmo shows."""
+        """End the track and the goal that the gizmo shows; what waits to be sent is forgotten."""
+        self._waiting = None
         self._end_track()
         self.goal_shown = False
         self._targets = {}
@@ -166,17 +193,21 @@ class ViewedTool:
             self._targets[name] = value
         self.goal_shown = False
         self._slider_time = time.monotonic()
-        self._publish_joints()
+        self._publish_joints(self._targets)
 
     def go_to(self, q: Array, T_base_goal: Array, with_direction: bool) -> None:
         """Send the arm to a configuration (n,) that meets the goal at which the gizmo is or is put."""
-        self._end_track()
-        self._take_goal(T_base_goal, with_direction)
-        self._targets = dict(zip(self.joint_names, q.tolist(), strict=True))
-        self._publish_joints()
+        joints = dict(zip(self.joint_names, q.tolist(), strict=True))
 
-    def _publish_joints(self) -> None:
-        message = JointState(name=list(self._targets), position=list(self._targets.values()))
+        def send() -> None:
+            self._take_goal(T_base_goal, with_direction)
+            self._targets = joints
+            self._publish_joints(joints)
+
+        self._after_track(send)
+
+    def _publish_joints(self, joints: Mapping[str, float]) -> None:
+        message = JointState(name=list(joints), position=list(joints.values()))
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._own_goals.append(message)
         self._joints_publisher.publish(message)

@@ -12,10 +12,14 @@ T = TypeVar('T')
 
 
 class Worker(Generic[T]):
-    """Runs one computation at a time; one that waits is replaced by a newer one. It sleeps without any."""
+    """Runs one computation at a time; one that waits is replaced by a newer one. It sleeps without any.
 
-    def __init__(self, name: str) -> None:
+    name: of the thread. failed: the result of a computation that raised an exception; it is printed.
+    """
+
+    def __init__(self, name: str, failed: T | None = None) -> None:
         self._changed = threading.Condition()
+        self._failed = failed
         self._waiting: Callable[[], T] | None = None
         self._result: T | None = None
         self._newest = 0
@@ -50,10 +54,10 @@ class Worker(Generic[T]):
                 work, self._waiting = self._waiting, None
                 number = self._newest
             try:
-                result = work()
+                result: T | None = work()
             except Exception:  # must not end the thread: the next computation may succeed
                 traceback.print_exc()
-                continue
+                result = self._failed
             with self._changed:
                 if number == self._newest:
                     self._result = result

@@ -17,7 +17,7 @@ import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from domains import new_domain
-from geometry_msgs.msg import PointStamped, PoseStamped
+from geometry_msgs.msg import PointStamped, Pose, PoseArray, PoseStamped, TwistStamped
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from rclpy.executors import SingleThreadedExecutor
@@ -25,7 +25,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
+from std_msgs.msg import Bool, String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from waiting import wait_for
 
@@ -101,6 +101,8 @@ def test_what_was_published_is_what_mcap_reads(sides: Any, tmp_path: Path) -> No
         '/measured_joint_states': publish(JointState, 'measured_joint_states', best_effort),
         '/left/goal_pose': publish(PoseStamped, 'left/goal_pose', 10),
         '/goal_point': publish(PointStamped, 'goal_point', 10),
+        '/goal_path': publish(PoseArray, 'goal_path', 10),
+        '/ik_node/enable': publish(Bool, 'ik_node/enable', 10),
         '/trajectory': publish(JointTrajectory, 'trajectory', 10),
         '/ik_node/status': publish(DiagnosticStatus, 'ik_node/status', LATCHED),
         '/diagnostics': publish(DiagnosticArray, '/diagnostics', 10),
@@ -133,6 +135,8 @@ def test_what_was_published_is_what_mcap_reads(sides: Any, tmp_path: Path) -> No
         '/measured_joint_states': [joints(index) for index in range(40)],
         '/left/goal_pose': [pose],
         '/goal_point': [point],
+        '/goal_path': [PoseArray(poses=[pose.pose, Pose()])],
+        '/ik_node/enable': [Bool(data=True)],
         '/trajectory': [path],
         '/ik_node/status': [status],
         '/diagnostics': [DiagnosticArray(status=[status, status])],
@@ -255,10 +259,32 @@ def test_a_selection_as_csv(tmp_path: Path) -> None:
     assert len(every) == 52
 
 
+def test_every_type_has_values_in_the_table(tmp_path: Path) -> None:
+    file = RecordingFile(tmp_path / 'kinds.mcap')
+    path, speed = PoseArray(poses=[Pose(), Pose()]), TwistStamped()
+    path.poses[1].position.x, speed.twist.linear.y, speed.twist.angular.z = 0.5, 0.25, -2.0
+    status = DiagnosticStatus(name='/ik_node/left', message='moving')
+    messages = {
+        '/goal_path': path,
+        '/cmd_vel': speed,
+        '/ik_node/enable': Bool(data=True),
+        '/diagnostics': DiagnosticArray(status=[status]),
+    }
+    for k, (topic, message) in enumerate(messages.items()):
+        kind = f'{type(message).__module__.partition(".")[0]}/msg/{type(message).__name__}'
+        file.add(topic, kind, serialize_message(message), 10**18 + k, 10**18 + k)
+    file.close()
+    rows = list(csv.DictReader(io.StringIO(csv_text(file.path, '/joint_states'))))
+    assert [rows[0][f'goal_path/{name}'] for name in ('0/x', '1/x', '1/qw')] == ['0.0', '0.5', '1.0']
+    assert [rows[1][f'cmd_vel/{name}'] for name in ('vx', 'vy', 'wz')] == ['0.0', '0.25', '-2.0']
+    assert rows[2]['ik_node/enable'] == 'True'
+    assert rows[3]['diagnostics/ik_node/left/message'] == 'moving'
+
+
 @pytest.mark.parametrize('kind', KINDS)
 def test_definitions_name_all_types_within(kind: str) -> None:
     text = definition(kind)
-    assert 'MSG: std_msgs/' in text or 'DiagnosticStatus' in kind
+    assert 'MSG: std_msgs/' in text or kind.endswith(('/DiagnosticStatus', '/Bool'))
     assert text.count(80 * '=') == text.count('\nMSG: ')
     with pytest.raises(RecordingError, match='is not installed'):
         definition('sensor_msgs/msg/Nothing')

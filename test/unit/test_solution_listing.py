@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from spare_arm import WITH_SPARE
 
+from ik_node.control.checks.motion_check import CLEARANCE
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.solver.goal import Goal, Solutions
@@ -44,13 +45,13 @@ def test_lists_are_those_of_solve_all(name: str) -> None:
         solutions = lister.solver.solve_all(goal, here)
         if not solutions.complete:  # searched until a time ends: the lists may differ
             continue
-        barred = [choice for choice in listing.forbidden if 'overlap' in choice.forbidden]
+        barred = [choice for choice in listing.forbidden if ' would ' in choice.forbidden]
         ranks = [rank(choice, solutions) for choice in listing.allowed]
         assert sorted(ranks + [rank(choice, solutions) for choice in barred]) == list(range(len(solutions)))
         assert ranks == sorted(ranks), 'nearest first'
         goals += 1
         collided += len(barred)
-        assert all(choice.clearance is None or choice.clearance >= 0.0 for choice in listing.allowed)
+        assert all(choice.clearance is None or choice.clearance >= CLEARANCE for choice in listing.allowed)
     assert goals >= 250
     assert collided
 
@@ -79,6 +80,58 @@ def test_distances_are_those_of_the_configuration() -> None:
     assert choice.joint == 3
     assert choice.to_limit == pytest.approx(math.radians(5.0), abs=1e-6)
     assert choice.clearance is not None
+
+
+@pytest.fixture(scope='module')
+def narrow() -> tuple[Arm, str, np.ndarray]:
+    """An arm and a configuration in which two of its links are less than CLEARANCE apart."""
+    arm, text = loaded('seed_arm')
+    lister = Lister(arm, text)
+
+    def gap(q: np.ndarray) -> float:
+        choices = lister.answer(question(arm, Goal(*arm.fk(q)), q))
+        return next(
+            one.clearance
+            for one in (*choices.allowed, *choices.forbidden)
+            if np.allclose(one.q, q, atol=1e-4) and one.clearance is not None
+        )
+
+    free = np.array([0.3, 0.5, 0.9, 0.6, 0.4])
+    hit = next(q for q in arm.sample(np.random.default_rng(1), 500) if gap(q) < 0.0)
+    for _ in range(60):
+        middle = 0.5 * (free + hit)
+        if 0.2 * CLEARANCE < gap(middle) < 0.8 * CLEARANCE:
+            return arm, text, middle
+        free, hit = (middle, hit) if gap(middle) > 0.5 * CLEARANCE else (free, middle)
+    raise AssertionError('no configuration between')
+
+
+def judged(lister: Lister, arm: Arm, q: np.ndarray, **more: Any) -> Choice:
+    listing = lister.answer(question(arm, Goal(*arm.fk(q)), q, **more))
+    return next(one for one in (*listing.allowed, *listing.forbidden) if np.allclose(one.q, q, atol=1e-4))
+
+
+def test_links_must_keep_the_clearance_of_ik_node(
+    narrow: tuple[Arm, str, np.ndarray], tmp_path: Path
+) -> None:
+    arm, text, q = narrow
+    choice = judged(Lister(arm, text), arm, q)
+    assert ' would come as near as 0.' in choice.forbidden
+    one, other = choice.forbidden.split()[0], choice.forbidden.split()[-1]
+    srdf = tmp_path / 'arm.srdf'
+    srdf.write_text(f'<robot name="a"><disable_collisions link1="{one}" link2="{other}"/></robot>')
+    assert judged(Lister(arm, text, '', str(srdf)), arm, q).forbidden == ''
+
+
+def test_a_tool_point_outside_the_workspace_is_forbidden() -> None:
+    arm, _ = loaded('seed_arm')
+    q = np.array([0.3, 0.5, 0.9, 0.6, 0.4])
+    x, y, z = arm.fk(q)[0]
+    lister = Lister(arm)
+    box = (x - 0.1, y - 0.1, z - 0.1, x + 0.1, y + 0.1, z + 0.1)
+    assert judged(lister, arm, q, workspace=box).forbidden == ''
+    low = (*box[:3], x + 0.1, y + 0.1, z - 0.05)
+    assert 'outside the workspace: z' in judged(lister, arm, q, workspace=low).forbidden
 
 
 def test_out_of_reach_the_nearest_is_listed_with_the_distance() -> None:

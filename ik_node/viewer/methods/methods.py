@@ -19,8 +19,7 @@ from ik_node.viewer.tool import ViewedTool
 
 # Parameters of ik_node; the last two decide whether the lengths of links may change.
 TOLERANCES = ('position_tolerance', 'direction_tolerance')
-COLLISION = 'self_collision'
-PARAMETERS = (SOLVER, SWITCHES_OFF, *TOLERANCES, COLLISION, OUTPUT, MEASURED)
+PARAMETERS = (SOLVER, SWITCHES_OFF, *TOLERANCES, OUTPUT, MEASURED)
 
 
 class Methods(Room):
@@ -43,7 +42,7 @@ class Methods(Room):
         """Return what is known with joint positions by name."""
         known = self.parameters.values
         options = {name: known[name] for name in TOLERANCES if name in known}
-        return Moment(values, not self.watching, known.get(COLLISION) != 'false', options)
+        return Moment(values, not self.watching, options)
 
     def dragged(self, tool: ViewedTool) -> None:
         """Restart soon: a user has moved the gizmo of a tool."""

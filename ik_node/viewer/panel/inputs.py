@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs: a queue of user inputs from the threads of viser to the node, in order and without loss."""
+"""Inputs: a queue of user inputs from the threads of viser to the node, in order; old ones do not count."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Generic, TypeVar
+
+from ik_node.viewer.freshness import fresh
 
 T = TypeVar('T')
 V = TypeVar('V')
@@ -17,9 +19,12 @@ class Inputs(Generic[T]):
     def __init__(self) -> None:
         self._queue: deque[T] = deque()
 
-    def add(self, item: T) -> None:
-        """Add an input."""
+    def add(self, item: T) -> bool:
+        """Add an input, unless it arrives too late to act upon; return whether it was added."""
+        if not fresh():
+            return False
         self._queue.append(item)
+        return True
 
     def waiting(self) -> list[T]:
         """Return the inputs that have not been taken, oldest first."""

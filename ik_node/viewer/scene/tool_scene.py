@@ -41,6 +41,7 @@ class ToolScene:
         self._trail: Trail | None = None
         self._holders: set[int | None] = set()  # browsers whose users hold the gizmo
         self._dragged: Inputs[Array] = Inputs()
+        self._late = False  # a drag arrived too late to act upon
         self._base = server.scene.add_frame(
             f'{self._prefix}/base',
             axes_length=0.16 * extent,
@@ -93,7 +94,7 @@ class ToolScene:
             else:
                 turn, position = SO3(event.target.wxyz), event.target.position
                 pose = SE3.from_rotation_and_translation(turn, position).as_matrix()
-                self._dragged.add(pose.astype(np.float64))
+                self._late |= not self._dragged.add(pose.astype(np.float64))
 
         return gizmo
 
@@ -136,6 +137,11 @@ class ToolScene:
     def directed(self) -> bool:
         """Whether the wanted axis is shown."""
         return self._wanted.visible
+
+    def take_late(self) -> bool:
+        """Return whether a drag has arrived too late to act upon since the last call."""
+        late, self._late = self._late, False
+        return late
 
     def take_drag(self) -> Array | None:
         """Return T_base_goal (4, 4), the newest, if users moved the gizmo since the last call."""

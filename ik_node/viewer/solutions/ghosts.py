@@ -15,6 +15,7 @@ from ik_node.model.arm import Arm
 from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.panel.inputs import Inputs
 from ik_node.viewer.scene.ghost_meshes import ghost_meshes
+from ik_node.viewer.scene.rays import hits
 from ik_node.viewer.scene.visuals import Drawing
 
 SWELLING = 1.02  # larger than the arm, so that surfaces that coincide do not flicker
@@ -29,6 +30,14 @@ class Look(NamedTuple):
     opacity: float
 
 
+class Click(NamedTuple):
+    """A click on a link of the ghost with that number. ray (2, 3): its origin and direction, in root."""
+
+    number: int
+    link: str
+    ray: Array
+
+
 class Ghosts:
     """Up to a number of ghosts of an arm, until the scene is cleared; clicks on them are kept.
 
@@ -37,10 +46,12 @@ class Ghosts:
 
     def __init__(self, server: viser.ViserServer, arm: Arm, drawing: Drawing, most: int) -> None:
         self._arm, self._most = arm, most
-        self._clicked: Inputs[int] = Inputs()
+        self._clicked: Inputs[Click] = Inputs()
+        self._placed: list[dict[str, Array]] = []  # T_root_link of each ghost that is shown
+        self._meshes = ghost_meshes(arm, drawing, SWELLING)
         self._root = server.scene.add_frame('/solutions', show_axes=False)
         self._links: dict[str, viser.BatchedMeshHandle] = {}
-        for link, mesh in ghost_meshes(arm, drawing, SWELLING).items():
+        for link, mesh in self._meshes.items():
             handle = server.scene.add_batched_meshes_simple(
                 f'/solutions/{len(self._links)}',
                 mesh.vertices,
@@ -61,17 +72,33 @@ class Ghosts:
     # viser calls this on its own threads
     async def _on_click(self, event: viser.SceneNodePointerEvent[Any]) -> None:
         if event.instance_index is not None:
-            self._clicked.add(event.instance_index)
+            link = next(link for link, handle in self._links.items() if handle is event.target)
+            ray = np.array([event.ray_origin, event.ray_direction])
+            self._clicked.add(Click(event.instance_index, link, ray))
 
-    def take_clicks(self) -> list[int]:
-        """Return which ghosts users clicked since the last call."""
-        return self._clicked.take()
+    def take_clicks(self) -> list[int | None]:
+        """Return which ghosts users clicked since the last call, None for one that is no longer there.
+
+        A browser may show older ghosts than this does.
+        """
+        return [click.number if self._hit(click) else None for click in self._clicked.take()]
+
+    def _hit(self, click: Click) -> bool:
+        """Whether the ray of a click hits the link of that ghost."""
+        if click.number >= len(self._placed):
+            return False
+        pose = self._placed[click.number][click.link]
+        origin, direction = (click.ray[0] - pose[:3, 3]) @ pose[:3, :3], click.ray[1] @ pose[:3, :3]
+        return hits(origin, direction, np.asarray(self._meshes[click.link].triangles))
 
     def show(self, looks: Sequence[Look], values: Mapping[str, float]) -> None:
         """Show these ghosts; other joints of the robot are at values by name."""
         looks = looks[: self._most]
         names = self._arm.joint_names
-        placed = [self._arm.robot.link_poses({**values, **dict(zip(names, x.q, strict=True))}) for x in looks]
+        placed = self._placed = [
+            dict(self._arm.robot.link_poses({**values, **dict(zip(names, look.q, strict=True))}))
+            for look in looks
+        ]
         scales, opacities = (
             np.full(self._most, HIDDEN, dtype=np.float32),
             np.ones(self._most, dtype=np.float32),

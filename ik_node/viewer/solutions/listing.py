@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.control.checks.motion_check import CLEARANCE
+from ik_node.control.robot.workspace import Workspace
 from ik_node.errors import MissingError
 from ik_node.model.arm import Arm
 from ik_node.model.collision.collision import SelfCollision
-from ik_node.model.collision.shapes import collision_shapes
+from ik_node.model.collision.shapes import collision_shapes, disabled_pairs
 from ik_node.model.joint import Joint
 from ik_node.model.joint_set import JointSet
 from ik_node.model.robot import Robot
@@ -33,7 +35,8 @@ class Choice:
 
     forbidden: why the arm may not go there, '' if it may. joint, to_limit: the joint that is nearest to one
     of its limits, as a share of its range, and how far it is from it [rad or m]; None without limits.
-    clearance: least distance between links [m], None where it is not known.
+    clearance: least distance between links [m], None where it is not known. self_motion: q is one of a
+    family.
     """
 
     q: Array
@@ -41,6 +44,7 @@ class Choice:
     joint: int | None = None
     to_limit: float = math.inf
     clearance: float | None = None
+    self_motion: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,19 +67,25 @@ class Listing:
 class Question:
     """What is to be listed: a goal, and the joint positions by name where the arm is.
 
-    locked: the joints that keep those positions.
+    locked: the joints that keep those positions. workspace: box of the tool point, as for Workspace.of.
     """
 
     goal: Goal
     values: Mapping[str, float] = field(default_factory=dict)
     locked: tuple[str, ...] = ()
+    workspace: tuple[float, ...] = (0.0,) * 6
 
 
 class Lister:
     """Lists the solutions for one arm; not to be called from several threads at once."""
 
-    def __init__(self, arm: Arm, text: str = '', mesh_path: str = '', **options: Any) -> None:
-        """text: the URDF, '' to ignore self-collision. mesh_path: as for find_mesh. options: of IkSolver."""
+    def __init__(
+        self, arm: Arm, text: str = '', mesh_path: str = '', srdf_file: str = '', **options: Any
+    ) -> None:
+        """text: the URDF, '' to ignore self-collision. mesh_path: as for find_mesh. options: of IkSolver.
+
+        srdf_file: path of an SRDF file with pairs of links that may touch, '' for none.
+        """
         self._arm, self._joints = arm, JointSet(arm.robot)
         self.solver = IkSolver(arm, **options)
         self._opened = IkSolver(opened(arm), **options)
@@ -84,7 +94,7 @@ class Lister:
             self._opened,
         ):  # else the first list would lack what its time is too short for
             solver.solve_all(Goal(*arm.fk(arm.middle)), arm.middle, (), FIRST_BUDGET)
-        self._collision = _collision(arm, self._joints, text, mesh_path) if text else None
+        self._collision = _collision(arm, self._joints, text, mesh_path, srdf_file) if text else None
         self._periods = np.where(arm.turning_period > 0.0, arm.turning_period, math.inf)
 
     def answer(self, question: Question) -> Listing:
@@ -95,8 +105,8 @@ class Lister:
             [name in locked for name in arm.joint_names], np.clip(seed, arm.lower, arm.upper), seed
         )
         found = self.solver.solve_all(goal, seed, locked, BUDGET)
-        judged = [self._judged(one.q, question.values) for one in found]
-        over = self._over_limits(goal, seed, locked, question.values)
+        judged = [self._judged(one.q, question, self_motion=one.self_motion) for one in found]
+        over = self._over_limits(question, seed)
         listing = Listing(
             goal,
             [choice for choice in judged if not choice.forbidden],
@@ -111,7 +121,7 @@ class Lister:
             position, direction = arm.fk(nearest.q)
             near = self.solver.solve_all(Goal(position, direction), seed, locked, BUDGET)
             rows = [one.q for one in near] or rows
-        near_rows = [self._judged(q, question.values) for q in rows]
+        near_rows = [self._judged(q, question) for q in rows]
         return replace(
             listing,
             allowed=[choice for choice in near_rows if not choice.forbidden],
@@ -119,15 +129,13 @@ class Lister:
             nearest=None if nearest.solved else nearest,
         )
 
-    def _over_limits(
-        self, goal: Goal, seed: Array, locked: tuple[str, ...], values: Mapping[str, float]
-    ) -> list[Choice]:
+    def _over_limits(self, question: Question, seed: Array) -> list[Choice]:
         """Return the configurations that meet the goal with at least one joint beyond its limits."""
         choices = []
-        for one in self._opened.solve_all(goal, seed, locked, BUDGET):
+        for one in self._opened.solve_all(question.goal, seed, question.locked, BUDGET):
             beyond = self._beyond(one.q)
             if beyond is not None:
-                choices.append(self._judged(one.q, values, beyond))
+                choices.append(self._judged(one.q, question, beyond))
         return choices
 
     def _beyond(self, q: Array) -> str | None:
@@ -144,8 +152,8 @@ class Lister:
                 said.append(f'{name} {amount(excess, bool(arm.prismatic[i]))} beyond its limit')
         return ', '.join(said) or None
 
-    def _judged(self, q: Array, values: Mapping[str, float], forbidden: str = '') -> Choice:
-        """Return a configuration with its distances; in collision it is forbidden."""
+    def _judged(self, q: Array, question: Question, forbidden: str = '', self_motion: bool = False) -> Choice:
+        """Return a configuration with its distances; as ik_node, forbid collisions and what is outside."""
         arm = self._arm
         joint, to_limit = None, math.inf
         room = np.minimum(q - arm.lower, arm.upper - q)
@@ -156,11 +164,16 @@ class Lister:
             to_limit = float(room[joint])
         clearance = None
         if self._collision is not None:
-            named = {**values, **dict(zip(arm.joint_names, q.tolist(), strict=True))}
+            named = {**question.values, **dict(zip(arm.joint_names, q.tolist(), strict=True))}
             clearance, (one, other) = self._collision.distance(self._joints.filled(named))
-            if clearance < 0.0 and not forbidden:
-                forbidden = f'{one} would overlap {other}'
-        return Choice(q, forbidden, joint, to_limit, clearance)
+            if clearance < CLEARANCE and not forbidden:
+                gap = 'overlap' if clearance < 0.0 else f'come as near as {1e3 * clearance:.1f} mm to'
+                forbidden = f'{one} would {gap} {other}'
+        box = Workspace.of(arm, question.workspace)
+        outside = box.outside(arm.fk(q)[0]) if box.given else None
+        if outside is not None and not forbidden:
+            forbidden = f'the tool point would be outside the workspace: {outside}'
+        return Choice(q, forbidden, joint, to_limit, clearance, self_motion)
 
 
 def opened(arm: Arm) -> Arm:
@@ -175,10 +188,11 @@ def opened(arm: Arm) -> Arm:
     return Arm(robot, arm.tip_link, arm.tool_axis, arm.tool_point, arm.base_link)
 
 
-def _collision(arm: Arm, joints: JointSet, text: str, mesh_path: str) -> SelfCollision | None:
+def _collision(arm: Arm, joints: JointSet, text: str, mesh_path: str, srdf_file: str) -> SelfCollision | None:
+    excluded = list(disabled_pairs(srdf_file)) if srdf_file else []
     try:
         shapes, _ = collision_shapes(text, mesh_path)
-        found = SelfCollision(arm.robot, joints, arm.joint_names, shapes) if shapes else None
+        found = SelfCollision(arm.robot, joints, arm.joint_names, shapes, excluded) if shapes else None
     except MissingError:
         return None
     return None if found is None or found.empty else found

@@ -20,6 +20,7 @@ from ik_node.viewer.solutions.listing import Choice, Listing, amount, spare_join
 
 ORDER = 0.9e6  # of the folder: below the joints, above the methods
 MOST_ROWS = 16
+ROWS, BELOW, SPARE = 1e6, 2e6, 3e6  # order within the folder
 TOLD = 6  # forbidden solutions in words
 # One per row and its ghost, then again from the first.
 COLOURS: tuple[Colour, ...] = (
@@ -36,29 +37,39 @@ HINT = 'Largest joint move · distance to the nearest limit · least gap between
 
 
 class SolutionsPanel:
-    """Shows a listing; clicks on its rows are kept until take_rows returns them."""
+    """Shows a listing; clicks on its rows are kept until take_rows returns them.
+
+    Each list that has settled has rows of its own: a click on a row counts for the list that it was made for,
+    whatever a slow browser shows.
+    """
 
     def __init__(self, gui: viser.GuiApi) -> None:
         self._gui = gui
-        self._clicked: Inputs[int] = Inputs()
-        self._folder = gui.add_folder('Solutions', order=ORDER)
-        with self._folder:
+        self._clicked: Inputs[tuple[int, int]] = Inputs()  # number of the list, and of the row
+        self._number = 0  # of the list whose rows can be clicked; 0: none
+        self.folder = gui.add_folder('Solutions', order=ORDER)
+        with self.folder:
             self._show = gui.add_checkbox(
                 'Show solutions', False, hint='Every way to meet the goal, as ghosts in the scene.'
             )
             self._summary = gui.add_html('', visible=False)
-            self._rows = [gui.add_button(f'{k + 1}', visible=False) for k in range(MOST_ROWS)]
-            self._below = gui.add_html('', visible=False)
-        for row in self._rows:
-            row.on_click(self._on_click)
+            self._below = gui.add_html('', visible=False, order=BELOW)
+        self._rows: list[viser.GuiButtonHandle] = []
         self._hold: viser.GuiCheckboxHandle | None = None
         self._slider: viser.GuiSliderHandle[float] | None = None
         self._spare: tuple[str, float] = ('', 1.0)  # the spare joint, and the unit of its slider [rad or m]
 
-    # viser calls this on its own threads; client_id is None if this program caused the event, not a user
-    async def _on_click(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client_id is not None:
-            self._clicked.add(self._rows.index(event.target))
+    def _add_row(self, number: int, k: int) -> viser.GuiButtonHandle:
+        with self.folder:
+            row = self._gui.add_button(f'{k + 1}', order=ROWS + k, color=COLOURS[k % len(COLOURS)])
+
+        # viser calls this on its own threads; client_id is None if this program caused the event, not a user
+        @row.on_click
+        async def _(event: viser.GuiEvent[Any]) -> None:
+            if event.client_id is not None:
+                self._clicked.add((number, k))
+
+        return row
 
     @property
     def on(self) -> bool:
@@ -80,9 +91,9 @@ class SolutionsPanel:
             value = round(values[name] / unit, 1)
             self._slider.value = min(max(value, self._slider.min), self._slider.max)  # type: ignore[misc]
 
-    def take_rows(self) -> list[int]:
-        """Return which rows users clicked since the last call."""
-        return self._clicked.take()
+    def take_rows(self) -> list[int | None]:
+        """Return which rows users clicked since the last call, None for a row of another list."""
+        return [k if number and number == self._number else None for number, k in self._clicked.take()]
 
     def set_arm(self, arm: Arm | None) -> None:
         """Show the slider for the spare joint of an arm, none without one."""
@@ -101,32 +112,37 @@ class SolutionsPanel:
             for end in (arm.lower[index], arm.upper[index])
         )
         self._spare = name, unit
-        with self._folder:
+        with self.folder:
             self._hold = self._gui.add_checkbox(
-                f'Hold {name}', False, hint='The joint is spare: list the solutions for one value of it.'
+                f'Hold {name}',
+                False,
+                hint='The joint is spare: list the solutions for one value of it.',
+                order=SPARE,
             )
             self._slider = self._gui.add_slider(
-                f'{name} at ({"mm" if prismatic else "°"})', low, high, 0.1, min(max(0.0, low), high)
+                f'{name} at ({"mm" if prismatic else "°"})',
+                low,
+                high,
+                0.1,
+                min(max(0.0, low), high),
+                order=SPARE,
             )
 
     def hide(self) -> None:
         """Show no listing."""
         self._set(self._summary, '')
         self._set(self._below, '')
-        for row in self._rows:
-            _update(row, visible=False)
+        self._set_rows(0, 0)
 
-    def show(self, listing: Listing, arm: Arm, q: Array, note: str) -> None:
-        """Show a listing for an arm that is at q (n,); note: a sentence on the last click."""
+    def show(self, listing: Listing, arm: Arm, q: Array, note: str, number: int) -> None:
+        """Show a listing for an arm that is at q (n,).
+
+        note: a sentence on the last click. number: of the list; 0 while it changes, which disables its rows.
+        """
         self._set(self._summary, html.box(_summary(listing) + html.paragraph(note)))
+        self._set_rows(min(len(listing.allowed), MOST_ROWS), number)
         for k, row in enumerate(self._rows):
-            if k >= len(listing.allowed):
-                _update(row, visible=False)
-                continue
-            _update(
-                row, label=f'{k + 1}: {_figures(listing.allowed[k], arm, q)}', color=COLOURS[k % len(COLOURS)]
-            )
-            _update(row, visible=True)
+            _update(row, label=f'{k + 1}: {_figures(listing.allowed[k], arm, q)}', disabled=not number)
         said = [html.paragraph(choice.forbidden) for choice in listing.forbidden[:TOLD]]
         more = len(listing.forbidden) - TOLD
         if said:
@@ -134,6 +150,15 @@ class SolutionsPanel:
         if more > 0:
             said.append(html.paragraph(f'and {more} more', faint=True))
         self._set(self._below, html.box(''.join(said)) if said else '')
+
+    def _set_rows(self, count: int, number: int) -> None:
+        """Have this many rows, made anew for another list."""
+        kept = count if not number or number == self._number else 0
+        for row in self._rows[kept:]:
+            row.remove()
+        self._rows = self._rows[:kept]
+        self._number = number
+        self._rows += [self._add_row(number, k) for k in range(len(self._rows), count)]
 
     def show_message(self, message: str) -> None:
         """Show a sentence instead of a listing."""

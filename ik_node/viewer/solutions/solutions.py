@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import viser
+from rclpy.node import Node
 
 from ik_node.checks import Array
 from ik_node.errors import IkError
@@ -18,15 +19,19 @@ from ik_node.solver.solver import IkSolver
 from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.room import Moment, Room, Shown
 from ik_node.viewer.scene.visuals import Drawing
+from ik_node.viewer.solutions.along import Along, AlongPanel, Traced
 from ik_node.viewer.solutions.ghosts import Ghosts, Look
 from ik_node.viewer.solutions.listing import Lister, Listing, Question
 from ik_node.viewer.solutions.panel import COLOURS, MOST_ROWS, SolutionsPanel
+from ik_node.viewer.solutions.rules import RemoteRules
 from ik_node.viewer.solutions.why import Why
 from ik_node.viewer.tool import ViewedTool
 from ik_node.viewer.worker import Worker
 
 PERIOD = 0.06  # [s] from one list to the next while the goal moves
 SETTLED = 0.25  # [s] for which a list is shown before a click counts: nobody can read it faster
+MOST_LISTERS = 4  # that are kept
+STILL = 1e-3  # [rad or m] that joints at rest move
 THERE = 0.02  # [rad or m] from a ghost at which the arm itself shows it
 SAME = 1e-6  # [m and 1] between two goals that are alike
 DRIFT = 5e-3  # the same while there is no goal and the gizmo follows the tool, whose joints are measured
@@ -49,18 +54,23 @@ class Answer(NamedTuple):
 
 
 class Solutions(Room):
-    """Computes in a thread of its own, only while the page shows solutions. Call update once per frame."""
+    """Computes in threads of its own, only while the page shows solutions."""
 
-    def __init__(self, server: viser.ViserServer, mesh_path: str) -> None:
+    def __init__(self, node: Node, server: viser.ViserServer, mesh_path: str) -> None:
         self._server, self._mesh_path = server, mesh_path
         self._panel = SolutionsPanel(server.gui)
-        self._worker: Worker[Answer | str] = Worker('solutions')
+        self._along_panel = AlongPanel(server.gui, self._panel.folder)
+        self._rules = RemoteRules(node)
+        self._worker: Worker[Answer | str] = Worker('solutions', 'The list failed: ik_viewer printed why.')
         self._directions: Worker[tuple[Array, Array]] = Worker('directions')
+        self._families: Worker[Traced] = Worker('families')
         self._listers: dict[Any, Lister] = {}  # of the thread
         self._shown: Shown | None = None
         self._tool: ViewedTool | None = None  # whose goal is listed
         self._ghosts: Ghosts | None = None
         self._why: Why | None = None
+        self._along: Along | None = None
+        self._number = 0  # of the present list
         self._forget()
 
     def _forget(self) -> None:
@@ -73,7 +83,9 @@ class Solutions(Room):
         self._due = 0.0
         self._at: Array | None = None  # the gizmo when it last moved
         self._moved = 0.0  # when (time.monotonic)
-        self._chosen = 0  # of the list
+        self._from = self._last = np.zeros(0)  # joints (n,) of the list, and where they last moved
+        self._rested = 0.0  # when they last moved (time.monotonic)
+        self._wanted: Array | None = None  # the configuration (n,) that a user has chosen
         self._drawn: tuple[Any, ...] = ()
         self._note = ''
 
@@ -83,9 +95,16 @@ class Solutions(Room):
         self._listers = {}
         self._shown = shown
         self._directions.drop()
-        self._tool = self._ghosts = self._why = None
+        self._families.drop()
+        self._tool = self._ghosts = self._why = self._along = None
         self._panel.set_arm(None)
+        self._along_panel.show(None)
         self._panel.hide()
+
+    def refresh(self) -> None:
+        """Request the rules of ik_node."""
+        if self._tool is not None:
+            self._rules.refresh()
 
     def update(self, moment: Moment) -> None:
         """Process the inputs of users and show the newest list."""
@@ -105,11 +124,12 @@ class Solutions(Room):
         if tool is not self._tool:
             self._watch(tool, tool.arm, shown.drawing)
             rows, ghosts = [], []
-        self._ask(tool, tool.arm, shown.text, moment)
+        q = np.array([values.get(name, 0.0) for name in tool.arm.joint_names])
+        self._ask(tool, tool.arm, shown.text, moment, q)
         for click in (*rows, *ghosts):
             self._go(tool, click)
         self._take(self._worker.take())
-        self._draw(tool.arm, values)
+        self._draw(tool, tool.arm, values, q)
 
     def _watch(self, tool: ViewedTool, arm: Arm, drawing: Drawing) -> None:
         """List the goals of another tool."""
@@ -117,46 +137,51 @@ class Solutions(Room):
         self._tool = tool
         self._ghosts = Ghosts(self._server, arm, drawing, MOST_ROWS + MOST_BARRED)
         self._why = Why(self._server, arm, self._directions)
+        self._along = Along(self._server, self._along_panel, arm, drawing, self._families)
         self._panel.set_arm(arm)
-        self._panel.hide()
+        self._panel.show_message('Computing the list')
 
     def _clear(self) -> None:
-        for part in (self._ghosts, self._why):
+        for part in (self._ghosts, self._why, self._along):
             if part is not None:
                 part.remove()
-        self._tool = self._ghosts = self._why = None
+        self._tool = self._ghosts = self._why = self._along = None
         self._forget()
 
-    def _ask(self, tool: ViewedTool, arm: Arm, text: str, moment: Moment) -> None:
-        """Have the goal listed if it is another one; text: the URDF."""
+    def _ask(self, tool: ViewedTool, arm: Arm, text: str, moment: Moment, q: Array) -> None:
+        """Have a new goal listed, and the same one if the arm has come to rest elsewhere; text: the URDF."""
         scene, now = tool.scene, time.monotonic()
         pose = scene.gizmo_pose() if scene is not None else None
+        if len(self._last) != len(q) or np.abs(q - self._last).max() > STILL:
+            self._last, self._rested = q, now
         if scene is None or pose is None or now < self._due:
             return
-        held, directed = self._panel.held, scene.directed
-        asked: tuple[Any, ...] = (directed, held, moment.collisions, dict(moment.options))
+        held, directed, rules = self._panel.held, scene.directed, self._rules.of(tool.name)
+        asked: tuple[Any, ...] = (directed, held, rules, dict(moment.options))
         if self._at is None or not _alike(pose, self._at, DRIFT):
             self._at, self._moved = pose, now
         # A tool that has come to rest is listed once more, where it is; its noise does not renew the list.
         rest = self._moved + REST
         drifting = not tool.goal_shown and (now < rest or rest <= self._due - PERIOD)
         tolerance = DRIFT if drifting else SAME
-        if self._asked and asked == self._asked[1:] and _alike(pose, self._asked[0], tolerance):
+        same = bool(self._asked) and asked == self._asked[1:] and _alike(pose, self._asked[0], tolerance)
+        if same and (now < self._rested + REST or np.abs(q - self._from).max() < THERE):
             return
         asked = self._asked = (pose, *asked)
-        self._due = now + PERIOD
+        self._due, self._from = now + PERIOD, q
         turn = pose[:3, :3]
         goal = Goal(turn @ arm.tool_point + pose[:3, 3], _unit(turn @ arm.tool_axis) if directed else None)
-        question = Question(goal, {**moment.values, **held}, tuple(held))
-        listers, mesh_path, options = self._listers, self._mesh_path, moment.options
-        if not moment.collisions:
-            text = ''
+        question = Question(goal, {**moment.values, **held}, tuple(held), rules.workspace)
+        listers, options = self._listers, moment.options
+        known = arm, text if rules.collisions else '', self._mesh_path, rules.srdf_file
 
         def answer() -> Answer | str:
-            key = id(arm), bool(text), *sorted(options.items())
+            key = (*known, *sorted(options.items()))
             try:
                 if key not in listers:
-                    listers[key] = Lister(arm, text, mesh_path, **options)
+                    while len(listers) >= MOST_LISTERS:
+                        del listers[next(iter(listers))]
+                    listers[key] = Lister(*known, **options)
                 lister = listers[key]
                 return Answer(lister.solver, lister.answer(question), asked)
             except IkError as error:
@@ -170,50 +195,71 @@ class Solutions(Room):
             self._panel.show_message(answer)
         elif answer is not None:
             self._solver, self._listing, self._answered = answer
-            self._listed, self._chosen = time.monotonic(), 0
+            self._listed = time.monotonic()
+            self._number += 1
             self._note = ''
 
-    def _go(self, tool: ViewedTool, click: int) -> None:
-        """Go to the configuration of a row or ghost that a user has clicked."""
+    @property
+    def _settled(self) -> bool:
+        """Whether users have had time to read the list, and it is that of the present goal."""
+        return self._answered is self._asked and time.monotonic() >= self._listed + SETTLED
+
+    @property
+    def _chosen(self) -> int:
+        """Which row is the one that a user has chosen, or the nearest."""
+        rows = self._listing.allowed[:MOST_ROWS] if self._listing is not None else ()
+        if self._wanted is None or not rows:
+            return 0
+        return int(np.argmin([np.abs(choice.q - self._wanted).max() for choice in rows]))
+
+    def _go(self, tool: ViewedTool, click: int | None) -> None:
+        """Go to the configuration of a row or ghost that a user has clicked; None: of an older list."""
         listing = self._listing
         if listing is None:
             return
         shown = min(len(listing.allowed), MOST_ROWS)
-        if click >= shown:
+        if click is None or (click < shown and not self._settled):
+            self._note = 'The list had just changed: click again.'
+        elif click >= shown:
             barred = listing.forbidden[click - shown : click - shown + 1]
             self._note = f'The arm cannot go there: {barred[0].forbidden}.' if barred else ''
-        elif self._answered is not self._asked or time.monotonic() < self._listed + SETTLED:
-            self._note = 'The list had just changed: click again.'
         else:
-            self._chosen, self._note = click, ''
-            tool.go_to(listing.allowed[click].q, self._asked[0], self._asked[1])
+            self._send(tool, listing.allowed[click].q)
 
-    def _draw(self, arm: Arm, values: Mapping[str, float]) -> None:
+    def _send(self, tool: ViewedTool, q: Array) -> None:
+        self._wanted, self._note = q, ''
+        tool.go_to(q, self._asked[0], self._asked[1])
+
+    def _draw(self, tool: ViewedTool, arm: Arm, values: Mapping[str, float], q: Array) -> None:
         """Show the list with the figures of the moment, and the ghosts if they differ."""
-        listing = self._listing
+        listing, along = self._listing, self._along
         if listing is None or self._solver is None or self._ghosts is None or self._why is None:
             return
         self._why.show(self._solver, listing, arm.robot.link_pose(arm.base_link, values))
         self._panel.follow(values)
-        q = np.array([values.get(name, 0.0) for name in arm.joint_names])
-        self._panel.show(listing, arm, q, self._note)
-        allowed = listing.allowed[:MOST_ROWS]
+        self._panel.show(listing, arm, q, self._note, self._number if self._settled else 0)
+        allowed, chosen = listing.allowed[:MOST_ROWS], self._chosen
+        if along is not None:
+            settled = allowed and self._settled and listing.nearest is None and not self._panel.held
+            wanted = along.update(listing.goal, allowed[chosen] if settled else None, values)
+            if wanted is not None:
+                self._send(tool, wanted)
         there = [bool(np.abs(choice.q - q)[~arm.idle].max() < THERE) for choice in allowed]
-        drawn = (self._listed, self._chosen, *there)
+        drawn = (self._listed, chosen, *there)
         if drawn == self._drawn:
             return
         self._drawn = drawn
         looks = []
         for k, choice in enumerate(allowed):
-            opacity = 0.0 if there[k] else BRIGHT if k == self._chosen else FAINT
+            opacity = 0.0 if there[k] else BRIGHT if k == chosen else FAINT
             looks.append(Look(choice.q, COLOURS[k % len(COLOURS)], opacity))
         looks += [Look(choice.q, RED, BARRED) for choice in listing.forbidden[:MOST_BARRED]]
         self._ghosts.show(looks, values)
 
     def close(self) -> None:
         """End the thread."""
-        self._worker.close()
-        self._directions.close()
+        for worker in (self._worker, self._directions, self._families):
+            worker.close()
 
 
 def _alike(a: Array, b: Array, tolerance: float) -> bool:

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Along: a slider along the family of the chosen solution, with a ghost, and a button to go there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import viser
+
+from ik_node.checks import Array
+from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal
+from ik_node.viewer.panel.html import Colour
+from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.scene.ghost import Ghost
+from ik_node.viewer.scene.visuals import Drawing
+from ik_node.viewer.solutions.family import Family, family
+from ik_node.viewer.solutions.listing import Choice, spare_joint
+from ik_node.viewer.worker import Worker
+
+ORDER = 1.5e6  # in the folder: below the rows
+SWELLING = 1.03
+COLOUR: Colour = (202, 138, 4)
+HINT = 'The spare joint moves and the tool stays. The slider shows a ghost only.'
+
+
+class Traced(NamedTuple):
+    """The family of a choice."""
+
+    choice: Choice
+    family: Family
+
+
+class AlongPanel:
+    """A slider and a button, hidden at first; inputs are kept until they are taken."""
+
+    def __init__(self, gui: viser.GuiApi, folder: viser.GuiFolderHandle) -> None:
+        """folder: of the controls."""
+        self._moved: Inputs[float] = Inputs()
+        self._pressed: Inputs[bool] = Inputs()
+        with folder:
+            self._slider = gui.add_slider(
+                'Along the family [%]', 0.0, 100.0, 0.1, 0.0, visible=False, hint=HINT, order=ORDER
+            )
+            self._go = gui.add_button('Go to the ghost', visible=False, order=ORDER + 1.0)
+        self._slider.on_update(self._on_slider)
+        self._go.on_click(self._on_go)
+
+    # viser calls these on its own threads; client_id is None if this program caused the event, not a user
+
+    async def _on_slider(self, event: viser.GuiEvent[Any]) -> None:
+        if event.client_id is not None:
+            self._moved.add(event.target.value / 100.0)
+
+    async def _on_go(self, event: viser.GuiEvent[Any]) -> None:
+        if event.client_id is not None:
+            self._pressed.add(True)
+
+    def show(self, share: float | None) -> None:
+        """Show the controls with the slider at a share of the curve, or hide them; forget what waits."""
+        self.take()
+        if share is not None:
+            self._slider.value = round(100.0 * share, 1)  # type: ignore[misc]
+        for control in (self._slider, self._go):
+            if control.visible is (share is None):
+                control.visible = share is not None
+
+    def take(self) -> tuple[float | None, bool]:
+        """Return the newest share of the slider and whether the button was pressed, since the last call."""
+        return next(reversed(self._moved.take()), None), bool(self._pressed.take())
+
+
+class Along:
+    """Shows the family of the chosen solution of one arm, if it is one of a family; computes in a thread."""
+
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        panel: AlongPanel,
+        arm: Arm,
+        drawing: Drawing,
+        worker: Worker[Traced],
+    ) -> None:
+        """worker: for the curves."""
+        self._arm, self._panel, self._worker = arm, panel, worker
+        spare = spare_joint(arm)
+        self._spare = arm.joint_names.index(spare) if spare is not None else None
+        self._asked: Choice | None = None
+        self._family: Family | None = None
+        self._q: Array | None = None  # of the ghost
+        self._ghost = Ghost(server, '/family', (arm,), drawing, COLOUR, SWELLING)
+        self.forget()
+
+    def update(self, goal: Goal, choice: Choice | None, values: Mapping[str, float]) -> Array | None:
+        """Show the family of a choice that meets goal, None for none; values: joint positions by name.
+
+        Returns the configuration (n,) of the ghost if users want to go there.
+        """
+        if choice is not self._asked:
+            self.forget()
+            self._asked = choice
+            if choice is not None and choice.self_motion and self._spare is not None:
+                arm, spare = self._arm, self._spare
+                self._worker.submit(lambda: Traced(choice, family(arm, goal, choice.q, spare)))
+        answer = self._worker.take()
+        if answer is not None and answer.choice is choice and len(answer.family.q) > 1:
+            self._family = answer.family
+            self._panel.show(self._family.share)
+        share, pressed = self._panel.take()
+        if self._family is None:
+            return None
+        if share is not None:
+            self._q = self._family.at(share)
+            self._ghost.place({**values, **dict(zip(self._arm.joint_names, self._q.tolist(), strict=True))})
+        return self._q if pressed else None
+
+    def forget(self) -> None:
+        """Hide everything."""
+        self._asked = self._family = self._q = None
+        self._worker.drop()
+        self._ghost.hide()
+        self._panel.show(None)
+
+    def remove(self) -> None:
+        """Remove the ghost from the scene and hide the controls."""
+        self.forget()
+        self._ghost.remove()
