@@ -13,12 +13,16 @@ from viewer_harness import SEED_ARM, SEED_JOINTS, RobotSide, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
+from ik_node.viewer.scene.ghost_meshes import ghost_meshes
+from ik_node.viewer.scene.visuals import draw
+from ik_node.viewer.solutions.ghosts import SWELLING
 from ik_node.viewer.solutions.listing import Lister, Listing, Question
 
 ARM = Arm.from_urdf(SEED_ARM)
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
 OTHER = dict(zip(SEED_JOINTS, (0.8, 0.3, 0.7, 0.6, 0.4), strict=True))
 SHOW = 'Show solutions'
+MESHES = ghost_meshes(ARM, draw(SEED_ARM, ARM.robot, 'tool0', ''), SWELLING)
 
 
 def listing_at(values: dict[str, float]) -> Listing:
@@ -66,13 +70,19 @@ def press(page: Page, row: int) -> None:
     page._send('GuiUpdateMessage', uuid=page._uuid(label), updates={'value': True})
 
 
-def click_ghost(page: Page, index: int) -> None:
+def click_ghost(page: Page, index: int, listing: Listing, aimed: int | None = None) -> None:
+    """Click the ghost number index where number aimed of the list is, by default itself."""
+    choices = [*listing.allowed, *listing.forbidden]
+    q = choices[min(index if aimed is None else aimed, len(choices) - 1)].q
+    link, mesh = next(iter(MESHES.items()))
+    T = ARM.robot.link_pose(link, dict(zip(ARM.joint_names, q.tolist(), strict=True)))
+    outside = mesh.triangles[0].mean(axis=0) + 0.1 * mesh.face_normals[0]
     page._send(
         'SceneNodeClickMessage',
         name='/solutions/0',
         instance_index=index,
-        ray_origin=(0.0, 0.0, 0.0),
-        ray_direction=(1.0, 0.0, 0.0),
+        ray_origin=tuple((T[:3, :3] @ outside + T[:3, 3]).tolist()),
+        ray_direction=tuple((-T[:3, :3] @ mesh.face_normals[0]).tolist()),
         screen_pos=(0.5, 0.5),
         modifier=None,
     )
@@ -109,7 +119,7 @@ def test_a_row_and_its_ghost_ask_for_that_solution(
     assert np.allclose(asked_by(lambda: press(page, row), robot, page), listing.allowed[row].q, atol=1e-6)
     robot.joint_goals.clear()
     assert np.allclose(
-        asked_by(lambda: click_ghost(page, row), robot, page), listing.allowed[row].q, atol=1e-6
+        asked_by(lambda: click_ghost(page, row, listing), robot, page), listing.allowed[row].q, atol=1e-6
     )
 
 
@@ -118,14 +128,41 @@ def test_a_click_on_a_forbidden_ghost_says_why_and_moves_nothing(
 ) -> None:
     _, robot = running
     assert listing.forbidden
-    click_ghost(page, len(listing.allowed))
+    click_ghost(page, len(listing.allowed), listing)
     page.wait(lambda: 'The arm cannot go there: joint4' in page.words(), 'the reason')
-    click_ghost(page, len(listing.allowed) + len(listing.forbidden))  # hidden
+    click_ghost(page, len(listing.allowed) + len(listing.forbidden), listing)  # hidden
     page.wait(lambda: 'The arm cannot go there' not in page.words(), 'no reason')
     asked_by(lambda: press(page, 0), robot, page)
     first = dict(zip(ARM.joint_names, listing.allowed[0].q.tolist(), strict=True))
     for message in robot.joint_goals:
         assert dict(zip(message.name, message.position, strict=True)) == pytest.approx(first, abs=1e-6)
+
+
+def test_a_click_on_an_older_list_moves_nothing(
+    page: Page, running: tuple[Page, RobotSide], listing: Listing
+) -> None:
+    _, robot = running
+    old = page._uuid(shown_rows(page)[1])
+    click_ghost(page, 1, listing, aimed=3)  # where the browser still shows another one
+    page.wait(lambda: 'The list had just changed' in page.words(), 'the refusal')
+    robot.move(**OTHER)
+    page.wait(lambda: old not in page.controls and shown_rows(page), 'another list')
+    page._send('GuiUpdateMessage', uuid=old, updates={'value': True})
+    page.choose(SHOW, False)
+    page.wait(lambda: not shown_rows(page), 'what was sent after the click')
+    assert not robot.joint_goals
+
+
+def test_the_list_is_sorted_again_once_the_arm_rests_elsewhere(
+    page: Page, running: tuple[Page, RobotSide], listing: Listing
+) -> None:
+    _, robot = running
+    goal = listing.allowed[2].q
+    assert np.allclose(asked_by(lambda: press(page, 2), robot, page), goal, atol=1e-6)
+    robot.move(**dict(zip(ARM.joint_names, goal.tolist(), strict=True)))
+    page.wait(lambda: shown_rows(page)[0].startswith('1: 0°'), 'the list from there')
+    moves = [float(row.split(': ')[1].split('°')[0]) for row in shown_rows(page)]
+    assert moves == sorted(moves)
 
 
 def test_the_gizmo_stays_at_the_goal_that_a_click_keeps(
