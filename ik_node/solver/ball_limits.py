@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 
@@ -38,14 +37,14 @@ def beyond_a_ball(arm: Arm, q: Array) -> tuple[float, Ball | None, str]:
     return worst
 
 
-def ball_in_the_way(search: RandomRestarts, goal: Goal, seed: Array) -> Reason | None:
+def ball_in_the_way(search: RandomRestarts, goal: Goal, seed: Array, deadline: float) -> Reason | None:
     """Return which ball's limits a solution without them exceeds, None if none is found.
 
-    Such a solution shows what excludes it, not that there is no other.
+    Such a solution shows what excludes it, not that there is no other. deadline: time.perf_counter() at which
+    the search gives up.
     """
     q = seed.copy()
     limits = _without_balls(search.arm)
-    deadline = time.perf_counter() + search.time_budget
     found = search.search(goal, q, deadline, min(RESTARTS, search.restarts), limits)
     excess, ball, sentence = beyond_a_ball(search.arm, q)
     if not found.solved or ball is None:

@@ -17,7 +17,7 @@ from ik_node.model.arm import frozen
 from ik_node.solver.closed_form import ClosedForm, Family
 from ik_node.solver.goal import Goal
 from ik_node.solver.known_poses import KnownPoses
-from ik_node.solver.restarts import RandomRestarts
+from ik_node.solver.restarts import RandomRestarts, are_compiled
 from ik_node.solver.workspace_bounds import radial_bounds
 
 WIDE = (0.3, 0.03, 3e-3, 1e-4, 1e-5)  # decreasing weights, times the reach: the direction dominates at first
@@ -162,11 +162,7 @@ class ClosestSearch:
         arm, search, packed = self.arm, self.search, goal.packed
         ranked = self._known.ranked(packed, 0.0 if math.isnan(packed[DIRECTION]) else self._ranking)
         most = len(given) + len(ranked)
-        marks, q, step = (
-            np.empty((most, arm.n)),
-            np.empty(arm.n),
-            most if deadline == math.inf else STARTS_PER_CHECK,
-        )
+        marks, q, step = np.empty((most, arm.n)), np.empty(arm.n), _starts_per_check()
         for first in range(0, most, step):
             met = kernels.meet_tolerances(
                 arm.joints,
@@ -218,7 +214,7 @@ class ClosestSearch:
                 self._known.table,
                 ranked,
                 given,
-                STARTS_PER_CHECK,
+                _starts_per_check(),
                 progress,
                 table[:PLACES],
                 errors[:PLACES],
@@ -237,7 +233,7 @@ class ClosestSearch:
         ranked = self._known.ranked(goal, 0.0 if math.isnan(goal[DIRECTION]) else self._ranking)
         most = len(given) + len(ranked)
         table, errors, marks = np.empty((most + 3, arm.n)), np.empty((most + 3, 2)), np.empty((most, arm.n))
-        count, step = 0, most if deadline == math.inf else STARTS_PER_CHECK
+        count, step = 0, _starts_per_check()
         for first in range(0, most, step):
             count = kernels.multistart(
                 arm.joints,
@@ -285,10 +281,14 @@ class ClosestByMethod(ClosestSearch):
         goal: Goal,
         seed: Array,  # noqa: ARG002 - the search started there
         found: Array,
-        deadline: float = math.inf,  # noqa: ARG002
+        deadline: float = math.inf,
         beyond: bool = False,
         endless: bool = False,  # noqa: ARG002
     ) -> ClosestConfiguration:
         """As ClosestSearch.find, by descents of the method from found (n,)."""
         q = found.copy()
-        return ClosestConfiguration(q, *self.search.approach(goal, q, beyond), None)
+        return ClosestConfiguration(q, *self.search.approach(goal, q, deadline, beyond), None)
+
+
+def _starts_per_check() -> int:
+    return STARTS_PER_CHECK if are_compiled() else 1

@@ -56,6 +56,11 @@ class Task:
     found: SearchResult = NO_SEARCH
     closest: ClosestConfiguration | None = None
 
+    @property
+    def late(self) -> bool:
+        """Whether the time budget has ended."""
+        return time.perf_counter() > self.deadline
+
 
 class Stage(Protocol):
     """One way to solve a goal; None passes it to the next stage."""
@@ -111,8 +116,7 @@ class OutsideWorkspace:
     def __call__(self, task: Task) -> Solution | None:
         if self._infeasibility.by_reach(task.goal) is None:
             return None
-        deadline = task.deadline
-        closest = self._closest.find(task.goal, task.seed, task.q, deadline, beyond=True)
+        closest = self._closest.find(task.goal, task.seed, task.q, task.deadline, beyond=True)
         if self._search.met(closest.position_error, closest.direction_error):
             return _solved(self._search, task, closest.q, closest.position_error, closest.direction_error)
         return _unreachable(self._infeasibility, task, closest)
@@ -144,8 +148,7 @@ class ByElimination:
         return self._elimination is not None and self._elimination.may_serve(packed)
 
     def __call__(self, task: Task) -> Solution | None:
-        late = time.perf_counter() > task.deadline
-        if task.excluded or late or self._elimination is None:
+        if task.excluded or task.late or self._elimination is None:
             return None
         arm, packed = self._search.arm, task.goal.packed
         rows = np.empty((MOST_SOLUTIONS, arm.n))
@@ -168,8 +171,7 @@ class Closest:
         self._closest, self._search = closest, search
 
     def __call__(self, task: Task) -> Solution | None:
-        deadline = task.deadline
-        task.closest = closest = self._closest.find(task.goal, task.seed, task.q, deadline)
+        task.closest = closest = self._closest.find(task.goal, task.seed, task.q, task.deadline)
         if not self._search.met(closest.position_error, closest.direction_error):
             return None
         return _solved(self._search, task, closest.q, closest.position_error, closest.direction_error)
@@ -200,14 +202,13 @@ class WithinTolerances:
         least = search.options[POSITION_TOLERANCE] + EQUAL
         if self._closest.direction_weight is None and closest.position_error > least:
             return None
-        deadline = task.deadline
-        given = np.vstack([task.seed, closest.q, task.q, *self._nearby(task, deadline)])
-        q = self._closest.within(task.goal, task.seed, given, deadline)
+        given = np.vstack([task.seed, closest.q, task.q, *self._nearby(task)])
+        q = self._closest.within(task.goal, task.seed, given, task.deadline)
         if q is None:
             return None
         return _solved(search, task, q, *errors_of(search.arm, task.goal.packed, q))
 
-    def _nearby(self, task: Task, deadline: float) -> list[Array]:
+    def _nearby(self, task: Task) -> list[Array]:
         """Return solutions of nearby goals that are slightly outside the limits, clipped to them."""
         arm, packed, found = self._search.arm, task.goal.packed, []
         if math.isnan(packed[DIRECTION]):
@@ -220,7 +221,7 @@ class WithinTolerances:
             goal[DIRECTION:LATERAL] = axis / np.linalg.norm(axis)
             misses = (least_miss(arm, row[None]) for row in self._by_algebra(goal, task.seed))
             found += [miss.q for miss in misses if miss is not None and miss.excess < OUTSIDE]
-            if time.perf_counter() > deadline:
+            if task.late:
                 break
         return found
 
@@ -233,7 +234,10 @@ class WithinTolerances:
 
 
 class ReportUnreachable:
-    """Report UNREACHABLE unless the closest configuration is within rounding of a solution."""
+    """Report UNREACHABLE unless the closest configuration is within rounding of a solution.
+
+    If time has run out, a configuration within the tolerances may have been missed: nothing is proven then.
+    """
 
     def __init__(self, formula: ByFormula, infeasibility: Infeasibility) -> None:
         self._formula, self._infeasibility = formula, infeasibility
@@ -244,7 +248,7 @@ class ReportUnreachable:
         excluded = task.excluded or (self._formula.decides(task.goal.packed) and not closest.in_place)
         near = max(closest.position_error, closest.direction_error) < RESIDUAL_MARGIN
         near = near or (near_miss is not None and near_miss.excess < LIMIT_MARGIN)
-        if not excluded or near:
+        if not excluded or near or task.late:
             return None
         answer = _unreachable(self._infeasibility, task, closest)
         reason = answer.reason
@@ -259,7 +263,7 @@ class RestartsAfterDoubt:
         self._search, self._few = search, few
 
     def __call__(self, task: Task) -> Solution | None:
-        if not task.excluded and not self._few(task.goal.packed):
+        if task.late or (not task.excluded and not self._few(task.goal.packed)):
             return None
         assert task.closest is not None
         task.q = task.closest.q.copy() if task.near_miss is None else task.near_miss.q
@@ -275,13 +279,14 @@ class ReportNotFound:
     def __call__(self, task: Task) -> Solution:
         closest, found = task.closest, task.found
         assert closest is not None
-        if found.out_of_time:
+        if found.out_of_time or task.late:
             budget = task.budget
             reason = Reason(Cause.TIME, budget, f'no solution found within the time budget of {budget:g} s')
         else:
             sentence = f'no solution found from the seed and {found.restarts} random restarts'
             reason = Reason(Cause.SEARCH_ENDED, found.restarts, sentence)
-            ball = ball_in_the_way(self._search, task.goal, task.seed) if self._search.arm.has_cones else None
+            has_cones = self._search.arm.has_cones
+            ball = ball_in_the_way(self._search, task.goal, task.seed, task.deadline) if has_cones else None
             if ball is not None:
                 reason = replace(ball, sentence=f'{sentence}; without its limits {ball.sentence}')
         errors = closest.position_error, closest.direction_error

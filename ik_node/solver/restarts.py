@@ -136,9 +136,9 @@ class RandomRestarts:
         restarts_allowed = self.restarts if most is None else min(most, self.restarts)
         search, state = self._search(), self._random_state()
         now = np.empty(len(q))
-        first = 0
+        first, part = 0, self._part if are_compiled() else 1
         while True:
-            last = min(first + self._part, restarts_allowed + 1)
+            last = min(first + part, restarts_allowed + 1)
             restarts, position_error, direction_error, solved = search(
                 *model, goal.packed, self.options, self.table, first, last, state, now, q
             )
@@ -185,12 +185,14 @@ class RandomRestarts:
             solved,
         )
 
-    def approach(self, goal: Goal, q: Array, out_of_reach: bool = False) -> tuple[float, float]:
+    def approach(
+        self, goal: Goal, q: Array, deadline: float, out_of_reach: bool = False
+    ) -> tuple[float, float]:
         """Find the closest configuration by the method from q (n,), in place. Returns both errors.
 
         Position first, then direction: from q and from random configurations, consecutive descents with a
         decreasing weight of the direction, the penalty form of the lexicographic problem. More starts follow
-        while the position is not met and not known to be out of reach.
+        while the position is not met and not known to be out of reach. deadline: as for search.
         """
         options, state, search = self.options.copy(), self._random_state(), self._search()
         options[[ITERATIONS, STALL]] = self.method.thorough
@@ -201,7 +203,7 @@ class RandomRestarts:
         trial = q.copy()
         best, least = (math.inf, math.inf), math.inf
         for start in range(starts if out_of_reach else most):
-            if start >= enough and least <= tolerance:
+            if (start >= enough and least <= tolerance) or (start and time.perf_counter() > deadline):
                 break
             if start == starts:
                 enough = 3 * starts
@@ -266,6 +268,11 @@ class RandomRestarts:
         descend(*self._model, goal.packed, options, best, frames, work)
         if not np.array_equal(best, joints):
             yield best
+
+
+def are_compiled() -> bool:
+    """Whether descents take microseconds, so that the clock is not checked after each."""
+    return kernels.state().stage is kernels.Stage.READY
 
 
 def search_options(

@@ -36,7 +36,9 @@ from ik_node.solver.redundancy.locked_joints import are_named
 if TYPE_CHECKING:
     from ik_node.solver.proof.proof import Proof
 
+SOLVING_BUDGET = 5.0  # s, of solve: far more than any goal takes with compiled kernels
 LISTING_BUDGET = 0.1  # s, of solve_all
+PROVING_BUDGET = 20.0  # s, of prove
 
 
 class IkSolver:
@@ -56,7 +58,8 @@ class IkSolver:
     nearest to the seed, refined to 1e-6 or as far as its branch allows. (Files that write pi as 3.1416
     tilt axes by about 1e-6 rad, which makes "straight down" just unreachable: hence 1e-4 for
     directions.) restarts: random restarts after the descent from the seed. time_budget: seconds after
-    which the search gives up; the only option that makes results depend on the machine. direction_weight
+    which a call gives up, a few milliseconds late at most with compiled kernels; the only option that makes
+    results depend on the machine, if it is less than a goal takes (math.inf: none). direction_weight
     [m/rad]: for goals that cannot be met, minimise
     position_error^2 + (direction_weight * direction_error)^2; None: position first, then direction.
     compile: 'background': if the cache has no compiled kernels, another process compiles them, and
@@ -77,7 +80,7 @@ class IkSolver:
         position_tolerance: float = 1e-6,
         direction_tolerance: float = 1e-4,
         restarts: int = 1000,
-        time_budget: float = math.inf,
+        time_budget: float = SOLVING_BUDGET,
         random_seed: int = 0,
         direction_weight: float | None = None,
         compile: str = 'background',  # noqa: A002 - the clearest name
@@ -114,7 +117,9 @@ class IkSolver:
 
         The seed may be outside the limits, the solution never is. Never raises for a goal that
         cannot be met: see Solution.status and reason. time_budget [s]: of this call, None: as given to the
-        constructor. Raises InputError for a seed of the wrong length or with NaN.
+        constructor; when it ends without a solution, the status is NOT_FOUND and the cause TIME, unless the
+        goal is out of reach by the link lengths. Raises InputError for a seed of the wrong length or with
+        NaN.
         """
         if not isinstance(goal, Goal):  # a call for each goal would cost a hundredth of solving it
             checked_goal(goal)
@@ -169,16 +174,18 @@ class IkSolver:
             return Solutions((), complete=True)
         return self._parts.all_solutions.solutions(goal, near, budget)
 
-    def prove(self, goal: Goal, seed: ArrayLike | None = None) -> Proof:
+    def prove(self, goal: Goal, seed: ArrayLike | None = None, time_budget: float = PROVING_BUDGET) -> Proof:
         """Find every solution within the limits as solve_all does, with a proof by interval arithmetic.
 
         For goals with a direction of arms with five joints, where the number of complex solutions is known;
-        20 to 60 ms for a goal, and a second or two, for some arms five, for the first. See Proof.
-        Raises MissingError without python-flint, InputError for a seed of the wrong length or with NaN.
+        20 to 60 ms for a goal, and a second or two, for some arms five, for the first. time_budget [s]: when
+        it ends, nothing is proven. See Proof. Raises MissingError without python-flint, InputError for a seed
+        of the wrong length or with NaN.
         """
         from ik_node.solver.proof.proof import prove  # five modules that few programs need
 
-        return prove(self.arm, checked_goal(goal), self._start(seed))
+        budget = positive('time_budget', time_budget, finite=False)
+        return prove(self.arm, checked_goal(goal), self._start(seed), budget)
 
     def solve_batch(
         self,
@@ -191,13 +198,20 @@ class IkSolver:
 
         seeds: (N, n), or (n,) for all, default mid-range. workers: threads, default one per core that the
         process may use. The results are those of solve, for any number of workers; goals that are not solved
-        at once take as long as with solve. Raises InputError for wrong shapes or values.
+        at once take as long as with solve, each with the time budget of the constructor. Raises InputError
+        for wrong shapes or values.
         """
         goals = pack_goals(positions, directions)
         starts = self.arm.middle[None].copy() if seeds is None else seed_rows(seeds, len(goals), self.arm.n)
         return solve_goals(self._parts.pipeline, self.solve, goals, starts, workers)
 
-    def track(self, goal: Goal, q: ArrayLike, before: ArrayLike | None = None) -> Solution:
+    def track(
+        self,
+        goal: Goal,
+        q: ArrayLike,
+        before: ArrayLike | None = None,
+        time_budget: float | None = None,
+    ) -> Solution:
         """Follow a moving goal from configuration q (n,) without leaving its branch.
 
         before: the configuration before q, if any; it lets the arm pass straight through configurations
@@ -205,14 +219,15 @@ class IkSolver:
         If the branch ends first (joint limit, singularity) the status is NOT_FOUND, q the last configuration
         of the branch, reason the cause, and other_branch is a configuration on
         another branch that meets the goal: the caller decides whether to jump. For a goal that cannot be
-        met the result is that of solve.
+        met the result is that of solve. time_budget [s]: as of solve.
         """
         if not isinstance(goal, Goal):
             checked_goal(goal)
         arm = self.arm
         now = arm.checked(q, 'q')
         last = now.copy() if before is None else arm.checked(before, 'before')
-        solution = self._follow(goal, now, last, self.solve)
+        solve = self.solve if time_budget is None else partial(self.solve, time_budget=time_budget)
+        solution = self._follow(goal, now, last, solve)
         if math.isnan(goal.packed[LATERAL]) or solution.status is not Status.SOLVED:
             return solution
         return self._parts.roll.aligned(goal, last, solution)

@@ -10,6 +10,7 @@ from benchmarks.torsos import TOOLS, goals_at, pair, random_goals, torso, torso_
 from ik_node import Goal, IkSolver, InputError, Tree, TreeSolver, kernels
 from ik_node.kernels.arrays.layout import ITERATIONS, WEIGHT
 from ik_node.solver.restarts import search_options
+from ik_node.solver.trees.clock import Clock
 from ik_node.solver.trees.tree_search import TreeSearch
 
 STEP = 1e-6
@@ -52,7 +53,7 @@ def test_shared_joints_take_the_mean_of_the_steps_and_the_others_their_own(body)
         shared = body.joint_names.index('yaw')
         wanted[shared] = q[shared] + 0.5 * (steps['left'] + steps['right'])[shared]
         found = q.copy()
-        search.solve(np.array([goals[name].packed for name in TOOLS]), found, 0)
+        search.solve(np.array([goals[name].packed for name in TOOLS]), found, 0, Clock(1.0))
         if (found != q).any():  # a step that gains nothing is not kept
             np.testing.assert_allclose(found, wanted, atol=1e-7)
 

@@ -10,6 +10,7 @@ Wampler, The Numerical Solution of Systems of Polynomials, 2005, chapters 7 and 
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,21 @@ FAR = 40.0  # rad: imaginary part of an angle that goes to infinity
 MOST_STEPS = 1500
 
 
+class OutOfTimeError(Exception):
+    """A deadline has passed."""
+
+
+def check_time(deadline: float) -> None:
+    """Raise OutOfTimeError if time.perf_counter() is beyond deadline."""
+    if time.perf_counter() > deadline:
+        raise OutOfTimeError
+
+
 class ComplexSolutions:
     """Finds all complex solutions of the goals of one arm with five joints."""
 
-    def __init__(self, chain: TaskChain, most: int) -> None:
-        """Find the solutions of a random complex goal, at most `most`."""
+    def __init__(self, chain: TaskChain, most: int, deadline: float) -> None:
+        """Find the solutions of a random complex goal, at most `most`. Raises OutOfTimeError."""
         self._chain = chain
         self._kinematics = _Kinematics(chain)
         rng = np.random.default_rng(0)
@@ -46,6 +57,7 @@ class ComplexSolutions:
         sphere = _Sphere(np.array([0.0, 0.0, 1.0]))
         start, idle = self._start(sphere), 0
         for _ in range(LOOPS):
+            check_time(deadline)
             around = [start, _random_goal(rng), _random_goal(rng), start]
             known = _distinct(np.concatenate([q, self._along(sphere, q, around)]), chain)
             idle = idle + 1 if len(known) == len(q) else 0
@@ -59,12 +71,16 @@ class ComplexSolutions:
         """The number of solutions of a generic goal."""
         return len(self._known)
 
-    def of(self, position: Array, direction: Array) -> Complex:
-        """Return the solutions (k, 5) [rad or m] of a goal: position (3,) [m], unit direction (3,)."""
+    def of(self, position: Array, direction: Array, deadline: float) -> Complex:
+        """Return the solutions (k, 5) [rad or m] of a goal: position (3,) [m], unit direction (3,).
+
+        deadline: time.perf_counter() at which it gives up. Raises OutOfTimeError.
+        """
         chain, sphere = self._chain, _Sphere(direction)
         end = np.concatenate([(position - chain.origin) / chain.size, np.zeros(2)])
         found, rng = np.empty((0, 5), complex), np.random.default_rng(1)
         for k in range(WAYS):
+            check_time(deadline)
             path = [self._start(sphere), *(_random_goal(rng) for _ in range(k)), end]
             found = _distinct(np.concatenate([found, self._along(sphere, self._known, path)]), chain)
             if len(found) >= self.count:

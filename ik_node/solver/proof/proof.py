@@ -13,8 +13,9 @@ enclosures.py and on this file, not on the numerical search for the solutions.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
-from threading import Lock
+from threading import TIMEOUT_MAX, Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,7 +27,7 @@ from ik_node.kernels.arrays.rotation import ROOT_SLACK
 from ik_node.model.arm import Arm
 from ik_node.solver.elimination.task_joints import chain_of
 from ik_node.solver.goal import Goal
-from ik_node.solver.proof.complex_solutions import ComplexSolutions
+from ik_node.solver.proof.complex_solutions import ComplexSolutions, OutOfTimeError, check_time
 from ik_node.solver.proof.enclosures import Enclosing, Enclosure
 from ik_node.solver.proof.exact_geometry import geometry_of, special_nearby
 from ik_node.solver.proof.solution_bounds import GENERAL, most_solutions
@@ -58,10 +59,11 @@ class Proof:
 class Prover:
     """Proves all solutions of the goals of one arm."""
 
-    def __init__(self, arm: Arm) -> None:
+    def __init__(self, arm: Arm, deadline: float) -> None:
         """Find out how many complex solutions a goal has, which takes a second or two, for some arms five.
 
-        Raises MissingError without python-flint.
+        deadline: time.perf_counter() at which it gives up. Raises OutOfTimeError, MissingError without
+        python-flint.
         """
         self._rejection, self.bound = '', 0
         chain = chain_of(arm, direction=True)
@@ -81,22 +83,26 @@ class Prover:
         if nearby is not None:
             self._nearby = Enclosing(nearby.geometry, nearby.point, nearby.axis)
             self.bound = most_solutions(nearby.geometry)
-        self._solutions = ComplexSolutions(chain, self.bound)
+        self._solutions = ComplexSolutions(chain, self.bound, deadline)
         if self._solutions.count < self.bound:
             self._rejection = (
                 f'{self._solutions.count} complex solutions are known for goals of this arm, '
                 f'but up to {self.bound} cannot be excluded'
             )
 
-    def __call__(self, arm: Arm, goal: Goal, seed: Array) -> Proof:
-        """Return the proof for a goal of the same arm; seed (n,) decides the order."""
+    def __call__(self, arm: Arm, goal: Goal, seed: Array, deadline: float) -> Proof:
+        """Return the proof for a goal of the same arm; seed (n,) decides the order. Raises OutOfTimeError."""
         if self._rejection:
             return self._unproven(arm, 0, self._rejection)
         if goal.direction is None:
             return self._unproven(arm, 0, 'the goal has no direction')
         packed = goal.packed
-        starts = self._solutions.of(packed[:DIRECTION], packed[DIRECTION:LATERAL]).tolist()
-        found = [one for start in starts if (one := self._enclosing(packed, start)) is not None]
+        starts = self._solutions.of(packed[:DIRECTION], packed[DIRECTION:LATERAL], deadline).tolist()
+        found = []
+        for start in starts:
+            check_time(deadline)
+            if (one := self._enclosing(packed, start)) is not None:
+                found.append(one)
         enclosed = self._enclosing.distinct(found)
         distinct = len(enclosed)
         if distinct < self.bound:
@@ -177,12 +183,23 @@ def _listed(arm: Arm, goal: Goal, seed: Array, inside: list[Enclosure]) -> Array
     return q
 
 
-def prove(arm: Arm, goal: Goal, seed: Array) -> Proof:
-    """Return the proof for a goal of arm, if there is one; seed (n,) decides the order.
+def prove(arm: Arm, goal: Goal, seed: Array, time_budget: float) -> Proof:
+    """Return the proof for a goal of arm, if there is one within time_budget [s].
 
-    The first call for an arm takes a second or two, for some five. Raises MissingError without python-flint.
+    seed (n,) decides the order. The first call for an arm takes a second or two, for some five. Raises
+    MissingError without python-flint.
     """
-    with LOCK:
+    deadline = time.perf_counter() + time_budget
+    late = Proof(
+        False, np.empty((0, arm.n)), np.empty(0), 0, 0, f'the time budget of {time_budget:g} s has ended'
+    )
+    if not LOCK.acquire(timeout=min(time_budget, TIMEOUT_MAX)):
+        return late
+    try:
         if arm not in PROVERS:
-            PROVERS[arm] = Prover(arm)
-        return PROVERS[arm](arm, goal, seed)
+            PROVERS[arm] = Prover(arm, deadline)
+        return PROVERS[arm](arm, goal, seed, deadline)
+    except OutOfTimeError:
+        return late
+    finally:
+        LOCK.release()

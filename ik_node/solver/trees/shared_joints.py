@@ -13,6 +13,7 @@ from ik_node.errors import join_names
 from ik_node.model.tree import Tree
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
 from ik_node.solver.solver import IkSolver
+from ik_node.solver.trees.clock import Clock
 from ik_node.solver.trees.tree_search import TreeSearch
 from ik_node.solver.trees.trunk import find_trunk
 
@@ -38,64 +39,64 @@ class SharedJoints:
         self._search = TreeSearch(tree, tuple(solvers), method, options, random_seed)
 
     def solve(
-        self, goals: Mapping[str, Goal], seed: Array, weights: Mapping[str, float]
+        self, goals: Mapping[str, Goal], seed: Array, weights: Mapping[str, float], clock: Clock
     ) -> dict[str, Solution]:
         """Return a Solution by tool, all with the same shared joints, near seed (n,)."""
         start = np.clip(seed, *self._tree.limits)
-        return self._turned(goals, start, self._near(goals, start, weights))
+        return self._turned(goals, start, self._near(goals, start, weights, clock))
 
     def _near(
-        self, goals: Mapping[str, Goal], start: Array, weights: Mapping[str, float]
+        self, goals: Mapping[str, Goal], start: Array, weights: Mapping[str, float], clock: Clock
     ) -> dict[str, Solution]:
         tree, packed = self._tree, self._packed(goals)
         found = None if self._trunk is None else self._trunk.solve(packed, start)
         if found is not None:
             return self._solved(*found)
         alone = {
-            name: solver.solve(goals[name], start[tree.columns[name]])
+            name: solver.solve(goals[name], start[tree.columns[name]], clock.left)
             for name, solver in self._solvers.items()
         }
         q, restarts = start.copy(), 0
         if all(solution.status is not Status.UNREACHABLE for solution in alone.values()):
-            restarts, solved = self._search.solve(packed, q, self._restarts)
+            restarts, solved = self._search.solve(packed, q, self._restarts, clock)
             if solved:
                 return self._solutions(goals, q, restarts)
         sizes = np.array([weights.get(name, 1.0) for name in self._solvers])
-        starts = [q, start, *(self._trunk.spread(packed, start) if self._trunk is not None else ())]
+        starts = [q, start, *(self._trunk.spread(packed, start, clock) if self._trunk is not None else ())]
         for name, solution in alone.items():
             starts.append(start.copy())
             starts[-1][tree.columns[name]] = solution.q
-        solutions = self._solutions(goals, self._search.closest(packed, sizes, starts), restarts)
+        solutions = self._solutions(goals, self._search.closest(packed, sizes, starts, clock), restarts)
         for name, solution in solutions.items():
             if not solution.solved:
-                status, reason = self._reason(name, alone, solution)
+                status, reason = self._reason(name, alone, solution, clock)
                 solutions[name] = replace(solution, status=status, reason=reason)
         return solutions
 
-    def track(self, goals: Mapping[str, Goal], q: Array, before: Array) -> dict[str, Solution]:
+    def track(self, goals: Mapping[str, Goal], q: Array, before: Array, clock: Clock) -> dict[str, Solution]:
         """Move q (n,) on to goals without leaving the branch; before (n,): the configuration before q.
 
         The trunk stays while every limb can follow. Not solved: the last configuration on the way, and by
         tool the joints of other_branch, another solution for all tools; without one, what solve finds.
         """
         start = np.clip(q, *self._tree.limits)
-        return self._turned(goals, before, self._ahead(goals, start, before))
+        return self._turned(goals, before, self._ahead(goals, start, before, clock))
 
-    def _ahead(self, goals: Mapping[str, Goal], q: Array, before: Array) -> dict[str, Solution]:
+    def _ahead(self, goals: Mapping[str, Goal], q: Array, before: Array, clock: Clock) -> dict[str, Solution]:
         packed = self._packed(goals)
         errors = None if self._trunk is None else self._trunk.track(packed, q, before)
         if errors is not None:
             return self._solved(q, errors)
         for goals_on_the_way in self._pieces(packed, q):
             ahead = q.copy()
-            self._search.solve(goals_on_the_way, ahead, 0)
+            self._search.solve(goals_on_the_way, ahead, 0, clock)
             if np.abs(ahead - q).max() > LARGEST_MOVE:
                 break
             q = ahead
         solutions = self._solutions(goals, q, 0)
         if all(solution.solved for solution in solutions.values()):
             return solutions
-        others = self._near(goals, q, {})
+        others = self._near(goals, q, {}, clock)
         if not all(other.solved for other in others.values()):
             return others
         move = max(float(np.abs(other.q - solutions[name].q).max()) for name, other in others.items())
@@ -152,12 +153,17 @@ class SharedJoints:
         }
 
     def _reason(
-        self, name: str, alone: Mapping[str, Solution], solution: Solution
+        self, name: str, alone: Mapping[str, Solution], solution: Solution, clock: Clock
     ) -> tuple[Status, Reason | None]:
         """Return the status and the reason of a tool that is not solved."""
         if not alone[name].solved:
             return alone[name].status, alone[name].reason
         others = join_names(other for other in alone if other != name)
+        if clock.late:
+            sentence = (
+                f'no solution found together with {others} within the time budget of {clock.budget:g} s'
+            )
+            return Status.NOT_FOUND, Reason(Cause.TIME, clock.budget, sentence)
         amount = solution.position_error
         sentence = f'this goal can be met alone, but no solution was found together with {others}'
         return Status.NOT_FOUND, Reason(Cause.CONFLICT, amount, sentence)

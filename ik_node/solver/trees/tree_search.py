@@ -16,12 +16,15 @@ from ik_node.kernels.arrays.layout import ITERATIONS, POSITION_TOLERANCE, STALL,
 from ik_node.model.arm import frozen
 from ik_node.model.tree import Tree
 from ik_node.solver.methods.registry import METHODS
+from ik_node.solver.restarts import are_compiled
+from ik_node.solver.trees.clock import Clock
 
 # Of the usual weight of a direction, one after the other: so positions come first.
 LADDER = (1.0, 1e-1, 1e-2, 1e-3, 1e-5)
 KERNELS = {'lm': 'search_tree', 'transpose': 'search_tree_transpose'}  # the local methods
 STARTS = 24  # random starts for the closest configuration
 CLOSE = 6  # of those that are close already, as many are improved
+DESCENTS_PER_CHECK = 16  # of the clock: about a millisecond
 
 
 class TreeSearch:
@@ -42,31 +45,40 @@ class TreeSearch:
         self._kernel = KERNELS[method]
         kernels.prepare(dict.fromkeys((self._kernel, 'search_tree', 'settle_tree')))
 
-    def solve(self, goals: Array, q: Array, restarts: int) -> tuple[int, bool]:
+    def solve(self, goals: Array, q: Array, restarts: int, clock: Clock) -> tuple[int, bool]:
         """Search from q (n,), in place, with random restarts; return how many, and whether all is solved."""
-        search, weights = getattr(kernels, self._kernel), np.ones(len(goals))
-        return self._search(search, goals, weights, self._options, restarts + 1, self._state(), q)
+        search, weights, state = getattr(kernels, self._kernel), np.ones(len(goals)), self._state()
+        part = DESCENTS_PER_CHECK if are_compiled() else 1
+        last = 0
+        while True:
+            first, last = last, min(last + part, restarts + 1)
+            done, solved = self._search(search, goals, weights, self._options, first, last, state, q)
+            if solved or clock.late or last > restarts:
+                return done, solved
 
-    def closest(self, goals: Array, weights: Array, starts: Sequence[Array]) -> Array:
+    def closest(self, goals: Array, weights: Array, starts: Sequence[Array], clock: Clock) -> Array:
         """Return the joints (n,) of the least sum of weights (K,) times squared position errors.
 
         Then of direction errors. Descents from the best of starts (n,), which are close already, and from
         random configurations, with a decreasing weight of the directions: the penalty form of the
-        lexicographic problem.
+        lexicographic problem. Fewer of them if time runs out.
         """
         options, state = self._options.copy(), self._state()
         options[[ITERATIONS, STALL]] = METHODS['lm'].thorough
         tolerance = options[POSITION_TOLERANCE] ** 2
         candidates = sorted(starts, key=lambda q: self._cost(goals, weights, q)[0])[:CLOSE]
         for q in candidates:
-            self._settle(goals, weights, LADDER[-1:], q)
+            if not clock.late:
+                self._settle(goals, weights, LADDER[-1:], q)
         for number in range(STARTS):
+            if clock.late:
+                break
             q = np.empty(self._tree.n)
             kernels.perturb(self._tree.middle, self._tree.limits, 1.0, state, q)
             # Every other one minimises the positions alone before it turns the tools as far as that allows.
             ladder = LADDER[-1:] if number % 2 else LADDER
             options[WEIGHT] = ladder[0] * self._options[WEIGHT]
-            self._search(kernels.search_tree, goals, weights, options, 1, state, q)
+            self._search(kernels.search_tree, goals, weights, options, 0, 1, state, q)
             self._settle(goals, weights, ladder, q)
             candidates.append(q)
         best, least = candidates[0], (math.inf, math.inf)
@@ -95,13 +107,14 @@ class TreeSearch:
         goals: Array,
         weights: Array,
         options: Array,
-        descents: int,
+        first: int,
+        last: int,
         state: NDArray[np.uint64],
         q: Array,
     ) -> tuple[int, bool]:
         errors = np.empty((len(goals), 2))
         model = *self._model, *self._branches, self._tree.limits
-        found: tuple[int, bool] = search(*model, goals, weights, options, 0, descents, state, q, errors)
+        found: tuple[int, bool] = search(*model, goals, weights, options, first, last, state, q, errors)
         return found
 
     def _errors(self, name: str, goal: Array, q: Array) -> tuple[float, float]:

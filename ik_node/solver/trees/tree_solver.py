@@ -15,7 +15,8 @@ from ik_node.model.tree import Tree
 from ik_node.solver.batch import seed_rows
 from ik_node.solver.goal import BatchSolution, Goal, Solution, Status, pack_goals
 from ik_node.solver.restarts import search_options
-from ik_node.solver.solver import IkSolver
+from ik_node.solver.solver import SOLVING_BUDGET, IkSolver
+from ik_node.solver.trees.clock import Clock
 from ik_node.solver.trees.shared_joints import SharedJoints
 from ik_node.solver.trees.tree_search import KERNELS
 
@@ -67,6 +68,7 @@ class TreeSolver:
         position_tolerance: float = 1e-6,
         direction_tolerance: float = 1e-4,
         restarts: int = 1000,
+        time_budget: float = SOLVING_BUDGET,
         random_seed: int = 0,
         compile: str = 'background',  # noqa: A002 - as of IkSolver
     ) -> None:
@@ -85,6 +87,7 @@ class TreeSolver:
             positive('direction_tolerance', direction_tolerance),
         )
         self._restarts = whole('restarts', restarts, 0)
+        self._time_budget = positive('time_budget', time_budget, finite=False)
         self._random_seed = whole('random_seed', random_seed, 0, 2**63 - 1)
         self._solvers = {
             name: IkSolver(
@@ -113,15 +116,17 @@ class TreeSolver:
         seed: ArrayLike | None = None,
         weights: Mapping[str, float] | None = None,
         free: Collection[str] = (),
+        time_budget: float | None = None,
     ) -> TreeSolution:
         """Find joints that meet the goals by tool, near seed (n,) (default: mid-range).
 
         A tool without a goal stays where the seed has it, or goes wherever its joints are taken if it is
         among free. Where not all goals can be met, the sum of weights (default 1) times the squared position
-        errors is least, then that of the direction errors. Raises InputError for names that are no tools and
-        weights that are not greater than 0, and as IkSolver.solve.
+        errors is least, then that of the direction errors. time_budget [s]: of this call, None: as given to
+        the constructor; tools that are not solved when it ends are NOT_FOUND, with the cause TIME. Raises
+        InputError for names that are no tools and weights that are not greater than 0, and as IkSolver.solve.
         """
-        tree = self.tree
+        tree, clock = self.tree, Clock(self._budget(time_budget))
         q = tree.middle if seed is None else tree.checked(seed, 'seed')
         weights = {} if weights is None else weights
         if not isinstance(weights, Mapping):
@@ -133,9 +138,9 @@ class TreeSolver:
         for wanted in self._wanted(goals, q, free):
             if len(wanted) == 1:
                 ((name, goal),) = wanted.items()
-                tools[name] = self._solvers[name].solve(goal, q[tree.columns[name]])
+                tools[name] = self._solvers[name].solve(goal, q[tree.columns[name]], clock.left)
             else:
-                tools |= self._shared(wanted).solve(wanted, q, weights)
+                tools |= self._shared(wanted).solve(wanted, q, weights, clock)
         return self._solution(goals, q, tools)
 
     def track(
@@ -144,14 +149,16 @@ class TreeSolver:
         q: ArrayLike,
         before: ArrayLike | None = None,
         free: Collection[str] = (),
+        time_budget: float | None = None,
     ) -> TreeSolution:
         """Follow moving goals by tool from configuration q (n,) without leaving its branch.
 
         before: the configuration before q, if any. As IkSolver.track for every tool; where the branch of
         tools that share joints ends, other_branch of each belongs to one solution for all of them. If not all
         goals can be met, the result is that of solve: it may be far from q, and other_branch is None.
+        time_budget [s]: as of solve.
         """
-        tree = self.tree
+        tree, clock = self.tree, Clock(self._budget(time_budget))
         now = tree.checked(q, 'q')
         last = now.copy() if before is None else tree.checked(before, 'before')
         tools: dict[str, Solution] = {}
@@ -159,9 +166,10 @@ class TreeSolver:
             if len(wanted) == 1:
                 ((name, goal),) = wanted.items()
                 columns = tree.columns[name]
-                tools[name] = self._solvers[name].track(goal, now[columns], last[columns])
+                own = self._solvers[name]
+                tools[name] = own.track(goal, now[columns], last[columns], clock.left)
             else:
-                tools |= self._shared(wanted).track(wanted, now, last)
+                tools |= self._shared(wanted).track(wanted, now, last, clock)
         return self._solution(goals, now, tools)
 
     def solve_batch(
@@ -174,8 +182,8 @@ class TreeSolver:
     ) -> TreeBatchSolution:
         """Solve many goals: by tool positions (N, 3) [m], and directions (N, 3) unit where they count.
 
-        seeds: (N, n), or (n,) for all, default mid-range. The results are those of solve. Raises InputError
-        for wrong shapes or values.
+        seeds: (N, n), or (n,) for all, default mid-range. The results are those of solve, each with the time
+        budget of the constructor. Raises InputError for wrong shapes or values.
         """
         tree = self.tree
         if not isinstance(positions, Mapping) or not positions:
@@ -202,6 +210,11 @@ class TreeSolver:
         q = np.array([one.q for one in found]).reshape(count, tree.n)
         return TreeBatchSolution(
             q, {name: _stacked([one.tools[name] for one in found], tree.arms[name].n) for name in packed}
+        )
+
+    def _budget(self, time_budget: float | None) -> float:
+        return (
+            self._time_budget if time_budget is None else positive('time_budget', time_budget, finite=False)
         )
 
     def _solution(self, goals: Mapping[str, Goal], q: Array, tools: dict[str, Solution]) -> TreeSolution:

@@ -18,6 +18,7 @@ from ik_node.model.tree import Tree
 from ik_node.solver.closed_form import ClosedForm, recognise
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
+from ik_node.solver.trees.clock import Clock
 
 STEP = 0.1  # [rad], or this share of the range [m], between two tested positions of the trunk
 FINEST = 0.005  # the same, to which the nearest position is refined
@@ -73,20 +74,22 @@ class Trunk:
         """Solvers of the limbs: only goals that cannot all be met need them."""
         return [IkSolver(limb) for _, limb, _ in self._limbs]
 
-    def spread(self, goals: Array, seed: Array) -> Iterator[Array]:
+    def spread(self, goals: Array, seed: Array, clock: Clock) -> Iterator[Array]:
         """Yield joints (n,): the shared joint all over its range, and every limb as near its goal as it gets.
 
-        goals (K, 9). Nothing if the trunk has more than one joint.
+        goals (K, 9). Nothing if the trunk has more than one joint, less if time runs out.
         """
         if self._joint < 0:
             return
         low, high = self._span[:2] if np.isfinite(self._span[:2]).all() else (-np.pi, np.pi)
         for value in np.linspace(low, high, PLACES):
+            if clock.late:
+                return
             q = seed.copy()
             q[self._joint] = value
             for (trunk, _, columns), solver, goal in zip(self._limbs, self._solvers, goals, strict=True):
                 carried, own = columns[: trunk.n], columns[trunk.n :]
-                q[own] = solver.solve(_seen_from(trunk.frames(q[carried]), goal), q[own]).q
+                q[own] = solver.solve(_seen_from(trunk.frames(q[carried]), goal), q[own], clock.left).q
             yield q
 
     def track(self, goals: Array, q: Array, before: Array) -> Array | None:
