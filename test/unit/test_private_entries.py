@@ -1,0 +1,177 @@
+"""What is used of the inside of numba, viser and websockets: each test names an entry and who needs it.
+
+setup.py allows versions that do not exist yet. If one changes an entry, its test says which.
+"""
+
+from __future__ import annotations
+
+import inspect
+import socket
+import urllib.error
+import urllib.request
+from importlib import import_module
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+RUNTIME = 'ik_node/kernels/runtime'
+PARTS, IMPORT, DECORATOR = (f'{RUNTIME}/{name}.py' for name in ('inner_kernels', 'numba_import', 'compiled'))
+GUARD = 'ik_node/viewer/guard.py'
+CODE, DISPATCHER = 'numba.core.codegen:JITCodeLibrary', 'numba.core.dispatcher:Dispatcher'
+SERVER, CONNECTION = 'websockets.asyncio.server:serve', 'websockets.asyncio.server:ServerConnection'
+
+# entry, the parameters that are given to it or that it is given, and the file that uses it
+ENTRIES = [
+    (f'{CODE}.__init__', 'self codegen name', PARTS),
+    (f'{CODE}._optimize_final_module', 'self', PARTS),
+    (f'{CODE}._finalize_final_module', 'self', PARTS),
+    (f'{CODE}._finalize_dynamic_globals', 'self', PARTS),
+    (f'{CODE}.get_pointer_to_function', 'self name', PARTS),
+    ('numba.core.codegen:JITCPUCodegen.set_env', 'self env_name env', PARTS),
+    (
+        'numba.core.compiler:Compiler.__init__',
+        'self typingctx targetctx library args return_type flags locals',
+        PARTS,
+    ),
+    ('numba.np.linalg:ensure_blas', '', IMPORT),
+    (f'{DISPATCHER}.get_call_template', 'self args kws', DECORATOR),
+    ('numba.core.types:unliteral', 'lit_type', DECORATOR),
+    ('numba.core.types:Array.copy', 'self dtype ndim layout readonly', DECORATOR),
+    (f'{SERVER}.__init__', 'self handler host port process_request kwargs', GUARD),
+    (f'{CONNECTION}.respond', 'self status text', GUARD),
+    ('websockets.http11:Request', 'path headers', GUARD),
+]
+
+
+def version_of(entry: str) -> str:
+    package = import_module(entry.partition('.')[0])
+    return f'{package.__name__} {package.__version__}'
+
+
+def entry_of(name: str) -> Any:
+    module, _, path = name.partition(':')
+    found: Any = import_module(module)
+    for part in path.split('.'):
+        found = getattr(found, part, None)
+    return found
+
+
+@pytest.mark.parametrize(('name', 'wanted', 'user'), ENTRIES, ids=[name for name, *_ in ENTRIES])
+def test_an_entry_is_there_and_takes_what_it_is_given(name: str, wanted: str, user: str) -> None:
+    if not name.startswith('numba'):
+        pytest.importorskip('websockets')
+    found = entry_of(name)
+    assert callable(found), f'{version_of(name)} has no {name}, which {user} needs'
+    parameters = list(inspect.signature(found).parameters)
+    if name.startswith('websockets'):  # a few of many
+        parameters = [one for one in parameters if one in wanted.split()]
+    assert parameters == wanted.split(), (
+        f'{name} of {version_of(name)} takes {inspect.signature(found)}, {user} expects {wanted}'
+    )
+
+
+def test_blas_is_looked_for_through_a_name_of_two_modules() -> None:
+    """numba_import.py replaces the one while the other is imported."""
+    linalg, arraymath = import_module('numba.np.linalg'), import_module('numba.np.arraymath')
+    assert inspect.isfunction(linalg.ensure_blas)
+    source = inspect.getsource(arraymath)
+    for line in ('from numba.np.linalg import ensure_blas', 'ensure_blas()'):
+        assert line in source, f'{version_of("numba")} has no {line!r} in arraymath, {IMPORT} expects it'
+
+
+def test_the_folder_of_the_cache_is_read_when_a_function_is_decorated(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(numba.config, 'CACHE_DIR', str(tmp_path))
+
+    def double(x: float) -> float:
+        return 2.0 * x
+
+    kernel = numba.njit(cache=True)(double)
+    monkeypatch.undo()
+    assert kernel(2.0) == 4.0
+    assert list(tmp_path.rglob('*.nbc')), (
+        f'{version_of("numba")} does not read config.CACHE_DIR when it decorates, {DECORATOR} relies on it'
+    )
+
+
+class Compiled:
+    """A kernel of which another is a part, and which of numba's methods were called for the part."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from ik_node.kernels.runtime.compiled import _of_plain_types
+        from ik_node.kernels.runtime.inner_kernels import PartCompiler, PartLibrary
+
+        self.called: set[str] = set()
+        for name in ('_optimize_final_module', '_finalize_final_module', 'set_env'):
+            method = getattr(PartLibrary, name)
+
+            def record(part: Any, *given: Any, name: str = name, method: Any = method) -> Any:
+                self.called.add(name)
+                return method(part, *given)
+
+            monkeypatch.setattr(PartLibrary, name, record)
+        self.library = PartLibrary
+        options: Any = {'nogil': True, 'no_cfunc_wrapper': True}
+
+        def part(x, i):
+            return x[i] + 1.0
+
+        inner: Any = _of_plain_types(
+            numba.njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(part)
+        )
+
+        def whole(x, i):
+            return inner(x, 0) + inner(x, i)
+
+        self.inner, self.outer = inner, numba.njit(**options)(whole)
+        self.result = self.outer(np.array([1.0, 2.0]), 1)
+
+
+@pytest.fixture
+def kernels_of_numba(monkeypatch: pytest.MonkeyPatch) -> Compiled:
+    return Compiled(monkeypatch)
+
+
+def test_parts_are_compiled_into_their_callers(kernels_of_numba: Compiled) -> None:
+    assert kernels_of_numba.result == 5.0
+    missing = {'_optimize_final_module', '_finalize_final_module', 'set_env'} - kernels_of_numba.called
+    assert not missing, f'{version_of("numba")} never calls {missing} of a code library, {PARTS} relies on it'
+    for compiled in kernels_of_numba.inner.overloads.values():
+        assert type(compiled.library) is kernels_of_numba.library, (
+            f'{version_of("numba")} does not give pipeline_class the code library, {PARTS} relies on it'
+        )
+        assert compiled.library._finalized is True
+
+
+def test_literals_and_numbers_share_the_code_of_a_part(kernels_of_numba: Compiled) -> None:
+    assert len(kernels_of_numba.inner.overloads) == 1, (
+        f'{version_of("numba")} does not ask get_call_template of the dispatcher, {DECORATOR} relies on it'
+    )
+
+
+def test_intermediate_code_is_kept_where_it_is_freed(kernels_of_numba: Compiled) -> None:
+    for compiled in kernels_of_numba.outer.overloads.values():
+        assert hasattr(compiled.library, '_shared_module'), (
+            f'{version_of("numba")} has no _shared_module with intermediate code: {IMPORT} frees it'
+        )
+
+
+def test_viser_starts_its_server_through_the_name_that_is_replaced() -> None:
+    pytest.importorskip('viser')
+    from ik_node.viewer.guard import Guard
+    from ik_node.viewer.server import start_server, stop_server
+
+    serve, listen = entry_of(SERVER), socket.socket.listen
+    guard = Guard('127.0.0.1')
+    server = start_server('127.0.0.1', 0, guard)  # raises GuardError with a sentence if viser does not
+    try:
+        url = f'http://127.0.0.1:{server.get_port()}'
+        with urllib.request.urlopen(f'{url}/{guard.token}/', timeout=30) as page:
+            assert page.status == 200
+        with pytest.raises(urllib.error.HTTPError, match='403'):
+            urllib.request.urlopen(url, timeout=30)
+    finally:
+        stop_server(server)
+    assert entry_of(SERVER) is serve
+    assert socket.socket.listen is listen
