@@ -12,18 +12,20 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.arrays.layout import DIRECTION, ITERATIONS, POSITION_TOLERANCE, WEIGHT
+from ik_node.kernels.arrays.layout import DIRECTION, ITERATIONS, OFFSET, POSITION_TOLERANCE, WEIGHT
+from ik_node.kernels.closest.general import EQUAL
 from ik_node.model.arm import frozen
 from ik_node.solver.closed_form import ClosedForm, Family
 from ik_node.solver.goal import Goal
 from ik_node.solver.known_poses import KnownPoses
 from ik_node.solver.restarts import RandomRestarts, are_compiled
+from ik_node.solver.unit_size import UnitSize
 from ik_node.solver.workspace_bounds import radial_bounds
 
 WIDE = (0.3, 0.03, 3e-3, 1e-4, 1e-5)  # decreasing weights, times the reach: the direction dominates at first
 NARROW = (0.02, 1e-3, 1e-4, 1e-5)  # the position dominates throughout
 RANKING = 0.1  # times the reach: the weight of the direction where starts are chosen
-REACHED = 1e-6  # m: below this position error a self-motion is left for the direction
+REACHED = 1e-6  # share of the reach: below this position error a self-motion is left for the direction
 STARTS_PER_CHECK = 16  # between two checks of the clock, a fifth of a millisecond
 FAR = 1e6  # times the reach: goals farther away are moved to this distance, so that squares stay finite
 TABLE = 64  # rows that the formula may fill
@@ -52,6 +54,8 @@ class ClosestSearch:
     error depends neither on the direction nor on the seed: by formula if axes 2, 3, 4 are parallel, else by
     descents until another minimum is unlikely (see docs).
     direction_weight [m/rad]: minimise position_error^2 + (direction_weight * direction_error)^2 instead.
+    Inside, lengths are in the unit of UnitSize: a larger arm has the same directions. equal [m]: position
+    errors that differ by less are equally good.
     """
 
     def __init__(
@@ -61,28 +65,35 @@ class ClosestSearch:
         arm = search.arm
         self.arm = arm
         self.search = search
-        self.form = form if form is not None and form.family is not Family.WRIST else None
+        self._size = size = UnitSize(arm)
+        self.equal = EQUAL * size.length
+        self._form = (
+            size.form(form.constants) if form is not None and form.family is not Family.WRIST else None
+        )
         self.direction_weight = direction_weight
-        reach = min(max(arm.reach, 1e-3), 1e3)
+        reach = size.reach
         if direction_weight is None:
             self._wide, self._narrow = reach * np.array(WIDE), reach * np.array(NARROW)
         else:
-            falling = [reach * weight for weight in WIDE if reach * weight > direction_weight]
-            self._wide = self._narrow = np.array([*falling, direction_weight])
+            weight = direction_weight / size.length
+            falling = [reach * larger for larger in WIDE if reach * larger > weight]
+            self._wide = self._narrow = np.array([*falling, weight])
         self._ranking = RANKING * reach
-        self._rough, self._alone = search.options.copy(), search.options.copy()  # with and without direction
+        self._tolerance = float(search.options[POSITION_TOLERANCE]) / size.length
+        self._rough = search.options.copy()
+        self._rough[POSITION_TOLERANCE] = self._tolerance
+        self._alone = self._rough.copy()  # without the direction
         self._rough[ITERATIONS] = self._alone[ITERATIONS] = ROUGH
         self._rough[WEIGHT], self._alone[WEIGHT] = self._narrow[0], 0.0
         self._far = FAR * reach
-        self._shells = radial_bounds(arm)
+        self._shells = frozen(radial_bounds(arm) / size.length)
         # Limits a whole turn or more apart do not stop a descent: the result is wrapped back into them.
-        bounds = np.array([arm.lower, arm.upper])
         whole_turns = (arm.period > 0.0) & (arm.upper - arm.lower >= arm.period)
         held = [name for ball in arm.balls if ball.limited for name in ball.joints]
         whole_turns &= ~np.isin(arm.joint_names, held)  # the twist of a ball may be a sum of two joints
-        opened = np.where(whole_turns, [[-math.inf], [math.inf]], bounds)
-        self._opened = frozen(np.vstack([opened, arm.limits[2:]]))
-        self.endless = frozen(np.where(arm.period > 0.0, [[-math.inf], [math.inf]], bounds))
+        opened = np.where(whole_turns, [[-math.inf], [math.inf]], size.limits[:2])
+        self._opened = frozen(np.vstack([opened, size.limits[2:]]))
+        self._endless = endless(size.limits, arm.period)
 
     def find(
         self,
@@ -99,34 +110,36 @@ class ClosestSearch:
         position is known to be out of reach. endless: ignore the limits of revolute joints and, where no
         formula serves, the direction.
         """
-        arm, packed = self.arm, self._within_far(goal)
-        limits, opened = (self.endless, self.endless) if endless else (arm.limits, self._opened)
+        arm, size, whole = self.arm, self._size, self._size.goal(goal.packed)
+        packed, start = self._within_far(whole), seed / size.units
+        limits, opened = (self._endless, self._endless) if endless else (size.limits, self._opened)
         in_place = None
-        if self.form is not None and self.direction_weight is None:
+        if self._form is not None and self.direction_weight is None:
             table, errors = np.empty((TABLE, arm.n)), np.empty((TABLE, 2))
             count, in_place = kernels.closest_parallel(
-                arm.joints,
-                arm.tool,
+                size.joints,
+                size.tool,
                 limits,
                 opened,
                 arm.period,
-                self.form.constants,
+                self._form,
                 packed,
                 self._narrow,
-                seed,
-                found,
+                start,
+                found / size.units,
                 table,
                 errors,
             )
         else:
-            given = np.array([seed, found])
+            given = np.array([start, found / size.units])
             table, errors, count = self._searched(packed, opened, given, deadline, beyond, endless)
-            kernels.wrap_rows_into_limits(limits, arm.period, seed, table, count)
+            kernels.wrap_rows_into_limits(limits, arm.period, start, table, count)
         if self.direction_weight is not None:
-            errors[:, 0], errors[:, 1] = np.hypot(errors[:, 0], self.direction_weight * errors[:, 1]), 0.0
-        tolerance = float(self.search.options[POSITION_TOLERANCE]) if self.direction_weight is None else 0.0
-        q = table[kernels.best_row(errors, table, count, seed, tolerance)].copy()
-        kernels.keep_unused_joints(arm.joints, arm.tool, limits, goal.packed, seed, q)
+            errors[:, 0], errors[:, 1] = np.hypot(errors[:, 0], self._narrow[-1] * errors[:, 1]), 0.0
+        tolerance = self._tolerance if self.direction_weight is None else 0.0
+        q = table[kernels.best_row(errors, table, count, start, tolerance)].copy()
+        kernels.keep_unused_joints(size.joints, size.tool, limits, whole, start, q)
+        q *= size.units
         position_error, direction_error = kernels.goal_errors(arm.joints, arm.frames(q), goal.packed)
         return ClosestConfiguration(q, position_error, direction_error, in_place)
 
@@ -136,13 +149,13 @@ class ClosestSearch:
         """Minimise without a formula, from given (seed, found): see _multistart and find."""
         if self.direction_weight is not None:
             return self._multistart(goal, limits, given, deadline, math.inf)
-        arm, bound = self.arm, kernels.least_possible(self._shells, goal)
+        size, bound = self._size, kernels.least_possible(self._shells, goal)
         table, errors, count = self._places(goal, limits, bound, given, deadline)
         if endless:
             return table, errors, count
         if beyond or errors[:count, 0].min() > REACHED:
             count = kernels.closest_out_of_reach(
-                arm.joints, arm.tool, limits, goal, self._narrow, given[0], table, errors, count
+                size.joints, size.tool, limits, goal, self._narrow, given[0], table, errors, count
             )
         elif not math.isnan(goal[DIRECTION]):
             place, error = table[:1], errors[0]
@@ -159,18 +172,23 @@ class ClosestSearch:
         given (k, n): where descents start beside known configurations. seed (n,): decides what is left free.
         deadline: as for find.
         """
-        arm, search, packed = self.arm, self.search, goal.packed
+        arm, size, packed, given = (
+            self.arm,
+            self._size,
+            self._size.goal(goal.packed),
+            given / self._size.units,
+        )
         ranked = self._known.ranked(packed, 0.0 if math.isnan(packed[DIRECTION]) else self._ranking)
         most = len(given) + len(ranked)
         marks, q, step = np.empty((most, arm.n)), np.empty(arm.n), _starts_per_check()
         for first in range(0, most, step):
             met = kernels.meet_tolerances(
-                arm.joints,
-                arm.tool,
+                size.joints,
+                size.tool,
                 self._opened,
                 packed,
                 self._rough,
-                search.direction_tolerance,
+                self.search.direction_tolerance,
                 given,
                 self._known.table,
                 ranked,
@@ -180,15 +198,15 @@ class ClosestSearch:
                 q,
             )
             if met:
-                kernels.wrap_rows_into_limits(arm.limits, arm.period, seed, q[None], 1)
-                return q
+                kernels.wrap_rows_into_limits(size.limits, arm.period, seed / size.units, q[None], 1)
+                return q * size.units
             if time.perf_counter() > deadline:
                 break
         return None
 
     @cached_property
     def _known(self) -> KnownPoses:
-        return KnownPoses(self.arm, self.search.random_seed)
+        return KnownPoses(self.arm, self._size, self.search.random_seed)
 
     def _places(
         self, goal: Array, limits: Array, bound: float, given: Array, deadline: float
@@ -197,16 +215,16 @@ class ClosestSearch:
 
         bound [m]: lower bound of that error. The tables have room for twice as many rows plus one.
         """
-        arm = self.arm
-        table, errors = np.empty((2 * PLACES + 1, arm.n)), np.empty((2 * PLACES + 1, 2))
+        size, n = self._size, self.arm.n
+        table, errors = np.empty((2 * PLACES + 1, n)), np.empty((2 * PLACES + 1, 2))
         ranked, progress = self._known.ranked(goal, 0.0), np.zeros(3, dtype=np.int64)
         if not math.isnan(goal[DIRECTION]):  # of equally close positions, those with about this direction
             ranked = np.concatenate([self._known.ranked(goal, self._ranking)[:DIRECTED], ranked])
         ended = False
         while not ended:
             ended = kernels.nearest_places(
-                arm.joints,
-                arm.tool,
+                size.joints,
+                size.tool,
                 limits,
                 goal,
                 self._alone,
@@ -229,15 +247,15 @@ class ClosestSearch:
 
         least [m]: the smallest position error known to be attainable, infinite for a direction_weight.
         """
-        arm = self.arm
+        size, n = self._size, self.arm.n
         ranked = self._known.ranked(goal, 0.0 if math.isnan(goal[DIRECTION]) else self._ranking)
         most = len(given) + len(ranked)
-        table, errors, marks = np.empty((most + 3, arm.n)), np.empty((most + 3, 2)), np.empty((most, arm.n))
+        table, errors, marks = np.empty((most + 3, n)), np.empty((most + 3, 2)), np.empty((most, n))
         count, step = 0, _starts_per_check()
         for first in range(0, most, step):
             count = kernels.multistart(
-                arm.joints,
-                arm.tool,
+                size.joints,
+                size.tool,
                 limits,
                 goal,
                 self._rough,
@@ -258,15 +276,15 @@ class ClosestSearch:
                 break
         return table, errors, count
 
-    def _within_far(self, goal: Goal) -> Array:
-        """Return the packed goal with a position that is at most FAR reaches away."""
-        base = self.arm.joints[0, 3:6]
-        distance = math.dist(goal.position, base)
+    def _within_far(self, goal: Array) -> Array:
+        """Return goal (9,) with a position that is at most FAR reaches away."""
+        base = self._size.joints[0, OFFSET]
+        distance = math.dist(goal[:DIRECTION], base)
         if distance <= self._far:
-            return goal.packed
-        packed = goal.packed.copy()
-        packed[:3] = base + self._far * (goal.position / distance - base / distance)
-        return packed
+            return goal
+        near = goal.copy()
+        near[:DIRECTION] = base + self._far * (goal[:DIRECTION] / distance - base / distance)
+        return near
 
 
 class ClosestByMethod(ClosestSearch):
@@ -288,6 +306,11 @@ class ClosestByMethod(ClosestSearch):
         """As ClosestSearch.find, by descents of the method from found (n,)."""
         q = found.copy()
         return ClosestConfiguration(q, *self.search.approach(goal, q, deadline, beyond), None)
+
+
+def endless(limits: Array, period: Array) -> Array:
+    """Return the limits (2, n) of joints without stops but those of prismatic ones; limits (2 or more, n)."""
+    return frozen(np.where(period > 0.0, [[-math.inf], [math.inf]], limits[:2]))
 
 
 def _starts_per_check() -> int:

@@ -13,7 +13,7 @@ from ik_node.checks import Array
 from ik_node.kernels.arrays.layout import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANCE
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
-from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
+from ik_node.solver.closest import ClosestConfiguration, ClosestSearch, endless
 from ik_node.solver.goal import Cause, Goal, Reason
 from ik_node.solver.workspace_bounds import radial_bounds
 
@@ -39,6 +39,7 @@ class Infeasibility:
         self.form = form
         self.shells = radial_bounds(arm)
         self._closest_search = closest_search
+        self._endless = endless(arm.limits, arm.period)
         self._options = options
         self._tolerance = float(options[POSITION_TOLERANCE])  # m
         self._tied = (
@@ -68,7 +69,7 @@ class Infeasibility:
         count, _ = kernels.formula_solutions(
             arm.joints,
             arm.tool,
-            self._closest_search.endless,
+            self._endless,
             arm.period,
             self.form.constants,
             packed,

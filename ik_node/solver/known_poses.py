@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
+from ik_node.solver.unit_size import UnitSize
 
 KNOWN = 2048  # configurations, the same for every goal and seed
 CLUSTERS = 64  # of them; a search starts from one of each
@@ -20,10 +21,11 @@ MOST_CORNERED = 7  # joints of arms whose corners, every joint at a limit, are k
 class KnownPoses:
     """table (n + 6, KNOWN): configurations with tool poses, as in kernels.tabulate_poses, cluster by cluster.
 
-    Each is in the cluster of the nearest of CLUSTERS configurations that are far from each other.
+    In the unit of UnitSize. Each is in the cluster of the nearest of CLUSTERS configurations that are far
+    from each other.
     """
 
-    def __init__(self, arm: Arm, random_seed: int) -> None:
+    def __init__(self, arm: Arm, size: UnitSize, random_seed: int) -> None:
         samples = arm.sample(np.random.default_rng((random_seed, KNOWN)), KNOWN)
         if arm.n <= MOST_CORNERED and not arm.has_cones:  # where limits stop many joints, a corner is nearest
             ends = np.array([samples.min(axis=0), samples.max(axis=0)])
@@ -38,8 +40,8 @@ class KnownPoses:
             nearest = np.minimum(nearest, distance)
             centre = int(nearest.argmax())
         self.table = np.empty((arm.n + 6, KNOWN))
-        ordered = samples[np.argsort(cluster, kind='stable')]
-        kernels.tabulate_poses(arm.joints, arm.tool, ordered, 1.0, self.table)
+        ordered = samples[np.argsort(cluster, kind='stable')] / size.units
+        kernels.tabulate_poses(size.joints, size.tool, ordered, 1.0, self.table)
         self._ends = np.cumsum(np.unique(cluster, return_counts=True)[1])
 
     def ranked(self, goal: Array, weight: float) -> NDArray[np.int64]:

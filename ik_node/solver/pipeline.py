@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.kernels.arrays.layout import DIRECTION, LATERAL, POSITION_TOLERANCE
-from ik_node.kernels.closest.general import EQUAL
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import is_redundant
 from ik_node.solver.ball_limits import ball_in_the_way
@@ -199,7 +198,7 @@ class WithinTolerances:
     def __call__(self, task: Task) -> Solution | None:
         closest, search = task.closest, self._search
         assert closest is not None
-        least = search.options[POSITION_TOLERANCE] + EQUAL
+        least = search.options[POSITION_TOLERANCE] + self._closest.equal
         if self._closest.direction_weight is None and closest.position_error > least:
             return None
         given = np.vstack([task.seed, closest.q, task.q, *self._nearby(task)])
