@@ -31,6 +31,8 @@ class EpisodeTable:
         """episode: a column of names or numbers. Raises InputError if there is none."""
         if episode not in file.names:
             raise InputError(f'no column {quoted(episode)}; the columns are {join_names(file.names)}')
+        if twice := [name for name in file.names if list(file.names).count(name) > 1]:
+            raise InputError(f'two columns have the name {quoted(twice[0])}')
         self._file, self._episode = file, episode
         self.names: list[str] = list(file.names)
 

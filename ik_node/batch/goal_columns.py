@@ -17,6 +17,7 @@ from ik_node.errors import LARGEST, InputError, join_names, quoted
 from ik_node.model.arm import Arm
 
 QUATERNION_TOLERANCE = 1e-3  # by which the length of a quaternion may differ from 1
+MOST_TURNED = 1e6  # [rad] in a component of a rotation vector
 ORDERS = ('xyzw', 'wxyz')
 # Columns that are found without being named: one of lists, or one of numbers for each component.
 POSITION = (('position',), ('x', 'y', 'z'))
@@ -77,6 +78,8 @@ class GoalColumns:
         columns = cls(**chosen)  # type: ignore[arg-type]
         if absent := [name for name in columns.names if name not in names]:
             raise InputError(f'no column {quoted(absent[0])}; the columns are {join_names(names)}')
+        if twice := [name for name in columns.names if names.count(name) > 1]:
+            raise InputError(f'{names.count(twice[0])} columns have the name {quoted(twice[0])}')
         widths = {'position': 3, 'direction': 3, 'quaternion': 4, 'rotvec': 3, 'lateral': 3}
         for key, width in widths.items():
             if len(getattr(columns, key)) not in (0, 1, width):
@@ -107,7 +110,6 @@ def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm) -> GoalRows
     """Return the goals of batch. Raises InputError for columns that cannot hold numbers."""
     rows = _Rows(batch)
     positions = rows.numbers(columns.position, 3)
-    rows.reject(np.any(np.abs(positions) > LARGEST, axis=1), f'the position is beyond {LARGEST:g} m')
     directions = laterals = None
     if columns.quaternion or columns.rotvec:
         R = _of_quaternions(rows, columns) if columns.quaternion else _of_rotvecs(rows, columns)
@@ -116,7 +118,10 @@ def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm) -> GoalRows
     elif columns.direction:
         directions = rows.units(columns.direction, 'direction')
         laterals = rows.units(columns.lateral, 'lateral') if columns.lateral else None
+    rows.limit(positions, LARGEST, f'the position is beyond {LARGEST:g} m')
     seeds = rows.numbers(columns.seed, arm.n) if columns.seed else None
+    if seeds is not None:
+        rows.limit(seeds, LARGEST, f'the seed is beyond {LARGEST:g}')
     if columns.frame:
         frames = batch.column(columns.frame).to_pylist()
         for row, frame in enumerate(frames):
@@ -145,6 +150,11 @@ class _Rows:
         for row in rows.nonzero()[0].tolist():
             self.wrong.setdefault(row, sentence)
 
+    def limit(self, values: Array, most: float, sentence: str) -> None:
+        """Note where a number of values (N, k) is beyond most."""
+        if values.max(initial=0.0) > most or values.min(initial=0.0) < -most:
+            self.reject((np.abs(values) > most).any(axis=1), sentence)
+
     def numbers(self, names: Sequence[str], width: int) -> Array:
         """Return columns as an array (N, width), zero in rows where one is not a finite number."""
         if len(names) == 1 and width > 1:
@@ -152,27 +162,29 @@ class _Rows:
         else:
             values = np.column_stack([numbers(self._batch, name) for name in names])
         finite = np.isfinite(values)
+        if finite.all():
+            return values
         whole: NDArray[np.bool_] = np.all(finite, axis=1)
-        if not whole.all():
-            for row in (~whole).nonzero()[0].tolist():
-                name = names[0] if len(names) == 1 else names[int((~finite[row]).argmax())]
-                given = self._batch.column(name)[row].as_py()
-                wanted = 'numbers' if len(names) < width else 'a finite number'
-                what = 'missing' if given is None else f'{given!r}, not {wanted}'
-                self.wrong.setdefault(row, f'{name} is {what}')
-            values = np.where(whole[:, None], values, 0.0)
-        return values
+        for row in (~whole).nonzero()[0].tolist():
+            name = names[0] if len(names) == 1 else names[int((~finite[row]).argmax())]
+            given = self._batch.column(name)[row].as_py()
+            wanted = 'numbers' if len(names) < width else 'a finite number'
+            what = 'missing' if given is None else f'{given!r}, not {wanted}'
+            self.wrong.setdefault(row, f'{name} is {what}')
+        return np.where(whole[:, None], values, 0.0)
 
     def units(self, names: Sequence[str], what: str) -> Array:
         """Return directions of any length as unit vectors (N, 3); those of unit length stay as they are."""
         values = self.numbers(names, 3)
+        with np.errstate(over='ignore'):
+            unit = np.abs(np.sqrt(np.einsum('ij,ij->i', values, values)) - 1.0) <= UNIT_TOLERANCE
+        if unit.all():
+            return values
         largest: Array = np.abs(values).max(axis=1, initial=0.0)
         zero: NDArray[np.bool_] = largest == 0.0
         self.reject(zero, f'the {what} is zero')
         scaled = np.where(zero[:, None], (0.0, 0.0, 1.0), values) / np.where(zero, 1.0, largest)[:, None]
         units = scaled / np.sqrt((scaled * scaled).sum(axis=1))[:, None]
-        with np.errstate(over='ignore'):
-            unit = np.abs(np.sqrt((values * values).sum(axis=1)) - 1.0) <= UNIT_TOLERANCE
         return np.where(unit[:, None], values, units)
 
     def _lists(self, name: str, width: int) -> Array:
@@ -241,6 +253,10 @@ def _of_quaternions(rows: _Rows, columns: GoalColumns) -> Array:
 def _of_rotvecs(rows: _Rows, columns: GoalColumns) -> Array:
     """Return the rotation matrices (N, 3, 3) of the rotation vectors, by Rodrigues' formula."""
     values = rows.numbers(columns.rotvec, 3)
+    # Of so many turns an angle has no digits left, and the square of a larger number may overflow.
+    wrong = np.abs(values).max(axis=1, initial=0.0) > MOST_TURNED
+    rows.reject(wrong, f'the rotation vector is beyond {MOST_TURNED:g} rad')
+    values = np.where(wrong[:, None], 0.0, values)
     angle = np.sqrt((values * values).sum(axis=1))
     x, y, z = (values / np.where(angle == 0.0, 1.0, angle)[:, None]).T
     zero = np.zeros_like(x)

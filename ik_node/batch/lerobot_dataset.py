@@ -58,13 +58,20 @@ class LerobotDataset:
     def episodes(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Return each episode with some components of its frames. Raises InputError for a damaged file."""
         places = {name: self.names.index(name) for name in columns}
+        seen = set[int]()
         for path in self._files:
             table = _read(path, [EPISODE, self.feature])
             values, index = self._values(path, table), table[EPISODE].to_numpy()
             starts = np.flatnonzero(np.diff(index, prepend=index[:1] - 1))
             for start, end in zip(starts, [*starts[1:], len(index)], strict=True):
+                episode = int(index[start])
+                if episode in seen:
+                    raise InputError(
+                        f'episode {episode} begins again in "{path}": its frames must follow each other'
+                    )
+                seen.add(episode)
                 frames = {name: values[start:end, place] for name, place in places.items()}
-                yield int(index[start]), pa.RecordBatch.from_pydict(frames)
+                yield episode, pa.RecordBatch.from_pydict(frames)
 
     def _values(self, path: Path, table: pa.Table) -> Array:
         column = table[self.feature].combine_chunks()

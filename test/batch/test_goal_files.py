@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -10,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from ik_node import InputError
-from ik_node.batch import goal_files
+from ik_node.batch import csv_goals
 from ik_node.batch.goal_files import open_goals
 
 ROWS = 1000
@@ -36,11 +38,12 @@ def write(path) -> None:
 @pytest.mark.parametrize('name', ['a.parquet', 'a.csv', 'a.npz', 'a.feather', 'folder'])
 @pytest.mark.parametrize('size', [1, 64, 999, 5000])
 def test_every_kind_gives_the_same_rows(tmp_path, monkeypatch, name, size):
-    monkeypatch.setattr(goal_files, 'BLOCK', 3000)
+    monkeypatch.setattr(csv_goals, 'BLOCK', 3000)
     write(tmp_path / name)
     goals = open_goals(tmp_path / name)
     assert {'x', 'y'} <= set(goals.names)
-    assert goals.rows in (ROWS, None)
+    assert goals.counted == (name != 'a.csv')
+    assert abs(goals.rows - ROWS) <= (0 if goals.counted else ROWS // 10)
     batches = list(goals.batches(['y', 'x'], size))
     assert [batch.num_rows for batch in batches[:-1]] == [size] * (len(batches) - 1)
     read = pa.Table.from_batches(batches)
@@ -107,3 +110,79 @@ def test_what_was_read_does_not_stay_in_memory(tmp_path):
     for _ in open_goals(tmp_path / 'a.parquet').batches(['x'], 10_000):
         most = max(most, pa.total_allocated_bytes() - before)
     assert most < (tmp_path / 'a.parquet').stat().st_size / 4
+
+
+def test_files_of_a_folder_may_have_different_types_of_numbers(tmp_path):
+    for k, kind in enumerate((np.int64, np.float64, np.float32)):
+        pyarrow.parquet.write_table(
+            pa.table({'x': np.array([k + 0.5]).astype(kind)}), tmp_path / f'{k}.parquet'
+        )
+    read = pa.Table.from_batches(open_goals(tmp_path).batches(['x'], 2))
+    assert read['x'].to_pylist() == [0.0, 1.5, 2.5]
+
+
+def test_a_file_of_a_folder_that_does_not_fit_is_named(tmp_path):
+    pyarrow.parquet.write_table(pa.table({'x': [1.0], 'y': [1.0]}), tmp_path / '0.parquet')
+    pyarrow.parquet.write_table(pa.table({'x': [1.0]}), tmp_path / '1.parquet')
+    with pytest.raises(InputError, match=r'1\.parquet" has no column "y"'):
+        list(open_goals(tmp_path).batches(['x', 'y'], 100))
+    pyarrow.parquet.write_table(pa.table({'x': ['one']}), tmp_path / '1.parquet')
+    with pytest.raises(InputError, match=r'1\.parquet" does not fit the others: '):
+        open_goals(tmp_path)
+
+
+@pytest.mark.parametrize('name', ['a.csv', 'a.feather', 'a.npz'])
+def test_a_file_that_grows_meanwhile_is_not_trusted(tmp_path, name):
+    write(tmp_path / name)
+    goals = open_goals(tmp_path / name)
+    batches = goals.batches(['x'], 400)
+    next(batches)
+    with (tmp_path / name).open('ab') as file:
+        file.write(b'0.1')
+    with pytest.raises(InputError, match='has changed meanwhile: is it still being written'):
+        list(batches)
+    with pytest.raises(InputError, match='has changed meanwhile'):
+        goals.check()
+
+
+@pytest.mark.parametrize('block', [7, 16, 33, 100])
+def test_lines_within_quotes_are_one_row_wherever_a_block_ends(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(csv_goals, 'BLOCK', block)
+    rows = [('1', 'a\n"b",\n'), ('2', '5" pipe'), ('3', '\n\n'), ('4', 'c')] * 5
+    with (tmp_path / 'a.csv').open('w', newline='') as file:
+        csv.writer(file).writerows([('x', 'note'), *rows])
+    table = pa.Table.from_batches(open_goals(tmp_path / 'a.csv').batches(['x', 'note'], 3))
+    assert list(zip(*table.to_pydict().values(), strict=True)) == rows
+
+
+def test_a_quote_that_is_never_closed_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_goals, 'BLOCK', 10)
+    monkeypatch.setattr(csv_goals, 'LONGEST', 100)
+    (tmp_path / 'a.csv').write_text('x,y\n1,"2\n' + '3,4\n' * 100)
+    with pytest.raises(InputError, match='longer than 100 bytes'):
+        list(open_goals(tmp_path / 'a.csv').batches(['x'], 10))
+
+
+@pytest.mark.parametrize('block', [4, 5, 100])
+def test_blank_lines_at_the_end_are_no_rows(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(csv_goals, 'BLOCK', block)
+    (tmp_path / 'a.csv').write_bytes(b'x,y\r\n1,2\r\n\r\n3,4\r\n\r\n\r\n\r\n')
+    table = pa.Table.from_batches(open_goals(tmp_path / 'a.csv').batches(['x'], 10))
+    assert table['x'].to_pylist() == ['1', None, '3']
+
+
+def test_arrays_that_hold_no_goals_are_refused_only_where_they_are_asked_for(tmp_path):
+    np.savez(
+        tmp_path / 'a.npz',
+        x=np.arange(3.0),
+        complex=np.array([1j, 2, 3]),
+        mixed=np.array([0.1, 'abc', None], object),
+        names=np.array(['arm', 'tool', '0.5']),
+        bytes=np.array([b'arm', b'tool', b'0.5']),
+    )
+    goals = open_goals(tmp_path / 'a.npz')
+    (batch,) = goals.batches(['x', 'names', 'bytes'], 10)
+    assert batch.column('names').to_pylist() == batch.column('bytes').to_pylist() == ['arm', 'tool', '0.5']
+    for name in ('complex', 'mixed'):
+        with pytest.raises(InputError, match=f'array {name} must have shape .* real numbers'):
+            list(goals.batches(['x', name], 10))

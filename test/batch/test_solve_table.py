@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -202,3 +204,33 @@ def test_rows_of_lists_may_be_wrong():
     found = solve_table(solver_of('seed_arm'), table)
     assert found['status'].to_pylist() == ['solved', 'invalid', 'solved', 'invalid', 'invalid']
     assert found['reason_text'].to_pylist()[3:] == ['position is [1.0], not numbers', 'position is missing']
+
+
+def test_numbers_that_would_overflow_are_rows_with_a_reason():
+    arm = Arm(CASES['seed_arm'].arm().robot, tool_point=(0.0, 0.0, 0.1))
+    table = pa.table(XYZ | {'wx': [1e200], 'wy': [0.0], 'wz': [1e200]})
+    solver = IkSolver(arm, compile='wait')
+    found = solve_table(solver, table, rotvec=('wx', 'wy', 'wz'))
+    assert found['reason_text'].to_pylist() == ['the rotation vector is beyond 1e+06 rad']
+    table = pa.table({'x': [0.0], 'y': [0.0], 'z': [1e9], 'wx': [0.0], 'wy': [0.0], 'wz': [0.0]})
+    found = solve_table(solver, table, rotvec=('wx', 'wy', 'wz'))
+    assert found['reason_text'].to_pylist() == ['the position is beyond 1e+09 m']
+    table = pa.table(XYZ | {'s': [[1e300] * 5]})
+    found = solve_table(solver, table, seed=('s',))
+    assert found['reason_text'].to_pylist() == ['the seed is beyond 1e+09']
+
+
+def test_two_columns_of_one_name_are_no_goals():
+    table = pa.Table.from_arrays([pa.array([1.0])] * 4, ['x', 'x', 'y', 'z'])
+    with pytest.raises(InputError, match='2 columns have the name "x"'):
+        solve_table(solver_of('seed_arm'), table)
+
+
+def test_a_busy_computer_counts_the_same_solutions(monkeypatch):
+    solver = solver_of('ball_joint_arm')
+    table = table_of(*goals_of(solver.arm, 3))
+    expected = solve_table(solver, table, count=True)
+    clock = itertools.count(0.0, 10.0)  # [s] between two looks
+    monkeypatch.setattr(time, 'perf_counter', lambda: next(clock))
+    assert solve_table(solver, table, count=True) == expected
+    assert max(expected['solutions'].to_pylist()) > 1
