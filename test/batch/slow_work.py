@@ -9,3 +9,10 @@ class Slowly:
     def __call__(self, chunk: bytes) -> bytes:
         time.sleep(0.1)
         return chunk * 2
+
+
+class Broken:
+    """Work that fails as if a disk of the worker were full."""
+
+    def __call__(self, _: bytes) -> bytes:
+        raise OSError('no space on the worker')

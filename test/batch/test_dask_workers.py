@@ -7,16 +7,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
-from slow_work import Slowly
+from slow_work import Broken, Slowly
 from waiting import wait_for
 
 pytest.importorskip('distributed')
 
 from ik_node import InputError
+from ik_node.batch import dask_workers
 from ik_node.batch.dask_workers import DaskWorkers
+from ik_node.batch.workers import LostError
 
 TIMEOUT = 120.0  # [s]
 CHUNKS = [(f'chunk{k}', bytes([k])) for k in range(40)]
@@ -81,6 +84,44 @@ def test_every_chunk_has_its_result_whatever_happens(cluster, what):
                     scheduler()
                     worker()
     assert found == {name: data * 2 for name, data in CHUNKS}
+
+
+@pytest.mark.slow
+def test_few_chunks_are_held_and_their_errors_are_not_taken_for_the_cluster_s(cluster, monkeypatch, capsys):
+    address, scheduler, worker = cluster
+    monkeypatch.setattr(dask_workers, 'MOST_HELD', 300)
+    monkeypatch.setattr(dask_workers, 'LOOKING', 0.5)
+    monkeypatch.setattr(dask_workers, 'COUNTING', 0.0)
+    read = []
+
+    def chunks():
+        for k in range(10):
+            read.append(k)
+            yield f'big{k}', bytes(100)
+        raise OSError('the disk of the goals')
+
+    scheduler()
+    wait_for(lambda: connects(address), 'the scheduler', TIMEOUT)
+    with DaskWorkers(Slowly(), address) as mapped:
+        results = mapped.results(chunks())
+        found = threading.Thread(target=lambda: read.append(next(results)))
+        found.start()
+        said = lambda: capsys.readouterr().err  # noqa: E731
+        wait_for(lambda: f'the scheduler at {address} has no workers' in said(), 'a line', TIMEOUT)
+        for _ in range(4):
+            worker()
+        found.join(TIMEOUT)
+        wait_for(lambda: len(mapped._client.nthreads()) == 4, 'the workers', TIMEOUT)
+        for count in (2, 3, 4):
+            next(results)
+            assert len(read) - 1 <= count + 2  # three were held: two for each core would be eight
+        with pytest.raises(OSError, match='the disk of the goals'):
+            list(results)
+    with (
+        DaskWorkers(Broken(), address) as mapped,
+        pytest.raises(LostError, match=r'a worker of .* failed: no space on the worker'),
+    ):
+        list(mapped.results(iter(CHUNKS[:1])))
 
 
 def connects(address: str) -> bool:
