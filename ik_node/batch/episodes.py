@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -41,7 +43,7 @@ def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBa
     frames = valid.nonzero()[0]
     directions = None if rows.directions is None else rows.directions[frames]
     seed = arm.middle if rows.seeds is None or not len(frames) else rows.seeds[frames[0]]
-    path = solver.solve_path(rows.positions[frames], directions, seed)
+    path = solver.solve_path(rows.positions[frames], directions, seed, time_budget=math.inf)
     q, solved = np.repeat(seed[None], count, axis=0), np.zeros(count, np.bool_)
     q[frames], solved[frames] = path.q, path.solved
     jump = np.zeros(count, np.bool_)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from ik_node.batch.goal_columns import GoalColumns
 from ik_node.batch.goal_files import GoalFile
 from ik_node.batch.parts import Parts, packed, unpacked
 from ik_node.batch.solve_table import STATUSES, schema, solve_rows
+from ik_node.batch.task_key import check_code, code_digest, task_key
 from ik_node.batch.workers import Workers
 from ik_node.solver.solver import IkSolver
 
@@ -33,7 +34,7 @@ class Task:
 
     def work(self) -> Solve:
         """Return the function that works on a chunk, for workers."""
-        return Solve(pickle.dumps(self))
+        return Solve(pickle.dumps(self), code_digest())
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,16 @@ class Solve:
     """The work on a chunk: a batch of goals to a batch of solutions, both in Arrow's IPC format."""
 
     task: bytes
+    code: str
 
     def __call__(self, chunk: bytes) -> bytes:
-        task = _task(self.task)
+        task = _task(self.task, self.code)
         return packed(solve_rows(task.solver, unpacked(chunk), task.columns, task.count))
 
 
 @lru_cache(maxsize=4)
-def _task(pickled: bytes) -> Task:
+def _task(pickled: bytes, code: str) -> Task:
+    check_code(code)
     task: Task = pickle.loads(pickled)
     return task
 
@@ -93,8 +96,8 @@ class Job:
     """
 
     def __init__(self, task: Task, goals: GoalFile, output: Path) -> None:
-        self._task, self._goals, self._output = task, goals, output
-        self.parts = Parts(output, task.work().task)
+        self._task, self._goals = task, goals
+        self.parts = Parts(output, task_key(task.solver, task.columns, task.count))
 
     def run(self, workers: Workers, done: Callable[[int], None]) -> Summary:
         """Write the output; done: called with the numbers of rows that are done. Raises IkError.
@@ -103,20 +106,21 @@ class Job:
         """
         batches = self._goals.batches(self._task.columns.names, CHUNK)
         chunks = ((packed(batch), batch.num_rows) for batch in batches)
-        names = self.parts.fill(workers, chunks, done)
         summary = Summary()
-        with self.parts.finished(self._output) as temporary:
-            self._join(names, temporary, summary)
+        with self.parts.writing() as temporary:
+            self._join(self.parts.fill(workers, chunks, done), temporary, summary)
+            self._goals.check()
         return summary
 
-    def _join(self, names: list[str], path: Path, summary: Summary) -> None:
-        """Write the output from the parts, in the order of the goals."""
+    def _join(self, names: Iterator[str], path: Path, summary: Summary) -> None:
+        """Write the output from the parts, in the order of the goals, while later ones are solved."""
         first = 0
         columns = schema(self._task.solver, self._task.count)
         # Joints do not become smaller by it.
         words = [one.name for one in columns if one.type != pa.float64()]
         compression = {one.name: 'zstd' if one.name in words else 'none' for one in columns}
-        with pq.ParquetWriter(path, columns, compression=compression, use_dictionary=words) as writer:
+        options = {'compression': compression, 'use_dictionary': words, 'write_statistics': words}
+        with pq.ParquetWriter(path, columns, write_batch_size=CHUNK, **options) as writer:
             for name in names:
                 batch = unpacked(self.parts.read(name))
                 summary.add(first, batch)

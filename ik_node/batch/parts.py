@@ -4,77 +4,120 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
+import os
 import shutil
+import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
 from ik_node.batch.workers import Workers
-from ik_node.errors import InputError
+from ik_node.errors import InputError, path_text
+
+CHECK = 4  # [bytes] at the end of a part
 
 
 class Parts:
     """The parts of an output.
 
-    folder: beside the output. Whatever ends a program, the same one finds there what was done.
+    folder: beside the output. Whatever ends a program, the same one finds there what was done. A part that a
+    crash has left incomplete is worked on again.
     """
 
-    def __init__(self, output: Path, task: bytes) -> None:
-        """task: all that the results depend on besides the chunks."""
+    def __init__(self, output: Path, key: bytes) -> None:
+        """key: names all that the results depend on besides the chunks."""
         self.folder = output.with_name(f'{output.name}.parts')
-        self._output = output
-        self._key = hashlib.blake2b(task, digest_size=16).digest()
-
-    def fill(
-        self, workers: Workers, chunks: Iterable[tuple[bytes, int]], done: Callable[[int], None]
-    ) -> list[str]:
-        """Have the chunks worked on; return the names of their parts, in order.
-
-        chunks: with their sizes, which done is called with. Raises IkError.
-        """
-        names: list[str] = []
-        sizes: dict[str, int] = {}
-
-        def missing() -> Iterator[tuple[str, bytes]]:
-            for data, size in chunks:
-                name = hashlib.blake2b(data, key=self._key, digest_size=16).hexdigest()
-                names.append(name)
-                if name in sizes or self._path(name).exists():  # it is being worked on, or was
-                    done(size)
-                else:
-                    sizes[name] = size
-                    yield name, data
-
-        with self._errors():
-            self.folder.mkdir(exist_ok=True)
-            for name, result in workers.results(missing()):
-                temporary = self._path(name).with_suffix('.writing')
-                temporary.write_bytes(result)
-                temporary.replace(self._path(name))
-                done(sizes.pop(name))
-        return names
-
-    def read(self, name: str) -> bytes:
-        """Return a part."""
-        return self._path(name).read_bytes()
+        self._output, self._key = output, key
+        self._last = '', b''  # most are read as soon as they are written
 
     @contextlib.contextmanager
-    def finished(self, output: Path) -> Iterator[Path]:
-        """Give a path to write to; it becomes the output, and the parts are deleted. Raises InputError."""
-        temporary = output.with_name(f'{output.name}.writing')
-        with self._errors():
+    def writing(self) -> Iterator[Path]:
+        """Give a path to write to; it becomes the output, and the parts are deleted.
+
+        Raises InputError for what cannot be written, and while another process writes the same output.
+        """
+        temporary = self._output.with_name(f'{self._output.name}.writing')
+        with self._errors(), self._locked():
             try:
                 yield temporary
-                temporary.replace(output)
+                _store(temporary)
+                temporary.replace(self._output)
+                _sync(self._output.parent)
             finally:
                 with contextlib.suppress(OSError):
                     shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink(missing_ok=True)
             shutil.rmtree(self.folder)
 
+    def fill(
+        self, workers: Workers, chunks: Iterable[tuple[bytes, int]], done: Callable[[int], None]
+    ) -> Iterator[str]:
+        """Have the chunks worked on; return the names of their parts in order, each once it is there.
+
+        chunks: with their sizes, which done is called with. Only while writing. Raises IkError.
+        """
+        names: deque[str] = deque()
+        sizes: dict[str, int] = {}  # of those that are being worked on
+
+        def missing() -> Iterator[tuple[str, bytes]]:
+            for data, size in chunks:
+                name = hashlib.blake2b(data, key=self._key, digest_size=16).hexdigest()
+                names.append(name)
+                if name in sizes or self._is_whole(name):
+                    done(size)
+                else:
+                    sizes[name] = size
+                    yield name, data
+
+        for name, result in workers.results(missing()):
+            self._write(name, result)
+            done(sizes.pop(name))
+            while names and names[0] not in sizes:
+                yield names.popleft()
+        yield from names
+
+    def read(self, name: str) -> bytes:
+        """Return a part."""
+        last, data = self._last
+        return data if name == last else self._path(name).read_bytes()[:-CHECK]
+
+    def _write(self, name: str, data: bytes) -> None:
+        path = self._path(name)
+        temporary = path.with_suffix('.writing')
+        with temporary.open('wb') as file:
+            file.write(data)
+            file.write(_check(data))
+        temporary.replace(path)
+        self._last = name, data
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether there is a part, as it was written: after a power failure its end may be missing."""
+        try:
+            data = memoryview(self._path(name).read_bytes())
+        except FileNotFoundError:
+            return False
+        return data[-CHECK:] == _check(data[:-CHECK])
+
     def _path(self, name: str) -> Path:
         return self.folder / f'{name}.arrow'
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Make the folder and keep other processes out of it. Raises InputError if one is there."""
+        while True:
+            self.folder.mkdir(exist_ok=True)
+            with (self.folder / 'lock').open('w') as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise InputError(f'another process is writing "{path_text(self._output)}"') from None
+                if not os.fstat(file.fileno()).st_nlink:
+                    continue  # another process has ended in between, and deleted the folder
+                yield
+                return
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -82,17 +125,42 @@ class Parts:
             yield
         except OSError as error:
             raise InputError(
-                f'cannot write "{self._output}": {error.strerror}; '
+                f'cannot write "{path_text(self._output)}": {error.strerror or error}; '
                 'what was done is kept, the same command continues'
             ) from None
 
 
+def _check(data: bytes | memoryview) -> bytes:
+    return zlib.crc32(data).to_bytes(CHECK, 'little')
+
+
+def _store(path: Path) -> None:
+    """Have the disk store a file or folder: the parts are deleted after it."""
+    for file in path.rglob('*') if path.is_dir() else ():
+        _sync(file)
+    _sync(path)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def packed(batch: pa.RecordBatch) -> bytes:
     """Return a batch in Arrow's IPC format."""
-    sink = pa.BufferOutputStream()
+    counted = pa.MockOutputStream()  # a buffer that grows is copied again and again
+    _stream(batch, counted)
+    buffer = pa.allocate_buffer(counted.size())
+    _stream(batch, pa.FixedSizeBufferWriter(buffer))
+    return buffer.to_pybytes()
+
+
+def _stream(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
-    return sink.getvalue().to_pybytes()
 
 
 def unpacked(data: bytes) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from ik_node.batch.episodes import FLAGS, SECONDS, solve_episode
 from ik_node.batch.goal_columns import GoalColumns, numbers, read_rows
 from ik_node.batch.parts import Parts, packed, unpacked
+from ik_node.batch.task_key import check_code, code_digest, task_key
 from ik_node.batch.workers import Workers
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
@@ -45,9 +46,10 @@ class SolveEpisode:
     """The work on an episode: a batch of poses to a batch of joints, both in Arrow's IPC format."""
 
     task: bytes
+    code: str
 
     def __call__(self, chunk: bytes) -> bytes:
-        task = _task(self.task)
+        task = _task(self.task, self.code)
         frames = unpacked(chunk)
         rows = read_rows(frames, task.columns, task.solver.arm)
         times = numbers(frames, task.time) if task.time else np.arange(frames.num_rows) / task.fps
@@ -55,7 +57,8 @@ class SolveEpisode:
 
 
 @lru_cache(maxsize=4)
-def _task(pickled: bytes) -> EpisodeTask:
+def _task(pickled: bytes, code: str) -> EpisodeTask:
+    check_code(code)
     task: EpisodeTask = pickle.loads(pickled)
     return task
 
@@ -133,8 +136,8 @@ class Retargeting:
 
     def __init__(self, task: EpisodeTask, source: Episodes, output: Path) -> None:
         self._task, self._source, self._output = task, source, output
-        self.work = SolveEpisode(pickle.dumps(task))
-        self.parts = Parts(output, self.work.task)
+        self.work = SolveEpisode(pickle.dumps(task), code_digest())
+        self.parts = Parts(output, task_key(task.solver, task.columns, task.fps, task.time))
         self.written = source.written(task.solver.arm, task.columns.names)
 
     def run(
@@ -146,8 +149,7 @@ class Retargeting:
         """
         arm = self._task.solver.arm
         episodes: list[int | str] = []
-        names = self.parts.fill(workers, self._chunks(episodes), done)
-        parts = dict(zip(episodes, names, strict=True))
+        parts: dict[int | str, str] = {}
         reports = []
 
         def found(episode: int | str) -> pa.RecordBatch:
@@ -155,7 +157,9 @@ class Retargeting:
             reports.append(EpisodeReport.of(episode, frames, arm.joint_names))
             return frames
 
-        with self.parts.finished(self._output) as temporary:
+        with self.parts.writing() as temporary:
+            names = list(self.parts.fill(workers, self._chunks(episodes), done))
+            parts.update(zip(episodes, names, strict=True))
             self._source.write(temporary, arm, self._task.columns.names, found)
             if recordings:
                 for report in worst_of(reports):

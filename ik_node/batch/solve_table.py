@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -74,7 +75,8 @@ def solve_rows(
     status[~valid] = STATUSES.index(INVALID)
     if rows.laterals is not None and spare_roll(solver.arm) >= 0:
         q, errors = _with_rolls(solver, rows, found, valid)
-    arrays = [pa.array(column, mask=~valid) for column in (*q.T, *errors)]
+    mask = None if valid.all() else ~valid
+    arrays = [pa.array(column, mask=mask) for column in (*q.T, *errors)]
     return pa.RecordBatch.from_arrays(
         [
             *arrays[:-2],
@@ -111,9 +113,9 @@ def _counted(solver: IkSolver, rows: GoalRows, valid: Any) -> tuple[pa.Array, pa
     counts, complete = np.zeros(len(valid), np.int32), np.zeros(len(valid), np.bool_)
     for row in valid.nonzero()[0]:
         direction = None if rows.directions is None else rows.directions[row]
-        every = solver.solve_all(
-            Goal(rows.positions[row], direction), None if rows.seeds is None else rows.seeds[row]
-        )
+        goal, seed = Goal(rows.positions[row], direction), None if rows.seeds is None else rows.seeds[row]
+        # A budget of time would make the result depend on how busy the computer is.
+        every = solver.solve_all(goal, seed, time_budget=math.inf)
         counts[row], complete[row] = len(every), every.complete
     return pa.array(counts, mask=~valid), pa.array(complete, mask=~valid)
 

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ik_node.cli.arguments import arm_parser, read_arm, warn
@@ -17,12 +15,13 @@ from ik_node.cli.goal_options import (
     add_workers,
     described,
     given_columns,
+    output_path,
     require_packages,
     workers_of,
 )
 from ik_node.cli.progress_bar import ProgressBar
 from ik_node.console import run, say
-from ik_node.errors import InputError
+from ik_node.errors import InputError, path_text
 from ik_node.solver.solver import IkSolver
 
 if TYPE_CHECKING:
@@ -51,9 +50,9 @@ def _batch(arguments: argparse.Namespace) -> int:
     from ik_node.batch.goal_files import open_goals
     from ik_node.batch.job import Job, Task
 
-    output = Path(arguments.output)
-    if not output.parent.is_dir() or not os.access(output.parent, os.W_OK) or output.is_dir():
-        raise InputError(f'cannot write "{output}": its folder must exist and be writable')
+    output = output_path(arguments.output, arguments.goals)
+    if output.is_dir():
+        raise InputError(f'cannot write "{path_text(output)}": it is a folder')
     arm = read_arm(arguments)
     warn(arm)
     goals = open_goals(arguments.goals)
@@ -64,8 +63,9 @@ def _batch(arguments: argparse.Namespace) -> int:
     task = Task(IkSolver(arm, compile='wait'), columns, arguments.count)
     start = time.monotonic()
     job = Job(task, goals, output)
+    progress = ProgressBar(goals.rows, 'goals', about=not goals.counted)
     try:
-        with workers_of(arguments, task.work()) as workers, ProgressBar(goals.rows, 'goals') as progress:
+        with workers_of(arguments, task.work()) as workers, progress:
             summary = job.run(workers, progress.add)
     except KeyboardInterrupt:
         say(f'stopped; what is done is kept in {job.parts.folder}: the same command continues', sys.stderr)

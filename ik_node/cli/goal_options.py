@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ik_node.errors import InputError, join_names
+from ik_node.errors import InputError, join_names, path_text
 from ik_node.extras import require
 from ik_node.solver.cores import usable_cores
 
@@ -65,6 +67,19 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         metavar='ADDRESS',
         help='of a Dask cluster whose workers have ik_node, like tcp://host:8786',
     )
+
+
+def output_path(given: str, source: str) -> Path:
+    """Return the path to write to. Raises InputError for one that cannot be, or is a part of the source."""
+    output = Path(given)
+    if not output.parent.is_dir() or not os.access(output.parent, os.W_OK):
+        raise InputError(f'cannot write "{path_text(output)}": its folder must exist and be writable')
+    # The folder of the output is resolved, not the output: a link there is replaced, not followed.
+    place, read = output.parent.resolve() / output.name, Path(source).resolve()
+    same = output.exists() and read.exists() and output.samefile(read)
+    if same or place == read or read in place.parents:
+        raise InputError(f'"{path_text(output)}" would be written over or into the input: name another one')
+    return output
 
 
 def require_packages(arguments: argparse.Namespace, program: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -19,12 +18,13 @@ from ik_node.cli.goal_options import (
     add_workers,
     described,
     given_columns,
+    output_path,
     require_packages,
     workers_of,
 )
 from ik_node.cli.progress_bar import ProgressBar
 from ik_node.console import run, say
-from ik_node.errors import InputError, join_names, quoted
+from ik_node.errors import InputError, join_names, path_text, quoted
 from ik_node.extras import require
 from ik_node.solver.solver import IkSolver
 
@@ -68,11 +68,9 @@ def _retarget(arguments: argparse.Namespace) -> int:
     require_packages(arguments, 'ik_retarget')
     from ik_node.batch.retargeting import EpisodeTask, Retargeting
 
-    output = Path(arguments.output)
+    output = output_path(arguments.output, arguments.input)
     if output.exists():
-        raise InputError(f'"{output}" exists already: name another one')
-    if not output.parent.is_dir() or not os.access(output.parent, os.W_OK):
-        raise InputError(f'cannot write "{output}": its folder must exist and be writable')
+        raise InputError(f'"{path_text(output)}" exists already: name another one')
     recordings = _recordings(arguments.recordings)
     arm = read_arm(arguments)
     warn(arm)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import made_dataset
@@ -192,3 +194,24 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path, solver, arguments, words):
     assert code == 2
     assert words in said
     assert 'Traceback' not in said
+
+
+def test_a_busy_computer_finds_the_same_path(monkeypatch):
+    solver = IkSolver(Arm.from_file(ROOT / 'urdf' / 'ball_joint_arm.urdf.xacro'), compile='wait')
+    rows = rows_of(solver, made_dataset.motions(solver.arm, [12])[0])
+    expected = solve_episode(solver, rows, times(12))
+    clock = itertools.count(0.0, 1000.0)  # [s] between two looks
+    monkeypatch.setattr(time, 'perf_counter', lambda: next(clock))
+    assert solve_episode(solver, rows, times(12)) == expected
+    assert all(expected.column('solved').to_pylist())
+
+
+def test_an_episode_that_begins_again_in_another_file_is_refused(tmp_path, solver):
+    episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [5] * 3)]
+    made_dataset.write(tmp_path / 'in', 'v3.0', episodes)
+    data = tmp_path / 'in/data/chunk-000'
+    pq.write_table(pq.read_table(data / 'file-000.parquet').slice(0, 2), data / 'file-002.parquet')
+    code, said = said_by(tmp_path / 'in', tmp_path / 'out')
+    assert code == 2
+    assert 'episode 0 begins again in' in said
+    assert not (tmp_path / 'out').exists()

@@ -1,0 +1,117 @@
+"""Parts of an output: what a crash leaves, who writes, in which order they come."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+
+import pytest
+from slow_work import Slowly
+
+from ik_node import Arm, IkSolver, InputError
+from ik_node.batch import task_key
+from ik_node.batch.parts import Parts
+from ik_node.batch.workers import LostError, Processes
+
+CHUNKS = [bytes([k]) * 100 for k in range(12)]
+
+
+def fill(parts: Parts, workers: Processes) -> tuple[list[bytes], int]:
+    """Return all results, and how many chunks were worked on."""
+    worked = []
+
+    class Counted:
+        def results(self, chunks):
+            for name, result in workers.results(chunks):
+                worked.append(name)
+                yield name, result
+
+    with contextlib.suppress(KeyboardInterrupt), parts.writing():
+        found = [parts.read(name) for name in parts.fill(Counted(), ((one, 1) for one in CHUNKS), done)]
+        raise KeyboardInterrupt
+    return found, len(worked)
+
+
+def done(_: int) -> None:
+    """Progress that nobody looks at."""
+
+
+@pytest.mark.parametrize('damage', ['cut', 'emptied', 'changed'])
+def test_a_damaged_part_is_worked_on_again(tmp_path, damage):
+    parts = Parts(tmp_path / 'out', b'key')
+    with Processes(Slowly(), 1) as workers:
+        assert fill(parts, workers) == ([chunk * 2 for chunk in CHUNKS], len(CHUNKS))
+        path = next(parts.folder.glob('*.arrow'))
+        data = path.read_bytes()
+        path.write_bytes({'cut': data[:-50], 'emptied': b'', 'changed': data[:9] + b'?' + data[10:]}[damage])
+        assert fill(parts, workers) == ([chunk * 2 for chunk in CHUNKS], 1)
+        assert path.read_bytes() == data
+
+
+def test_parts_come_in_order_while_later_chunks_are_not_even_read(tmp_path):
+    read = []
+
+    def chunks():
+        for k, chunk in enumerate(CHUNKS):
+            read.append(k)
+            yield chunk, 1
+
+    parts = Parts(tmp_path / 'out', b'key')
+    with Processes(Slowly(), 2) as workers, parts.writing() as temporary:
+        names = parts.fill(workers, chunks(), done)
+        assert parts.read(next(names)) == CHUNKS[0] * 2
+        assert len(read) < len(CHUNKS)
+        assert [parts.read(name) for name in names] == [chunk * 2 for chunk in CHUNKS[1:]]
+        temporary.write_bytes(b'whole')
+    assert (tmp_path / 'out').read_bytes() == b'whole'
+    assert not parts.folder.exists()
+
+
+def test_two_programs_do_not_write_one_output(tmp_path):
+    output = tmp_path / 'out'
+    with Parts(output, b'key').writing() as temporary:
+        temporary.write_bytes(b'first')
+        with pytest.raises(InputError, match='another process is writing'), Parts(output, b'key').writing():
+            pytest.fail('the output is being written')
+        assert temporary.exists()
+    assert output.read_bytes() == b'first'
+
+
+def test_a_worker_that_cannot_be_started_is_no_problem_of_the_output(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    parts = Parts(tmp_path / 'out', b'key')
+
+    def start() -> None:
+        with parts.writing():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+            Processes(Slowly(), 1)
+
+    try:
+        with pytest.raises(LostError, match='cannot start a worker process: Too many open files'):
+            start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_key_names_what_results_depend_on_and_nothing_else(monkeypatch):
+    arm = Arm.from_file('urdf/seed_arm.urdf.xacro')
+    solver = IkSolver(arm)
+    key = task_key.task_key(solver, 'columns', True)
+    arm.describe()
+    assert arm.is_plain
+    assert task_key.task_key(solver, 'columns', True) == key
+    others = [
+        task_key.task_key(IkSolver(Arm(arm.robot, tool_axis=(1.0, 0.0, 0.0))), 'columns', True),
+        task_key.task_key(IkSolver(Arm(arm.robot, tool_point=(0.0, 0.0, 1e-9))), 'columns', True),
+        task_key.task_key(IkSolver(arm, position_tolerance=1e-5), 'columns', True),
+        task_key.task_key(solver, 'columns', False),
+    ]
+    monkeypatch.setattr(task_key, 'code_digest', lambda: 'of another version')
+    others.append(task_key.task_key(solver, 'columns', True))
+    assert len({key, *others}) == 1 + len(others)
+
+
+def test_workers_of_another_version_are_refused():
+    task_key.check_code(task_key.code_digest())
+    with pytest.raises(RuntimeError, match='another version'):
+        task_key.check_code('of another version')
