@@ -28,6 +28,7 @@ SECTIONS = (
     'numeric',
     'million',
     'goal_files',
+    'placement',
     'complete',
     'general',
     'spare',

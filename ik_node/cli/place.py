@@ -4,41 +4,51 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
-import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.cli.arguments import arm_parser, read_arm, warn
 from ik_node.cli.goal_options import add_columns, described, given_columns
+from ik_node.cli.place_lengths import compared, ranges_of
+from ik_node.cli.place_region import add_region, region_of
+from ik_node.cli.place_report import report, said_of_search, table
 from ik_node.cli.progress_bar import ProgressBar
+from ik_node.cli.whole_files import output_name, write_whole
 from ik_node.console import run, say
-from ik_node.errors import InputError
+from ik_node.errors import InputError, MissingError, quoted
 from ik_node.extras import require
 from ik_node.model.arm import Arm
+from ik_node.model.collision.collision import SelfCollision
+from ik_node.model.collision.shapes import collision_shapes
+from ik_node.model.joint_set import JointSet
+from ik_node.model.urdf.description import load_description
+from ik_node.placement.bound import excluded_share
+from ik_node.placement.placement import Placement, PlacementJudge
 from ik_node.placement.region import Region
-from ik_node.placement.search import GRID, Placement, PlacementSearch
+from ik_node.placement.search import GRID, PlacementSearch, distinct
 from ik_node.solver.solver import IkSolver
 
 if TYPE_CHECKING:
-    from ik_node.batch.goal_columns import GoalRows
+    import pyarrow as pa
 
 MOST_GOALS = 10_000
 COUNT = 10  # placements that are shown
-# Of the region: name, unit and default.
-BOUNDS = (('x', 'm', None), ('y', 'm', None), ('z', 'm', (0.0, 0.0)), ('yaw', 'degrees', (-180.0, 180.0)))
-# The attitude of the base at yaw 0; a wall is one whose free side is towards +x.
-MOUNTINGS = {
-    'table': np.eye(3),
-    'ceiling': np.diag([1.0, -1.0, -1.0]),
-    'wall': np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]),
-}
+
+
+@dataclass(frozen=True)
+class Goals:
+    """Goals in one frame: positions (N, 3) [m], directions (N, 3) unit or None, and the rows of each path."""
+
+    positions: Array
+    directions: Array | None
+    paths: tuple[NDArray[np.int64], ...]
+    told: str
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -46,113 +56,118 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = arm_parser('Find the placements of the base from which an arm meets the goals of a file.')
     parser.add_argument('goals', help='file of goals as for ik_batch, in any fixed frame')
     add_columns(parser)
-    group = parser.add_argument_group('region', 'where the base may be, in the frame of the goals')
-    for name, unit, default in BOUNDS:
-        group.add_argument(
-            f'--{name}', type=float, nargs=2, metavar=('MIN', 'MAX'),
-            default=default, required=default is None,
-            help=f'[{unit}]' + (f' (default: {default[0]:g} {default[1]:g})' if default else ''),
-        )  # fmt: skip
-    group.add_argument(
-        '--mounting', choices=MOUNTINGS, default='table',
-        help='what the base stands on (default: table); a wall has its free side towards +x',
+    parser.add_argument(
+        '--path', metavar='COLUMN',
+        help='rows with the same value there are a path, which the tool follows without a jump if possible',
     )  # fmt: skip
-    parser.add_argument('--output', metavar='NAME', help='NAME.json and NAME.png are written')
+    add_region(parser)
+    parser.add_argument(
+        '--length', action='append', default=[], metavar='NAME=MIN:MAX',
+        help='also show what other lengths [m] of a link buy, for a xacro file with the argument '
+        'NAME_length; may be given several times',
+    )  # fmt: skip
+    parser.add_argument(
+        '--output', metavar='NAME', help='NAME.json, NAME.png and a picture of each placement are written'
+    )
     return run(_place, parser.parse_args(given))
 
 
 def _place(arguments: argparse.Namespace) -> int:
     for package in ('pyarrow', 'tqdm', *(['matplotlib'] if arguments.output else [])):
         require(package, 'ik_place')
-    region = _region(arguments)
-    output = None if arguments.output is None else Path(arguments.output)
-    if output is not None and not (output.parent.is_dir() and os.access(output.parent, os.W_OK)):
-        raise InputError(f'cannot write "{output}": its folder must exist and be writable')
+    region = region_of(arguments)
+    output = None if arguments.output is None else output_name(arguments.output, '.json', '.png')
+    lengths = ranges_of(arguments.description_file, arguments.length)
     arm = read_arm(arguments)
     warn(arm)
-    rows, told = _goals(arguments, arm)
-    say(f'{arm.describe()}\n{len(rows.positions)} goals: {told}')
-    solver = IkSolver(arm, compile='wait')
-    search = PlacementSearch(solver, rows.positions, rows.directions, region)
+    goals = _goals(arguments, arm)
+    say(f'{arm.describe()}\n{len(goals.positions)} goals: {goals.told}')
+    collision, note = _collision(arguments.description_file, arm)
+    say(note)
     start = time.monotonic()
-    with ProgressBar(len(region.grid(GRID, arm.reach)[0]), 'placements') as progress:
-        best, coarse, steps = search.best(COUNT, progress.add)
-    say(_table(best, len(rows.positions)))
-    say(_bound(steps, len(coarse), time.monotonic() - start))
+    search = PlacementSearch(arm, goals.positions, goals.directions, region)
+    with ProgressBar(None, 'placements') as progress:
+        grid, steps = search.coarse(GRID, progress.add)
+        found = search.best(grid, steps, progress.add)
+    judge = PlacementJudge(search, IkSolver(arm, compile='wait'), collision, goals.paths)
+    placements = sorted((judge.judged(base) for base in found.bases), key=lambda one: one.score)
+    kept = distinct(region, np.array([one.base for one in placements]), COUNT)
+    best = [placements[row] for row in kept]
+    say(table(best, len(goals.positions), bool(goals.paths)))
+    unmet = len(best[0].unmet)
+    excluded = excluded_share(search, grid.bases, steps, max(unmet - 1, 0))
+    say(said_of_search(grid, steps, excluded, unmet, collision is not None, time.monotonic() - start))
+    for line in compared(lengths, arguments, goals.positions, goals.directions, region):
+        say(line)
     if output is not None:
-        _write(output, arm, best, coarse, rows.positions)
-        say(f'wrote {output}.json and {output}.png')
-    return 0 if best and not best[0].unmet else 1
+        write_whole(f'{output}.json', lambda file: file.write(report(arm, best).encode()))
+        _draw(output, arm, region, search, best, goals.positions)
+    return 0 if not best[0].unmet else 1
 
 
-def _region(arguments: argparse.Namespace) -> Region:
-    yaw = np.radians(arguments.yaw)
-    if yaw[1] - yaw[0] > 2.0 * math.pi + 1e-9:
-        raise InputError(f'--yaw spans more than a turn: {arguments.yaw[0]:g} {arguments.yaw[1]:g} degrees')
-    bounds = np.array([arguments.x, arguments.y, arguments.z, yaw])
-    return Region(bounds[:, 0], bounds[:, 1], MOUNTINGS[arguments.mounting])
-
-
-def _goals(arguments: argparse.Namespace, arm: Arm) -> tuple[GoalRows, str]:
-    """Return the goals, and which columns they are from. Raises InputError."""
+def _goals(arguments: argparse.Namespace, arm: Arm) -> Goals:
+    """Return the goals of the file. Raises InputError."""
     from ik_node.batch.goal_columns import GoalColumns, read_rows
     from ik_node.batch.goal_files import open_goals
 
     file = open_goals(arguments.goals)
     columns = GoalColumns.found(file.names, given_columns(arguments))
-    batch = next(file.batches(columns.names, MOST_GOALS + 1), None)
-    if batch is None or batch.num_rows > MOST_GOALS:
+    extra = [name for name in (columns.frame, arguments.path) if name]
+    if absent := [name for name in extra if name not in file.names]:
+        raise InputError(f'no column {quoted(absent[0])} in "{file.path}"')
+    columns = replace(columns, frame='')  # any fixed frame, as long as it is one
+    batch = next(file.batches(list(dict.fromkeys([*columns.names, *extra])), MOST_GOALS + 1), None)
+    if batch is None or not 1 <= batch.num_rows <= MOST_GOALS:
         raise InputError(f'"{file.path}" must hold 1 to {MOST_GOALS} goals')
     rows = read_rows(batch, columns, arm)
     if rows.wrong:
-        row, sentence = next(iter(sorted(rows.wrong.items())))
+        row, sentence = min(rows.wrong.items())
         raise InputError(f'row {row} of "{file.path}" holds no goal: {sentence}')
-    return rows, described(columns)
+    frame = given_columns(arguments)['frame'] or ('frame' if 'frame' in file.names else None)
+    if frame and len(frames := set(_values(batch, str(frame)))) > 1:
+        raise InputError(f'goals are in {len(frames)} frames by column {quoted(str(frame))}, allowed: one')
+    return Goals(rows.positions, rows.directions, _paths(batch, arguments.path), described(columns))
 
 
-def _table(best: Sequence[Placement], goals: int) -> str:
-    """Return a line for each placement."""
-    rows = [('', 'x [m]', 'y [m]', 'z [m]', 'yaw [deg]', 'met', 'to limits', 'unmet rows')]
-    for rank, one in enumerate(best, 1):
-        x, y, z, yaw = one.base
-        unmet = ' '.join(map(str, one.unmet[:8])) + (' ...' if len(one.unmet) > 8 else '')
-        place = (f'{x:.3f}', f'{y:.3f}', f'{z:.3f}', f'{math.degrees(yaw):.1f}')
-        rows.append((str(rank), *place, f'{goals - len(one.unmet)}/{goals}', f'{one.margin:.3f}', unmet))
-    lines = [' '.join(cell.rjust(9) for cell in row[:-1]) + f'  {row[-1]}' for row in rows]
-    return '\n'.join(line.rstrip() for line in lines)
+def _values(batch: pa.RecordBatch, column: str) -> list[object]:
+    return batch.column(batch.schema.get_field_index(column)).to_pylist()
 
 
-def _bound(steps: Array, count: int, seconds: float) -> str:
-    """Return what the search cannot have missed."""
-    shift, turn = 1e3 * float(steps[:3].max()) / 2.0, math.degrees(float(steps[3])) / 2.0
-    return (
-        f'{count} placements of a grid, the best of them improved, in {seconds:.1f} s. If any placement '
-        f'meets every goal even when moved by {shift:.0f} mm along each axis and by {turn:.1f} degrees, '
-        'one that meets every goal was found. Narrower ones may have been missed.'
-    )
+def _paths(batch: pa.RecordBatch, column: str | None) -> tuple[NDArray[np.int64], ...]:
+    """Return the rows of each value of column, in order; rows without a value are on no path."""
+    rows: dict[object, list[int]] = {}
+    for row, value in enumerate(_values(batch, column) if column else ()):
+        if value is not None and value == value:  # NaN is none
+            rows.setdefault(str(value), []).append(row)
+    return tuple(np.array(path) for path in rows.values())
 
 
-def _write(
-    output: Path, arm: Arm, best: Sequence[Placement], coarse: Sequence[Placement], positions: Array
-) -> None:
-    from ik_node.cli.place_picture import draw  # matplotlib takes a second to load
-
-    data = {
-        'arm': arm.name,
-        'base_link': arm.base_link,
-        'placements': [
-            {
-                **dict(zip(('x', 'y', 'z', 'yaw'), one.base.tolist(), strict=True)),
-                'unmet': one.unmet,
-                'margin': one.margin,
-            }
-            for one in best
-        ],
-    }
+def _collision(path: str, arm: Arm) -> tuple[SelfCollision | None, str]:
+    """Return the check of self-collision, None where it is not possible, and a line that tells."""
     try:
-        Path(f'{output}.json').write_text(json.dumps(data, indent=2) + '\n', encoding='utf-8')
-        draw(f'{arm.name}: where the base may stand', coarse, best, positions).savefig(
-            f'{output}.png', dpi=120
-        )
-    except OSError as error:
-        raise InputError(f'cannot write "{output}": {error.strerror}') from None
+        shapes, _ = collision_shapes(load_description(path), '')
+    except MissingError as error:
+        return None, f'self-collision is not checked: {error}'
+    found = SelfCollision(arm.robot, JointSet(arm.robot), arm.joint_names, shapes) if shapes else None
+    if found is None or found.empty:
+        return None, 'self-collision is not checked: the description has no collision shapes that could touch'
+    return found, found.describe()
+
+
+def _draw(
+    output: str,
+    arm: Arm,
+    region: Region,
+    search: PlacementSearch,
+    best: Sequence[Placement],
+    positions: Array,
+) -> None:
+    from ik_node.cli.place_picture import draw_placement, draw_region  # matplotlib takes a second to load
+
+    figures = {f'{output}.png': draw_region(arm, region, search, best, positions)}
+    for rank, one in enumerate(best, 1):
+        figures[f'{output}_{rank:02d}.png'] = draw_placement(arm, rank, one, positions)
+    for name, figure in figures.items():
+        write_whole(name, lambda file, figure=figure: figure.savefig(file, format='png', dpi=110))  # type: ignore[misc]
+    last = f' to {output}_{len(best):02d}.png' if len(best) > 1 else ''
+    say(f'wrote {output}.json, {output}.png and {output}_01.png{last}')

@@ -1,48 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plot of ik_place: from above, how many goals are met where the base is."""
+"""The plots of ik_place: the region, and the arm at its goals from each placement."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from ik_node.checks import Array
-from ik_node.placement.search import Placement
+from ik_node.model.arm import Arm
+from ik_node.placement.placement import Placement
+from ik_node.placement.region import Region
+from ik_node.placement.search import COARSE_STARTS, PlacementSearch
 
 BASE = '#d62728'
-ARROW = 0.06  # share of the region: length of the arrow for yaw
+MET, UNMET = '#1f77b4', '#888888'
+ARROW = 0.06  # share of the region: length of the arrow for the base's x axis
+ACROSS, TURNS = 32, 16  # places along the larger side of the map, attitudes at each
+MOST_ARMS = 30  # configurations in a picture
+VIEWS = (('from above', 0, 1), ('from the side', 0, 2), ('from the front', 1, 2))
 
 
-def draw(title: str, coarse: Sequence[Placement], best: Sequence[Placement], positions: Array) -> Figure:
-    """Draw the most goals that are met over all heights and angles, the best placements and the goals."""
-    most: dict[tuple[float, float], int] = {}
-    for one in coarse:
-        place = float(one.base[0]), float(one.base[1])
-        most[place] = max(most.get(place, 0), len(positions) - len(one.unmet))
-    x, y = (sorted({place[k] for place in most}) for k in range(2))
-    values = np.array([[most[u, v] for u in x] for v in y])
+def draw_region(
+    arm: Arm, region: Region, search: PlacementSearch, best: Sequence[Placement], positions: Array
+) -> Figure:
+    """Draw from above: how many goals are met at the best height and angle, and the best placements."""
     figure = Figure(figsize=(8, 6.8), layout='constrained')
     panel = figure.subplots()
-    figure.suptitle(title, fontweight='bold')
-    mesh = panel.pcolormesh(x, y, values, shading='nearest', cmap='viridis', vmin=0, vmax=len(positions))
+    figure.suptitle(f'{arm.name}: where the base may be', fontweight='bold')
+    if (region.size[:2] > 0.0).all() and np.array_equal(region.axes, np.eye(3)):
+        x, y, met = _map(region, search)
+        mesh = panel.pcolormesh(x, y, met, shading='nearest', cmap='viridis', vmin=0, vmax=len(positions))
+        figure.colorbar(
+            mesh, ax=panel, shrink=0.85, format='%d', label='goals that are met, at the best height and angle'
+        )
+    else:
+        ends = region.origin + np.array([region.lower[:3], region.upper[:3]]) @ region.axes.T
+        panel.plot(*ends[:, :2].T, '-', color='black', linewidth=3, alpha=0.4, label='the base may be here')
     panel.plot(*positions[:, :2].T, 'X', color='white', markeredgecolor='black', markersize=7, label='goals')
-    length = ARROW * max(np.ptp([*x, *positions[:, 0]]), np.ptp([*y, *positions[:, 1]]), 1e-9)
+    low, high = panel.get_xlim(), panel.get_ylim()
+    length = ARROW * max(low[1] - low[0], high[1] - high[0])
     for rank, one in enumerate(best, 1):
-        u, v, _, yaw = one.base
-        along = length * np.array([np.cos(yaw), np.sin(yaw)])
+        u, v = one.position[:2]
         panel.annotate(
             '',
-            (u + along[0], v + along[1]),
+            (u + length * one.R[0, 0], v + length * one.R[1, 0]),
             (u, v),
             arrowprops={'arrowstyle': '->', 'color': BASE, 'lw': 1.5},
         )
-        panel.plot(u, v, 'o', color=BASE, markersize=5, label='best placements' if rank == 1 else None)
+        label = 'best placements, arrow: x axis of the base' if rank == 1 else None
+        panel.plot(u, v, 'o', color=BASE, markersize=5, label=label)
         panel.annotate(str(rank), (u, v), (3, 3), textcoords='offset points', color=BASE, fontweight='bold')
     panel.set_xlabel('x [m]')
     panel.set_ylabel('y [m]')
     panel.set_aspect('equal')
-    figure.legend(loc='outside lower center', ncols=2, frameon=False)
-    figure.colorbar(mesh, ax=panel, shrink=0.85, label='goals that are met, at the best height and angle')
+    figure.legend(loc='outside lower center', ncols=3, frameon=False)
+    return figure
+
+
+def _map(region: Region, search: PlacementSearch) -> tuple[Array, Array, Array]:
+    """Return places along x and y, and how many goals are met there at the best of some attitudes."""
+    step = region.size[:2].max() / ACROSS
+    x, y = (
+        np.linspace(low, high, max(2, round((high - low) / step) + 1))
+        for low, high in zip(region.lower[:2], region.upper[:2], strict=True)
+    )
+    flat = np.array([*region.lower[:2], *region.upper[:2]])
+    turned = replace(
+        region,
+        lower=np.concatenate([flat[:2], region.lower[2:]]),
+        upper=np.concatenate([flat[:2], region.upper[2:]]),
+    ).spread(TURNS)
+    bases = np.tile(turned, (len(x) * len(y), 1))
+    bases[:, :2] = np.repeat(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2), TURNS, axis=0)
+    unmet = search.judged(bases, COARSE_STARTS).unmet.reshape(len(y), len(x), TURNS)
+    return x, y, search.count - unmet.min(axis=2)
+
+
+def draw_placement(arm: Arm, rank: int, placement: Placement, positions: Array) -> Figure:
+    """Draw the arm at its goals, seen along three axes of the frame of the goals."""
+    figure = Figure(figsize=(13, 5), layout='constrained')
+    met = [row for row in range(len(positions)) if row not in set(placement.unmet)]
+    figure.suptitle(
+        f'{arm.name}, placement {rank}: {len(met)} of {len(positions)} goals met', fontweight='bold'
+    )
+    some = met[:: max(1, -(-len(met) // MOST_ARMS))]
+    lines = [placement.position + arm.skeleton(placement.joints[row]) @ placement.R.T for row in some]
+    for panel, (title, across, up) in zip(figure.subplots(1, 3), VIEWS, strict=True):
+        for k, line in enumerate(lines):
+            points = np.vstack([placement.position, line])[:, [across, up]]
+            label = 'arm at a goal' if k == 0 else None
+            panel.plot(*points.T, '-o', color=MET, markersize=2.5, linewidth=1.2, alpha=0.5, label=label)
+        for rows, colour, label in ((met, MET, 'goal met'), (list(placement.unmet), UNMET, 'goal not met')):
+            if rows:
+                at = positions[rows][:, [across, up]]
+                panel.plot(*at.T, 'X', color=colour, markeredgecolor='black', markersize=8, label=label)
+        panel.plot(*placement.position[[across, up]], 's', color=BASE, markersize=8, label='base')
+        panel.set_title(title)
+        panel.set_xlabel(f'{"xyz"[across]} [m]')
+        panel.set_ylabel(f'{"xyz"[up]} [m]')
+        panel.set_aspect('equal', adjustable='datalim')
+        panel.grid(alpha=0.3)
+    handles = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc='outside lower center', ncols=4, frameon=False)
     return figure

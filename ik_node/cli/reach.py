@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +15,7 @@ from ik_node.checks import Array
 from ik_node.cli.arguments import arm_parser, read_arm, warn
 from ik_node.cli.progress_bar import ProgressBar
 from ik_node.cli.slices import PLACES_ACROSS, Slice, slices_of
+from ik_node.cli.whole_files import output_name, write_whole
 from ik_node.console import run, say
 from ik_node.errors import InputError
 from ik_node.extras import EXTRAS, require
@@ -74,7 +73,7 @@ def _reach(arguments: argparse.Namespace) -> int:
         raise InputError(f'--height must be finite, got {arguments.height:g}')
     arm = read_arm(arguments)
     warn(arm)
-    output = _output(arguments.output or f'{arm.name}_reach'.replace('/', '_'))
+    output = output_name(arguments.output or f'{arm.name}_reach'.replace('/', '_'), '.png', '.npz')
     slices = slices_of(arm, arguments.resolution, arguments.height, arguments.directions)
     places = np.concatenate([plane.places for plane in slices])
     directions = fibonacci_sphere(arguments.directions)
@@ -94,16 +93,6 @@ def _reach(arguments: argparse.Namespace) -> int:
         at += len(plane.places)
     say(f'wrote {output}.png and {output}.npz')
     return 0
-
-
-def _output(name: str) -> str:
-    """Return the output name without suffix. Raises InputError for a folder that cannot be written to."""
-    path = Path(name)
-    if path.suffix in ('.png', '.npz'):
-        path = path.with_suffix('')
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(f'--output: cannot write to the folder "{path.parent}"')
-    return str(path)
 
 
 def _summary(plane: Slice, shares: Array) -> str:
@@ -145,18 +134,5 @@ def _save(
         'tool_axis': arm.tool_axis,
         'tool_point': arm.tool_point,
     }
-    _write(f'{output}.npz', lambda file: np.savez_compressed(file, **data))
-    _write(f'{output}.png', lambda file: figure.savefig(file, format='png', dpi=150))
-
-
-def _write(name: str, content: Callable[[IO[bytes]], None]) -> None:
-    """Write a file completely or not at all."""
-    part = Path(f'{name}.part')
-    try:
-        with part.open('wb') as file:
-            content(file)
-        part.replace(name)
-    except OSError as error:
-        raise InputError(f'cannot write "{name}": {error.strerror}') from None
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(f'{output}.npz', lambda file: np.savez_compressed(file, **data))
+    write_whole(f'{output}.png', lambda file: figure.savefig(file, format='png', dpi=150))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,84 +16,217 @@ import pytest
 from cases import shipped_cases
 
 from ik_node import Arm, Goal, IkSolver, InputError
-from ik_node.placement import search
+from ik_node.model.collision.collision import SelfCollision
+from ik_node.model.collision.shapes import collision_shapes
+from ik_node.model.joint_set import JointSet
+from ik_node.model.urdf.description import load_description
+from ik_node.placement.bound import excluded_share
+from ik_node.placement.placement import PlacementJudge
 from ik_node.placement.region import Region
-from ik_node.placement.search import PlacementSearch
+from ik_node.placement.search import PlacementSearch, distinct
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = {case.label: case for case in shipped_cases()}
-LOWER, UPPER = np.array([-0.5, -0.6, 0.0, -3.0]), np.array([0.5, 0.6, 0.1, 3.0])
+LOWER, UPPER = np.array([-0.5, -0.6, 0.0, 0.0, 0.0, -3.0]), np.array([0.5, 0.6, 0.1, 0.0, 0.0, 3.0])
+WALL = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
 
 
-def made(name: str, seed: int, R_up=None, count: int = 6) -> tuple[PlacementSearch, Region, IkSolver, tuple]:
+def made(name: str, seed: int, region: Region | None = None, count: int = 6) -> tuple[PlacementSearch, tuple]:
     """A search for goals that the arm reaches from somewhere in the region."""
     rng = np.random.default_rng(seed)
-    solver = IkSolver(CASES[name].arm(), compile='wait')
-    region = Region(LOWER, UPPER, np.eye(3) if R_up is None else R_up)
-    base = rng.uniform(LOWER, UPPER)
-    R = region.rotation(base[3])
-    pairs = [solver.arm.fk(q) for q in solver.arm.sample(rng, count)]
+    arm = CASES[name].arm()
+    region = region or Region(LOWER, UPPER)
+    base = rng.uniform(region.lower, region.upper)
+    (place,), (R,) = region.poses(base[None])
+    pairs = [arm.fk(q) for q in arm.sample(rng, count)]
     positions, directions = (np.array(values) for values in zip(*pairs, strict=True))
-    goals = positions @ R.T + base[:3], directions @ R.T
-    return PlacementSearch(solver, *goals, region), region, solver, (base, *goals)
+    goals = positions @ R.T + place, directions @ R.T
+    return PlacementSearch(arm, *goals, region), (base, *goals)
 
 
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like'])
 def test_a_placement_is_judged_as_its_goals_are_solved(name):
-    placements, region, solver, (base, positions, directions) = made(name, 0)
-    assert placements.judge(base).unmet == ()
+    search, (base, positions, directions) = made(name, 0)
+    solver = IkSolver(search.arm, compile='wait')
     rng = np.random.default_rng(1)
-    for _ in range(20):
-        other = rng.uniform(LOWER, UPPER)
-        R = region.rotation(other[3])
+    bases = np.vstack([base, rng.uniform(LOWER, UPPER, (20, 6))])
+    judged = search.judged(bases)
+    assert judged.unmet[0] == 0
+    assert judged.complete == 1.0
+    unmet = []
+    for place, R in zip(*search.region.poses(bases), strict=True):
         found = [
-            solver.solve(Goal((position - other[:3]) @ R, direction @ R)).solved
+            solver.solve(Goal((position - place) @ R, direction @ R)).solved
             for position, direction in zip(positions, directions, strict=True)
         ]
-        assert placements.judge(other).unmet == tuple(np.flatnonzero(~np.array(found)))
+        unmet.append(found.count(False))
+    np.testing.assert_array_equal(judged.unmet, unmet)
+    assert len(set(unmet)) > 1
+    fully = PlacementJudge(search, solver, None)
+    for row in range(3):
+        one = fully.judged(bases[row])
+        assert len(one.unmet) == judged.unmet[row]
+        assert one.to_limits == pytest.approx(judged.distances[row])
 
 
 @pytest.mark.parametrize('seed', range(3))
-def test_no_random_placement_is_better(monkeypatch, seed):
-    monkeypatch.setattr(search, 'GRID', 2000)
-    placements, _, _, _ = made('seed_arm', seed)
-    best, coarse, steps = placements.best(10, lambda _: None)
-    assert len(coarse) >= 1000
-    assert (steps[:2] > 0.0).all()
+def test_no_random_placement_is_better(seed):
+    search, _ = made('seed_arm', seed)
+    grid, steps = search.coarse(2000, lambda _: None)
+    assert len(grid.bases) >= 1000
+    assert (steps[[0, 1, 5]] > 0.0).all()
+    best = search.best(grid, steps)
     rng = np.random.default_rng(seed)
-    random = min(
-        (placements.judge(rng.uniform(LOWER, UPPER)) for _ in range(3000)), key=lambda one: one.score
+    random = search.judged(rng.uniform(LOWER, UPPER, (5000, 6)))
+    assert not random[random.order[:1]].better(best[np.arange(1)])[0]
+    np.testing.assert_array_equal(best.order, np.arange(len(best.bases)))
+    assert (best.bases >= LOWER).all()
+    assert (best.bases <= UPPER).all()
+    kept = distinct(search.region, best.bases, 10)
+    places = best.bases[kept][:, None] - best.bases[kept]
+    assert (np.abs(places) > 0.05 * (UPPER - LOWER)).any(axis=2)[~np.eye(len(kept), dtype=bool)].all()
+
+
+def test_goals_without_a_direction_are_met_wherever_the_arm_comes_to_them():
+    search, (base, positions, _) = made('seed_arm', 5)
+    search = PlacementSearch(search.arm, positions, None, search.region)
+    judged = search.judged(base[None])
+    assert judged.unmet[0] == 0
+    assert judged.distances[0] > 0.1
+    one = PlacementJudge(search, IkSolver(search.arm, compile='wait'), None).judged(base)
+    (place,), (R,) = search.region.poses(base[None])
+    for q, position in zip(one.joints, positions, strict=True):
+        np.testing.assert_allclose(search.arm.fk(q)[0] @ R.T + place, position, atol=1e-5)
+
+
+@pytest.mark.parametrize('mounting', ['wall', 'rail', 'free'])
+def test_other_regions(mounting):
+    if mounting == 'wall':  # z of the base points away from the wall
+        region = Region(LOWER, UPPER, WALL)
+        np.testing.assert_allclose(region.poses(np.ones((1, 6)) * [0, 0, 0, 0, 0, 1])[1][0, :, 2], [1, 0, 0])
+    elif mounting == 'rail':
+        along = np.array([0.6, 0.8, 0.0])
+        upper = np.array([1.0, 0, 0, 0, 0, math.pi])
+        region = Region(
+            -upper * [0, 1, 1, 1, 1, 1], upper, origin=np.ones(3), axes=np.outer(along, [1, 0, 0])
+        )
+        places, _ = region.poses(region.spread(50))
+        shares = (places - 1.0) @ along
+        np.testing.assert_allclose(places, 1.0 + np.outer(shares, along))
+        assert np.ptp(shares) > 0.9
+    else:
+        angles = np.array([math.pi, math.pi / 2, math.pi])
+        region = Region(np.append([-0.4, -0.4, -0.4], -angles), np.append([0.4, 0.4, 0.4], angles))
+        R = region.poses(region.spread(50))[1]
+        np.testing.assert_allclose(R @ R.transpose(0, 2, 1), np.tile(np.eye(3), (50, 1, 1)), atol=1e-12)
+        assert np.ptp(R[:, 2, 2]) > 1.5
+    search, (base, *_) = made('seed_arm', 4, region)
+    assert search.judged(base[None]).unmet[0] == 0
+    best = search.best(*search.coarse(4000, lambda _: None))
+    assert best.unmet[0] <= 1
+
+
+def test_roll_pitch_and_yaw_are_those_of_urdf():
+    base = np.array([0, 0, 0, 0.3, -0.4, 0.5])
+    urdf = (
+        '<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="revolute"><parent link="a"/>'
+        '<child link="b"/><origin rpy="0.3 -0.4 0.5"/><axis xyz="0 0 1"/>'
+        '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>'
     )
-    assert best[0].score <= random.score
-    assert [one.score for one in best] == sorted(one.score for one in best)
-    for one in best:
-        assert (one.base >= LOWER).all()
-        assert (one.base <= UPPER).all()
-    places = [tuple(one.base[:3]) for one in best]
-    assert len(set(places)) == len(places)
+    R = Region(LOWER, UPPER).poses(base[None])[1][0]
+    np.testing.assert_allclose(Arm.from_urdf(urdf, 'b').fk([0.0])[1], R[:, 2], atol=1e-9)
 
 
-def test_an_arm_on_a_wall():
-    """z of the base points away from the wall."""
-    R_up = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
-    placements, region, _, (base, *_) = made('seed_arm', 4, R_up)
-    assert placements.judge(base).unmet == ()
-    np.testing.assert_allclose(region.rotation(1.0)[:, 2], [1.0, 0.0, 0.0], atol=1e-12)
+def test_a_whole_turn_has_no_ends():
+    bounds = np.array([0, 0, 0, 0, 0, math.pi])
+    region = Region(-bounds, bounds)
+    beyond = np.array([[0, 0, 0, 0, 0, math.pi + 0.1]])
+    np.testing.assert_allclose(region.within(beyond)[0, 5], -math.pi + 0.1)
+    np.testing.assert_allclose(region.apart(beyond * 0 - bounds, bounds)[0], 0.0, atol=1e-12)
+    half = Region(-bounds / 2, bounds / 2)
+    np.testing.assert_allclose(half.within(beyond)[0, 5], math.pi / 2)
+    grid, steps = region.grid(8, 1.0)
+    np.testing.assert_allclose(np.diff(grid[:, 5]), steps[5])
+    np.testing.assert_allclose(grid[0, 5] + 2 * math.pi - grid[-1, 5], steps[5])
 
 
 def test_a_region_that_is_a_point():
-    region = Region(LOWER, LOWER, np.eye(3))
+    region = Region(LOWER, LOWER)
     grid, steps = region.grid(100, 1.0)
     np.testing.assert_array_equal(grid, [LOWER])
     assert not steps.any()
+    search, _ = made('seed_arm', 0, region)
+    assert search.best(*search.coarse(100, lambda _: None)).unmet[0] == 0
 
 
 def test_bounds_that_are_crossed_are_rejected():
     with pytest.raises(InputError, match='--y must be two finite numbers, the lower one first, got 1 0'):
-        Region(np.array([0.0, 1.0, 0.0, 0.0]), np.zeros(4), np.eye(3))
+        Region(np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]), np.zeros(6))
 
 
-def ik_place(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def test_what_is_excluded_has_no_better_placement():
+    search, _ = made('seed_arm', 2)
+    grid, steps = search.coarse(3000, lambda _: None)
+    rng = np.random.default_rng(0)
+    inside = 0
+    for row in range(0, len(grid.bases), 60):
+        if excluded_share(search, grid.bases[row : row + 1], steps, 1) == 1.0:
+            cell = grid.bases[row] + (rng.uniform(size=(200, 6)) - 0.5) * steps
+            assert (search.judged(cell).unmet > 1).all()
+            inside += 1
+    assert inside > 3
+    assert 0.0 < excluded_share(search, grid.bases, steps, 1) < 1.0
+    assert excluded_share(search, grid.bases, steps, 6) == 0.0
+
+
+def test_a_solution_in_collision_does_not_count():
+    pytest.importorskip('coal')
+    arm = CASES['seed_arm'].arm()
+    text = load_description(CASES['seed_arm'].path)
+    joints = JointSet(arm.robot)
+    collision = SelfCollision(arm.robot, joints, arm.joint_names, collision_shapes(text, '')[0])
+    rng = np.random.default_rng(0)
+
+    def clearance(q) -> float:
+        return collision.distance(joints.filled(dict(zip(arm.joint_names, q.tolist(), strict=True))))[0]
+
+    colliding = [q for q in arm.sample(rng, 2000) if clearance(q) < 0.0]
+    positions, directions = (np.array(values) for values in zip(*map(arm.fk, colliding), strict=True))
+    base, search = np.zeros(6), PlacementSearch(arm, positions, directions, Region(LOWER, UPPER))
+    solver = IkSolver(arm, compile='wait')
+    without, checked = (PlacementJudge(search, solver, one).judged(base) for one in (None, collision))
+    assert without.unmet == ()
+    assert without.clearance is None
+    assert checked.clearance is not None
+    assert checked.clearance >= 0.0
+    met = [row for row in range(len(colliding)) if row not in checked.unmet]
+    assert 0 < len(met) < len(colliding)
+    assert min(map(clearance, without.joints)) < 0.0
+    assert min(map(clearance, checked.joints[met])) >= 0.0
+
+
+def test_jumps_along_a_path_are_counted():
+    search, _ = made('seed_arm', 0)
+    arm = search.arm
+    solver = IkSolver(arm, compile='wait')
+    place, axis = arm.fk(arm.middle)
+    angles = np.linspace(0.0, 0.6, 20)
+    c, s, o, i = np.cos(angles), np.sin(angles), np.zeros(20), np.ones(20)
+    R = np.stack([np.stack([c, -s, o], -1), np.stack([s, c, o], -1), np.stack([o, o, i], -1)], 1)
+    along = PlacementSearch(arm, R @ place, R @ axis, search.region)
+    one = PlacementJudge(along, solver, None, (np.arange(20),)).judged(np.zeros(6))
+    assert one.unmet == ()
+    assert one.breaks == 0
+    turned = PlacementSearch(
+        arm,
+        np.vstack([place, [[-0.3, 0.1, 0.2]], place]),
+        np.vstack([axis, [[0, 0, -1]], axis]),
+        search.region,
+    )
+    assert PlacementJudge(turned, solver, None, (np.arange(3),)).judged(np.zeros(6)).breaks > 0
+
+
+def ik_place(folder: Path, text: str, *arguments: str, **options) -> subprocess.CompletedProcess[str]:
     (folder / 'goals.csv').write_text(text)
     return subprocess.run(
         [
@@ -106,45 +242,94 @@ def ik_place(folder: Path, text: str, *arguments: str) -> subprocess.CompletedPr
         env=os.environ | {'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
+        **options,
     )
 
 
-def test_the_program_writes_a_table_a_file_and_a_picture(tmp_path):
-    text = 'x,y,z,dx,dy,dz\n0.4,0,0.1,0,0,-1\n0.6,0.3,0.2,1,0,0\n'
-    done = ik_place(
-        tmp_path, text, '--x', '-0.3', '0.3', '--y', '-0.2', '0.2', '--yaw', '0', '90', '--output', 'out'
-    )
+TEXT = 'x,y,z,dx,dy,dz,way\n0.4,0,0.1,0,0,-1,a\n0.6,0.3,0.2,1,0,0,a\n'
+SMALL = ('--x', '-0.1', '0.1', '--y', '-0.1', '0.1', '--yaw', '0', '60')
+
+
+def test_the_program_writes_a_table_a_file_and_pictures(tmp_path):
+    done = ik_place(tmp_path, TEXT, *SMALL, '--path', 'way', '--output', 'out')
     assert done.returncode == 0, done.stderr
-    assert '        1 ' in done.stdout
+    assert '  1 ' in done.stdout
     assert '2/2' in done.stdout
-    assert 'one that meets every goal was found' in done.stdout
+    assert 'jumps' in done.stdout
+    assert 'Every goal is met' in done.stdout
     found = json.loads((tmp_path / 'out.json').read_text())
     first = found['placements'][0]
     assert first['unmet'] == []
-    assert -0.3 <= first['x'] <= 0.3
+    assert first['jumps'] == 0
+    assert -0.1 <= first['x'] <= 0.1
     arm = Arm.from_file(ROOT / 'urdf/seed_arm.urdf.xacro')
-    c, s = np.cos(first['yaw']), np.sin(first['yaw'])
-    R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-    base = np.array([first[name] for name in ('x', 'y', 'z')])
-    assert (
-        IkSolver(arm)
-        .solve(Goal((np.array([0.6, 0.3, 0.2]) - base) @ R, np.array([1.0, 0.0, 0.0]) @ R))
-        .solved
+    R, base = np.array(first['rotation']), np.array([first[name] for name in ('x', 'y', 'z')])
+    place, axis = arm.fk(first['joints'][1])
+    np.testing.assert_allclose(R @ place + base, [0.6, 0.3, 0.2], atol=1e-5)
+    np.testing.assert_allclose(R @ axis, [1.0, 0.0, 0.0], atol=1e-3)
+    limits = np.minimum(np.array(first['joints']) - arm.lower, arm.upper - np.array(first['joints']))
+    assert limits.min() == pytest.approx(first['to_limits'])
+    for name in ('out.png', 'out_01.png'):
+        assert (tmp_path / name).stat().st_size > 10_000
+    assert not list(tmp_path.glob('*.part'))
+
+
+@pytest.mark.slow
+def test_other_lengths_of_a_link(tmp_path):
+    text = 'x,y,z\n0.62,0,0.1\n'
+    done = ik_place(
+        tmp_path, text, '--x', '0', '0', '--y', '0', '0', '--yaw', '0', '0', '--length', 'forearm=0.1:0.3'
     )
-    assert (tmp_path / 'out.png').stat().st_size > 10_000
+    assert 'forearm [m]' in done.stdout, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip().startswith('0.')]
+    assert [row[0] for row in rows] == ['0.100', '0.150', '0.200', '0.250', '0.300']
+    assert rows[0][1] == '0/1'
+    assert rows[-1][1] == '1/1'
+    assert '2 cm more forearm' in done.stdout
+
+
+def _nearly_full() -> None:
+    """Writing beyond 20 kB fails as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+def test_a_full_disk(tmp_path):
+    (tmp_path / 'out.png').write_text('before')
+    done = ik_place(tmp_path, TEXT, *SMALL, '--output', 'out', preexec_fn=_nearly_full)
+    assert done.returncode == 2
+    errors = [line for line in done.stderr.splitlines() if line.startswith('error')]
+    assert errors == ['error: cannot write "out.png": File too large']
+    assert 'Traceback' not in done.stderr
+    assert (tmp_path / 'out.png').read_text() == 'before'
+    assert not list(tmp_path.glob('*.part'))
+
+
+AREA = ('--x', '0', '1', '--y', '0', '1')
 
 
 @pytest.mark.parametrize(
     ('text', 'arguments', 'code', 'words'),
     [
-        ('x,y,z\n9,0,0\n', ['--x', '0', '1', '--y', '0', '1'], 1, '0/1'),
-        ('x,y,z\n', ['--x', '0', '1', '--y', '0', '1'], 2, 'must hold 1 to 10000 goals'),
-        ('x,y,z\n1,a,0\n', ['--x', '0', '1', '--y', '0', '1'], 2, 'holds no goal: y is'),
-        ('x,y,z\n1,0,0\n', ['--x', '1', '0', '--y', '0', '1'], 2, '--x must be two finite numbers'),
-        ('x,y,z\n1,0,0\n', ['--x', '0', '1', '--y', '0', '1', '--yaw', '0', '400'], 2, 'more than a turn'),
-        ('x,y,z\n1,0,0\n', ['--x', '0', '1', '--y', '0', '1', '--output', '/nowhere/a'], 2, 'cannot write'),
+        ('x,y,z\n9,0,0\n', AREA, 1, '0/1'),
+        ('x,y,z\n9,0,0\n', AREA, 1, 'In 100 % of the region no placement meets more goals'),
+        ('', AREA, 2, 'goals.csv'),
+        ('x,y,z\n', AREA, 2, 'must hold 1 to 10000 goals'),
+        ('x,y\n1,2\n', AREA, 2, 'no column of positions'),
+        ('x,y,z\n1,a,0\n', AREA, 2, 'holds no goal: y is'),
+        ('x,y,z\n1,nan,0\n', AREA, 2, 'row 0 of "goals.csv" holds no goal'),
+        ('x,y,z,frame\n1,0,0,a\n1,0,0,b\n', AREA, 2, 'goals are in 2 frames'),
+        ('x,y,z\n1,0,0\n', (*AREA, '--path', 'way'), 2, 'no column "way"'),
+        ('x,y,z\n1,0,0\n', ('--x', '1', '0', '--y', '0', '1'), 2, '--x must be two finite numbers'),
+        ('x,y,z\n1,0,0\n', ('--x', '0', '1'), 2, '--y MIN MAX is missing'),
+        ('x,y,z\n1,0,0\n', (*AREA, '--yaw', '0', '400'), 2, 'more than a turn'),
+        ('x,y,z\n1,0,0\n', (*AREA, '--rail', *'000001'), 2, '--rail is in place of'),
+        ('x,y,z\n1,0,0\n', ('--rail', *'111111'), 2, 'two different points'),
+        ('x,y,z\n1,0,0\n', (*AREA, '--length', 'nose=0.1:0.2'), 2, "no length 'nose'; lengths: "),
+        ('x,y,z\n1,0,0\n', (*AREA, '--length', 'forearm=1'), 2, '--length must be like forearm=0.2:0.3'),
+        ('x,y,z\n1,0,0\n', (*AREA, '--output', '/nowhere/a'), 2, 'cannot write'),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told(tmp_path, text, arguments, code, words):
@@ -152,3 +337,4 @@ def test_what_is_wrong_is_told(tmp_path, text, arguments, code, words):
     assert done.returncode == code
     assert words in done.stdout + done.stderr
     assert 'Traceback' not in done.stderr
+    assert not [line for line in done.stderr.splitlines() if 'rror' in line][1:]

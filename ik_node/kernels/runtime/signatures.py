@@ -56,6 +56,7 @@ ON_DEMAND = {
     'eliminated': 'elimination.solutions',
     'find_families': 'redundancy.families',
     'reached_directions': 'search.reachability',
+    'limit_distances': 'search.limit_distances',
     'search_tree': 'trees.tree',
     'search_tree_transpose': 'trees.tree_transpose',
     'settle_tree': 'trees.tree',

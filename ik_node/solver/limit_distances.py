@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LimitDistances: how far from its joint limits an arm can stay at each of many goals."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node import kernels
+from ik_node.checks import Array
+from ik_node.errors import KernelError
+from ik_node.model.arm import Arm, frozen
+from ik_node.solver.closed_form import NO_FORM, recognise
+from ik_node.solver.restarts import RandomRestarts
+from ik_node.solver.workspace_bounds import radial_bounds
+
+STARTS = 24  # descents per goal that no formula decides
+
+
+class LimitDistances:
+    """The solution farthest from the joint limits for each of many goals: microseconds each.
+
+    For arms with an exact closed form and goals with a direction it compares all solutions, as
+    IkSolver.solve_all lists them. Elsewhere it is the best that a fixed number of descents comes to. Safe to
+    call from several threads, which run side by side.
+    """
+
+    def __init__(self, arm: Arm, position_tolerance: float = 1e-6, direction_tolerance: float = 1e-4) -> None:
+        """Tolerances in m and rad. Raises KernelError if the kernels cannot be compiled."""
+        served = kernels.prepare(('tabulate_poses', 'limit_distances'), wait=True)
+        if served.stage is not kernels.Stage.READY:
+            raise KernelError(str(served))
+        search = RandomRestarts(arm, 'lm', position_tolerance, direction_tolerance, STARTS, np.inf, 0)
+        form = recognise(arm)
+        self._middle = arm.middle
+        self._model = (
+            *(arm.joints, arm.tool, held_idle(arm), arm.period),
+            NO_FORM if form is None else form.constants,
+            form is not None and form.exact,
+        )
+        self._search = radial_bounds(arm), search.options, search.table
+
+    def find(self, goals: Array, starts: int = STARTS) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Return the joints (N, n) at goals (N, 9) and their distances (N,) [rad or m].
+
+        -inf where there is no solution; the joints mean nothing there. Also whether (N,) all solutions were
+        compared, or none can exist. starts: descents per goal that no formula decides.
+        """
+        found, distances = np.empty((len(goals), len(self._middle))), np.empty(len(goals))
+        complete = np.empty(len(goals), dtype=np.bool_)
+        kernels.limit_distances(
+            *self._model, goals, *self._search, starts, self._middle.copy(), found, distances, complete
+        )
+        return found, distances, complete
+
+
+def held_idle(arm: Arm) -> Array:
+    """Return the limits of arm with the joints held at mid-range that move neither tool point nor axis."""
+    limits = arm.limits.copy()
+    limits[:2, arm.idle] = arm.middle[arm.idle]
+    return frozen(limits)
+
+
+def distances_to_limits(arm: Arm, rows: Array) -> Array:
+    """Return the least distance (N,) [rad or m] of configurations (N, n) to a limit of a joint not idle."""
+    bounded = ~arm.continuous & (arm.upper > arm.lower) & ~arm.idle
+    gaps = np.minimum(rows - arm.lower, arm.upper - rows)[:, bounded]
+    least: Array = gaps.min(axis=1, initial=np.inf)
+    return least
