@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check: plans every motion of a program as ik_node will, before any of them is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.joints.arm_joints import ArmJoints
+from ik_node.control.joints.feedback import Feedback
+from ik_node.control.joints.shared_robot import SharedRobot
+from ik_node.control.paths.joint_path import JointPath
+from ik_node.control.paths.tool_path import ToolPath
+from ik_node.control.robot.arm_model import JointModel
+from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.requests import Aim
+from ik_node.control.targets.tree_targets import targets_of
+from ik_node.errors import IkError, InputError, join_names, quoted
+from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal
+from ik_node.teach.program import DIGITS, LINE, Point, Program
+from ik_node.tracks.curves import tip_pose
+
+SHARES = np.linspace(0.0, 1.0, 17)[1:-1]  # of a line, where its branch is looked for
+PATIENCE = 10.0  # [s] for the search of branches
+REMEDY = 'choose a joint motion for it'
+SAME = 1e-3  # [rad or m] between joint positions that are the same
+OTHER = 0.1  # [rad or m] between two configurations that meet the same goal
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found about the motion to a point. serious: the program must not run."""
+
+    point: str
+    sentence: str
+    serious: bool = True
+
+    def __str__(self) -> str:
+        return f'{quoted(self.point)}: {self.sentence}'
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """How ik_node is asked to move to a point: to joints by name, or straight to a pose T_base_tip (4, 4).
+
+    end: positions by name of the joints of the arm when it has arrived.
+    """
+
+    end: Mapping[str, float]
+    joints: Mapping[str, float] | None = None
+    T_base_tip: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """A program and what a check found. It may run only from start, beginning with point number begin.
+
+    start: positions by joint name. again: whether it may continue from its last point to the first. speed:
+    speed_scaling of ik_node. moves: by index of the point; empty if anything serious was found.
+    """
+
+    program: Program
+    start: Mapping[str, float]
+    begin: int
+    again: bool
+    speed: float
+    findings: tuple[Finding, ...]
+    moves: tuple[Move, ...] = ()
+    prismatic: frozenset[str] = frozenset()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the program may run."""
+        return bool(self.moves)
+
+
+def check(
+    model: JointModel,
+    settings: ArmSettings,
+    program: Program,
+    start: Mapping[str, float],
+    begin: int = 0,
+    again: bool = False,
+    before: Checked | None = None,
+) -> Checked:
+    """Check a program for the arm of a model with the settings of its node.
+
+    start: positions by joint name. begin: number of the first point to visit. again: the program will start
+    anew after its last point. before: an earlier check of the same program, whose configurations are kept.
+    """
+    rehearsal = Rehearsal(model, settings, program, start)
+    if before is not None and before.program == program:
+        rehearsal.keep(before.moves)
+    points = range(len(program.points))
+    for number in (*points[begin:], *(points if again else ())):
+        rehearsal.visit(number)
+    findings = tuple(rehearsal.findings)
+    if not points:
+        findings = (Finding('', 'the program has no points'),)
+    prismatic = zip(model.joints.variables, model.joints.prismatic, strict=True)
+    result = Checked(program, dict(start), begin, again, settings.speed_scaling, findings)
+    if any(finding.serious for finding in findings):
+        return result
+    moves = tuple(rehearsal.moves.get(k) or Move({}) for k in points)
+    return replace(result, moves=moves, prismatic=frozenset(name for name, slides in prismatic if slides))
+
+
+class Rehearsal:
+    """An arm in thought, which visits points by the motions that its node would make.
+
+    findings: so far. moves: by index of the point, of those that can be reached.
+    """
+
+    def __init__(
+        self, model: JointModel, settings: ArmSettings, program: Program, start: Mapping[str, float]
+    ) -> None:
+        self.findings: list[Finding] = []
+        self.moves: dict[int, Move] = {}
+        self._model, self._settings, self._program = model, settings, program
+        self._own, self._columns = model.of(program.tool)
+        self._places = {**model.joints.named(model.joints.rest), **start}  # of all variables
+        self._known = True  # the arm gets to where it is in thought
+        self._chosen: dict[int, Array] = {}  # configurations (n,) of points of the tool
+        # By point and rounded places before: the places after. A program that runs again moves the same way.
+        self._visits: dict[tuple[float, ...], dict[str, float]] = {}
+
+    @property
+    def _arm(self) -> Arm:
+        return self._own.arm
+
+    @property
+    def _q(self) -> Array:
+        return np.array([self._places[name] for name in self._arm.joint_names])
+
+    def keep(self, moves: Sequence[Move]) -> None:
+        """Use the configurations of earlier moves, by index."""
+        for number, move in enumerate(moves):
+            if move.joints is not None and self._program.points[number].joints is None:
+                self._chosen[number] = np.array([move.joints[name] for name in self._arm.joint_names])
+
+    def visit(self, number: int) -> None:
+        """Move to a point, or note why that is impossible; then the arm is at the point all the same."""
+        point = self._program.points[number]
+        begin = number, *(round(value, DIGITS) for value in self._places.values())
+        if begin in self._visits and self._known:
+            self._places = self._visits[begin]
+            return
+        try:
+            move = self._moved(number, point)
+            self._grip(point)
+        except InputError as error:
+            self._note(Finding(point.name, str(error)))
+            self._known = False
+            return
+        self._visits[begin] = dict(self._places)
+        first = self.moves.setdefault(number, move)
+        apart = _farthest(first.end, move.end)
+        if apart is not None:
+            sentence = f'it is reached with another {apart} when the program runs again: {REMEDY}'
+            self._note(Finding(point.name, sentence))
+
+    def _note(self, finding: Finding) -> None:
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def _moved(self, number: int, point: Point) -> Move:
+        q = self._joints_of(point) if point.joints is not None else None
+        if q is None and point.motion != LINE:
+            q = self._configuration(number)
+        if point.motion == LINE:
+            return self._line(point, q)
+        assert q is not None
+        joints = dict(zip(self._arm.joint_names, q.tolist(), strict=True))
+        known, before = self._known, self._q
+        self._known = True
+        if known:
+            self._go(joints, point.speed)
+            self._tell_other_branch(point, before, q)
+        self._places |= joints
+        return Move(joints, joints=joints)
+
+    def _line(self, point: Point, q: Array | None) -> Move:
+        """Move straight to a point; q (n,): the joints that it has, None for a point of the tool."""
+        goal = goal_of(point) if q is None else Goal(*self._arm.fk(q))
+        position, direction = np.array(goal.position), np.array(goal.direction)
+        if self._known:
+            self._go(ToolPath(position[None], direction[None]), point.speed)
+            end = self._q
+        else:  # only whether the point itself can be reached
+            end = self._solved(goal, self._q) if q is None else q
+        self._known = True
+        joints = dict(zip(self._arm.joint_names, end.tolist(), strict=True))
+        self._places |= joints
+        if q is not None:
+            apart = _farthest(dict(zip(self._arm.joint_names, q.tolist(), strict=True)), joints)
+            if apart is not None:
+                raise InputError(f'the line ends there with another {apart}: {REMEDY}')
+        T = tip_pose(position, direction, self._arm.tool_axis, self._arm.tool_point)
+        return Move(joints, T_base_tip=T)
+
+    def _go(self, aim: Aim, speed: float) -> None:
+        """Move as the node would. Raises InputError where it would reject the goal."""
+        settings = replace(self._settings, speed_scaling=_scaled(self._settings.speed_scaling, speed))
+        joints = ArmJoints(self._model, settings, self._places, SharedRobot())
+        values, start = joints.values(Feedback())[0], joints.start_of(self._program.tool)
+        joints.motion_check.check_goal(aim, self._program.tool)
+        answer = targets_of(self._model).find(aim, self._program.tool, 0.0, start, settings)
+        preview = partial(joints.preview, nullcontext())
+        answer = joints.motion_check.choose(answer, self._program.tool, values, preview)
+        if answer.partial or answer.joints is None:
+            raise InputError(answer.message)
+        self._places |= answer.joints
+
+    def _grip(self, point: Point) -> None:
+        name = self._program.gripper
+        if point.gripper is None:
+            return
+        if name not in self._model.joints.variables or name in self._model.joint_names:
+            others = [one for one in self._model.joints.variables if one not in self._model.joint_names]
+            raise InputError(
+                f'there is no gripper joint {quoted(name)}; joints off the arm: {join_names(others)}'
+            )
+        if self._known:
+            self._go({name: point.gripper}, point.speed)
+
+    # Joints and configurations
+
+    def _joints_of(self, point: Point) -> Array:
+        """Return the joints (n,) of a point that gives them, clipped to the limits."""
+        assert point.joints is not None
+        names = self._arm.joint_names
+        if set(point.joints) != set(names):
+            raise InputError(
+                f'its joints are {join_names(point.joints)}, those of the arm {join_names(names)}: '
+                'another arm can try points of the tool only'
+            )
+        targets = self._own.joint_targets(point.joints)
+        return np.array([targets[name] for name in names])
+
+    def _configuration(self, number: int) -> Array:
+        """Return the joints (n,) for a point of the tool. Raises InputError if there are none."""
+        if number not in self._chosen:
+            self._choose(number)
+        return self._chosen[number]
+
+    def _choose(self, first: int) -> None:
+        """Choose configurations for a point of the tool and the next ones, on one branch if there is one.
+
+        The lines between them count as points, since the arm cannot change its branch there.
+        """
+        points, seed = self._program.points, self._q
+        if set(points[first].near) == set(self._arm.joint_names):
+            seed = np.array([points[first].near[name] for name in self._arm.joint_names])
+        goals = [goal_of(points[first])]
+        owners: list[int | None] = [first]  # of the goals: numbers of points, None on a line
+        for number in range(first + 1, len(points)):
+            point = points[number]
+            if goals[0].direction is None or point.joints is not None or point.direction is None:
+                break
+            goal = goal_of(point)
+            if point.motion == LINE:
+                between = _between(goals[-1], goal)
+                goals += between
+                owners += [None] * len(between)
+            goals.append(goal)
+            owners.append(None if point.motion == LINE else number)
+        rows = np.array([goal.packed for goal in goals])
+        directions = None if goals[0].direction is None else rows[:, 3:6]
+        path = self._own.solver.solve_path(rows[:, :3], directions, seed, PATIENCE)
+        for owner, q, solved in zip(owners, path.q, path.solved, strict=True):
+            if owner is not None and solved:
+                self._chosen[owner] = q
+        if first not in self._chosen:  # the solver says why, or finds it after all
+            self._chosen[first] = self._solved(goals[0], seed)
+
+    def _solved(self, goal: Goal, seed: Array) -> Array:
+        found = self._own.solver.solve(goal, np.clip(seed, self._arm.lower, self._arm.upper))
+        if not found.solved:
+            raise InputError(f'{found.status.value}: {found.reason}')
+        return found.q
+
+    def _tell_other_branch(self, point: Point, before: Array, q: Array) -> None:
+        """Note if a straight motion would come to the same place with other joints than q (n,)."""
+        position, direction = self._arm.fk(q)
+        end = before
+        try:
+            for stretch in ToolPath(position[None], direction[None]).stretches(*self._arm.fk(before), None):
+                end = JointPath(self._own.solver, stretch, end).rows[-1]
+        except IkError:
+            return  # there is no straight motion, so no branch of it
+        apart = np.where(self._arm.idle, 0.0, np.abs(end - q))
+        if apart.max() > OTHER:
+            name = self._arm.joint_names[int(apart.argmax())]
+            sentence = f'the arm changes its configuration on the way, mainly of joint {quoted(name)}'
+            self._note(Finding(point.name, sentence, serious=False))
+
+
+def _scaled(speed_scaling: float, speed: float) -> float:
+    """Return the speed_scaling of a motion at a share of it, within its range."""
+    return max(speed_scaling * speed, 0.001)
+
+
+def goal_of(point: Point) -> Goal:
+    """Return the goal of a point of the tool."""
+    assert point.position is not None
+    return Goal(point.position, point.direction)
+
+
+def _between(one: Goal, other: Goal) -> list[Goal]:
+    """Return goals on the line from one to other."""
+    path = ToolPath(np.array([other.position]), np.array([other.direction]))
+    try:
+        stretches = path.stretches(np.array(one.position), np.array(one.direction), None)
+    except InputError:  # told once the line is planned
+        return []
+    return [Goal.unpacked(goal) for stretch in stretches for goal in stretch.goals(SHARES)]
+
+
+def _farthest(one: Mapping[str, float], other: Mapping[str, float]) -> str | None:
+    """Return the joint that differs most between two positions by name, None if none does."""
+    apart = {name: abs(one[name] - other.get(name, math.inf)) for name in one}
+    name = max(apart, key=lambda joint: apart[joint])
+    return f'position of joint {quoted(name)}' if apart[name] > SAME else None

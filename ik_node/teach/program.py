@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Program: named points and how to move to each, as one readable YAML file."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ik_node.checks import unit_floats, vector3, yaml_number
+from ik_node.errors import InputError, join_names, path_text, quoted
+
+VERSION = 1
+MOTIONS = JOINT, LINE = 'joint', 'line'
+MOST_POINTS = 1000
+LONGEST_WAIT = 3600.0  # [s]
+LEAST_SPEED = 0.01
+LARGEST_FILE = 1_000_000  # bytes
+DIGITS = 6  # after the point in a file: micrometres and microradians
+HEADER = '# A program of ik_node: metres, radians, seconds. "ik_play FILE" checks and runs it.\n'
+
+Position = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A named place of the tool, how to move there and what to do there.
+
+    Either joints [rad or m] by name, or position (3,) [m] of the tool point with the unit direction (3,) of
+    the tool axis (None: free), both in the base link's frame. near: joints of the arm when a point of the
+    tool was taught; of several solutions the one near them is used. motion: JOINT, all joints together, or
+    LINE, the tool straight. speed: share of ik_node's speed_scaling. wait [s]: after the arrival.
+    gripper: position of the program's gripper joint after the arrival, None: unchanged. Raises InputError.
+    """
+
+    name: str
+    joints: Mapping[str, float] | None = None
+    position: Position | None = None
+    direction: Position | None = None
+    near: Mapping[str, float] = field(default_factory=dict)
+    motion: str = JOINT
+    speed: float = 1.0
+    wait: float = 0.0
+    gripper: float | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            self._check()
+        except InputError as error:
+            raise InputError(f'point {quoted(str(self.name))}: {error}') from None
+
+    def _check(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
+            raise InputError('a name must be text on one line, and not empty')
+        if (self.joints is None) == (self.position is None):
+            raise InputError('it needs either joints or a position')
+        if self.joints is not None:
+            if self.direction is not None or self.near:
+                raise InputError('a point in joints has neither direction nor near')
+            object.__setattr__(self, 'joints', _joints('joints', self.joints, some=True))
+        if self.position is not None:
+            self._round('position', vector3('position', self.position).tolist())
+        if self.direction is not None:
+            unit_floats('direction', self.direction)
+            self._round('direction', self.direction)
+        object.__setattr__(self, 'near', _joints('near', self.near))
+        if self.motion not in MOTIONS:
+            raise InputError(f'motion must be {" or ".join(MOTIONS)}, got {self.motion!r}')
+        if self.motion == LINE and self.position is not None and self.direction is None:
+            raise InputError('a line needs a direction of the tool')
+        object.__setattr__(self, 'speed', _number('speed', self.speed, LEAST_SPEED, 1.0))
+        object.__setattr__(self, 'wait', _number('wait', self.wait, 0.0, LONGEST_WAIT))
+        if self.gripper is not None:
+            object.__setattr__(self, 'gripper', round(_number('gripper', self.gripper), DIGITS))
+
+    def _round(self, name: str, values: Iterable[float]) -> None:
+        object.__setattr__(self, name, tuple(round(float(x), DIGITS) for x in values))
+
+
+@dataclass(frozen=True)
+class Program:
+    """Points in the order in which the arm visits them. Names are unique. Raises InputError.
+
+    arm: name of the robot with which it was taught. tool: its name where there are several. gripper: the
+    joint that the points' gripper values are for.
+    """
+
+    points: tuple[Point, ...] = ()
+    arm: str = ''
+    tool: str = ''
+    gripper: str = ''
+
+    def __post_init__(self) -> None:
+        names = self.names
+        if len(names) > MOST_POINTS:
+            raise InputError(f'a program has at most {MOST_POINTS} points, got {len(names)}')
+        twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+        if twice is not None:
+            raise InputError(f'two points are called {quoted(twice)}')
+        grips = next((point.name for point in self.points if point.gripper is not None), None)
+        if grips is not None and not self.gripper:
+            raise InputError(f'point {quoted(grips)} has a gripper value, but the program names no gripper')
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the points."""
+        return tuple(point.name for point in self.points)
+
+    def free_name(self) -> str:
+        """Return a name that no point has."""
+        return next(f'P{k}' for k in range(1, MOST_POINTS + 2) if f'P{k}' not in self.names)
+
+    def with_point(self, index: int, **values: Any) -> Program:
+        """Return the program with other fields of a point. Raises InputError."""
+        points = list(self.points)
+        points[index] = replace(points[index], **values)
+        return replace(self, points=tuple(points))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Program:
+        """Read a file. Raises InputError with the line for anything that is not a program."""
+        try:
+            with Path(path).open('rb') as stream:
+                content = stream.read(LARGEST_FILE + 1)
+            text = content.decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f'{path_text(path)} cannot be read: {error}') from None
+        try:
+            return cls.parse(text)
+        except InputError as error:
+            raise InputError(f'{path_text(path)}: {error}') from None
+
+    @classmethod
+    def parse(cls, text: str) -> Program:
+        """Read the text of a file. Raises InputError with the line."""
+        if len(text) > LARGEST_FILE:
+            raise InputError(f'a program has at most {LARGEST_FILE} bytes')
+        try:
+            content = yaml.load(text, _Loader)
+        except yaml.YAMLError as error:
+            raise InputError(f'not YAML: {" ".join(str(error).split())}') from None
+        except (RecursionError, ValueError) as error:
+            raise InputError(f'not a program: {error}') from None
+        line, block = _block(content, 1, 'a program', ('version', 'arm', 'tool', 'gripper', 'points'))
+        if block.get('version') != VERSION:
+            raise InputError(f'line {line}: version must be {VERSION}, got {block.get("version")!r}')
+        listed = block.get('points')
+        if not isinstance(listed, list):
+            raise InputError(f'line {line}: points must be a list')
+        texts = {name: block.get(name, '') for name in ('arm', 'tool', 'gripper')}
+        for name, value in texts.items():
+            if not isinstance(value, str):
+                raise InputError(f'line {line}: {name} must be text, got {value!r}')
+        return cls(tuple(_point(item, line) for item in listed), **texts)
+
+    def text(self) -> str:
+        """Return the text of a file; parse returns an equal program."""
+        head = {'version': VERSION, 'arm': self.arm, 'tool': self.tool, 'gripper': self.gripper}
+        content = {name: value for name, value in head.items() if value}
+        content['points'] = [_plain(point) for point in self.points]
+        body = yaml.safe_dump(
+            content, sort_keys=False, default_flow_style=None, allow_unicode=True, width=110
+        )
+        return HEADER + str(body)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file, whole or not at all. Raises InputError."""
+        whole = Path(path)
+        part = whole.with_name(f'.{whole.name}.part')
+        try:
+            whole.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(self.text(), encoding='utf-8')
+            part.replace(whole)
+        except OSError as error:
+            raise InputError(f'{path_text(path)} cannot be written: {error}') from None
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """Reads a mapping as (line, mapping); a key that is given twice is an error."""
+
+    def construct_lined(self, node: yaml.MappingNode) -> tuple[int, dict[Any, Any]]:
+        line = node.start_mark.line + 1
+        found: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str) or key in found:
+                wrong = 'given twice' if isinstance(key, str) else 'not text'
+                raise InputError(f'line {key_node.start_mark.line + 1}: the key {key!r} is {wrong}')
+            found[key] = self.construct_object(value_node, deep=True)
+        return line, found
+
+
+_Loader.add_constructor('tag:yaml.org,2002:map', _Loader.construct_lined)
+
+
+def _block(content: Any, line: int, what: str, known: Iterable[str]) -> tuple[int, dict[str, Any]]:
+    """Return the line of a mapping and its values, if all of its keys are known."""
+    if not isinstance(content, tuple):
+        raise InputError(f'line {line}: {what} must be a mapping of names to values')
+    unknown = [name for name in content[1] if name not in known]
+    if unknown:
+        allowed = join_names(known, unknown[0])
+        raise InputError(f'line {content[0]}: unknown: {join_names(unknown)}; {what} has {allowed}')
+    return content
+
+
+def _point(item: Any, line: int) -> Point:
+    line, values = _block(item, line, 'a point', [one.name for one in fields(Point)])
+    for name in ('joints', 'near'):
+        if isinstance(values.get(name), tuple):
+            values[name] = values[name][1]
+    for name in ('position', 'direction'):
+        if isinstance(values.get(name), list):
+            values[name] = [_or_as_given(value) for value in values[name]]
+    try:
+        return Point(**{'name': '', **values})
+    except InputError as error:
+        raise InputError(f'line {line}: {error}') from None
+
+
+def _or_as_given(value: Any) -> Any:
+    number = yaml_number(value)
+    return value if number is None else number
+
+
+def _plain(point: Point) -> dict[str, Any]:
+    """Return the fields of a point that are not as usual, in the order in which people read them."""
+    usual = {'near': {}, 'speed': 1.0, 'wait': 0.0}
+    found: dict[str, Any] = {}
+    for one in fields(point):
+        value = getattr(point, one.name)
+        if value is not None and value != usual.get(one.name):
+            found[one.name] = list(value) if isinstance(value, tuple) else value
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
+
+
+def _joints(name: str, values: Any, some: bool = False) -> dict[str, float]:
+    if not isinstance(values, Mapping) or (some and not values):
+        raise InputError(f'{name} must give a position for each joint, got {values!r}')
+    return {str(joint): round(_number(f'{name} {joint}', value), DIGITS) for joint, value in values.items()}
+
+
+def _number(name: str, value: Any, low: float = -1e9, high: float = 1e9) -> float:
+    number = yaml_number(value)
+    if number is None or not math.isfinite(number) or not low <= number <= high:
+        raise InputError(f'{name} must be a number from {low:g} to {high:g}, got {value!r}')
+    return number

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runner: decides when ik_node is asked for the next motion of a checked program. It sends nothing itself."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ik_node.checks import Array
+from ik_node.errors import InputError, quoted
+from ik_node.teach.check import Checked
+
+PATIENCE = 5.0  # [s] for the answer of ik_node to a goal
+REPEAT = 2.0  # [s] for which ik_node takes the same joint goal for a repeat of the last one, and more
+ELSEWHERE = (0.05, 0.005)  # [rad, m] from where the arm should be at rest: somebody has moved it
+ENDS = ('stopped', 'faulted', 'hand-guided', 'waiting', 'inactive', 'ready')  # states that end a run
+
+
+class State(enum.Enum):
+    """The state of a run."""
+
+    RUNNING = 'Running'
+    PAUSING = 'Pausing'  # at the next point
+    PAUSED = 'Paused'
+    FINISHED = 'Finished'
+    ENDED = 'Ended'  # before its end
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """A goal to send: joints by name, or straight to T_base_tip (4, 4), at a share of the speed."""
+
+    speed: float
+    joints: Mapping[str, float] | None = None
+    T_base_tip: Array | None = None
+
+
+class _Stage(enum.Enum):
+    MOVE = 'move'
+    GRIP = 'grip'
+    WAIT = 'wait'
+
+
+class Runner:
+    """Asks for one motion after the other, each once the one before has arrived.
+
+    Anything else that moves or stops the arm ends the run: a stop, a fault, a goal of somebody else, an arm
+    that is not where its last motion ended. state; sentence: how it ended or what it waits for; index: of the
+    point that the arm moves to next; passes: how often the whole program was run.
+    """
+
+    def __init__(self, checked: Checked, loops: int = 1, single: bool = False) -> None:
+        """loops: how often to run the whole program, 0 for ever. single: pause at the first point.
+
+        Raises InputError if the check has not passed, or was for one run only.
+        """
+        if not checked.passed:
+            raise InputError('the program has not passed its check')
+        if loops != 1 and not checked.again and not single:
+            raise InputError('the program was checked for one run only')
+        self.state, self.sentence, self.passes = State.RUNNING, '', 0
+        self.index = checked.begin
+        self.stops = False  # the run ended because ik_node does not answer: it should be stopped
+        self._checked, self._loops, self._single = checked, loops, single
+        self._stage = _Stage.MOVE
+        self._place: Mapping[str, float] = {
+            name: value for name, value in checked.start.items() if name in checked.moves[self.index].end
+        }
+        self._stamp = ''  # of the goal that is pursued
+        self._answered = False
+        self._sent, self._number = -math.inf, 0  # when the last goal was sent, and the number of the last one
+        self._last_joints: Mapping[str, float] | None = None
+        self._joints_sent = -math.inf
+        self._until = -math.inf  # end of a wait
+
+    @property
+    def active(self) -> bool:
+        """Whether it will ask for a motion, or has asked for one that has not ended."""
+        return self.state in (State.RUNNING, State.PAUSING)
+
+    @property
+    def point(self) -> str:
+        """The name of the point that the arm moves to next."""
+        return self._checked.program.names[self.index]
+
+    def pause(self) -> None:
+        """Ask for no motion after the present one."""
+        if self.state is State.RUNNING:
+            self.state = State.PAUSING
+
+    def end(self, reason: str, stops: bool = False) -> None:
+        """End the run. stops: ik_node should be stopped."""
+        if self.active:
+            self.state, self.sentence, self.stops = State.ENDED, reason, stops
+
+    def due(self, now: float, joints: Mapping[str, float]) -> Order | None:
+        """Return the goal to send at now [s], if there is one. joints: positions by name, measured if any."""
+        if not self.active:
+            return None
+        if self._stamp:
+            if not self._answered and now > self._sent + PATIENCE:
+                self.end(f'{quoted(self.point)}: ik_node has not answered within {PATIENCE:g} s', stops=True)
+            return None
+        if self._stage is _Stage.WAIT:
+            if now < self._until:
+                return None
+            self._go_on()
+        if self._stage is _Stage.MOVE and self.state is State.PAUSING:
+            self.state = State.PAUSED
+        if not self.active or self._is_elsewhere(joints):
+            return None
+        order = self._order()
+        if (
+            order.joints is not None
+            and order.joints == self._last_joints
+            and now < self._joints_sent + REPEAT
+        ):
+            return None
+        return order
+
+    def sent(self, order: Order, stamp: str, now: float) -> None:
+        """Note that the goal was sent at now [s] with a stamp, as ~/status repeats it."""
+        self._stamp, self._sent, self._answered = stamp, now, False
+        if order.joints is not None:
+            self._last_joints, self._joints_sent = order.joints, now
+
+    def hear(self, report: Mapping[str, str], now: float) -> None:
+        """Take a report of ik_node, as ~/status has it, at now [s]."""
+        if not self.active:
+            return
+        state, message = report.get('state', ''), report.get('message', '')
+        number = int(report.get('goal_number') or 0)
+        if self._stamp and report.get('goal_stamp') == self._stamp:
+            self._answered, self._number = True, number
+            if state == 'arrived' and report.get('status') == 'solved':
+                self._stamp = ''
+                self._arrive(now)
+            elif state != 'moving' or report.get('status') != 'solved':
+                self.end(f'{quoted(self.point)}: {message}')
+        elif number > self._number and state in ('moving', 'held'):
+            self.end(f'another goal moves the arm: {report.get("goal", "")}')
+        elif not number and state in ENDS:
+            self.end(message)
+
+    def _arrive(self, now: float) -> None:
+        point = self._checked.program.points[self.index]
+        if self._stage is _Stage.MOVE:
+            self._place = self._checked.moves[self.index].end
+            if point.gripper is not None:
+                self._stage = _Stage.GRIP
+                return
+        self._stage, self._until = _Stage.WAIT, now + point.wait
+
+    def _go_on(self) -> None:
+        """Turn to the next point."""
+        self._stage = _Stage.MOVE
+        self.index += 1
+        if self.index == len(self._checked.moves):
+            self.index = 0
+            self.passes += 1
+            if self.passes == self._loops and not self._single:
+                self.state = State.FINISHED
+                return
+        if self._single:
+            self.state = State.PAUSED
+
+    def _order(self) -> Order:
+        point, move = self._checked.program.points[self.index], self._checked.moves[self.index]
+        if self._stage is _Stage.GRIP and point.gripper is not None:
+            return Order(point.speed, {self._checked.program.gripper: point.gripper})
+        return Order(point.speed, move.joints, move.T_base_tip)
+
+    def _is_elsewhere(self, joints: Mapping[str, float]) -> bool:
+        """End the run if the arm is not where it should be at rest."""
+        for name, place in self._place.items():
+            tolerance = ELSEWHERE[name in self._checked.prismatic]
+            apart = abs(joints.get(name, math.nan) - place)
+            if not apart <= tolerance:
+                self.end(
+                    f'joint {quoted(name)} is {apart:.3g} from where the arm was last: somebody moved it'
+                )
+                return True
+        return False

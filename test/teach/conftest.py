@@ -1,0 +1,14 @@
+"""A small arm, for checks of programs."""
+
+from __future__ import annotations
+
+import pytest
+from control_harness import SETTINGS
+from small_arm import arm_urdf
+
+from ik_node.control.robot.arm_model import ArmModel
+
+
+@pytest.fixture(scope='session')
+def model() -> ArmModel:
+    return ArmModel.build(arm_urdf(), SETTINGS)

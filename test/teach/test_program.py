@@ -1,0 +1,128 @@
+"""Programs as files: what is written is read again, and what is wrong is told with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ik_node.errors import InputError
+from ik_node.teach.program import JOINT, LINE, Point, Program
+
+PROGRAM = """\
+version: 1
+gripper: finger
+points:
+- name: above
+  position: [0.2, 0, 1e-1]
+  direction: [0, 0, -1]
+- name: pick
+  joints: {yaw: 0.1, elbow: -0.2}
+  motion: line
+  speed: 0.5
+  wait: 0.25
+  gripper: 0.02
+"""
+
+NUMBERS = st.floats(-3.0, 3.0)
+UNITS = st.sampled_from([(0.0, 0.0, -1.0), (0.6, 0.0, 0.8), (0.57735, -0.57735, 0.57735), None])
+
+
+@st.composite
+def points(draw: st.DrawFn) -> Point:
+    values = {
+        'name': draw(st.text(st.characters(codec='utf-8', categories=['L', 'N', 'P']), min_size=1)) + 'x',
+        'speed': draw(st.floats(0.01, 1.0)),
+        'wait': draw(st.floats(0.0, 10.0)),
+        'gripper': draw(st.none() | NUMBERS),
+    }
+    if draw(st.booleans()):
+        joints = draw(st.dictionaries(st.sampled_from(['a', 'b', 'null', '1']), NUMBERS, min_size=1))
+        return Point(joints=joints, motion=draw(st.sampled_from([JOINT, LINE])), **values)
+    direction = draw(UNITS)
+    motion = JOINT if direction is None else draw(st.sampled_from([JOINT, LINE]))
+    position = draw(st.tuples(NUMBERS, NUMBERS, NUMBERS))
+    near = draw(st.dictionaries(st.sampled_from(['a', 'b']), NUMBERS))
+    return Point(position=position, direction=direction, near=near, motion=motion, **values)
+
+
+@given(st.lists(points(), max_size=5, unique_by=lambda point: point.name))
+def test_what_is_written_is_read_again(listed: list[Point]) -> None:
+    program = Program(tuple(listed), 'my arm', 'left', 'yes')
+    assert Program.parse(program.text()) == program
+
+
+def test_a_file_is_read_and_written(tmp_path: Path) -> None:
+    program = Program.parse(PROGRAM)
+    first, second = program.points
+    assert (first.position, first.direction) == ((0.2, 0.0, 0.1), (0.0, 0.0, -1.0))
+    assert second.joints == {'yaw': 0.1, 'elbow': -0.2}
+    assert (second.motion, second.speed, second.wait, second.gripper) == (LINE, 0.5, 0.25, 0.02)
+    path = tmp_path / 'new' / 'program.yaml'
+    program.save(path)
+    assert Program.load(path) == program
+    assert [one.name for one in path.parent.iterdir()] == ['program.yaml']
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'said'),
+    [
+        ('version: 1', 'version: 2', 'line 1: version must be 1'),
+        ('points:', 'dots:', 'line 1: unknown: "dots"'),
+        ('  motion: line', '  motion: arc', 'line 7: point "pick": motion must be joint or line'),
+        ('  speed: 0.5', '  speed: 2', 'line 7: point "pick": speed must be a number from 0.01 to 1'),
+        ('  speed: 0.5', '  speed: .nan', 'speed must be a number'),
+        ('  wait: 0.25', '  wait: -1', 'wait must be a number from 0'),
+        ('  wait: 0.25', '  wait: true', 'wait must be a number'),
+        ('  wait: 0.25', '  speed: 0.1', 'line 11: the key'),
+        ('name: pick', 'name: above', 'two points are called "above"'),
+        ('name: pick', 'name: ""', 'a name must be text'),
+        ('name: pick', 'nme: pick', 'did you mean "name"'),
+        ('[0.2, 0, 1e-1]', '[0.2, 0]', 'line 4: point "above": position'),
+        ('[0.2, 0, 1e-1]', '[0.2, 0, .inf]', 'position must be finite'),
+        ('[0.2, 0, 1e-1]', '{x: 1}', 'position must'),
+        ('[0, 0, -1]', '[0, 0, -2]', 'direction must be a unit vector'),
+        ('  position: [0.2, 0, 1e-1]\n', '', 'it needs either joints or a position'),
+        ('{yaw: 0.1, elbow: -0.2}', '[0.1, 0.2]', 'joints must give a position for each joint'),
+        ('{yaw: 0.1, elbow: -0.2}', '{}', 'joints must give a position for each joint'),
+        ('{yaw: 0.1, elbow: -0.2}', '{yaw: up}', 'joints yaw must be a number'),
+        ('gripper: finger\n', '', 'the program names no gripper'),
+        ('gripper: finger', 'gripper: 3', 'gripper must be text'),
+        (PROGRAM, 'hello', 'a program must be a mapping'),
+        (PROGRAM, '[1, 2', 'not YAML'),
+        (PROGRAM, '', 'a program must be a mapping'),
+        (PROGRAM, 'version: 1\npoints: &p [*p]', 'not YAML'),
+        (PROGRAM, 'version: 1\npoints: 3', 'points must be a list'),
+        (PROGRAM, 'version: 1\npoints: [3]', 'a point must be a mapping'),
+        (PROGRAM, '[' * 2000, 'not'),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told(old: str, new: str, said: str) -> None:
+    assert old in PROGRAM
+    with pytest.raises(InputError, match=said.replace('(', r'\(')):
+        Program.parse(PROGRAM.replace(old, new, 1))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r'none\.yaml cannot be read'):
+        Program.load(tmp_path / 'none.yaml')
+    (tmp_path / 'picture.yaml').write_bytes(b'\xff\x00')
+    with pytest.raises(InputError, match=r'picture\.yaml cannot be read'):
+        Program.load(tmp_path / 'picture.yaml')
+    (tmp_path / 'large.yaml').write_text('#' * 2_000_000)
+    with pytest.raises(InputError, match='at most 1000000 bytes'):
+        Program.load(tmp_path / 'large.yaml')
+    with pytest.raises(InputError, match='cannot be written'):
+        Program().save(tmp_path / 'large.yaml' / 'x.yaml')
+
+
+def test_a_line_needs_a_direction() -> None:
+    with pytest.raises(InputError, match='a line needs a direction'):
+        Point('p', position=(0.1, 0.2, 0.3), motion=LINE)
+
+
+def test_free_names() -> None:
+    program = Program((Point('P1', joints={'a': 0.0}), Point('P3', joints={'a': 0.0})))
+    assert program.free_name() == 'P2'
