@@ -110,6 +110,7 @@ setup(
             'ik_goals = ik_node.start:ik_goals',
             'ik_teleop = ik_node.start:ik_teleop',
             'ik_goto = ik_node.start:ik_goto',
+            'ik_play = ik_node.start:ik_play',
             'ik_servos = ik_node.start:ik_servos',
             'ik_plant = ik_node.start:ik_plant',
             'ik_demo = ik_node.start:ik_demo',

@@ -35,6 +35,7 @@ PROGRAMS = {
     'ik_place': 'ik_node.cli.place',
     'ik_servo_check': 'ik_node.servos.check.program',
     'ik_goto': 'ik_node.ros.programs.goto',
+    'ik_play': 'ik_node.ros.programs.play',
     'ik_demo': 'ik_node.startup.demo',
 }
 

@@ -106,6 +106,11 @@ def ik_goto() -> NoReturn:
     _run('ik_node.ros.programs.goto', INTERRUPTED)
 
 
+def ik_play() -> NoReturn:
+    """Run a program of taught points."""
+    _run('ik_node.ros.programs.play', INTERRUPTED)
+
+
 def ik_demo() -> NoReturn:
     """Run all three nodes."""
     _run('ik_node.startup.demo', STOPPED)

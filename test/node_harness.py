@@ -12,10 +12,10 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from domains import new_domain
 from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
-from rcl_interfaces.srv import SetParameters, SetParametersAtomically
+from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.parameter import Parameter
+from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, PARAMETERS
@@ -130,6 +130,13 @@ class Client:
             parameters=[Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
         )
         return self._call(SetParametersAtomically, 'ik_node/set_parameters_atomically', request).result
+
+    def parameter(self, name: str) -> Any:
+        """The value of a parameter of the node."""
+        request = GetParameters.Request(names=[name])
+        return parameter_value_to_python(
+            self._call(GetParameters, 'ik_node/get_parameters', request).values[0]
+        )
 
     def _call(self, kind: Any, service: str, request: Any) -> Any:
         client = self.node.create_client(kind, service)

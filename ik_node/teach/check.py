@@ -191,7 +191,12 @@ class Rehearsal:
         goal = goal_of(point) if q is None else Goal(*self._arm.fk(q))
         position, direction = np.array(goal.position), np.array(goal.direction)
         if self._known:
-            self._go(ToolPath(position[None], direction[None]), point.speed)
+            try:
+                self._go(ToolPath(position[None], direction[None]), point.speed)
+            except InputError as error:
+                if q is None:
+                    self._solved(goal, self._q)  # says why, if the point itself is out of reach
+                raise InputError(f'the line cannot be followed: {error}') from None
             end = self._q
         else:  # only whether the point itself can be reached
             end = self._solved(goal, self._q) if q is None else q

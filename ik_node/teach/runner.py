@@ -12,7 +12,7 @@ from ik_node.checks import Array
 from ik_node.errors import InputError, quoted
 from ik_node.teach.check import Checked
 
-PATIENCE = 5.0  # [s] for the answer of ik_node to a goal
+PATIENCE = 20.0  # [s] for the answer of ik_node to a goal
 REPEAT = 2.0  # [s] for which ik_node takes the same joint goal for a repeat of the last one, and more
 ELSEWHERE = (0.05, 0.005)  # [rad, m] from where the arm should be at rest: somebody has moved it
 ENDS = ('stopped', 'faulted', 'hand-guided', 'waiting', 'inactive', 'ready')  # states that end a run
@@ -35,6 +35,13 @@ class Order:
     speed: float
     joints: Mapping[str, float] | None = None
     T_base_tip: Array | None = None
+
+
+def disturbance(report: Mapping[str, str]) -> str:
+    """Return what stops or moves the arm, according to a report of ik_node on something else than a run."""
+    if int(report.get('goal_number') or 0):
+        return f'another goal moves the arm: {report.get("goal")}' if report.get('state') == 'moving' else ''
+    return report.get('message', '') if report.get('state') in ENDS else ''
 
 
 class _Stage(enum.Enum):
@@ -139,10 +146,8 @@ class Runner:
                 self._arrive(now)
             elif state != 'moving' or report.get('status') != 'solved':
                 self.end(f'{quoted(self.point)}: {message}')
-        elif number > self._number and state in ('moving', 'held'):
-            self.end(f'another goal moves the arm: {report.get("goal", "")}')
-        elif not number and state in ENDS:
-            self.end(message)
+        elif (not number or number > self._number) and (reason := disturbance(report)):
+            self.end(reason)
 
     def _arrive(self, now: float) -> None:
         point = self._checked.program.points[self.index]

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ik_play: checks a program of taught points, and has the arm of ik_node run it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import rclpy
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from ik_node.cli.arguments import plain_parser
+from ik_node.console import run, say
+from ik_node.errors import InputError, quoted
+from ik_node.ros.conversions import measured_values
+from ik_node.ros.programs.player import Player
+from ik_node.ros.qos import LATCHED, STREAM
+from ik_node.teach.check import Checked
+from ik_node.teach.checker import Checker
+from ik_node.teach.program import Program
+from ik_node.teach.runner import Runner, State
+
+PATIENCE = 10.0  # [s] for the robot description, and for the answer to a stop
+PERIOD = 0.02  # [s] between two looks at the run
+
+
+class Play:
+    """A node that runs one program."""
+
+    def __init__(self, program: Program) -> None:
+        self._node = rclpy.create_node('ik_play')
+        self._program = program
+        self._player = Player(self._node, program.tool)
+        self._text = ''
+        self._joints: dict[str, float] = {}
+        self._node.create_subscription(String, 'robot_description', self._describe, LATCHED)
+        self._node.create_subscription(JointState, 'joint_states', self._move, STREAM)
+
+    def close(self) -> None:
+        """End the node."""
+        self._node.destroy_node()
+
+    def checked(self, again: bool) -> Checked:
+        """Return the check of the program from where the arm is. Raises IkError without ik_node."""
+        self._wait(lambda: self._text, PATIENCE, 'no robot_description is published')
+        self._player.prepare(time.monotonic())
+        while not self._player.prepared:
+            self._spin()
+            if self._player.interruption:
+                raise InputError(self._player.interruption)
+        settings = self._player.settings
+        return Checker().check(self._text, settings, self._program, self._joints, again=again)
+
+    def run(self, checked: Checked, loops: int) -> Runner:
+        """Run a checked program, say where it is, and return its runner."""
+        runner, told = Runner(checked, loops), (0, '')
+        self._player.run(runner, checked.speed)
+        while self._player.busy:
+            if runner.active and told != (runner.passes, runner.point):
+                told = runner.passes, runner.point
+                say(f'{runner.passes + 1}: {quoted(runner.point)}' if loops != 1 else quoted(runner.point))
+            self._spin()
+        return runner
+
+    def stop(self) -> None:
+        """Stop the arm and restore its speed, if a run has begun."""
+        runner = self._player.runner
+        if runner is None:
+            return
+        runner.end('interrupted')
+        future = self._player.stop()
+        self._wait(lambda: future is None or future.done(), PATIENCE, 'ik_node has not answered the stop')
+        say('ik_node is not running' if future is None else future.result().message)
+        self._wait(lambda: not self._player.busy, PATIENCE, 'the speed could not be restored')
+
+    def _describe(self, message: String) -> None:
+        self._text = message.data
+
+    def _move(self, message: JointState) -> None:
+        with contextlib.suppress(InputError):  # ik_node rejects it too
+            self._joints |= measured_values(message)
+
+    def _spin(self) -> None:
+        rclpy.spin_once(self._node, timeout_sec=PERIOD)
+        self._player.update(self._joints, time.monotonic())
+
+    def _wait(self, condition: Callable[[], Any], patience: float, otherwise: str) -> None:
+        end = time.monotonic() + patience
+        while not condition():
+            if time.monotonic() > end:
+                raise InputError(otherwise)
+            self._spin()
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Return 0 once the program has run, 1 if it was refused or ended before its end.
+
+    Return 2 for a file that is no program, and without ik_node.
+    """
+    parser = plain_parser('Check a program of taught points and run it on the arm; Ctrl-C stops the arm.')
+    parser.add_argument('program', help='YAML file of the program')
+    parser.add_argument(
+        '--loops', type=int, default=1, metavar='N', help='how often; 0: until Ctrl-C (default: 1)'
+    )
+    parser.add_argument(
+        '--check', action='store_true', help='check the program from where the arm is; do not run it'
+    )
+    arguments = rclpy.utilities.remove_ros_args(sys.argv if given is None else ['', *given])[1:]
+    return run(_play, parser.parse_args(arguments))
+
+
+def _play(arguments: argparse.Namespace) -> int:
+    if arguments.loops < 0:
+        raise InputError(f'--loops must be 0 or more, got {arguments.loops}')
+    program = Program.load(arguments.program)
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # like Ctrl-C: the arm must not go on without its program
+        signal.signal(number, _interrupt)
+    play = Play(program)
+    try:
+        checked = play.checked(again=arguments.loops != 1)
+        for finding in checked.findings:
+            say(f'{"" if finding.serious else "note: "}{finding}')
+        if not checked.passed:
+            say('the program is refused; the arm has not moved')
+            return 1
+        if arguments.check:
+            say('the program can run from where the arm is')
+            return 0
+        runner = play.run(checked, arguments.loops)
+        say('finished' if runner.state is State.FINISHED else f'ended: {runner.sentence}')
+        return 0 if runner.state is State.FINISHED else 1
+    except KeyboardInterrupt:
+        play.stop()
+        raise
+    finally:
+        play.close()
+        rclpy.utilities.try_shutdown()
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt

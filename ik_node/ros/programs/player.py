@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Player: runs checked programs on the arm of ik_node, through its topics, services and parameters."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PoseArray
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from ik_node.ros.conversions import matrix_pose
+from ik_node.ros.programs.node_settings import NodeSettings
+from ik_node.ros.remote_parameters import RemoteParameters
+from ik_node.teach.runner import Order, Runner, disturbance
+
+ARM = 'ik_node'
+SPEED = 'speed_scaling'
+HEARD = QoSProfile(depth=100)
+REST = 0.3  # [s] without a motion after which an arm is at rest
+STILL = 1e-3  # [rad or m] within which it is; measurements have noise
+PATIENCE = 10.0  # [s] for ik_node to appear, and for an arm to come to rest
+
+
+class Player:
+    """Prepares and makes the runs of programs of one tool; call update regularly, at 20 Hz or more.
+
+    prepare() begins to listen to ik_node; once prepared is true, settings and joints are those to check with.
+    Then run() follows a runner until it ends. interruption: why a run must not begin, such as a stop.
+    """
+
+    def __init__(self, node: Node, tool: str = '') -> None:
+        """tool: its name where there are several."""
+        self._node, prefix = node, f'{tool}/' if tool else ''
+        self._topic = f'{ARM}/{prefix}status'
+        self._joints_goals = node.create_publisher(JointState, f'{prefix}goal_joints', 1)
+        self._path_goals = node.create_publisher(PoseArray, f'{prefix}goal_path', 1)
+        self._stop = node.create_client(Trigger, f'{ARM}/{prefix}stop')
+        self._parameters = RemoteParameters(node, ARM, [SPEED], self._speed_answered)
+        self._settings = NodeSettings(node)
+        self._hearing: Subscription | None = None
+        self._reports: deque[dict[str, str]] = deque()
+        self.runner: Runner | None = None
+        self.interruption = ''
+        self._reporters: set[tuple[int, ...]] = set()
+        self._base = self._speed = math.nan  # speed_scaling before the run, and at present
+        self._ended: float | None = None  # when the run ended [s]
+        self._joints: Mapping[str, float] = {}
+        self._rested: Mapping[str, float] = {}  # joints since the arm is at rest
+        self._since = self._deadline = self._seen = math.inf  # times [s]
+
+    @property
+    def settings(self) -> Any:
+        """The RobotSettings of ik_node, None before they are known."""
+        return self._settings.settings
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run goes on, or its speed has yet to be restored."""
+        return self.runner is not None
+
+    @property
+    def prepared(self) -> bool:
+        """Whether settings and joints are known, the arm is at rest, and nothing has interrupted."""
+        resting = self._since + REST <= self._seen
+        return resting and not self.interruption and self.settings is not None and bool(self._found())
+
+    def prepare(self, now: float) -> None:
+        """Begin to listen, at now [s]."""
+        if self._hearing is None:
+            self._hearing = self._node.create_subscription(DiagnosticStatus, self._topic, self._hear, HEARD)
+        self._reports.clear()
+        self.interruption, self._deadline = '', now + PATIENCE
+        self._rested, self._since = {}, math.inf
+        if self._settings.available:
+            self._settings.ask()
+        else:
+            self._settings.settings = None
+
+    def run(self, runner: Runner, speed: float) -> None:
+        """Follow a runner until it ends. speed: the speed_scaling of ik_node without a program."""
+        self.runner, self._base, self._speed, self._ended = runner, speed, speed, None
+        self._reporters = self._found()
+
+    def release(self) -> None:
+        """Listen no longer."""
+        if self._hearing is not None:
+            self._node.destroy_subscription(self._hearing)
+            self._hearing = None
+
+    def stop(self) -> Any:
+        """Stop the arm; return the future response, None without ik_node."""
+        return self._stop.call_async(Trigger.Request()) if self._stop.service_is_ready() else None
+
+    def update(self, joints: Mapping[str, float], now: float) -> None:
+        """Do what is due at now [s]. joints: positions by name."""
+        self._joints, self._seen = joints, now
+        if self.runner is None:
+            self._prepare(now)
+            return
+        while self._reports:
+            self.runner.hear(self._reports.popleft(), now)
+        if not self._reporters & self._found():  # a node that was started later does not know the goal
+            self.runner.end('ik_node has ended or cannot be reached')
+        order = self.runner.due(now, joints)
+        if order is not None:
+            self._carry_out(self.runner, order, now)
+        if self.runner.stops:
+            self.runner.stops = False
+            self.stop()
+        if not self.runner.active:
+            self._end(now)
+
+    def _prepare(self, now: float) -> None:
+        if self._hearing is None:
+            return
+        moving = False
+        while self._reports:
+            report = self._reports.popleft()
+            if report.get('state') in ('moving', 'ready'):  # the arm has yet to come to rest
+                moving = True
+            else:
+                self.interruption = self.interruption or disturbance(report)
+        if self.settings is None and self._settings.available and self._settings.idle:
+            self._settings.ask()
+        rested, joints = self._rested, self._joints.items()
+        if moving or any(abs(value - rested.get(name, math.inf)) > STILL for name, value in joints):
+            self._rested, self._since = dict(self._joints), now
+        if self._settings.failure:
+            self.interruption = self._settings.failure
+        elif now > self._deadline and self._since is not math.inf and self._since + REST > now:
+            self.interruption = f'the arm has not come to rest within {PATIENCE:g} s'
+        elif now > self._deadline and not self.prepared:
+            self.interruption = self.interruption or f'{ARM} is not running, or there are no joint_states'
+
+    def _carry_out(self, runner: Runner, order: Order, now: float) -> None:
+        """Send a goal, at its speed."""
+        speed = max(self._base * order.speed, 0.001)
+        if self._parameters.busy:
+            self._parameters.refresh()  # it gives up after a while
+            return
+        if abs(speed - self._speed) > 1e-9:
+            if self._parameters.set(**{SPEED: speed}):
+                self._speed = speed
+            return
+        message: Any
+        if order.joints is not None:
+            message = JointState(name=list(order.joints), position=list(order.joints.values()))
+            publisher = self._joints_goals
+        else:
+            assert order.T_base_tip is not None
+            message, publisher = PoseArray(poses=[matrix_pose(order.T_base_tip)]), self._path_goals
+        if not publisher.get_subscription_count():
+            return
+        stamp = message.header.stamp = self._node.get_clock().now().to_msg()
+        runner.sent(order, f'{stamp.sec}.{stamp.nanosec:09d}', now)
+        publisher.publish(message)
+
+    def _end(self, now: float) -> None:
+        """Restore the speed, then listen no longer."""
+        if self._ended is None:
+            self._ended = now
+        if self._parameters.busy and now < self._ended + PATIENCE:
+            self._parameters.refresh()
+        elif self._speed == self._base or not self._parameters.set(**{SPEED: self._base}):
+            self.runner = None
+            self.release()
+        else:
+            self._speed = self._base
+
+    def _speed_answered(self, rejection: str) -> None:
+        if rejection and self.runner is not None:
+            self.runner.end(f'{SPEED}: {rejection}')
+
+    def _hear(self, status: DiagnosticStatus) -> None:
+        self._reports.append({'message': status.message, **{p.key: p.value for p in status.values}})
+
+    def _found(self) -> set[tuple[int, ...]]:
+        """Return the ids of the publishers of reports. A killed one is listed until its lease ends."""
+        found = self._node.get_publishers_info_by_topic(self._hearing.topic_name) if self._hearing else []
+        return {tuple(one.endpoint_gid) for one in found}
