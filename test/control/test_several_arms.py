@@ -256,3 +256,26 @@ def test_settings_that_tools_on_one_torso_cannot_have_are_rejected_before_they_a
     other = load_description(share_path('urdf', 'two_arms.urdf.xacro'))
     with pytest.raises(InputError, match='restart ik_node'):
         check_models(other, settings, models)
+
+
+def test_an_arm_that_follows_a_stream_tells_the_others_now_and_then_and_at_its_end():
+    arms = Arms('two_arms', self_collision='true')
+    left, right = (arms.controllers[side]._joints for side in ('left', 'right'))
+    told: list[float] = []
+    announce = left._robot.announce_change
+    left._robot.announce_change = lambda arm: (
+        told.append(arms.time) if arm is left else None,
+        announce(arm),
+    )
+    q = arms.models['left'].arm.middle
+    arms.ask('right', {'right_joint1': 1.0})
+    for k in range(100):
+        at = q + 0.05 * np.sin(0.05 * k + np.arange(5))
+        arms.ask('left', Goal(*arms.models['left'].arm.fk(at)), arms.time)
+        arms.tick(1)
+    assert left.arm.motion.follows
+    assert 8 <= len(told) <= 14
+    assert right.arm.motion.position[0] > 0.3
+    while left.arm.motion.follows:
+        arms.tick(1)
+    assert told[-1] == arms.time

@@ -8,8 +8,10 @@ from control_harness import PERIOD, SETTINGS, Rig
 from small_arm import arm_urdf
 
 from ik_node import Goal
+from ik_node.control.checks.motion_check import places_of
 from ik_node.control.checks.tool_gate import ToolGate
 from ik_node.control.motion.motion import JointMotion
+from ik_node.control.motion.plans import Planner
 from ik_node.control.motion.tool_motion import tool_motion
 from ik_node.control.motion.tool_pace import ToolPace
 from ik_node.control.robot.arm_model import ArmModel
@@ -205,3 +207,41 @@ def test_a_workspace_without_volume_is_rejected():
 def test_a_continuous_arm_has_a_workspace_too():
     arm = Arm.from_urdf(arm_urdf(yaw='continuous'), 'tool0', base_link='base_link')
     assert np.isfinite(Workspace.of(arm, (0.0,) * 6).high).all()
+
+
+def test_an_arm_too_fast_for_new_tool_limits_brakes_without_searching_for_plans(monkeypatch):
+    arm = Arm.from_file('urdf/seed_arm.urdf.xacro')
+    motion = JointMotion(arm.lower, arm.upper, arm.middle)
+    motion.set_limits(np.full(5, 2.0), np.full(5, 5.0), np.full(5, 50.0))
+    motion.go_to(arm.middle + 0.9)
+    for _ in range(45):
+        motion.step(PERIOD)
+    pace = ToolPace([(arm, np.arange(5))], 0.05, np.inf)
+    motion.set_limits(np.full(5, 2.0), np.full(5, 5.0), np.full(5, 5.0))
+    motion.set_pace(pace)
+    plans, planned = [], Planner.planned
+    monkeypatch.setattr(Planner, 'planned', lambda *args: plans.append(1) or planned(*args))
+    steps = 0
+    while pace.excess(motion.position[None], motion.velocity[None]) > 1.0:
+        motion.step(PERIOD)
+        steps += 1
+    assert steps > 20
+    assert len(plans) <= 3 * steps
+    while motion.moving:
+        motion.step(PERIOD)
+        assert pace.excess(motion.position[None], motion.velocity[None]) < 1.0
+    assert motion.position == pytest.approx(arm.middle + 0.9)
+
+
+def test_a_motion_is_known_ahead_as_it_will_be_stepped():
+    arm = Arm.from_file('urdf/seed_arm.urdf.xacro')
+    motion = JointMotion(arm.lower, arm.upper, arm.middle)
+    motion.go_to(arm.middle + 0.5)
+    for _ in range(3):
+        ahead, stepped = places_of(motion.twin()), [motion.position]
+        twin = motion.twin()
+        while twin.moving:
+            stepped.append(twin.step(PERIOD)[0])
+        assert ahead == pytest.approx(np.array(stepped), abs=1e-9)
+        for _ in range(7):
+            motion.step(PERIOD)

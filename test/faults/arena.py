@@ -159,7 +159,7 @@ class Arena:
         if self.setup.output == 'joint_commands':
             arguments += ['-r', 'joint_states:=joint_commands', '-r', 'measured_joint_states:=joint_states']
         domain = None if self.process is None else self.process.domain
-        self.process = Running('ik_node', '--ros-args', *arguments, domain=domain)
+        self.process = Running('ik_node', '--ros-args', *arguments, domain=domain, PYTHONFAULTHANDLER='1')
         self._ended = False
         self.record.lives.append(now())
 

@@ -77,7 +77,7 @@ def show(result: Result, options: str) -> None:
     print(f'  alone: {again}{more}')
 
 
-def shortened(text: str, most: int = 1500) -> str:
+def shortened(text: str, most: int = 6000) -> str:
     """Return a text of most characters: its end counts, of a traceback."""
     return text if len(text) <= most else f'{text[:200]} ... {text[200 - most :]}'
 

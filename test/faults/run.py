@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -37,9 +38,10 @@ HECTIC = {'killed', 'clock jumps', 'clock stands or races', 'garbage in /clock',
 HECTIC |= {name for name, kind in KINDS.items() if kind.applies is answers}
 LEFT = 'ended while the arm was'  # said by a node that had not the time for it
 ENDS = {'killed': -9, 'interrupted': 0, 'terminated': 0}  # exit codes
+SILENT = 'no answer of ~/resume'
 # False feedback has taken the joints to where they collide, or nearly.
 EXPLAINED = ' would overlap by ', ' would come as near as '
-EXCERPT = 40  # lines of the log
+EXCERPT = 100  # lines of the log
 REST = 5e-4  # [rad, m] between the last two positions of an arm that comes to rest
 MOVES_ON = 0.2  # [s] by which a trajectory may end after the node: messages take their time
 
@@ -125,7 +127,8 @@ class Session:
         time.sleep(max(0.0, begin + length - now()))
 
     def _begin_anew(self) -> None:
-        self.arena.end()
+        # A node that does not answer shows the stacks of its threads, which are judged with its log.
+        self.arena.end(signal.SIGABRT if SILENT in self.ready else signal.SIGINT)
         self.arena.driver.go_home()
         self.arena.restart()
         self.arena.describe(self.arena.robot.text)
@@ -198,7 +201,7 @@ class Session:
             arena.ask('hand_guide', SetBool.Request(data=False))
             answer = arena.call('resume')
             if answer is None:
-                why = 'no answer of ~/resume'
+                why = SILENT
                 continue
             tries += 1
             why = self._obeys(rng, answer.message)

@@ -167,8 +167,10 @@ def _instead(
 
 
 def places_of(motion: JointMotion, spacing: float = SPACING) -> Array:
-    """Return positions (k, n) of a motion until it rests, spacing [s] apart."""
+    """Return positions (k, n) of a motion until it rests, spacing [s] apart; steps the motion to its plan."""
     places = [motion.position]
     while motion.moving and len(places) < LONGEST:
+        if not math.isnan(motion.remaining):  # it has the plan to its end
+            return np.vstack([places, motion.planned(spacing, LONGEST - len(places))])
         places.append(motion.step(spacing)[0])
     return np.array(places)

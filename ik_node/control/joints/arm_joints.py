@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -31,6 +32,7 @@ from ik_node.control.robot.workspace import Workspace
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
 CATCH_UP = 0.5  # share of the tolerance to which measurements must catch up before the arm continues
 FAR = 0.1  # [rad or m]
+ANNOUNCED = 0.1  # [s] from one announcement of a change to the next while the arm follows a moving target
 
 
 class ArmJoints(CommandedJoints):
@@ -54,6 +56,7 @@ class ArmJoints(CommandedJoints):
         self.chased: Array | None = None  # position of the moving target that the arm follows
         self._plans: list[object] = []  # of all groups, at the last setpoint
         self._unchecked = False  # a stream of goals has ended: the motion to its last goal was not checked
+        self._announced = -math.inf  # when the other arms were last told of a change [s]
         self._gates = ArmGates(model)
         self._ahead = partial(robot.ahead, self)  # future positions of the other arms
         self._set_limits()
@@ -214,7 +217,11 @@ class ArmJoints(CommandedJoints):
         self._following.commanded(time, motion.position)
         before, self._plans = self._plans, [group.motion.plan for group in self.groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)
-        if replanned:
+        # Each step after a moving target was checked against the plans of the other arms, so they may wait.
+        if (followed and not motion.follows) or (
+            replanned and not (motion.follows and 0.0 <= time - self._announced < ANNOUNCED)
+        ):
+            self._announced = time
             self._robot.announce_change(self)
         values, rates = self.values(feedback)
         self._values = values

@@ -178,6 +178,15 @@ class PlannedMotion:
             return 0.0 if self._resting else math.nan
         return max(0.0, self._plan.duration - self._elapsed) if self._settled else math.nan
 
+    def planned(self, spacing: float, most: int) -> Array:
+        """Return the next most positions (k, n), or fewer, of the plan until it rests, spacing [s] apart."""
+        if self._resting or self._plan is None:
+            return np.empty((0, self.n))
+        count = min(max(math.ceil(self.remaining / spacing), 1), most)
+        times = self._elapsed + spacing * np.arange(1, count + 1)
+        rows = self._plan.at_times(np.minimum(times, self._plan.duration).tolist())
+        return np.asarray(rows[:, 0])
+
     @property
     def outside(self) -> NDArray[np.bool_]:
         """Which joints (n,) are outside their position limits."""
@@ -238,15 +247,15 @@ class PlannedMotion:
         """Use the first plan that respects the position limits; without one keep the old plan."""
         outside = self.outside
         returning = bool(outside.any()) and self._target is not None
+        jerk = admissible_jerk(self._state, self._limits, self._jerk)
         candidates: list[tuple[Array | None, Synchronization]] = [(None, Synchronization.No)]
         if returning:
             inside = np.clip(self.position, self.lower, self.upper)
             candidates.insert(0, (np.where(outside, inside, self.position), Synchronization.No))
-        elif self._target is not None:
+        elif self._target is not None and not self._too_fast(jerk):
             candidates[:0] = [(self._target, Synchronization.Time), (self._target, Synchronization.No)]
             if self.keeps is not None:  # it may need straight motions
                 candidates.insert(0, (self._target, Synchronization.Phase))
-        jerk = admissible_jerk(self._state, self._limits, self._jerk)
         for target, synchronization in candidates:
             plan = self._planned(
                 target, synchronization, RETURN_SPEED if returning else 1.0, jerk, self._allowed()
@@ -256,6 +265,13 @@ class PlannedMotion:
                 self._settled = target is self._target
                 self._returning = returning and target is not None
                 return
+
+    def _too_fast(self, jerk: Array) -> bool:
+        """Whether even a stop exceeds the limits of the tool: a plan to a target would, too."""
+        if self._pace is None:
+            return False
+        stop = self._planned(None, Synchronization.No, 1.0, jerk, self._allowed())
+        return stop is not None and not self._pace.kept(stop)
 
     def _planned(
         self,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,10 @@ class Trajectory:
     def at_time(self, time: float) -> Array:
         """Return position, velocity and acceleration (3, n) at time [s]."""
         return self.sampled(np.array([time]))[:3, 0]
+
+    def at_times(self, times: Sequence[float]) -> Array:
+        """Return the same at times (k,) [s]: (k, 3, n)."""
+        return np.moveaxis(self.sampled(np.array(times))[:3], 0, 1)
 
     def sampled(self, times: Array) -> Array:
         """Return position, velocity, acceleration and jerk (4, p, n) at times (p,) [s]."""
