@@ -225,7 +225,10 @@ class Sequences(RuleBasedStateMachine):
         if not hasattr(self, 'controller'):
             return
         self.controller.activate()
-        self.tick(3000, PERIOD)
+        for _ in range(3000):
+            self.tick(1, PERIOD)
+            if not self.controller.snapshot().moving:
+                break
         for _ in range(3):
             if self.controller.state in (State.STOPPED, State.FAULTED):
                 self.resume()
