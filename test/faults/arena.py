@@ -26,6 +26,7 @@ from trajectory_msgs.msg import JointTrajectory
 from faults.driver import Driver
 from faults.extras import JOG
 from faults.judge import Rates
+from faults.patience import Patience
 from faults.record import Record, Seen, SeenTrajectory, Status, now
 from faults.robots import ROBOTS, TIPS, Robot, bounds, robot, text_of
 from faults.setups import ACTION, ACTIONS, OUTPUTS, Setup
@@ -179,8 +180,8 @@ class Arena:
         assert self.process is not None
         if number is not None:
             self.kill(number)
-        deadline = now() + END
-        while self.process.process.poll() is None and now() < deadline:
+        patience = self.patience(END)
+        while self.process.process.poll() is None and not patience.over:
             time.sleep(0.01)
         code = self.process.process.poll()
         self.process.end()
@@ -200,6 +201,11 @@ class Arena:
     def alive(self) -> bool:
         """Whether the node runs."""
         return self.process is not None and self.process.process.poll() is None
+
+    def patience(self, seconds: float) -> Patience:
+        """Return a time [s] for the node, from now on."""
+        assert self.process is not None
+        return Patience(self.process.process.pid, seconds)
 
     # Sending
 
@@ -223,9 +229,8 @@ class Arena:
 
     def call(self, service: str, request: Any = None) -> Any:
         """Call a service and return its answer; None if there is none within ANSWER."""
-        end = now() + ANSWER
-        future = self.ask(service, request)
-        while now() < end:
+        patience, future = self.patience(ANSWER), self.ask(service, request)
+        while not patience.over:
             if future is not None and future.done():
                 return future.result()
             future = self.ask(service, request) if future is None else future

@@ -78,8 +78,8 @@ def show(result: Result, options: str) -> None:
 
 
 def shortened(text: str, most: int = 6000) -> str:
-    """Return a text of most characters: its end counts, of a traceback."""
-    return text if len(text) <= most else f'{text[:200]} ... {text[200 - most :]}'
+    """Return a text of most characters: its beginning and its end."""
+    return text if len(text) <= most else f'{text[: most // 2]} ... {text[-most // 2 :]}'
 
 
 def table(results: list[Result]) -> str:

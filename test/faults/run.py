@@ -190,12 +190,12 @@ class Session:
         return next((f'{tool} {why}'.lstrip() for tool, why in every if why), '')
 
     def _recovers(self, patience: float) -> str:
-        arena, end, why = self.arena, now() + patience, 'it never answered'
+        arena, why = self.arena, 'it never answered'
         rng, tries = random.Random(len(arena.record.samples)), 0
-        latest = end + PLANNING
-        while now() < end:
-            if self._planning():
-                end = min(now() + patience, latest)
+        left, latest = arena.patience(patience), arena.patience(patience + PLANNING)
+        while not left.over:
+            if self._planning() and not latest.over:
+                left = arena.patience(patience)
             if not arena.alive:
                 return 'the node has ended'
             arena.ask('hand_guide', SetBool.Request(data=False))
@@ -227,12 +227,13 @@ class Session:
             values[name] = min(max(places[name] + rng.uniform(-room, room), low + 0.01), high - 0.01)
         mark, sent = len(record.statuses), now()
         arena.send('goal_joints', stamped(arena, joints_message(values)))
-        report = self._report(mark, sent)
+        report = self._report(mark)
         if report is None:
             return f'no report on a goal; resume: {resumed}'
         if report.state == 'rejected':
             return report.message
-        while now() < sent + PATIENCE:
+        patience = arena.patience(PATIENCE)
+        while not patience.over:
             recent = [s for s in record.samples[-400:] if s.when >= sent]
             if Motion.of(recent, arm.joint_names).moved(sent, now() + 10.0):
                 return ''
@@ -242,8 +243,9 @@ class Session:
         later = [s.message for s in record.statuses[mark:]]
         return f'accepted, but no motion: {later}'
 
-    def _report(self, mark: int, sent: float) -> Status | None:
-        while now() < sent + PATIENCE:
+    def _report(self, mark: int) -> Status | None:
+        patience = self.arena.patience(PATIENCE)
+        while not patience.over:
             for status in self.arena.record.statuses[mark:]:
                 if status.about.endswith('goal_joints') and status.tool == self.arena.tool:
                     return status

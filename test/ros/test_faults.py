@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
 import faults.campaign
+import faults.patience
 import numpy as np
 import pytest
 from faults.campaign import session, sessions
@@ -17,11 +20,13 @@ from faults.judge_trajectories import TrajectoryJudge
 from faults.kinds.everything import KNOWN, services, topics
 from faults.kinds.garbage import leaves, spoilt
 from faults.messages import MAKE
+from faults.patience import Patience, waited
 from faults.record import Record, Seen, SeenTrajectory, Status
 from faults.robots import bounds, robot
 from faults.standstill import standstills
 from node_harness import running
 from small_arm import arm_urdf
+from waiting import wait_for
 
 BOUNDS = bounds(arm_urdf())
 PERIOD = 0.01
@@ -108,6 +113,38 @@ def test_an_arm_that_is_said_to_move_and_does_not_is_found():
     assert standstills(record, 0.0, 4.0)
     record.statuses.append(Status(1.0, 'fault', 'faulted'))
     assert not standstills(record, 0.0, 4.0)
+
+
+def test_patience_ends_for_threads_that_wait_for_a_lock_and_not_for_those_that_wait_for_a_processor(
+    monkeypatch,
+):
+    times = {'1': 5.0, '2': 7.0}
+    monkeypatch.setattr(faults.patience, 'waited', lambda pid: dict(times) if pid == 1 else {})
+    monkeypatch.setattr(faults.patience, 'now', lambda: clock)
+    clock = 0.0
+    patience = Patience(1, 2.0)
+    clock = 1.9
+    assert not patience.over
+    clock = 2.1
+    assert patience.over
+    times['2'] = 8.0  # one second of the time passed without a processor
+    assert not patience.over
+    clock = 3.1
+    assert patience.over
+    times['3'] = 1.5  # a new thread
+    assert not patience.over
+
+
+def test_threads_that_wait_for_a_processor_are_found():
+    ends = threading.Event()
+    threads = [threading.Thread(target=lambda: all(iter(ends.is_set, True))) for _ in range(2)]
+    before = sum(waited(os.getpid()).values())
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: sum(waited(os.getpid()).values()) > before, 'a wait for a processor', 60.0)
+    ends.set()
+    for thread in threads:
+        thread.join()
 
 
 def test_every_run_belongs_to_one_session():
