@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import JointState
 
 from benchmarks.arms import ROOT
+from benchmarks.domains import own_domain
 from benchmarks.node_latency import DOWN, PERIOD, Watch, at_rest, resident, wait
 from ik_node.model.arm import Arm
 from ik_node.tracks.curves import Track, tip_pose
@@ -188,8 +188,7 @@ class Case:
 def main() -> None:
     """Measure the case that the argument asks for."""
     asked = json.loads(sys.argv[1])
-    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    os.environ.setdefault('ROS_DOMAIN_ID', str(random.SystemRandom().randint(30, 59)))
+    own_domain()
     os.environ['ROS_LOG_DIR'] = tempfile.mkdtemp(prefix='ros-log-')
     case = Case(asked)
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from sensor_msgs.msg import JointState
 
 from benchmarks.arms import ROOT, Task
 from benchmarks.chain import Array
+from benchmarks.domains import own_domain
 from benchmarks.follow import RATE
 from benchmarks.node_latency import Watch, at_rest, wait
 from ik_node.ros.conversions import matrix_pose
@@ -80,8 +80,7 @@ class Stream:
 @contextlib.contextmanager
 def streaming(task: Task) -> Iterator[Stream]:
     """Start ik_node for an arm, and yield what streams to it."""
-    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    os.environ.setdefault('ROS_DOMAIN_ID', str(random.SystemRandom().randint(30, 59)))
+    own_domain()
     os.environ['ROS_LOG_DIR'] = tempfile.mkdtemp(prefix='ros-log-')
     given = {
         'urdf_file': str(task.path),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
+from benchmarks.domains import own_domain
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose
 from ik_node.share import share_path
@@ -172,8 +172,7 @@ def main() -> None:
     parser.add_argument('--seconds', type=float, default=60.0, help='length of the stream of goals')
     parser.add_argument('--goals', type=int, default=300, help='goals from rest')
     options = parser.parse_args()
-    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    os.environ.setdefault('ROS_DOMAIN_ID', str(random.SystemRandom().randint(30, 59)))
+    own_domain()
     path = share_path('urdf', 'seed_arm.urdf.xacro')
     arm = Arm.from_file(path)
     solution = IkSolver(arm).solve(Goal(CIRCLE[0], DOWN))

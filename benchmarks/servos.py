@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import random
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arms import ROOT, Task
+from benchmarks.domains import own_domain
 from benchmarks.tables import Table, heading
 
 WINDOWS, COMMANDS = 12, 200
@@ -52,8 +52,7 @@ def run(tasks: list[Task], scale: float) -> None:
     if importlib.util.find_spec('rclpy') is None:
         print('ROS 2 is not installed: not measured.')
         return
-    os.environ['ROS_DOMAIN_ID'] = str(random.randint(90, 99))
-    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    own_domain()
     table = Table('state'.ljust(12), 'bare', 'share', 'ratio', 'rate', 'jitter p99', 'command', 'p99')
     driver = ['-m', 'ik_node.start', 'ik_servos', '--ros-args', '-p', 'port:=emulated']
     with _process(['-c', BARE]) as bare, _process([*driver, '-p', 'torque_at_start:=true']) as servos:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ import numpy as np
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 
+from benchmarks.domains import own_domain
 from benchmarks.node_latency import (
     CIRCLE,
     DOWN,
@@ -141,8 +141,7 @@ class Soak:
 
 def soak(seconds: float, rate: float = RATE) -> Figures:
     """Start a node, send goals for a while [s], end it; return what was seen."""
-    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    os.environ.setdefault('ROS_DOMAIN_ID', str(random.SystemRandom().randint(30, 59)))
+    own_domain()
     path = share_path('urdf', 'seed_arm.urdf.xacro')
     arm = Arm.from_file(path)
     command = [sys.executable, '-m', 'benchmarks.counted_node', '--ros-args', '-p', f'urdf_file:={path}']
