@@ -127,11 +127,15 @@ def test_a_following_error_halts_the_controller_where_the_arm_is(rig: Driven) ->
 
 
 @pytest.mark.parametrize('ticks', [8, 16, 20, 60, 220])
-@pytest.mark.parametrize('off', [0.4, 2.0, -2.0, 50.0])
-def test_one_bad_measurement_halts_the_controller_within_all_limits(rig: Driven, ticks: int, off: float):
+@pytest.mark.parametrize(('off', 'count'), [(0.4, 1), (2.0, 1), (-2.0, 1), (50.0, 1), (2.0, 2), (50.0, 3)])
+def test_bad_measurements_halt_the_controller_within_all_limits(
+    rig: Driven, ticks: int, off: float, count: int
+):
     rig.go(yaw=2.45, elbow=-1.0, wrist=-2.4)
     rig.tick(ticks)
-    rig.measure_all(**{name: rig.position(name) for name in ARM_JOINTS} | {'yaw': rig.position('yaw') + off})
+    places = {name: rig.position(name) for name in ARM_JOINTS}
+    for _ in range(count):
+        rig.measure_all(**places | {'yaw': rig.position('yaw') + off})
     rig.tick(1)
     _, halt = rig.output.sent[-1]
     assert halt.braking
@@ -154,6 +158,7 @@ def test_an_arm_goes_on_only_once_its_controller_has_come_to_rest(rig: Driven) -
         rig.measure_all(yaw=float(halt.states([rig.time])[0, 0, 0]))
         assert rig.tick(1) is None
         assert rig.state is State.WAITING
+        assert 'until the controller rests' in rig.controller.condition()[1]
     rig.measure_all(yaw=float(halt.positions[-1, 0]))
     rig.tick(3)
     assert rig.state is State.HOLDING

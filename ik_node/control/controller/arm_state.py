@@ -24,6 +24,7 @@ from ik_node.control.state.states import TRANSITIONS, Event, State
 from ik_node.control.targets.targets import Targets
 
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
+HALTING = 'waiting until the controller rests where it was halted'
 NO_MODEL = 'no robot model yet: waiting for robot_description'
 
 
@@ -84,6 +85,8 @@ class ArmState:
                 return Level.WARN, NO_MODEL
             if self._joints.waiting:
                 return Level.WARN, f'{self._joints.waiting}; the arm waits for them'
+            if self._state is State.WAITING and self._outputs.halting(self._ticked):
+                return Level.WARN, HALTING
             return condition(
                 self._state, self._fault_reason, self._joints.without_position, self._model.describe
             )

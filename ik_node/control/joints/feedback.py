@@ -17,14 +17,16 @@ SLOW = 'the computer or the driver is too slow, or their clocks differ'
 class Measured:
     """The last position of a joint [rad or m], and when it was measured and received [s].
 
-    forgotten: the joint may have moved since. leapt: the previous measurement differs by more than LEAP.
+    forgotten: the joint may have moved since. steady: the last position that was no leap, and when it was
+    received. leapt: this one differs by more than LEAP from that or, if that is not RECENT, from the previous.
     """
 
     position: float
     time: float
     received: float
-    forgotten: bool = False
-    leapt: bool = False
+    forgotten: bool
+    steady: tuple[float, float]
+    leapt: bool
 
 
 class Feedback:
@@ -51,9 +53,10 @@ class Feedback:
         self._now = max(self._now, received)
         for name, position in positions.items():
             if name in self._joints or len(self._joints) < MOST_JOINTS:
-                before = self.position(name)
-                leapt = before is not None and abs(position - before) > LEAP
-                self._joints[name] = Measured(position, time, received, time < self._forgot, leapt)
+                before = self._joints.get(name)
+                leapt = before is not None and abs(position - _likely(before, received)) > LEAP
+                steady = before.steady if before is not None and leapt else (position, received)
+                self._joints[name] = Measured(position, time, received, time < self._forgot, steady, leapt)
 
     def advance(self, time: float) -> bool:
         """Advance to time [s]; return whether the clock was set back. Then all times are limited to it."""
@@ -63,6 +66,7 @@ class Feedback:
             self._forgot = min(self._forgot, time)
             for joint in self._joints.values():
                 joint.time, joint.received = min(joint.time, time), min(joint.received, time)
+                joint.steady = joint.steady[0], min(joint.steady[1], time)
         return back
 
     def position(self, name: str) -> float | None:
@@ -114,6 +118,12 @@ class Feedback:
                 return f'joint "{name}" has not been measured for {timeout:g} s'
             return late(self._now - joint.time)
         return None
+
+
+def _likely(last: Measured, time: float) -> float:
+    """Return where a joint is near at a time [s]: not at a leap, unless it has stayed there."""
+    position, when = last.steady
+    return position if time - when <= RECENT else last.position
 
 
 def late(seconds: float) -> str:
