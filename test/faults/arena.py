@@ -188,7 +188,9 @@ class Arena:
         if not self._ended:
             self.ended = now()
             self.said += self.process.said
-            time.sleep(LATE)
+            patience = self.patience(LATE)
+            while not patience.over:
+                time.sleep(0.01)
         self._ended = True
         return 99 if code is None else code
 

@@ -6,7 +6,7 @@ import random
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +22,7 @@ from faults.kinds import KINDS, answers
 from faults.kinds.requests import change_state
 from faults.messages import joints_message, stamped
 from faults.record import Seen, SeenTrajectory, Status, now
-from faults.robots import ROBOTS, bounds, robot, text_of
+from faults.robots import ROBOTS, SHARING, bounds, robot, text_of
 from faults.setups import generator, setup_of
 from faults.standstill import PATIENCE, Motion, standstills
 
@@ -235,13 +235,31 @@ class Session:
         patience = arena.patience(PATIENCE)
         while not patience.over:
             recent = [s for s in record.samples[-400:] if s.when >= sent]
-            if Motion.of(recent, arm.joint_names).moved(sent, now() + 10.0):
+            if Motion.of(recent, self._joints_of(arena.tool, recent)).moved(sent, now() + 10.0):
                 return ''
             if any(s.state == 'arrived' and s.tool == arena.tool for s in record.statuses[mark:]):
                 return ''
             time.sleep(0.01)
         later = [s.message for s in record.statuses[mark:]]
         return f'accepted, but no motion: {later}'
+
+    def _joints_of(self, tool: str, samples: Sequence[Seen | SeenTrajectory]) -> set[str]:
+        """Return the joints whose motion counts as that of a tool.
+
+        Where tools share joints, one that is outside its limits returns first, alone, whosever it is.
+        """
+        joints = set(robot(self.setup.robot, tool).arm.joint_names)
+        if self.setup.robot in SHARING:
+            limits = bounds(self.arena.robot.text)
+            for seen in samples:
+                rows = seen.positions if isinstance(seen, SeenTrajectory) else [seen.positions]
+                joints |= {
+                    name
+                    for row in rows
+                    for name, place in zip(seen.names, row, strict=False)
+                    if name in limits and not limits[name].lower <= place <= limits[name].upper
+                }
+        return joints
 
     def _report(self, mark: int) -> Status | None:
         patience = self.arena.patience(PATIENCE)
@@ -272,8 +290,7 @@ class Session:
                 self._trajectories[seen.topic].rates = rates
                 found.extend(self._trajectories[seen.topic].judge(seen))
         for tool in arena.tools:
-            joints = robot(self.setup.robot, tool).arm.joint_names
-            still = standstills(record, begin, now(), tool, joints)
+            still = standstills(record, begin, now(), tool, self._joints_of(tool, samples))
             found.extend(Violation(STANDSTILL, now(), f'{tool} {what}'.lstrip()) for what in still)
         log = arena.log
         lines = log[self._read :].splitlines()

@@ -18,7 +18,7 @@ class Measured:
     """The last position of a joint [rad or m], and when it was measured and received [s].
 
     forgotten: the joint may have moved since. steady: the last position that was no leap, and when it was
-    received. leapt: this one differs by more than LEAP from that or, if that is not RECENT, from the previous.
+    received. leapt: it differs by more than LEAP from that, or from the previous one if that is not RECENT.
     """
 
     position: float
