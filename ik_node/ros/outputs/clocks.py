@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 
-WINDOW = 1.0  # [s] in which the fastest measurement is used
+WINDOW = 5.0  # [s] in which the fastest measurement is used: on a busy computer many are late
+ANOTHER = 60.0  # [s]: no message takes so long, and no clock that is set is so far off
 AHEAD, BEHIND = 0.01, 0.1  # [s] tolerance of the clock difference, including the latency of a message
 
 
@@ -23,7 +24,7 @@ class Clocks:
         """Note that a measurement with a stamp [s] has arrived now [s]; None: without one."""
         while self._behind and not now - WINDOW <= self._behind[0][0] <= now:
             self._behind.popleft()
-        if stamp is not None:
+        if stamp is not None and abs(now - stamp) <= ANOTHER:
             while self._behind and self._behind[-1][1] >= now - stamp:
                 self._behind.pop()  # slower messages carry no information
             self._behind.append((now, now - stamp))
@@ -37,7 +38,7 @@ class Clocks:
     def gap(self) -> str:
         """How they differ, in words."""
         if not self._behind:
-            return 'the measured joints have no stamps'
+            return 'the measured joints have no stamps of this clock'
         behind = self._behind[0][1]
         side = 'behind' if behind > 0.0 else 'ahead of'
         return f'the measured joints are stamped {abs(behind):.3g} s {side} this clock'
