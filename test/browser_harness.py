@@ -63,7 +63,7 @@ def browser() -> Iterator[Any]:
 
 def open_page(browser: Any, url: str) -> None:
     """Open the page of the viewer, and look into the frame of viser."""
-    browser.get(url)
+    browser.get(url.partition('#')[0])  # with what is behind it a browser does not load again
     browser.switch_to.frame(wait(lambda: browser.find_elements('tag name', 'iframe'), 'the page')[0])
 
 
@@ -131,3 +131,28 @@ def drag(browser: Any, start: np.ndarray, end: np.ndarray) -> None:
     mouse.pointer_up()
     mouse.move_to_location(10, 400)  # what the mouse is over is drawn in another colour
     actions.perform()
+
+
+def element(browser: Any, text: str) -> Any:
+    """Return the element with a text, in the middle of what is seen."""
+    path = f"//*[normalize-space(text())='{text}']"
+    found = wait(lambda: [one for one in browser.find_elements('xpath', path) if one.is_displayed()], text)[0]
+    browser.execute_script('arguments[0].scrollIntoView({block: "center"})', found)
+    time.sleep(0.5)  # the panel scrolls
+    return found
+
+
+def click(browser: Any, text: str) -> None:
+    """Click the element with a text."""
+    element(browser, text).click()
+
+
+def tick(browser: Any, label: str) -> None:
+    """Click the checkbox with a label."""
+    element(browser, label).find_element('xpath', 'following::input[1]').click()
+
+
+def slide(browser: Any, label: str, way: int) -> None:
+    """Drag the slider with a label by pixels to the right, with the mouse."""
+    thumb = element(browser, label).find_element('xpath', "following::*[@role='slider'][1]")
+    webdriver.ActionChains(browser).drag_and_drop_by_offset(thumb, way, 0).perform()

@@ -31,13 +31,18 @@ def fibonacci_sphere(count: int) -> Array:
 
 
 def reachable_directions(
-    arm: Arm, places: Array, directions: Array, within: float, random_seed: int = 0
+    arm: Arm,
+    places: Array,
+    directions: Array,
+    within: float,
+    random_seed: int = 0,
+    cores: int | None = None,
 ) -> Iterator[tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Yield (rows of places, positions reached, directions reached there) part by part, on all cores.
+    """Yield (rows of places, positions reached, directions reached there) part by part.
 
     places (N, 3) [m], directions (K, 3) unit, base frame. A direction counts if the tool point is at the
     position, to 1e-6 m, and the tool axis within [rad] of the direction. Each part has arrays (rows,) and
-    (rows, K) bool; the results do not depend on the number of cores.
+    (rows, K) bool. cores: that work, by default all; the results do not depend on their number.
     """
     kernels.prepare(('reached_directions',), wait=True)  # millions of descents: too slow uncompiled
     weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
@@ -67,7 +72,7 @@ def reachable_directions(
             )
         return rows, there, reached
 
-    pool = ThreadPoolExecutor(usable_cores())
+    pool = ThreadPoolExecutor(usable_cores() if cores is None else cores)
     try:
         yield from pool.map(part, range(0, len(places), PART))
     finally:  # if the caller stops early, wait only for the parts in progress

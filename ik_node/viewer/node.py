@@ -29,12 +29,15 @@ from ik_node.viewer.panel.colours import TOOLS
 from ik_node.viewer.panel.html import RED
 from ik_node.viewer.panel.inputs import Inputs
 from ik_node.viewer.panel.panel import Panel
+from ik_node.viewer.plots.plots import Plots
 from ik_node.viewer.recording.recordings import Recordings
 from ik_node.viewer.room import Room, Shown
 from ik_node.viewer.scene.scene import Scene
 from ik_node.viewer.scene.tool_scene import ToolScene
 from ik_node.viewer.scene.visuals import draw, extent_of
 from ik_node.viewer.settings import declare_viewer
+from ik_node.viewer.share.share import Share
+from ik_node.viewer.slices.slices import Slices
 from ik_node.viewer.solutions.solutions import Solutions
 from ik_node.viewer.tool import ViewedTool
 
@@ -58,8 +61,10 @@ class ViewerNode(ClosableNode):
             self,
             self._settings.host,
             self._settings.port,
-            stop=lambda: self._pressed.add(Press(STOP)),
             changed=self._mind_clients,
+            stop=lambda: self._pressed.add(Press(STOP)),
+            opened=lambda link: self._share.opened.add(link),
+            link=lambda: self._share.text,
         )
         server = self._server = self._pages.server
         self._scene = Scene(server)
@@ -68,9 +73,13 @@ class ViewerNode(ClosableNode):
         self._panel = Panel(server, list(zip(names, self._colours, strict=True)), self._pressed)
         self._panel.card.show_message('Waiting for robot_description')
         self._methods = Methods(self, server)
+        self._share = Share(server)
         self._rooms: tuple[Room, ...] = (
             self._methods,
+            self._share,
             Solutions(self, server, self._settings.mesh_path),
+            Slices(server),
+            Plots(self, server),
             Recordings(self, server, self._settings.recordings),
         )
         self._links: VariableLinks | None = None
@@ -173,7 +182,7 @@ class ViewerNode(ClosableNode):
                 self._take_joints(self._robot, new['joint_states'])
             for tool in self._tools:
                 tool.show_received(self._values, self._methods.watching)
-            moment = self._methods.moment(self._values)
+            moment = self._methods.moment(self._values, new.get('joint_states'))
             for room in self._rooms:
                 room.update(moment)
             if self._robot is not None and self._values:

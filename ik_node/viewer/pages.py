@@ -21,13 +21,20 @@ class Pages:
     """
 
     def __init__(
-        self, node: Node, host: str, port: int, stop: Callable[[], object], changed: Callable[[], None]
+        self,
+        node: Node,
+        host: str,
+        port: int,
+        changed: Callable[[], None],
+        stop: Callable[[], object],
+        opened: Callable[[str], object],
+        link: Callable[[], str],
     ) -> None:
-        """stop: called when the stop button is pressed, on a thread of the server. Raises ServerError."""
+        """stop, opened, link: as for answering. Raises ServerError."""
         guard = Guard(host)
         self._node, self._stop, self._closed = node, stop, False
         self._bell = node.create_guard_condition(changed)
-        self.server = start_server(host, port, guard, answering(self._stop_pressed))
+        self.server = start_server(host, port, guard, answering(self._stop_pressed, opened, link))
         self.url = page_url(host, self.server.get_port(), guard.token)
 
     def watch(self, opened: Callable[[ClientHandle], None]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
 
 from ik_node.viewer.scene.visuals import Drawing
 from ik_node.viewer.tool import ViewedTool
@@ -23,12 +24,12 @@ class Shown(NamedTuple):
 class Moment(NamedTuple):
     """What is known in one frame.
 
-    values: joint positions by name, empty until they are received. commanding: the gizmo commands the arm.
-    options: of
-    IkSolver, as ik_node has them.
+    values: joint positions by name, empty until they are received. states: the newest joint_states, None
+    unless they are of this frame. commanding: the gizmo commands the arm. options: of IkSolver in ik_node.
     """
 
     values: Mapping[str, float]
+    states: JointState | None
     commanding: bool
     options: Mapping[str, Any]
 

@@ -58,21 +58,27 @@ def either(
 
 def test_the_stop_button_needs_the_token_too() -> None:
     stops: list[int] = []
+    links: list[str] = []
     guard = Guard('127.0.0.1')
-    server = start_server('127.0.0.1', 0, guard, answering(lambda: stops.append(1)))
+    server = start_server(
+        '127.0.0.1', 0, guard, answering(lambda: stops.append(1), links.append, lambda: 'v=1')
+    )
     try:
         port = server.get_port()
-        for path in ('/stop', '/wrong/stop', f'/{guard.token}x/stop'):
+        for path in ('/stop', '/wrong/stop', f'/{guard.token}x/stop', '/open?v=1', '/alive'):
             assert page(port, path)[0] == REJECTED
         evil = {'Host': f'127.0.0.1:{port}', 'Origin': 'https://evil.example'}
         request = urllib.request.Request(f'http://127.0.0.1:{port}/{guard.token}/stop', headers=evil)
         with pytest.raises(urllib.error.HTTPError, match='403'):
             urllib.request.urlopen(request, timeout=60.0)
         assert not stops
-        assert page(port, f'/{guard.token}/alive') == (200, '')
+        assert page(port, f'/{guard.token}/alive') == (200, 'v=1')
         assert not stops
         assert page(port, f'/{guard.token}/stop') == (200, '')
         assert len(stops) == 1
+        assert not links
+        assert page(port, f'/{guard.token}/open?v=1&robot=a') == (200, '')
+        assert links == ['v=1&robot=a']
         assert '<iframe' in page(port, f'/{guard.token}/')[1]
         assert 'viser' in page(port, f'/{guard.token}/index.html')[1].lower()
     finally:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from browser_harness import browser, changed, open_page, picture, scene_of, settled, wait, webdriver
+from browser_harness import (
+    browser,
+    changed,
+    click,
+    element,
+    open_page,
+    picture,
+    scene_of,
+    settled,
+    wait,
+    webdriver,
+)
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from node_harness import new_domain
@@ -39,19 +49,6 @@ def page(browser: Any, tmp_path: Path) -> Iterator[tuple[RobotSide, Process]]:
     finally:
         code = solver.end()
     assert code == 0, solver.said
-
-
-def element(browser: Any, text: str) -> Any:
-    """Return the element with a text, in the middle of what is seen."""
-    path = f"//*[normalize-space(text())='{text}']"
-    found = wait(lambda: [one for one in browser.find_elements('xpath', path) if one.is_displayed()], text)[0]
-    browser.execute_script('arguments[0].scrollIntoView({block: "center"})', found)
-    time.sleep(0.5)  # the panel scrolls
-    return found
-
-
-def click(browser: Any, text: str) -> None:
-    element(browser, text).click()
 
 
 def files(folder: Path) -> list[Path]:

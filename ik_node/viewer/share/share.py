@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Share: keeps the address of the page, and shows what an opened address says. No address moves an arm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import viser
+
+from ik_node.checks import Array
+from ik_node.errors import InputError
+from ik_node.viewer.panel import html
+from ik_node.viewer.panel.html import AMBER, GREY, Colour
+from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.room import Moment, Room, Shown
+from ik_node.viewer.scene.ghost import Ghost
+from ik_node.viewer.share.link import Link
+from ik_node.viewer.tool import ViewedTool
+
+ORDER = 0.8e6  # of the folder: below the joints
+GO, DISMISS = 'Go there', 'Dismiss'
+COLOUR: Colour = (180, 83, 9)  # of the ghost
+SWELLING = 1.03
+WORDS = 'The ghost is where the link says. The arm moves only if you press Go there.'
+
+
+class Share(Room):
+    """text: of the link to what is shown now; opened: the links that users open, from any thread."""
+
+    def __init__(self, server: viser.ViserServer) -> None:
+        self._server = server
+        self.text = ''
+        self.opened: Inputs[str] = Inputs()
+        self._pressed: Inputs[str] = Inputs()
+        self._shown: Shown | None = None
+        self._waiting = ''  # a link that was opened before there was an arm
+        self._proposed: tuple[ViewedTool, Link] | None = None
+        self._ghost: Ghost | None = None
+        self._folder = server.gui.add_folder('Link', order=ORDER, visible=False)
+        with self._folder:
+            self._said = server.gui.add_html('')
+            self._buttons = server.gui.add_button_group('', (GO, DISMISS))
+        self._buttons.on_click(self._on_click)
+
+    # viser calls this on its own threads; client_id is None if this program caused the event, not a user
+    async def _on_click(self, event: viser.GuiEvent[Any]) -> None:
+        if event.client_id is not None:
+            self._pressed.add(event.target.value)
+
+    def show(self, shown: Shown | None) -> None:
+        """Show another robot, after the scene was cleared, or none."""
+        self._shown, self._ghost, self.text = shown, None, ''
+        self._dismiss()
+
+    def update(self, moment: Moment) -> None:
+        """Show what a link says, and go there if users press the button."""
+        self._waiting = next(reversed(self.opened.take()), self._waiting)
+        pressed = self._pressed.take()
+        if self._shown is None or not moment.values:
+            return
+        if self._waiting:
+            self._open(self._shown, self._waiting)
+            self._waiting = ''
+        elif pressed and self._proposed is not None:
+            tool, link = self._proposed
+            if pressed[-1] == GO:
+                self._go(tool, link)
+            self._dismiss()
+        elif pressed:
+            self._dismiss()
+        if self._proposed is not None:
+            self._place_ghost(self._shown, self._proposed[1], moment)
+        self.text = self._present(self._shown, moment)
+
+    def _present(self, shown: Shown, moment: Moment) -> str:
+        """Return the link to what is shown now: the joints of all tools, and the newest goal."""
+        tool = max(shown.tools, key=lambda one: one.goal_time)
+        if tool.arm is None or tool.scene is None:
+            return ''
+        names = dict.fromkeys(name for one in shown.tools for name in one.joint_names)
+        joints = {name: moment.values[name] for name in names if name in moment.values}
+        pose = tool.scene.gizmo_pose() if tool.goal_shown else None
+        return Link(tool.arm.robot.name, tool.name, joints, pose, tool.scene.directed).text()
+
+    def _open(self, shown: Shown, text: str) -> None:
+        try:
+            link = Link.read(text)
+            tool = matching(shown, link)
+        except InputError as error:
+            self._dismiss()
+            self._tell(html.pills(('Not possible', AMBER)) + html.paragraph(str(error)))
+            return
+        self._proposed = tool, link
+        self._tell(html.pills(('Opened', GREY)) + html.paragraph(WORDS))
+
+    def _tell(self, words: str) -> None:
+        self._said.content, self._folder.visible = html.box(words), True
+
+    def _go(self, tool: ViewedTool, link: Link) -> None:
+        arm = tool.arm
+        assert arm is not None
+        q: Array = np.array([link.joints[name] for name in arm.joint_names])
+        if link.T_base_goal is not None:
+            tool.go_to(q, link.T_base_goal, link.directed)
+        else:
+            tool.go_to(q, tool.link_in_base(arm.tip_link, link.joints), True)
+
+    def _place_ghost(self, shown: Shown, link: Link, moment: Moment) -> None:
+        if self._ghost is None:
+            arms = [tool.arm for tool in shown.tools if tool.arm is not None]
+            self._ghost = Ghost(self._server, '/link', arms, shown.drawing, COLOUR, SWELLING)
+        self._ghost.place({**moment.values, **link.joints})
+
+    def _dismiss(self) -> None:
+        self._proposed = None
+        if self._ghost is not None:
+            self._ghost.hide()
+        if self._folder.visible:
+            self._folder.visible = False
+
+
+def matching(shown: Shown, link: Link) -> ViewedTool:
+    """Return the tool of a link. Raises InputError if the link is of another robot."""
+    tool = next((one for one in shown.tools if one.name == link.tool and one.arm is not None), None)
+    if tool is None or tool.arm is None:
+        raise InputError(f'the link is of the tool "{link.tool}", which this robot does not have')
+    if tool.arm.robot.name != link.robot:
+        raise InputError(f'the link is of the robot "{link.robot}", this one is "{tool.arm.robot.name}"')
+    missing = [name for name in tool.arm.joint_names if name not in link.joints]
+    if missing:
+        raise InputError(f'the link does not say where {", ".join(missing)} is')
+    return tool

@@ -1,0 +1,80 @@
+"""Plots and slices in the page: shown while users want them, and nothing moves by them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from node_harness import new_domain
+from page import Page
+from viewer_harness import SEED_ARM, SEED_JOINTS, RobotSide, viewer
+
+from ik_node.model.arm import Arm
+from ik_node.viewer.slices.panel import AT_HEIGHT
+
+Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
+ARM = Arm.from_urdf(SEED_ARM)
+
+
+@pytest.fixture(scope='module')
+def running() -> Iterator[tuple[Page, RobotSide]]:
+    with viewer(new_domain()) as (process, robot):
+        page = Page(process.url())
+        robot.describe(SEED_ARM)
+        page.wait(lambda: 'Waiting for joint_states' in page.text(), 'the robot')
+        yield page, robot
+        page.close()
+
+
+def charts(page: Page) -> list[str]:
+    """The titles of the charts that are shown."""
+    found = [c for c in list(page.controls.values()) if c['kind'] == 'GuiUplotMessage']
+    return [chart['title'] for chart in found if chart['visible'] and chart['title']]
+
+
+def test_charts_are_shown_and_looking_back_moves_a_ghost_only(running: tuple[Page, RobotSide]) -> None:
+    page, robot = running
+    for k in range(30):
+        robot.move(**{**Q, 'joint1': 0.03 * k})
+        time.sleep(0.1)
+    page.choose('Show plots', True)
+    page.wait(lambda: any('Joints' in title for title in charts(page)), 'the charts')
+    assert not any('Following' in title for title in charts(page)), 'nothing is measured'
+    page.choose('Look back', True)
+    page.wait(lambda: page.control('Time [s]')['visible'], 'the slider')
+    here = page.pose('/tip')
+    seen = set()
+    for seconds in np.arange(0.0, -30.0, -0.5):
+        page.choose('Time [s]', float(seconds))
+        time.sleep(0.1)
+        names = [name for name in list(page.nodes) if name.startswith('/past/')]
+        if names:
+            seen.add(tuple(np.round(page.pose(names[0])[:3, :3].ravel(), 3)))
+    assert len(seen) > 3, 'the ghost has been in several places'
+    assert np.allclose(page.pose('/tip'), here), 'and the arm where it was'
+    page.wait(lambda: 'joint1 ' in page.words(), 'the values in words')
+    page.choose('Look back', False)
+    page.wait(lambda: not page.nodes['/past']['visible'], 'no ghost')
+    page.choose('Show plots', False)
+    page.wait(lambda: not charts(page), 'no charts')
+    assert not robot.goals
+    assert not robot.joint_goals
+
+
+def test_a_slice_is_computed_ever_finer_and_removed(running: tuple[Page, RobotSide]) -> None:
+    page, robot = running
+    robot.move(**Q)
+    page.choose('Show a slice', True)
+    page.wait(lambda: '/slice/map' in page.nodes, 'the map')
+    width = page.nodes['/slice/map']['render_width']
+    assert width == pytest.approx(2.0 * ARM.reach, rel=1e-6)
+    assert page.pose('/slice/map')[2, 3] == pytest.approx(ARM.fk(np.array(list(Q.values())))[0][2], abs=1e-3)
+    page.choose('Plane', AT_HEIGHT)
+    page.choose('Height [mm]', 150.0)
+    page.wait(lambda: abs(page.pose('/slice/map')[2, 3] - 0.15) < 1e-6, 'the map at that height')
+    page.choose('Show a slice', False)
+    page.wait(lambda: '/slice/map' not in page.nodes, 'no map')
+    assert not robot.goals
+    assert not robot.joint_goals
