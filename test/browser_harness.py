@@ -6,13 +6,14 @@ import io
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from ik_node.viewer.scene.scene import EYE, EYE_TARGET, FIELD_OF_VIEW
+from ik_node.viewer.scene.scene import EYE, EYE_TARGET, FIELD_OF_VIEW, NARROW_TARGET
 
 webdriver = pytest.importorskip('selenium.webdriver', reason='selenium is not installed')
 
@@ -106,8 +107,11 @@ class Projection:
         rect = wait(lambda: browser.find_elements('css selector', 'canvas'), 'the scene')[0].rect
         self._middle = np.array([rect['x'] + rect['width'] / 2, rect['y'] + rect['height'] / 2])
         self._focal = rect['height'] / 2 / np.tan(FIELD_OF_VIEW / 2)
-        self._eye = EYE * extent
-        forward = (EYE_TARGET - EYE) / np.linalg.norm(EYE_TARGET - EYE)
+        narrow = min(rect['width'] / rect['height'], 1.0)  # as on a phone
+        target = EYE_TARGET if narrow == 1.0 else NARROW_TARGET
+        way = (EYE - EYE_TARGET) / narrow**0.5
+        self._eye = (target + way) * extent
+        forward = -way / np.linalg.norm(way)
         right = np.cross(forward, (0.0, 0.0, 1.0))
         right /= np.linalg.norm(right)
         self._axes = np.array([right, -np.cross(right, forward), forward])  # x right, y down, z away
@@ -117,20 +121,63 @@ class Projection:
         return self._middle + self._focal / depth * np.array([x, y])
 
 
-def drag(browser: Any, start: np.ndarray, end: np.ndarray) -> None:
+def drag(browser: Any, start: np.ndarray, end: np.ndarray, release: bool = True) -> None:
     """Press the mouse at start, move it to end in steps as a hand does, release it and go away."""
     actions = webdriver.ActionChains(browser, duration=50)
     mouse = actions.w3c_actions.pointer_action
     mouse.move_to_location(*map(int, start))
     mouse.pause(0.5)
     mouse.pointer_down()
+    _move(mouse, start, end)
+    if release:
+        mouse.pause(0.5)
+        mouse.pointer_up()
+        mouse.move_to_location(10, 400)  # what the mouse is over is drawn in another colour
+    actions.perform()
+
+
+def drag_on(browser: Any, start: np.ndarray, end: np.ndarray, release: bool) -> None:
+    """Move the mouse that is pressed at start to end; release: and release it there."""
+    actions = webdriver.ActionChains(browser, duration=50)
+    mouse = actions.w3c_actions.pointer_action
+    _move(mouse, start, end)
+    if release:
+        mouse.pointer_up()
+    actions.perform()
+
+
+def _move(mouse: Any, start: np.ndarray, end: np.ndarray) -> None:
     for share in np.linspace(0.1, 1.0, 10):
         mouse.move_to_location(*map(int, start + share * (end - start)))
         mouse.pause(0.05)
-    mouse.pause(0.5)
-    mouse.pointer_up()
-    mouse.move_to_location(10, 400)  # what the mouse is over is drawn in another colour
-    actions.perform()
+
+
+def touch(browser: Any, *places: np.ndarray) -> None:
+    """Put a finger on the first place, move it over the others and lift it."""
+
+    def send(kind: str, *points: np.ndarray) -> None:
+        fingers = [{'x': float(x), 'y': float(y)} for x, y in points]
+        browser.execute_cdp_cmd('Input.dispatchTouchEvent', {'type': kind, 'touchPoints': fingers})
+
+    send('touchStart', places[0])
+    time.sleep(0.3)
+    for first, last in pairwise(places):
+        for share in np.linspace(0.1, 1.0, 10):
+            send('touchMove', first + share * (last - first))
+            time.sleep(0.05)
+    time.sleep(0.2)
+    send('touchEnd')
+
+
+def tap(browser: Any, element: Any) -> None:
+    """Touch the middle of an element."""
+    touch(browser, middle(browser, element))
+
+
+def middle(browser: Any, element: Any) -> np.ndarray:
+    """Where the middle of an element is in the page, whose frame begins at its top left."""
+    script = 'const r = arguments[0].getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2];'
+    return np.array(browser.execute_script(script, element))
 
 
 def element(browser: Any, text: str) -> Any:

@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SEED_ARM = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
 SEED_JOINTS = ('joint1', 'joint2', 'joint3', 'joint4', 'joint5')
 
-TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle machine
+TIMEOUT = 240.0  # seconds for things that take a fraction of one on an idle machine
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 

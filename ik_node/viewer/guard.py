@@ -63,12 +63,13 @@ class Guard:
 
     def admitted(self, request: Request) -> Request | str:
         """Return the request for the server behind, or why it is rejected."""
-        given, _, rest = request.path.removeprefix('/').partition('?')[0].partition('/')
+        path, mark, query = request.path.removeprefix('/').partition('?')
+        given, _, rest = path.partition('/')
         if not secrets.compare_digest(given.encode(errors='replace'), self.token.encode()):
             return 'the token is missing or wrong: open the URL that ik_viewer printed'
         if not self._is_own(request.headers.get_all('Origin'), request.headers.get_all('Host')):
             return 'pages of other origins may not use ik_viewer'
-        return dataclasses.replace(request, path=f'/{rest}')
+        return dataclasses.replace(request, path=f'/{rest}{mark}{query}')
 
     def _is_own(self, origins: list[str], hosts: list[str]) -> bool:
         """Whether the page that makes a request came from this server; only browsers send an origin.
@@ -117,7 +118,8 @@ def guarded(
                 return connection.respond(HTTPStatus.FORBIDDEN, f'{admitted}\n')
             response = answer(admitted)
             if response is None and process_request is not None:
-                response = process_request(connection, admitted)
+                bare = dataclasses.replace(admitted, path=admitted.path.partition('?')[0])
+                response = process_request(connection, bare)
             return response
 
         elsewhere = {'host', 'port', 'sock'}
