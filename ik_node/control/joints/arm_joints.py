@@ -89,7 +89,8 @@ class ArmJoints(CommandedJoints):
         tools, rates = self._model.tools(), settings.tool_rates()
         workspaces = [Workspace.of(tool.arm, settings.workspace) for tool, _ in tools]
         self._gates.set_limits(workspaces, *rates)
-        self.arm.motion.set_pace(ToolPace([(tool.arm, columns) for tool, columns in tools], *rates))
+        arms = [(tool.arm, columns) for tool, columns in tools]
+        self.arm.motion.set_pace(ToolPace(arms, *rates, self._model.rolls))
         self.arm.motion.keeps = None if self._gates.cones is None else self._gates.cones.keeps
         self.motion_check = MotionCheck(self._model, workspaces, self._ahead)
         checked = any(workspace.given for workspace in workspaces) or self._model.collision is not None

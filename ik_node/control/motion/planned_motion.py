@@ -284,7 +284,7 @@ class PlannedMotion:
         """Return the plan from the last setpoint to rest at target, None: soon. None if it leaves allowed."""
 
         def within(velocity: Array) -> JointPlan | None:
-            limits = velocity, self._limits[1], jerk
+            limits = np.minimum(velocity, share * self._limits[0]), self._limits[1], jerk
             plan = self._planner.planned(self._state, target, synchronization, limits, allowed)
             return plan if plan is None or self.keeps is None or self.keeps(places(plan)[0]) else None
 

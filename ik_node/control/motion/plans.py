@@ -95,12 +95,14 @@ class Planner:
 class JointPlan:
     """The plans of all blocks as one.
 
-    duration [s]: until all joints rest. low, high: least and largest positions of the joints, each (n,).
+    duration, first [s]: until all joints rest, and until those of the first block do. low, high: least and
+    largest positions of the joints, each (n,).
     """
 
     def __init__(self, blocks: Sequence[Columns], parts: Sequence[BlockPlan]) -> None:
         self._blocks, self._parts = tuple(blocks), tuple(parts)
         self.duration = max(part.plan.duration for part in parts)
+        self.first = parts[0].plan.duration
         self.low, self.high = np.empty((2, sum(map(len, blocks))))
         for columns, part in zip(blocks, parts, strict=True):
             self.low[columns], self.high[columns] = part.low, part.high

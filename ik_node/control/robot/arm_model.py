@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
+from ik_node.control.motion.tool_pace import ROLL_SHARE
 from ik_node.control.robot.arm_collision import arm_collision
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.errors import InputError, join_names
@@ -69,10 +70,22 @@ class JointModel(ABC):
     def alone(self, tool: str) -> Columns:
         """Return which of joint_names move no other tool."""
 
-    @property
+    @cached_property
+    def rolls(self) -> Columns:
+        """Which of joint_names only roll a tool, and move no other one."""
+        tools = self.tools()
+        uses = np.bincount(np.concatenate([columns for _, columns in tools]))
+        found = [columns[roll] for tool, columns in tools if (roll := spare_roll(tool.arm)) >= 0]
+        return np.array([column for column in found if uses[column] == 1], np.int64)
+
+    @cached_property
     def blocks(self) -> tuple[Columns, ...]:
-        """Which of joint_names are synchronised in a motion: no block delays another."""
-        return (np.arange(len(self.joint_names)),)
+        """Which of joint_names are synchronised in a motion: those that position the tools, then each roll.
+
+        No block delays another.
+        """
+        others = np.setdiff1d(np.arange(len(self.joint_names)), self.rolls)
+        return tuple(block for block in (others, *self.rolls[:, None]) if block.size)
 
     @abstractmethod
     def tools(self) -> Sequence[tuple[ArmModel, Columns]]:
@@ -100,10 +113,13 @@ class JointModel(ABC):
 
     def limits_of_motion(self, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings) -> Limits:
         """Return the limits of the variables at index (k), each (k,)."""
+        velocity = settings.speed_scaling * self.joints.velocity[index]
+        rolls = np.isin(index, self.index[self.rolls])
+        velocity[rolls] = np.minimum(velocity[rolls], ROLL_SHARE * settings.tool_rates()[1])
         return Limits(
             self.joints.lower[index],
             self.joints.upper[index],
-            settings.speed_scaling * self.joints.velocity[index],
+            velocity,
             self._rate(0, index, settings.max_acceleration, settings.max_linear_acceleration),
             self._rate(1, index, settings.max_jerk, settings.max_linear_jerk),
         )
@@ -212,12 +228,6 @@ class ArmModel(JointModel):
     def tools(self) -> Sequence[tuple[ArmModel, Columns]]:
         """Return the same, as the only one."""
         return (self.of(''),)
-
-    @cached_property
-    def blocks(self) -> tuple[Columns, ...]:
-        """The joints that position the tool, and separately the last one, if it only rolls the tool."""
-        roll, every = spare_roll(self.arm), np.arange(self.arm.n)
-        return (every,) if roll < 0 or self.arm.n < 2 else (np.delete(every, roll), every[[roll]])
 
     def alternatives(self, tool: str, goal: Goal, q: Array) -> Iterator[tuple[Array, Solution]]:  # noqa: ARG002
         """Yield all solutions, nearest to q (k,) first."""

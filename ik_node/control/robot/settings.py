@@ -69,7 +69,8 @@ class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSetti
     )
     max_tool_turn_rate: float = parameter(
         0.0,
-        'limit of the angular velocity of the tip [rad/s]; 0: none',
+        'limit of the angular velocity of the tip [rad/s]; a joint that only rolls the tool may use a third '
+        'of it; 0: none',
         low=0.0,
         high=100.0,
     )

@@ -100,12 +100,11 @@ class Targets(ABC):
 
     def _unwinding(self, before: Array, q: Array) -> str:
         """Return which joint that only rolls the tool unwinds between before and q (k,), or ''."""
-        for columns in self.model.blocks[1:]:
-            for i in columns:
-                turn = float(q[i] - before[i])
-                if abs(turn) > math.pi:
-                    name = self.model.joint_names[i]
-                    return f'joint "{name}" turns by {turn:.3g} rad meanwhile, to stay within its limits'
+        for i in self.model.rolls:
+            turn = float(q[i] - before[i])
+            if abs(turn) > math.pi:
+                name = self.model.joint_names[i]
+                return f'joint "{name}" turns by {turn:.3g} rad meanwhile, to stay within its limits'
         return ''
 
     def _along(self, wanted: ToolPath, tool: str, position: Array, settings: ArmSettings) -> TargetPlan:

@@ -23,7 +23,7 @@ class TreeTargets(Targets):
     """Every goal is solved together with the last ones of the other tools, which stay without one.
 
     Goals of different tools come at different times: every tool has a stream for the joints that only it
-    moves, and the joints that tools share have one that every goal adds to.
+    moves, and one for its spare roll; the joints that tools share have one that every goal adds to.
     """
 
     model: TreeModel
@@ -33,11 +33,11 @@ class TreeTargets(Targets):
         self._goals: dict[str, Goal] = {}
 
     def _new_streams(self) -> list[tuple[Columns, GoalStream]]:
-        """Return a stream for each tool, in their order, and the one of the shared joints."""
         velocity = self.model.joints.velocity[self.model.index]
         own = [self.model.alone(tool) for tool in self.model.arms]
         shared = np.setdiff1d(np.arange(self.model.tree.n), np.concatenate(own))
-        return [(columns, GoalStream(velocity[columns])) for columns in (*own, shared)]
+        parts = [np.intersect1d(block, columns) for columns in (*own, shared) for block in self.model.blocks]
+        return [(columns, GoalStream(velocity[columns])) for columns in parts if columns.size]
 
     def restart(self) -> None:
         """Restart: the tools keep their present poses."""
@@ -78,9 +78,10 @@ class TreeTargets(Targets):
         reason = answer.solution.reason
         wished = answer.solution.solved or (reason is not None and reason.cause is Cause.CONFLICT)
         self._goals[request.tool] = answer.goal if wished else Goal(*arm.arm.fk(q[columns]))
-        own = list(self.model.arms).index(request.tool)
-        for joints, stream in (self._streams[own], self._streams[-1]):
-            stream.add(q[joints], request.received, request.goal_time)
+        others = [self.model.alone(tool) for tool in self.model.arms if tool != request.tool]
+        for joints, stream in self._streams:
+            if not np.isin(joints, np.concatenate(others)).any():
+                stream.add(q[joints], request.received, request.goal_time)
 
 
 def _told(tool: str, found: TreeSolution) -> Solution:
