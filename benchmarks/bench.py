@@ -52,6 +52,7 @@ SECTIONS = (
     'follow',
     'follow_node',
     'follow_plot',
+    'roll',
     'hand',
     'trees',
     'tree_peers',

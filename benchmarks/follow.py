@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.arms import ROOT, Task
 from benchmarks.chain import Array
@@ -49,17 +51,26 @@ def run(tasks: list[Task], scale: float) -> None:
     columns = ('behind', 'worst', 'off', 'worst', 'box')
     table = Table('arm'.ljust(16), 'curve'.ljust(13), 'm/s', 'v', 'a', 'j', 'goals'.ljust(8) + '  ', *columns)
     for task in tasks:
-        if not (task.shipped or task.name in REAL):
-            continue
-        for curve in TRACKS:
-            _rows(table, task, curve, speeds, modes, folder)
+        if is_followed(task):
+            for curve in TRACKS:
+                _rows(table, task, curve, speeds, modes, folder)
+
+
+def is_followed(task: Task) -> bool:
+    """Whether this is one of the arms that are measured."""
+    return task.shipped or task.name in REAL
+
+
+def place_of(task: Task, solver: IkSolver, curve: str) -> Place | None:
+    """Return where a curve is for an arm, None if there is no such place."""
+    return SEED_PLACE if task.name == 'seed_arm' else place_track(solver, curve)
 
 
 def _rows(
     table: Table, task: Task, curve: str, speeds: list[float], modes: tuple[str, ...], folder: Path
 ) -> None:
     solver = IkSolver(task.arm, restarts=20)
-    place = SEED_PLACE if task.name == 'seed_arm' else place_track(solver, curve)
+    place = place_of(task, solver, curve)
     if place is None:
         table.row(task.name, curve, 'no place where the arm can follow it')
         return
@@ -138,15 +149,37 @@ def needs(task: Task, solver: IkSolver, track: Track, place: Place) -> Array:
 def judged(task: Task, track: Track, times: Array, joints: Array) -> Array:
     """Return distances of the tool (5,) [mm], of joints (k, n) at times (k,) [s]: see the table."""
     tool, _ = task.chain.fk(joints)
-    goal = np.array([track.position(time) for time in times])
-    curve = np.array([track.position(time) for time in np.linspace(0.0, track.lap, 2000)])
-    counts = np.flatnonzero(times > SETTLE)
-    behind = np.linalg.norm(tool - goal, axis=1)[counts]
-    off = np.array([np.linalg.norm(curve - place, axis=1).min() for place in tool[counts]])
-    outside = 0.0
-    for i in counts:
-        recent = goal[np.searchsorted(times, times[i] - WINDOW) : i + 1]
+    return distances(tool, times, track.position, curve_of(track), times > SETTLE)
+
+
+def curve_of(track: Track) -> Array:
+    """Return points (2000, 3) of the whole curve of a track."""
+    return np.array([track.position(time) for time in np.linspace(0.0, track.lap, 2000)])
+
+
+def distances(
+    tool: Array,
+    times: Array,
+    position: Callable[[float], Array],
+    curve: Array,
+    counted: NDArray[np.bool_],
+) -> Array:
+    """Return distances of the tool (5,) [mm]: see the table.
+
+    tool (k, 3) [m] at times (k,) [s], of which those of counted (k,) count; position: of the goal at a time;
+    curve (m, 3) [m].
+    """
+    if not counted.any():
+        return np.full(5, np.nan)
+    tool, times = tool[counted], times[counted]
+    goals = np.array([position(time) for time in times])
+    behind = np.linalg.norm(tool - goals, axis=1)
+    off = np.array([np.linalg.norm(curve - place, axis=1).min() for place in tool])
+    grid = np.arange(max(times[0] - WINDOW, 0.0), times[-1], PERIOD)
+    path, outside = np.array([position(time) for time in grid]).reshape(-1, 3), 0.0
+    for time, place, goal in zip(times, tool, goals, strict=True):
+        recent = np.vstack([path[(grid >= time - WINDOW) & (grid <= time)], goal])
         low, high = recent.min(axis=0), recent.max(axis=0)
         room = GROWN * float((high - low).max())
-        outside = max(outside, float(np.maximum(low - room - tool[i], tool[i] - high - room).max()))
+        outside = max(outside, float(np.maximum(low - room - place, place - high - room).max()))
     return 1e3 * np.array([np.median(behind), behind.max(), np.median(off), off.max(), outside])

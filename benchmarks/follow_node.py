@@ -8,55 +8,235 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.arms import Task
-from benchmarks.follow import RATE, SEED_PLACE, judged, needs
+from benchmarks.arms import ROOT, Task
+from benchmarks.chain import Array
+from benchmarks.commits import BASE, check_out
+from benchmarks.contest import ENVIRONMENTS
+from benchmarks.follow import RATE, curve_of, distances, is_followed, needs, place_of
 from benchmarks.tables import Table, heading
-from ik_node import IkSolver
+from ik_node import Goal, IkSolver
 from ik_node.tracks.curves import TRACKS, Track
-from ik_node.tracks.placement import place_track
 
-ARMS = ('seed_arm', 'wx250', 'xarm5', 'lrmate200ic5h')
-SPEEDS = (0.1, 0.2, 0.3, 0.6)  # [m/s]
+if TYPE_CHECKING:
+    from benchmarks.follow_node_case import Stream, Streamed
+
+SPEEDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0)  # [m/s]
+HOLD, RAMP, SETTLED = 1.8, 0.3, 1.2  # [s] at each speed, to reach it, and after which it counts
+FOLLOWED, PLACES, BEFORE = 'followed', 'places', 'before'
+IDLE = 0.25  # largest load of a core by other programs on an idle machine
+MACHINES = {'idle': 0, 'busy': os.cpu_count() or 1}  # other processes
+NEEDS = (0.9, 1.5, np.inf)  # upper ends of the classes of what a goal needs
+CLOSE = 2.0, 6.0, np.inf, 1.0, np.inf  # [mm] largest distances within the limits
+STREAMS_OF, STREAM_SPEED, SECONDS = ('seed_arm', 'wx250', 'so101'), 0.15, 5.0
+AWAY = 0.3  # [rad] of each joint from the start
+Cells = dict[tuple[str, str], Array]  # distances (5,) by machine and mode
+Apart = dict[tuple[str, str], list[Array]]  # [s] between goals, or samples of a mode, by machine
 
 
 def run(tasks: list[Task], scale: float) -> None:
     """Print what the speeds need of the limits, and the distances of the tool, for arms and curves."""
+    cores, loads = os.cpu_count() or 1, os.getloadavg()
+    load = ', '.join(f'{value:.1f}' for value in loads)
+    idle = (
+        '' if loads[0] < IDLE * cores else 'That is no idle machine: the columns "idle" are busy ones, too.'
+    )
     heading(
         'Moving goals over DDS',
         f"""{RATE:g} stamped goals per second along a curve from this process to ik_node with its defaults,
-        and its joint_states by their stamps. Busy: each core has another process to run.
-        Needs, behind, off and box as in "Moving goals".""",
+        and its joint_states by their stamps; {HOLD:g} s at each speed without a pause between them, of which
+        the first {SETTLED:g} do not count. Median behind / worst behind / worst off / box [mm], and needs, as
+        in "Moving goals". Places: follow_goals false; before: commit {BASE}. All are processes of their own
+        that get the same goals. Busy: each core has another process to run. Load of the machine by other
+        programs at the beginning, over 1, 5 and 15 minutes: {load} on {cores} cores. {idle}""",
     )
     if importlib.util.find_spec('rclpy') is None:
         print('ROS 2 is not installed: not measured.')
         return
     from benchmarks.follow_node_case import streaming
 
-    speeds = SPEEDS if scale >= 1.0 else SPEEDS[::2]
-    columns = ('behind', 'worst', 'off', 'worst', 'box')
-    table = Table(
-        'arm'.ljust(16), 'curve'.ljust(13), 'm/s', 'v', 'a', 'j', 'machine'.ljust(8) + '  ', *columns
-    )
-    for task in tasks:
-        if task.name not in ARMS:
-            continue
-        with streaming(task) as stream:
+    folder = ENVIRONMENTS / f'ik_node-{BASE}'
+    modes: dict[str, tuple[Path, bool]] = {FOLLOWED: (ROOT, True), PLACES: (ROOT, False)}
+    if folder.exists() or check_out(BASE, folder):
+        modes[BEFORE] = folder, True
+    keys = [(machine, mode) for machine in MACHINES for mode in modes]
+    followed = [task for task in tasks if is_followed(task)][:: max(1, round(1.0 / scale))]
+    columns = [f'{machine}: {mode}'.ljust(22) + '  ' for machine, mode in keys]
+    table = Table('arm'.ljust(16), 'curve'.ljust(13), 'm/s', 'v', 'a', 'j', *columns)
+    found: list[tuple[float, Cells]] = []  # what a goal needs of the limits, and the distances
+    streams: list[tuple[str, str, Cells]] = []
+    apart: Apart = {(machine, of): [] for machine in MACHINES for of in ('goals', *modes)}
+    begin = perf_counter()
+    for number, task in enumerate(followed):
+        print(
+            f'{task.name}: {number} of {len(followed)} arms, {perf_counter() - begin:.0f} s', file=sys.stderr
+        )
+        with streaming(task, modes) as stream:
             for curve in TRACKS:
-                solver = IkSolver(task.arm, restarts=20)
-                place = SEED_PLACE if task.name == 'seed_arm' else place_track(solver, curve)
-                if place is None:
-                    continue
-                for speed in speeds:
-                    track = Track(curve, place.centre, place.size, speed, place.direction)
-                    used = [f'{need:.2f}' for need in needs(task, solver, track, place)]
-                    for machine, processes in (('idle', 0), ('busy', os.cpu_count() or 1)):
-                        with busy(processes):
-                            times, joints = stream.along(track, np.array(place.direction))
-                        cells = judged(task, track, times, joints)
-                        table.row(task.name, curve, speed, *used, machine, *(f'{cell:.1f}' for cell in cells))
+                found += swept(task, curve, stream, table, apart)
+            if task.name in STREAMS_OF:
+                streams += list(streamed(task, stream))
+    summarise(found, keys)
+    tell_times(apart)
+    heading(
+        'Streams',
+        f"""The same on a circle at {STREAM_SPEED:g} m/s with other streams of goals, the last
+        {SECONDS / 2.0:g} of {SECONDS:g} s. Away: every joint starts {AWAY:g} rad from the circle.""",
+    )
+    table = Table('arm'.ljust(16), 'goals'.ljust(28) + '  ', *columns)
+    for name, kind, cells in streams:
+        table.row(name, kind, *(told(cells[key]) for key in keys))
+
+
+def swept(
+    task: Task, curve: str, stream: Stream, table: Table, apart: Apart
+) -> Iterator[tuple[float, Cells]]:
+    """Measure a curve at all speeds; print a row of each, and yield its needs and cells.
+
+    Adds to apart.
+    """
+    from benchmarks.follow_node_case import Streamed
+
+    solver = IkSolver(task.arm, restarts=20)
+    place = place_of(task, solver, curve)
+    if place is None:
+        table.row(task.name, curve, 'no place where the arm can follow it')
+        return
+    track = Track(curve, place.centre, place.size, 1.0, place.direction)
+    seconds = HOLD * len(SPEEDS)
+
+    def moving(time: float) -> Array:
+        return track.position(travelled(time))
+
+    sent = np.arange(0.0, seconds, 1.0 / RATE)
+    measured: dict[str, dict[str, tuple[Array, Array]]] = {}
+    for machine, processes in MACHINES.items():
+        with busy(processes):
+            stream.rest_at(track.position(0.0), np.array(place.direction))
+            measured[machine] = stream.along(
+                moving,
+                np.array(place.direction),
+                Streamed(sent, np.zeros(len(sent))),
+                seconds,
+            )
+        apart[machine, 'goals'].append(stream.apart)
+        for mode, (times, _) in measured[machine].items():
+            apart[machine, mode].append(np.diff(times))
+    used = needs(task, solver, track, place)  # at 1 m/s
+    cells: list[Cells] = [{} for _ in SPEEDS]
+    points = curve_of(track)
+    for machine, modes in measured.items():
+        for mode, (times, joints) in modes.items():
+            tool, _ = task.chain.fk(joints)
+            for i in range(len(SPEEDS)):
+                counted = (times > i * HOLD + SETTLED) & (times < (i + 1) * HOLD)
+                cells[i][machine, mode] = distances(tool, times, moving, points, counted)
+    for speed, row in zip(SPEEDS, cells, strict=True):
+        shares = used * speed ** np.arange(1, 4)
+        table.row(task.name, curve, speed, *(f'{x:.2f}' for x in shares), *map(told, row.values()))
+        yield float(shares.max()), row
+
+
+def travelled(time: float) -> float:
+    """Return the way [m] of the goal after a time [s]: through all speeds in turn."""
+    way, before = 0.0, 0.0
+    for speed in SPEEDS:
+        t = min(time, HOLD)
+        ramp = min(t, RAMP)
+        way += before * ramp + (speed - before) * ramp**2 / (2.0 * RAMP) + speed * (t - ramp)
+        before, time = speed, time - t
+        if time <= 0.0:
+            break
+    return way
+
+
+def streamed(task: Task, stream: Stream) -> Iterator[tuple[str, str, Cells]]:
+    """Measure a circle with streams of several kinds; yield the arm, the kind and the cells."""
+    solver = IkSolver(task.arm, restarts=20)
+    place = place_of(task, solver, 'circle')
+    if place is None:
+        return
+    track = Track('circle', place.centre, place.size, STREAM_SPEED, place.direction)
+    direction = np.array(place.direction)
+    start = solver.solve(Goal(track.position(0.0), direction)).q
+    middle = np.clip(0.5 * (task.arm.lower + task.arm.upper), -1.0, 1.0)
+    away = task.arm.fk(start + AWAY * np.where(start > middle, -1.0, 1.0))
+    points = curve_of(track)
+    for kind, goals in kinds().items():
+        cells: Cells = {}
+        for machine, processes in MACHINES.items():
+            with busy(processes):
+                stream.rest_at(*(away if kind == 'away' else (track.position(0.0), direction)))
+                found = stream.along(track.position, direction, goals, SECONDS)
+            for mode, (times, joints) in found.items():
+                tool, _ = task.chain.fk(joints)
+                late = times > SECONDS / 2.0
+                cells[machine, mode] = distances(tool, times, track.position, points, late)
+        yield task.name, kind, cells
+
+
+def kinds() -> dict[str, Streamed]:
+    """Return the kinds of streams by name."""
+    from benchmarks.follow_node_case import Streamed
+
+    rng = np.random.default_rng(0)
+    sent = {rate: np.arange(0.0, SECONDS, 1.0 / rate) for rate in (10.0, RATE, 200.0)}
+    prompt = {rate: np.zeros(len(times)) for rate, times in sent.items()}
+    usual = sent[RATE]
+    few = usual[rng.random(len(usual)) > 0.2]
+    late = rng.uniform(0.0, 0.04, len(usual))
+    order = np.argsort(usual + late)
+    return {
+        **{f'{rate:g} Hz': Streamed(times, prompt[rate]) for rate, times in sent.items()},
+        'a fifth lost': Streamed(few, np.zeros(len(few))),
+        'up to 40 ms late': Streamed((usual + late)[order], late[order]),
+        'twice each': Streamed(usual, prompt[RATE], copies=2),
+        'without stamps': Streamed(usual, prompt[RATE], stamped=False),
+        'away': Streamed(usual, prompt[RATE]),
+    }
+
+
+def told(cells: Array) -> str:
+    """Return a table's cell of distances (5,) [mm]."""
+    return ' / '.join(f'{cells[i]:.1f}' for i in (0, 1, 3, 4))
+
+
+def summarise(found: list[tuple[float, Cells]], keys: list[tuple[str, str]]) -> None:
+    """Print the worst distances over all arms and curves, by what the goals need of the limits."""
+    heading(
+        'Over all arms and curves',
+        f"""The worst of the figures above [mm]. Close: in how many runs the tool is at most {CLOSE[0]:g} mm
+        behind in the median, {CLOSE[1]:g} at worst, and {CLOSE[3]:g} off. > places: in how many it is more
+        than 1 mm farther off, or behind, than with places.""",
+    )
+    titles = ('median behind', 'worst behind', 'off', 'box', 'close', 'off > places', 'behind > places')
+    table = Table('machine', 'goals   ', 'needs', 'runs', *titles)
+    low = 0.0
+    for high in NEEDS:
+        rows = [cells for need, cells in found if low < need <= high]
+        for machine, mode in keys if rows else ():
+            own, places = (np.array([row[machine, which] for row in rows]) for which in (mode, PLACES))
+            worst = [f'{np.nanmax(own[:, i]):.1f}' for i in (0, 1, 3, 4)]
+            close = int((own <= CLOSE).all(axis=1).sum())
+            farther = [int((own[:, i] > places[:, i] + 1.0).sum()) for i in (3, 1)]
+            range_ = f'{low:g} to {high:g}' if np.isfinite(high) else f'above {low:g}'
+            table.row(machine, mode, range_, len(rows), *worst, close, *farther)
+        low = high
+
+
+def tell_times(apart: Apart) -> None:
+    """Print how far apart goals and samples were in time."""
+    heading('Times', 'Between goals as they were sent, and between samples by their stamps [ms].')
+    table = Table('machine', 'of      ', 'median', 'p99', 'largest')
+    for (machine, of), times in apart.items():
+        if times:
+            quantiles = 1e3 * np.quantile(np.concatenate(times), (0.5, 0.99, 1.0))
+            table.row(machine, of, *(f'{value:.1f}' for value in quantiles))
 
 
 @contextlib.contextmanager

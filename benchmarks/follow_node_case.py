@@ -1,4 +1,4 @@
-"""An ik_node in a process of its own that is streamed goals along curves over DDS."""
+"""ik_nodes in processes of their own that are streamed the same goals over DDS."""
 
 from __future__ import annotations
 
@@ -10,107 +10,180 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import rclpy
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from benchmarks.arms import ROOT, Task
+from benchmarks.arms import Task
 from benchmarks.chain import Array
 from benchmarks.domains import own_domain
-from benchmarks.follow import RATE
-from benchmarks.node_latency import Watch, at_rest, wait
 from ik_node.ros.conversions import matrix_pose
-from ik_node.tracks.curves import Track, tip_pose
+from ik_node.tracks.curves import tip_pose
 
-SECONDS = 9.0  # of a run
 APART = 0.6  # [s] from the goal of the start: then it is no part of the stream
+PATIENCE = 15.0  # [s] for an arm to come to the start
+START = 180.0  # [s] for a node to start
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Goals of a run: sent at times since its beginning, each late by some time [s], and how often.
+
+    stamped: with the time at which the goal was there.
+    """
+
+    sent: Array
+    late: Array
+    stamped: bool = True
+    copies: int = 1
+
+
+class Follower(Node):
+    """Sends goals to the ik_node of a namespace and notes its joint states."""
+
+    def __init__(self, namespace: str, names: tuple[str, ...]) -> None:
+        super().__init__('watch', namespace=namespace)
+        self._names = names
+        self.goals = self.create_publisher(PoseStamped, 'goal_pose', 1)
+        self.samples: list[JointState] = []
+        self.create_subscription(JointState, 'joint_states', self.samples.append, 1000)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the node is there, and the arm rests."""
+        return (
+            bool(self.samples)
+            and not any(self.samples[-1].velocity)
+            and self.goals.get_subscription_count() > 0
+        )
+
+    def joints(self, begin: float) -> tuple[Array, Array]:
+        """Return the times (k,) [s] since begin of what was heard, and the joints (k, n)."""
+        heard = list(self.samples)
+        times = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec - begin for m in heard])
+        rows = [dict(zip(m.name, m.position, strict=True)) for m in heard]
+        return times, np.array([[row[name] for name in self._names] for row in rows])
 
 
 class Stream:
-    """Sends ik_node the goals of tracks, and notes where the joints are."""
+    """Sends the same goals to all nodes."""
 
-    def __init__(self, task: Task) -> None:
-        self._arm, self._base = task.arm, task.base
-        self.watch = Watch()
+    def __init__(self, task: Task, followers: Mapping[str, Follower]) -> None:
+        self._arm, self._base, self._followers = task.arm, task.base, followers
+        self.apart: Array = np.zeros(0)  # [s] between the goals of the last run
 
-    def ready(self) -> bool:
-        """Whether the node is there, and the arm rests."""
-        return at_rest(self.watch) and self.watch.goals.get_subscription_count() > 0
-
-    def _send(self, track: Track, direction: Array, seconds: float, stamp: Time) -> None:
-        T = tip_pose(track.position(seconds), direction, self._arm.tool_axis, self._arm.tool_point)
+    def _send(self, position: Array, direction: Array, stamp: float | None, copies: int = 1) -> None:
+        T = tip_pose(position, direction, self._arm.tool_axis, self._arm.tool_point)
         message = PoseStamped(pose=matrix_pose(T))
         message.header.frame_id = self._base
-        message.header.stamp = stamp
-        self.watch.goals.publish(message)
+        if stamp is not None:
+            message.header.stamp = Time(sec=int(stamp), nanosec=int(stamp % 1.0 * 1e9))
+        for follower in copies * list(self._followers.values()):
+            follower.goals.publish(message)
 
-    def along(self, track: Track, direction: Array) -> tuple[Array, Array]:
-        """Return the times (k,) [s] since the first goal and the joints (k, n) along a track, from rest."""
-        clock = self.watch.get_clock()
-        self._send(track, direction, 0.0, clock.now().to_msg())
-        start = track.position(0.0)
-        wait(lambda: self.ready() and np.linalg.norm(self._tool() - start) < 1e-3, 'the arm at the start')
+    def rest_at(self, position: Array, direction: Array) -> None:
+        """Move all arms to a goal, as far as they get there."""
+        self._send(position, direction, time.time())
+        time.sleep(0.3)
+        wait(self.ready, PATIENCE)
         time.sleep(APART)
-        self.watch.samples.clear()
-        begin, due = clock.now(), time.perf_counter()
-        while (passed := 1e-9 * (clock.now() - begin).nanoseconds) < SECONDS:
-            self._send(track, direction, passed, clock.now().to_msg())
-            due += 1.0 / RATE
-            time.sleep(max(0.0, due - time.perf_counter()))
-        samples = [message for _, message in list(self.watch.samples)]
-        stamps = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in samples])
-        times = stamps - 1e-9 * begin.nanoseconds
-        joints = np.array([self._ordered(message) for message in samples])
-        within = (times > 0.0) & (times < SECONDS)
-        return times[within], joints[within]
 
-    def _ordered(self, message: JointState) -> list[float]:
-        values = dict(zip(message.name, message.position, strict=True))
-        return [values[name] for name in self._arm.joint_names]
+    def ready(self) -> bool:
+        """Whether all nodes are there, and all arms rest."""
+        return all(follower.ready for follower in self._followers.values())
 
-    def _tool(self) -> Array:
-        return self._arm.fk(self._ordered(self.watch.samples[-1][1]))[0]
+    def along(
+        self, position: Callable[[float], Array], direction: Array, goals: Streamed, seconds: float
+    ) -> dict[str, tuple[Array, Array]]:
+        """Return by name of a node the times (k,) [s] since the first goal and the joints (k, n) then.
+
+        position: of the goal at a time since then.
+        """
+        for follower in self._followers.values():
+            follower.samples.clear()
+        begin, due, moments = time.time(), time.perf_counter(), []
+        for sent, late in zip(goals.sent.tolist(), goals.late.tolist(), strict=True):
+            time.sleep(max(0.0, due + sent - time.perf_counter()))
+            moments.append(time.perf_counter() - due)
+            moment = max(moments[-1] - late, 0.0)
+            stamp = begin + moment if goals.stamped else None
+            self._send(position(moment), direction, stamp, goals.copies)
+        time.sleep(max(0.0, due + seconds - time.perf_counter()))
+        self.apart = np.diff(moments)
+        found = {}
+        for name, follower in self._followers.items():
+            times, joints = follower.joints(begin)
+            within = (times > 0.0) & (times < seconds)
+            found[name] = times[within], joints[within]
+        return found
 
 
 @contextlib.contextmanager
-def streaming(task: Task) -> Iterator[Stream]:
-    """Start ik_node for an arm, and yield what streams to it."""
+def streaming(task: Task, modes: Mapping[str, tuple[Path, bool]]) -> Iterator[Stream]:
+    """Start an ik_node for each mode, and yield what streams to all.
+
+    modes: the folder of its package, and follow_goals.
+    """
     own_domain()
     os.environ['ROS_LOG_DIR'] = tempfile.mkdtemp(prefix='ros-log-')
+    processes = [started(task, f'of_{mode}', *modes[mode]) for mode in modes]
+    rclpy.init()
+    followers = {mode: Follower(f'of_{mode}', task.arm.joint_names) for mode in modes}
+    executor = SingleThreadedExecutor()
+    for follower in followers.values():
+        executor.add_node(follower)
+    listening = threading.Thread(target=executor.spin, daemon=True)
+    listening.start()
+    try:
+        stream = Stream(task, followers)
+        if not wait(stream.ready, START):
+            raise RuntimeError(f'no joint_states of ik_node with {task.name}')
+        yield stream
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+        for process in processes:
+            process.wait(timeout=60)
+        executor.shutdown()
+        listening.join(timeout=10)
+        rclpy.try_shutdown()
+
+
+def started(task: Task, namespace: str, package: Path, follow: bool) -> subprocess.Popen[bytes]:
+    """Start the ik_node of a folder for an arm."""
     given = {
         'urdf_file': str(task.path),
         'base_link': task.base,
         'tip_link': task.tip,
         'tool_axis': _listed(task.axis),
         'tool_point': _listed(task.point),
+        'follow_goals': str(follow).lower(),
     }
     parameters = [part for name, value in given.items() for part in ('-p', f'{name}:={value}')]
-    process = subprocess.Popen(
+    parameters += ['-r', f'__ns:=/{namespace}']
+    return subprocess.Popen(
         [sys.executable, '-m', 'ik_node.start', 'ik_node', '--ros-args', *parameters],
-        cwd=ROOT,
+        cwd=package,
+        env={**os.environ, 'PYTHONPATH': str(package)},
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    rclpy.init()
-    stream = Stream(task)
-    executor = SingleThreadedExecutor()
-    executor.add_node(stream.watch)
-    listening = threading.Thread(target=executor.spin, daemon=True)
-    listening.start()
-    try:
-        wait(stream.ready, f'ik_node with {task.name}')
-        yield stream
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
-        executor.shutdown()
-        listening.join(timeout=10)
-        rclpy.try_shutdown()
+
+
+def wait(condition: Callable[[], bool], timeout: float) -> bool:
+    """Wait for a condition; return whether it came true in time [s]."""
+    end = time.monotonic() + timeout
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
 
 
 def _listed(values: Sequence[float]) -> str:
