@@ -221,7 +221,9 @@ class Rehearsal:
         answer = joints.motion_check.choose(answer, self._program.tool, values, preview)
         if answer.partial or answer.joints is None:
             raise InputError(answer.message)
-        self._places |= answer.joints
+        targets = zip(self._model.joint_names, answer.joints.tolist(), strict=True)
+        self._places |= {name: target for name, target in targets if not math.isnan(target)}
+        self._places |= answer.others
 
     def _grip(self, point: Point) -> None:
         name = self._program.gripper

@@ -19,7 +19,7 @@ from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.workspace import Workspace
 from ik_node.control.state.report import Level
 from ik_node.control.state.requests import Aim
-from ik_node.control.state.target_plan import TargetPlan
+from ik_node.control.state.target_plan import TargetPlan, filled
 from ik_node.errors import InputError
 from ik_node.solver.goal import Goal, Solution
 
@@ -29,7 +29,7 @@ CLEARANCE = 1e-3  # [m] between links during a motion
 CLEARANCE_EN_ROUTE = 0.5 * CLEARANCE  # [m] during the rest of a motion, when another arm changes its own
 ALTERNATIVES = 8  # number of other solutions to try
 
-Preview = Callable[[Mapping[str, float]], JointMotion]  # a copy of the motion to these targets
+Preview = Callable[[Array], JointMotion]  # a copy of the motion to these targets
 Others = Callable[[float], Mapping[str, Array]]  # future positions of other arms, see SharedRobot.ahead
 
 
@@ -78,19 +78,17 @@ class MotionCheck:
             seed = values[self._model.index]
             others = self._model.alternatives(tool, answer.goal, seed)
             for q, other in islice(others, ALTERNATIVES):
-                joints = dict(zip(self._model.joint_names, q.tolist(), strict=True))
                 try:
-                    self._check(joints, values, preview)
+                    self._check(q, values, preview)
                 except InputError:
                     continue
-                return _instead(answer, joints, other, reason)
+                return _instead(answer, q, other, reason)
         raise reason
 
-    def _check(self, joints: Mapping[str, float], values: Array, preview: Preview) -> None:
-        """Raise InputError if the motion to joints leaves the workspace or a cone, or collides."""
+    def _check(self, joints: Array, values: Array, preview: Preview) -> None:
+        """Raise InputError if the motion to joints (k,) leaves the workspace or a cone, or collides."""
         if self._cones is not None:
-            end = self._model.joints.named(values) | dict(joints)
-            outside = self._cones.outside(np.array([end[name] for name in self._model.joint_names]))
+            outside = self._cones.outside(filled(joints, values[self._model.index]))
             if outside is not None:
                 raise InputError(f'the joints cannot move there: {outside}')
         if not self._clear(preview(joints), values):
@@ -101,11 +99,10 @@ class MotionCheck:
         if reason is not None:
             raise InputError(reason)
 
-    def _is_clear_to(self, joints: Mapping[str, float], values: Array) -> bool:
-        """Whether a monotonic motion to joints is known to be allowed."""
+    def _is_clear_to(self, joints: Array, values: Array) -> bool:
+        """Whether a monotonic motion to joints (k,) is known to be allowed."""
         now = values[self._model.index]
-        names = zip(self._model.joint_names, now.tolist(), strict=True)
-        end = np.array([joints.get(name, place) for name, place in names])
+        end = filled(joints, now)
         return self.is_clear(np.minimum(now, end), np.maximum(now, end), values)
 
     def _clear(self, motion: JointMotion, values: Array) -> bool:
@@ -159,9 +156,7 @@ class MotionCheck:
         return None
 
 
-def _instead(
-    answer: TargetPlan, joints: dict[str, float], solution: Solution, reason: InputError
-) -> TargetPlan:
+def _instead(answer: TargetPlan, joints: Array, solution: Solution, reason: InputError) -> TargetPlan:
     said = f'solved: with another solution, since with the nearest {reason}; moving to the goal'
     return replace(answer, joints=joints, solution=solution, message=said, level=Level.WARN)
 

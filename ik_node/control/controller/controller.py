@@ -160,9 +160,9 @@ class ArmController(TimedArm):
                 raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
             if answer.joints is not None:
                 if self._outputs.only_listed:
-                    self._joints.check_listed(answer.joints)
+                    self._joints.check_listed(answer)
                 fresh = self._fresh if self._feedback.expected else None
-                self._joints.go_to(answer.joints, self._feedback, fresh, answer.path)
+                self._joints.pursue(answer, self._feedback, fresh)
                 self._on(Event.GOAL)
             try:
                 targets.accept(answer, request)
@@ -178,7 +178,8 @@ class ArmController(TimedArm):
             if self._state not in READY:
                 return False
             self._progress.end(self._state, 'superseded by a teleoperation command')
-            self._joints.go_to(self._targets.steer(joints, time, rates), self._feedback, None)
+            self._targets.steer(joints, time, rates)
+            self._joints.go_to(joints)
             self._on(Event.STEER)
             return True
 

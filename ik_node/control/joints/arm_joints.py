@@ -21,13 +21,13 @@ from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.motion_ahead import motion_ahead
 from ik_node.control.motion.tool_pace import ToolPace
-from ik_node.control.motion.trajectory import Trajectory
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.outputs.trajectory_streamer import TrajectoryStreamer
 from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.workspace import Workspace
+from ik_node.control.state.target_plan import TargetPlan
 
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
 CATCH_UP = 0.5  # share of the tolerance to which measurements must catch up before the arm continues
@@ -52,7 +52,7 @@ class ArmJoints(CommandedJoints):
         super().__init__(model, settings, places, robot)
         self._following = Following(model.joint_names, model.continuous, model.prismatic)
         self.waiting = ''
-        self._goal: Mapping[str, float] = {}  # the last targets
+        self._goal = self.arm.target  # the last targets
         self.chased: Array | None = None  # position of the moving target that the arm follows
         self._plans: list[object] = []  # of all groups, at the last setpoint
         self._unchecked = False  # a stream of goals has ended: the motion to its last goal was not checked
@@ -107,28 +107,27 @@ class ArmJoints(CommandedJoints):
         """Whether the arm is still far from its target."""
         return bool((np.abs(self.arm.target - self.arm.motion.position) > FAR).any())
 
-    def go_to(
-        self,
-        targets: Mapping[str, float],
-        feedback: Feedback,
-        fresh: Mapping[str, float] | None,
-        path: Trajectory | None = None,
-    ) -> None:
-        """Move to targets by name. Joints off the arm start at their measured, else their rest position.
+    def pursue(self, plan: TargetPlan, feedback: Feedback, fresh: Mapping[str, float] | None) -> None:
+        """Move to the targets of a plan. Joints off the arm start where they are measured, else at rest.
 
-        fresh: recent measurements, None if joints need not be measured. path: the path to the targets. Raises
-        InputError for a joint that must be measured first, and for a path that does not start at the present
-        position.
+        fresh: recent measurements, None if joints need not be measured. Raises InputError for a joint that
+        must be measured first, and for a path that does not start at the present position.
         """
-        if path is not None:
+        assert plan.joints is not None
+        if plan.path is not None:
             self.chased = None
-            self.arm.motion.follow_path(path)
+            self.arm.motion.follow_path(plan.path)
             return
-        self._add(targets, feedback, fresh)
-        for group in self.groups:
-            if not targets.keys().isdisjoint(group.names):
-                group.go_to(targets)
-        self._goal = targets
+        self._add(plan.others, feedback, fresh)
+        for name, target in plan.others.items():
+            self._others[name].go_to(np.array([target]))
+        self.go_to(plan.joints)
+
+    def go_to(self, joints: Array) -> None:
+        """Move the joints of the arm to joints (k,); NaN: a joint keeps its target."""
+        if not np.isnan(joints).all():
+            self.arm.go_to(joints)
+        self._goal = joints
 
     def chase(self, target: MotionState | None, smoothing: float) -> None:
         """Follow a moving target with the next setpoint; None: move to the last target of go_to."""
@@ -190,7 +189,7 @@ class ArmJoints(CommandedJoints):
 
     def follow(self, positions: Mapping[str, float]) -> None:
         """Move to measured positions."""
-        self.arm.go_to({name: value for name, value in positions.items() if name in self.arm.names})
+        self.arm.go_to(np.array([positions.get(name, np.nan) for name in self.arm.names]))
 
     def step(
         self,
@@ -209,7 +208,7 @@ class ArmJoints(CommandedJoints):
         plans advanced without setpoints. trajectories: for outputs that run plans.
         """
         rejection: str | None = None
-        last = {name: place for group in self.groups for name, place, _ in group.states()}
+        last = [group.motion.position for group in self.groups]
         motion = self.arm.motion
         followed = motion.follows
         for group in self.groups:
@@ -228,8 +227,8 @@ class ArmJoints(CommandedJoints):
         self._values = values
         rejection = rejection or self._gates.reject(motion, dt + caught_up, values)
         if rejection is not None:
-            for group in self.groups:
-                group.place(last)  # at the last setpoint: no later one was sent
+            for group, position in zip(self.groups, last, strict=True):
+                group.place(position)  # at the last setpoint: no later one was sent
             self._robot.announce_change(self)
             return None, f'a setpoint was not published: {rejection}'
         whole = feedback.alone and not feedback.expected

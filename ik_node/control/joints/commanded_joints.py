@@ -17,6 +17,7 @@ from ik_node.control.motion.motion import JointMotion
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.state.target_plan import TargetPlan
 from ik_node.errors import InputError, join_names
 
 
@@ -42,6 +43,7 @@ class CommandedJoints:
         known.update({name: place for name, place in places.items() if name in known})
         self.arm = JointGroup(
             names,
+            model.index,
             model.limits_of_motion(model.index, settings),
             np.array([known[n] for n in names]),
             model.blocks,
@@ -53,6 +55,7 @@ class CommandedJoints:
         self.without_position: tuple[str, ...] = (*names, *self._held)
         self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
         self._resting = {name: known[name] for name in model.joints.variables if name not in names}
+        self._off = model.joints.indices(list(self._resting))
         self._rows: tuple[object, tuple[NDArray[np.bool_], tuple[str, ...]]] | None = None  # see _published
         self._values = model.joints.filled(known)  # of all variables, in the last setpoint
 
@@ -78,19 +81,22 @@ class CommandedJoints:
 
     def values(self, feedback: Feedback) -> tuple[Array, Array]:
         """Return position and velocity (n,) of all variables: commanded, else measured, else at rest."""
-        places = dict.fromkeys(self._model.joints.variables, (0.0, 0.0))
-        for name, rest in self._resting.items():
+        variables = self._model.joints.variables
+        values, rates = np.zeros((2, len(variables)))
+        for (name, rest), i in zip(self._resting.items(), self._off, strict=True):
             measured = feedback.position(name)
-            places[name] = (rest if measured is None else measured, 0.0)
+            values[i] = rest if measured is None else measured
         for group, commanded in self._robot.neighbours(self):
-            for name, place, rate in group.states():
+            for k, name in enumerate(group.names):
+                if name not in variables:  # of a description that this arm does not have yet
+                    continue
                 measured = feedback.position(name) if feedback.expected and not commanded else None
-                if name in places:
-                    places[name] = (place, rate) if measured is None else (measured, 0.0)
+                i = variables.index(name)
+                values[i] = group.motion.position[k] if measured is None else measured
+                rates[i] = group.motion.velocity[k] if measured is None else 0.0
         for group in self.groups:
-            places.update({name: (place, rate) for name, place, rate in group.states()})
-        values = np.array(list(places.values())).reshape(-1, 2)
-        return values[:, 0], values[:, 1]
+            values[group.index], rates[group.index] = group.motion.position, group.motion.velocity
+        return values, rates
 
     def start_of(self, tool: str) -> Array:
         """Return the start (k,) for a goal of a tool: joints that move other tools are at their target."""
@@ -108,8 +114,8 @@ class CommandedJoints:
             if name in positions
         }
 
-    def preview(self, lock: AbstractContextManager[object], targets: Mapping[str, float]) -> JointMotion:
-        """Return a copy of the motion of the arm that goes to targets by name, taken under lock."""
+    def preview(self, lock: AbstractContextManager[object], targets: Array) -> JointMotion:
+        """Return a copy of the motion of the arm to targets (k,), taken under lock; see JointGroup."""
         with lock:
             return self.arm.preview(targets)
 
@@ -124,10 +130,10 @@ class CommandedJoints:
 
     def place(self, positions: Mapping[str, float]) -> None:
         """Set the arm at rest at measured positions; joints that are not named become without_position."""
-        known = {name: positions[name] for name in self.arm.names if name in positions}
-        if known:
-            self.arm.place(known)
-        self.without_position = tuple(name for name in self.arm.names if name not in known)
+        measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
+        if not np.isnan(measured).all():
+            self.arm.place(measured)
+        self.without_position = tuple(name for name in self.arm.names if name not in positions)
         self._hold(positions)
 
     def initialise(self, positions: Mapping[str, float]) -> None:
@@ -148,11 +154,12 @@ class CommandedJoints:
                 self._foreign[name] = positions[name]
 
     def _group(self, name: str, position: float) -> JointGroup:
-        limits = self._model.limits_of_motion(self._model.joints.indices([name]), self._settings)
-        return JointGroup((name,), limits, np.array([position]))
+        index = self._model.joints.indices([name])
+        limits = self._model.limits_of_motion(index, self._settings)
+        return JointGroup((name,), index, limits, np.array([position]))
 
     def _add(self, targets: Iterable[str], feedback: Feedback, fresh: Mapping[str, float] | None) -> None:
-        """Command the joints off the arm that targets name too; see go_to. Raises InputError."""
+        """Command the joints off the arm that targets name too; see pursue. Raises InputError."""
         new = [name for name in targets if name in self._resting and name not in self._others]
         self._robot.check_free(self, new)
         if self._model.collision is not None and feedback.expected:
@@ -167,12 +174,14 @@ class CommandedJoints:
     def unplace(self) -> None:
         """Forget the positions of the joints."""
         self.without_position = (*self.arm.names, *self._held)
-        self.arm.place({})
+        self.arm.place(self.arm.motion.position)
         self._others.clear()
         self._foreign.clear()
 
-    def check_listed(self, targets: Iterable[str]) -> None:
-        """Raise InputError unless the controller moves all joints of targets."""
+    def check_listed(self, plan: TargetPlan) -> None:
+        """Raise InputError unless the controller moves all joints of a plan that has joint targets."""
+        own = zip(self.arm.names, np.isnan(plan.joints), strict=True)  # type: ignore[arg-type]
+        targets = (*(name for name, keeps in own if not keeps), *plan.others)
         missing = [name for name in targets if name not in self._listed]
         if missing:
             raise InputError(

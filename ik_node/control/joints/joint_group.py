@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ik_node.control.checks.joint_gate import PLANNED, Gate
 from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.robot.arm_model import Columns, Limits
+from ik_node.control.state.target_plan import filled
 
 THERE = 1e-6  # [rad or m, per second]: a motion at rest equals the state of its controller
 
@@ -22,21 +23,17 @@ class JointGroup:
     def __init__(
         self,
         names: tuple[str, ...],
+        index: Columns,
         limits: Limits,
         positions: Array,
         blocks: Sequence[Columns] | None = None,
     ) -> None:
-        """blocks: see JointMotion."""
-        self.names = names
+        """index: of the joints among the variables of the robot. blocks: see JointMotion."""
+        self.names, self.index = names, index
         self.motion = JointMotion(limits.lower, limits.upper, positions, blocks)
         self._gate = Gate(names, limits.lower, limits.upper)
         self._later: Array | None = None  # the target of joints that wait
         self.limit(limits)
-
-    def states(self) -> Iterator[tuple[str, float, float]]:
-        """Return name, position and velocity of each joint."""
-        motion = self.motion
-        yield from zip(self.names, motion.position.tolist(), motion.velocity.tolist(), strict=True)
 
     @property
     def target(self) -> Array:
@@ -48,15 +45,15 @@ class JointGroup:
         self.motion.set_limits(share * limits.velocity, PLANNED * limits.acceleration, limits.jerk)
         self._gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
 
-    def place(self, positions: Mapping[str, float]) -> None:
-        """Initialise the joints at rest at these positions by name; others keep theirs."""
+    def place(self, positions: Array) -> None:
+        """Initialise the joints at rest at positions (n,); NaN: a joint keeps its own."""
         self._later = None
-        self.motion.reset(self._filled(self.motion.position, positions))
+        self.motion.reset(filled(positions, self.motion.position))
         self._gate.restart()
 
-    def go_to(self, targets: Mapping[str, float]) -> None:
-        """Move to these targets by name; joints that are not named keep theirs."""
-        target = self._filled(self.target, targets)
+    def go_to(self, targets: Array) -> None:
+        """Move to targets (n,); NaN: a joint keeps its own."""
+        target = filled(targets, self.target)
         if self._later is None:
             self.motion.go_to(target)
         else:
@@ -79,10 +76,10 @@ class JointGroup:
             self.motion.go_to(self._later)
             self._later = None
 
-    def preview(self, targets: Mapping[str, float]) -> JointMotion:
-        """Return a copy of the motion that goes to these targets by name."""
+    def preview(self, targets: Array) -> JointMotion:
+        """Return a copy of the motion that goes to targets (n,); NaN: a joint keeps its own."""
         motion = self.motion.twin()
-        motion.go_to(self._filled(self.target, targets))
+        motion.go_to(filled(targets, self.target))
         return motion
 
     def step(self, dt: float, caught_up: float = 0.0) -> str | None:
@@ -109,6 +106,3 @@ class JointGroup:
     def reject_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
         """Return which setpoint of a trajectory is rejected, and why; see Gate."""
         return self._gate.reject_ahead(times, states, join)
-
-    def _filled(self, values: Array, named: Mapping[str, float]) -> Array:
-        return np.array([named.get(name, value) for name, value in zip(self.names, values, strict=True)])

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from ik_node.checks import Array
 from ik_node.control.motion.trajectory import Trajectory
 from ik_node.control.state.report import Level, Report
 from ik_node.control.state.requests import Request
@@ -14,13 +18,15 @@ from ik_node.solver.goal import Goal, Solution
 
 @dataclass(frozen=True, eq=False)
 class TargetPlan:
-    """The joint targets for a request, by name; joints is None if the arm holds its position.
+    """The joint targets for a request.
 
-    goal and solution: None for joint targets. arrived: the message at the end of the motion. path: the
-    path to the targets, None for the fastest motion. partial: only a part of a path can be followed.
+    joints (k,): those of the arm, NaN for joints that keep theirs; None if the arm holds its position.
+    others: those of joints off the arm, by name. goal and solution: None for joint targets. arrived: the
+    message at the end of the motion. path: the path to the targets, None for the fastest motion. partial:
+    only a part of a path can be followed.
     """
 
-    joints: dict[str, float] | None
+    joints: Array | None
     level: Level
     message: str
     arrived: str
@@ -29,6 +35,7 @@ class TargetPlan:
     solve_time: float = 0.0
     path: Trajectory | None = None
     partial: bool = False
+    others: Mapping[str, float] = field(default_factory=dict)
 
     def report(self, state: State, request: Request, number: int) -> Report:
         """Return the report on the request, with the arm in state."""
@@ -53,6 +60,11 @@ class TargetPlan:
         """Return the report for the end of the motion that report announced."""
         level = Level.OK if report.status == 'solved' else Level.WARN
         return replace(report, level=level, message=self.arrived, phase='arrived', state=State.HOLDING)
+
+
+def filled(joints: Array, present: Array) -> Array:
+    """Return the targets joints (k,), those of present (k,) where they are NaN."""
+    return np.where(np.isnan(joints), present, joints)
 
 
 def arrival_at(solution: Solution) -> str:

@@ -77,26 +77,28 @@ class Targets(ABC):
         if isinstance(wanted, ToolPath):
             return self._along(wanted, tool, position, settings)
         if not isinstance(wanted, Goal):
-            joints = self.model.joint_targets(wanted)
+            named, names = self.model.joint_targets(wanted), self.model.joint_names
+            joints = np.array([named.pop(name, math.nan) for name in names])
             said = 'solved: moving to the requested joint positions'
-            return TargetPlan(joints, Level.OK, said, 'arrived at the requested joint positions')
+            return TargetPlan(
+                joints, Level.OK, said, 'arrived at the requested joint positions', others=named
+            )
         begin = time.perf_counter()
         last = self._last  # read once: teleoperation may clear it concurrently
         solution, q, switched = self._solve(wanted, tool, arrival, position, settings)
         before = last.q if last is not None and last.streams(arrival) else position
         switched = switched or self._unwinding(before, q)
         solve_time = time.perf_counter() - begin
-        joints = dict(zip(self.model.joint_names, q.tolist(), strict=True))
         if solution.solved:
             level = Level.WARN if switched else Level.OK
             said = f'solved: {switched}; moving to the goal' if switched else 'solved: moving to the goal'
-            return TargetPlan(joints, level, said, arrival_at(solution), wanted, solution, solve_time)
+            return TargetPlan(q, level, said, arrival_at(solution), wanted, solution, solve_time)
         reason = f'{solution.status.value}: {solution.reason}'
         if settings.on_unreachable == 'hold':
             said = f'{reason}; holding position'
             return TargetPlan(None, Level.WARN, said, said, wanted, solution, solve_time)
         said = f'{reason}; moving to the closest configuration'
-        return TargetPlan(joints, Level.WARN, said, arrival_at(solution), wanted, solution, solve_time)
+        return TargetPlan(q, Level.WARN, said, arrival_at(solution), wanted, solution, solve_time)
 
     def _unwinding(self, before: Array, q: Array) -> str:
         """Return which joint that only rolls the tool unwinds between before and q (k,), or ''."""
@@ -112,7 +114,6 @@ class Targets(ABC):
         begin = time.perf_counter()
         found = plan_path(self.model.of(tool)[0], wanted, position, settings)
         end = position if found.trajectory is None else found.trajectory.positions[-1]
-        joints = dict(zip(self.model.joint_names, end.tolist(), strict=True))
         duration = 0.0 if found.trajectory is None else found.trajectory.duration
         said = f'solved: moving along {found.length:.4g} m in {duration:.3g} s'
         arrived = 'arrived at the end of the path'
@@ -120,7 +121,7 @@ class Targets(ABC):
             said = f'unreachable: {found.reason}; moving along the part before, in {duration:.3g} s'
             arrived = f'arrived at the end of the part that can be followed; {found.reason}'
         return TargetPlan(
-            joints,
+            end,
             Level.WARN if found.reason else Level.OK,
             said,
             arrived,
@@ -134,8 +135,7 @@ class Targets(ABC):
         if answer.solution is None or answer.joints is None:
             self.restart()
             return
-        last = self._last
-        q = np.array([answer.joints[name] for name in self.model.joint_names])
+        last, q = self._last, answer.joints
         before = last.q if last is not None and last.streams(request.arrival) else None
         self._newest = q
         self._last = Followed(q, answer.solution.solved, before, request.arrival)
@@ -147,8 +147,8 @@ class Targets(ABC):
         for columns, stream in self._streams:
             stream.add(q[columns], request.received, request.goal_time)
 
-    def steer(self, q: Array, time: float, rates: tuple[Array, Array] | None) -> dict[str, float]:
-        """Return the targets of a teleoperation command q (arm.n,) at time [s], followed as a moving goal.
+    def steer(self, q: Array, time: float, rates: tuple[Array, Array] | None) -> None:
+        """Note the targets of a teleoperation command q (arm.n,) at time [s], followed as a moving goal.
 
         rates: velocities and accelerations (arm.n,) there; None: from the positions before.
         """
@@ -159,7 +159,6 @@ class Targets(ABC):
                 stream.add(q[columns], time, time)
             else:
                 stream.clear()
-        return dict(zip(self.model.joint_names, q.tolist(), strict=True))
 
     def moving(self, time: float) -> MotionState | None:
         """Return the state of the joints (arm.n,) at time [s] that a moving goal asks for; None at rest."""
