@@ -111,3 +111,39 @@ def test_formula_solutions_may_miss_a_tied_direction_by_as_much_as_the_tolerance
     rng = np.random.default_rng(0)
     for _ in range(10):
         assert solver.solve(goal, arm.sample(rng, 1)[0]).solved
+
+
+TIGHT = [  # arm, position, direction, joints that meet them within 1 mm and 1e-6 rad
+    (
+        general_arm(65),
+        (-0.5219205240618547, -0.18051785914121052, 0.1122532237107957),
+        (-0.7545244601297016, -0.6498734217549589, -0.09141867841138132),
+        (
+            -1.425012501228638,
+            -0.7338499309669966,
+            0.04848286268923574,
+            -0.17214317529106293,
+            0.691798994954216,
+        ),
+    ),
+    (
+        random_task(87),
+        (0.02612817977048866, 0.10469430531630611, -0.4210627937955692),
+        (0.6390177321634284, -0.6760556626861131, 0.36688564830305076),
+        (2.56999549828586, -1.7567999220923232, 0.0, 0.5986858528326056),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ('task', 'position', 'direction', 'q'), TIGHT, ids=lambda value: getattr(value, 'name', '')
+)
+def test_a_direction_that_is_much_tighter_than_the_position_is_approached_gradually(
+    task, position, direction, q
+):
+    """Descents that weighed it with 1000 m/rad from the start got stuck, from the given joints too."""
+    arm, goal = task.arm, Goal(position, direction)
+    solver = IkSolver(arm, position_tolerance=1e-3, direction_tolerance=1e-6)
+    assert solver.evaluate(goal, q).solved
+    for seed in (q, *arm.sample(np.random.default_rng(0), 5)):
+        assert solver.solve(goal, seed).solved

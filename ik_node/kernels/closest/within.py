@@ -27,9 +27,10 @@ def weigh(joints, tool, limits, goal, distance, angle, usual, q, frames, work):
 
     A minimum of position^2 + w^2 direction^2 with both errors too large excludes that there is such a
     configuration around, as there the sum would be less. With one error too large, w changes in its favour.
-    usual [m/rad]: weights far above that make descents too crooked to be given up before their end.
+    usual [m/rad]: weights far above that make descents too crooked to be given up before their end, and to
+    begin with.
     """
-    weight, low, high = distance / angle, 0.0, inf
+    weight, low, high = min(distance / angle, usual), 0.0, inf
     for _ in range(WEIGHINGS):
         ceiling = (1.0 + SLACK) * penalty(distance, angle, weight)
         promised = ceiling if weight < CROOKED * usual else inf
