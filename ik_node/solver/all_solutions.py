@@ -17,6 +17,7 @@ from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
 from ik_node.solver.redundancy.self_motions import SelfMotions
+from ik_node.solver.restarts import RandomRestarts
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_ESTIMATE = 256
@@ -46,13 +47,10 @@ class AllSolutions:
         form: ClosedForm | None,
         elimination: Elimination | None,
         self_motions: SelfMotions | None,
-        options: Array,
-        random_seed: int,
-        hopeless: int,
+        search: RandomRestarts,
     ) -> None:
-        """options: of the search. hopeless: descents without success after which a goal has no solution."""
-        self._arm, self._form, self._elimination, self._options = arm, form, elimination, options
-        self._self_motions, self._random_seed, self._hopeless = self_motions, random_seed, hopeless
+        self._arm, self._form, self._elimination, self._self_motions = arm, form, elimination, self_motions
+        self._search, self._options = search, search.options
         self._idle = int(arm.idle.sum())
         turning = (arm.turning_period > 0.0) & np.isfinite(arm.upper - arm.lower)
         spans = np.where(turning, arm.upper - arm.lower, 0.0) / np.where(turning, arm.period, 1.0)
@@ -75,7 +73,7 @@ class AllSolutions:
             )
             if form.exact and regular:
                 return self._listed(packed, start, seed, found, count, True)
-        state = np.array([self._random_seed], dtype=np.uint64)
+        state = np.array([self._search.random_seed], dtype=np.uint64)
         if elimination is not None and elimination.forms(packed):
             count, proof = elimination.solutions(packed, start, found, limits)
             regular = proof is not None
@@ -84,6 +82,7 @@ class AllSolutions:
                 count, _ = self._explored(
                     packed, limits, start, DESCENTS_OF_CHECK, state, False, found, count
                 )
+                count += not count and self._is_met(goal, start, found[0], began + time_budget)
                 regular = count == before
             if regular:
                 return self._listed(packed, start, seed, found, count, True)
@@ -173,10 +172,18 @@ class AllSolutions:
             successes += hits
             if descents % DESCENTS_PER_ESTIMATE:
                 continue
-            hopeless = count == 0 and descents >= self._hopeless
+            hopeless = count == 0 and descents >= self._search.restarts
             if hopeless or missed_share(count, successes) < MISSED_SHARE:
                 break
         return count
+
+    def _is_met(self, goal: Goal, start: Array, q: Array, deadline: float) -> bool:
+        """Search from start (n,) and the nearest known poses, write the end into q (n,); whether goal is met.
+
+        Where two solutions have just become one, elimination may lose both.
+        """
+        q[:] = start
+        return self._search.search(goal, q, deadline, kernels.INFORMED).solved
 
     def _explored(
         self,

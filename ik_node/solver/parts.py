@@ -60,14 +60,6 @@ class SolverParts:
         self.infeasibility = Infeasibility(arm, form, closest, search.options)
         self.formula = ByFormula(arm, form, search.options)
         self.pipeline = Pipeline(self.formula, self.elimination, search, closest, self.infeasibility)
-        self.all_solutions = AllSolutions(
-            arm,
-            form,
-            self.elimination,
-            self.self_motions,
-            search.options,
-            options.random_seed,
-            options.restarts,
-        )
+        self.all_solutions = AllSolutions(arm, form, self.elimination, self.self_motions, search)
         self.tracker = Tracker(arm, form, search.options)
         self.roll = SpareRoll(arm, search.met)

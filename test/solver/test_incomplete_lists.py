@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from made_arms import make_arm
 
+from benchmarks.special_arms import made_arm
 from ik_node import Arm, Goal, IkSolver, kernels
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
@@ -76,3 +77,24 @@ def test_whole_turns_without_number_are_listed_around_the_seed_only():
     assert not found.complete
     assert 100 < len(found) <= 20_000
     assert np.abs(found[0].q - q).max() < 1e-6
+
+
+def test_a_list_is_not_empty_and_complete_where_elimination_loses_a_double_root():
+    """Solutions of both signs of a square root that has just become zero: none is found by elimination."""
+    task = made_arm('slides15')
+    solver = IkSolver(task.arm, direction_tolerance=1e-6)
+    for position, direction in (
+        (
+            (0.21912188029873972, -0.14627130464298965, 0.4720534385706074),
+            (-0.0002912452910809487, -0.16868082526796432, -0.9856706825117093),
+        ),
+        (
+            (0.21912176451172521, -0.14627292057803704, 0.47205356727283354),
+            (-0.00029087033314461355, -0.16868081390068335, -0.9856706845677476),
+        ),
+    ):
+        goal = Goal(position, direction)
+        assert solver.solve(goal).solved
+        found = solver.solve_all(goal)
+        assert found
+        assert not found.complete
