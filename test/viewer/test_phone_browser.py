@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from browser_harness import (
     wait,
 )
 from node_harness import new_domain
+from selenium.common.exceptions import StaleElementReferenceException
 from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
@@ -66,11 +69,14 @@ def test_everything_works_by_touch(browser: Any, robot: RobotSide) -> None:
     tap(browser, element(browser, 'Show solutions').find_element('xpath', 'following::input[1]'))
 
     def chosen() -> bool:
-        row = next((b for b in browser.find_elements('css selector', 'button') if b.text[:2] == '2:'), None)
-        if row is not None and row.is_enabled():
-            browser.execute_script('arguments[0].scrollIntoView({block: "center"})', row)
-            settled(browser)
-            tap(browser, row)
+        settled(browser)
+        with suppress(StaleElementReferenceException):  # each list has buttons of its own
+            rows = browser.find_elements('css selector', 'button')
+            row = next((b for b in rows if b.text[:2] == '2:' and b.is_enabled()), None)
+            if row is not None:
+                browser.execute_script('arguments[0].scrollIntoView({block: "center"})', row)
+                time.sleep(0.5)
+                tap(browser, row)
         return bool(robot.joint_goals)
 
     wait(chosen, 'a goal by a row')

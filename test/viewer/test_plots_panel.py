@@ -72,7 +72,7 @@ def test_a_slice_is_computed_ever_finer_and_removed(running: tuple[Page, RobotSi
     assert width == pytest.approx(2.0 * ARM.reach, rel=1e-6)
     assert page.pose('/slice/map')[2, 3] == pytest.approx(ARM.fk(np.array(list(Q.values())))[0][2], abs=1e-3)
     page.choose('Plane', AT_HEIGHT)
-    page.choose('Height [mm]', 150.0)
+    page.choose('Height (mm)', 150.0)
     page.wait(lambda: abs(page.pose('/slice/map')[2, 3] - 0.15) < 1e-6, 'the map at that height')
     page.choose('Show a slice', False)
     page.wait(lambda: '/slice/map' not in page.nodes, 'no map')

@@ -32,7 +32,7 @@ class SlicesPanel:
         with gui.add_folder('Reach', order=ORDER, expand_by_default=False):
             self._show = gui.add_checkbox('Show a slice', False, hint='A map of the workspace in the scene.')
             self._plane = gui.add_dropdown('Plane', PLANES, visible=False)
-            self._height = gui.add_slider('Height [mm]', -1000.0, 1000.0, 1.0, 0.0, visible=False)
+            self._height = gui.add_slider('Height (mm)', -1000.0, 1000.0, 1.0, 0.0, visible=False)
             self._legend = gui.add_html(legend(WORDS), visible=False)
 
     @property
