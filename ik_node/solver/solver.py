@@ -28,10 +28,10 @@ from ik_node.solver.goal import (
     pack_goals,
 )
 from ik_node.solver.options import SolverOptions
-from ik_node.solver.parts import SolverParts
 from ik_node.solver.path import best_path
 from ik_node.solver.pipeline import errors_of
 from ik_node.solver.redundancy.locked_joints import are_named
+from ik_node.solver.solver_parts import SolverParts
 
 if TYPE_CHECKING:
     from ik_node.solver.proof.proof import Proof
