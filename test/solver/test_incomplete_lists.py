@@ -98,3 +98,22 @@ def test_a_list_is_not_empty_and_complete_where_elimination_loses_a_double_root(
         found = solver.solve_all(goal)
         assert found
         assert not found.complete
+
+
+def test_a_list_is_not_complete_where_the_last_form_of_elimination_has_lost_what_another_found():
+    """Axes 4, 5 and the tool axis meet but for 1e-6, and solutions nearly coincide: q is not listed."""
+    task = made_arm('meet45t_1e-06_1')
+    solver = IkSolver(task.arm, direction_tolerance=1e-6)
+    goal = Goal(
+        (0.5610472966656406, 0.13273171248951968, 0.14199572598503166),
+        (-0.4174047563714182, -0.36525389239195616, 0.8320834474083969),
+    )
+    q = [
+        0.48991212706541626,
+        -0.9410126484056894,
+        -0.7774557101643488,
+        -0.25962630829292443,
+        -1.564457392213368,
+    ]
+    assert solver.evaluate(goal, np.array(q)).solved
+    assert not solver.solve_all(goal).complete

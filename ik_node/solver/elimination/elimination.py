@@ -84,9 +84,11 @@ class Elimination:
         """
         count, goal = 0, self._directed(goal)
         for form in self.forms(goal):
+            before = count
             count, certain = self._solve(form, goal, seed, found, count, limits)
             if certain and form.exact:
-                return count, form
+                own = self._solve(form, goal, seed, np.empty_like(found), 0, limits)[0] if before else count
+                return count, form if own == count else None  # it has lost what another form found
         return count, None
 
     def _solve(
