@@ -9,7 +9,7 @@ import time
 
 import pytest
 import rclpy
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from processes import TIMEOUT, Running
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -159,6 +159,99 @@ def test_diagnostics_have_what_the_servos_report(emulated):
     values = {pair.key: pair.value for pair in by_name['/ik_servos/elbow_flex'].values}
     assert values['voltage'] == '12.0'
     assert values['temperature'] == '30'
+
+
+def statuses(client):
+    return {status.name: status for status in client.diagnostics[-1].status} if client.diagnostics else {}
+
+
+def test_every_joint_has_a_status_whether_its_servo_answers_or_not(emulated):
+    emulated.wait(lambda: '/ik_servos/gripper' in statuses(emulated), 'diagnostics')
+    emulated.bus.faults({'kind': 'missing', 'id': 4})
+    silent = '/ik_servos/wrist_flex'
+    emulated.wait(lambda: statuses(emulated)[silent].level == DiagnosticStatus.ERROR, 'an error')
+    found = statuses(emulated)
+    assert 'its servo has not answered for' in found[silent].message
+    assert not found[silent].values  # what was measured before is not told again
+    assert found['/ik_servos/elbow_flex'].level == DiagnosticStatus.OK
+    emulated.bus.call('power', on=False)
+    emulated.wait(
+        lambda: all(status.level == DiagnosticStatus.ERROR for status in statuses(emulated).values()),
+        'errors',
+    )
+    assert set(statuses(emulated)) == {'/ik_servos', *(f'/ik_servos/{name}' for name in NAMES)}
+
+
+def test_a_command_beyond_a_limit_is_told(emulated):
+    assert emulated.call('torque', data=True).success
+    emulated.wait(
+        lambda: (
+            emulated.command(['elbow_flex'], [1.69])
+            or 'at its limit 1.56'
+            in statuses(emulated).get('/ik_servos/elbow_flex', DiagnosticStatus()).message
+        ),
+        'the limit',
+    )
+    found = statuses(emulated)
+    assert 'commanded 1.690' in found['/ik_servos/elbow_flex'].message
+    assert {pair.key: pair.value for pair in found['/ik_servos'].values}['commands beyond a limit'] == '1'
+    emulated.driver.wait_said('elbow_flex is at its limit 1.56, its command is beyond')
+
+
+def test_a_hold_is_answered_while_the_arm_is_lowered(emulated):
+    assert emulated.call('torque', data=True).success
+    emulated.wait(lambda: emulated.bus.call('get', id=2, address=48, size=2) == 1000, 'full torque')
+    client = emulated.node.create_client(SetBool, 'ik_servos/torque')
+    emulated.wait(client.service_is_ready, 'torque')
+    lowering = client.call_async(SetBool.Request(data=False))
+    emulated.wait(lambda: emulated.bus.call('get', id=2, address=48, size=2) < 900, 'less torque')
+    assert emulated.call('hold').success
+    emulated.wait(lowering.done, 'the other answer')
+    assert 'a hold came while the arm was lowered' in lowering.result().message
+    assert all(state['torque'] for state in emulated.bus.state().values())
+
+
+def test_the_torque_at_the_start_outlasts_a_failure():
+    with EmulatedBus('omx_f') as bus:
+        bus.call('put', id=12, address=48, size=4, value=2000)  # it refuses goals where it stands
+        bus.call('put', id=12, address=116, size=4, value=1500)
+        client = Client('torque_at_start:=true', 'profile:=omx_f', bus=bus)
+        try:
+            client.driver.wait_said('the torque is not on yet, trying again: servo 12 (joint2)')
+            bus.call('put', id=12, address=48, size=4, value=4095)
+            client.driver.wait_said('the arm is held where it is')
+        finally:
+            client.close()
+
+
+def test_the_torque_at_the_start_waits_for_its_owner_where_the_arm_is_outside():
+    with EmulatedBus('so101') as bus:
+        bus.call('motor', id=1, actual=4085.0)
+        client = Client('torque_at_start:=true', bus=bus)
+        try:
+            client.driver.wait_said('move it inside by hand, then switch it on with ~/torque')
+            bus.call('motor', id=1, actual=2048.0)
+            time.sleep(2.5)
+            assert not any(state['torque'] for state in bus.state().values())
+            assert client.call('torque', data=True).success
+        finally:
+            client.close()
+
+
+def test_its_end_names_servos_that_keep_their_torque():
+    with EmulatedBus('so101') as bus:
+        client = Client('on_exit:=release', 'torque_at_start:=true', bus=bus)
+        try:
+            client.driver.wait_said('the arm is held where it is')
+            bus.call('plug', on=False)
+            client.driver.wait_said('Plug it in')
+            client.driver.process.send_signal(signal.SIGINT)
+            assert client.driver.wait_ended() == 0
+            assert 'the arm was not released' in client.driver.said
+            assert '"elbow_flex"' in client.driver.said.rpartition('the arm was not released')[2]
+            assert 'Traceback' not in client.driver.said
+        finally:
+            client.close()
 
 
 def test_what_keeps_the_arm_from_working_is_said(emulated):

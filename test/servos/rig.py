@@ -17,18 +17,23 @@ from ik_node.sim.bus import EmulatedBus
 
 
 class Rig:
-    """bus: the emulated one. arm: driven. seen: all snapshots."""
+    """bus: the emulated one. arm: driven. seen: all snapshots, published: when each was [s]."""
 
     def __init__(self, bus: EmulatedBus, profile: str, options: ArmOptions | None) -> None:
         self.bus, self.profile = bus, read_profile(profile)
         self.seen: list[ArmSnapshot] = []
+        self.published: list[float] = []
         self.arm = ServoArm(
             lambda: SerialTransport(bus.port, self.profile.baud, PROTOCOLS[self.profile.protocol]),
             self.profile,
             lambda recorded: calibrate(self.profile, recorded),
             options,
-            self.seen.append,
+            self._see,
         )
+
+    def _see(self, snapshot: ArmSnapshot) -> None:
+        self.published.append(time.monotonic())
+        self.seen.append(snapshot)
 
     def until(self, *states: ArmState, seconds: float = 10.0) -> ArmSnapshot:
         """Wait until the arm is in one of states."""

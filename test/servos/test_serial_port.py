@@ -321,7 +321,7 @@ def test_two_answers_of_one_servo_are_none(codec, bus):
 
 
 def test_an_answer_before_its_turn_is_that_of_another_servo(codec, bus):
-    """Servo 1 answers as servo 3, whose own answer is lost."""
+    """Servo 1 answers as servo 3, whose own answer is lost; servo 2 is doubtful too."""
 
     def script(_, what):
         size = asked(codec, what)[1]
@@ -329,8 +329,19 @@ def test_an_answer_before_its_turn_is_that_of_another_servo(codec, bus):
 
     _, transport = bus(script, timeout=0.01)
     replies = transport.sync_read([1, 2, 3, 4], 56, 4)
-    good = {id: Answer(bytes([id] * 4)) for id in (2, 4)}
-    assert replies == {1: Fault.SILENT, 2: good[2], 3: Fault.FOREIGN, 4: good[4]}
+    assert replies == {1: Fault.SILENT, 2: Fault.FOREIGN, 3: Fault.FOREIGN, 4: Answer(bytes([4] * 4))}
+
+
+def test_an_answer_in_the_place_of_a_missing_servo_may_be_its_own(codec, bus):
+    """Servo 1 answers as servo 2, whose own answer is lost: that looks as if servo 1 was silent."""
+
+    def script(_, what):
+        size = asked(codec, what)[1]
+        return b''.join(codec.encode(Status(id, 0, bytes([data] * size))) for id, data in ((2, 1), (3, 3)))
+
+    _, transport = bus(script, timeout=0.01)
+    replies = transport.sync_read([1, 2, 3], 56, 4)
+    assert replies == {1: Fault.SILENT, 2: Fault.FOREIGN, 3: Answer(bytes([3] * 4))}
 
 
 def test_a_damaged_answer_costs_no_time(codec, bus):

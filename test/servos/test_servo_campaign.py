@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A few runs of each campaign of random faults; servo_campaign.py does thousands."""
+"""A few runs of each campaign of random faults; python -m servo_campaign does thousands."""
 
 from __future__ import annotations
 
 import pytest
-from servo_campaign import activation, kill, stream
-
-from ik_node.sim.bus import EmulatedBus
+from servo_campaign import activations, kills, streams
 
 
-def test_no_activation_moves_the_arm():
-    with EmulatedBus() as bus:
-        found = [activation(bus, seed) for seed in range(25)]
-    assert [wrong for wrong, _ in found if wrong] == []
-    assert any(on for _, on in found)
+@pytest.mark.parametrize(('profile', 'runs'), [('so101', 25), ('omx_f', 10)])
+def test_no_activation_moves_the_arm(profile, runs):
+    found = activations(profile, range(runs))
+    assert found.wrong == {}
+    assert found.counts['torque on']
+    assert found.hits
 
 
-@pytest.mark.parametrize('seed', [1, 2])
-def test_nothing_is_made_up_and_no_goal_leaps_while_faults_come_and_go(seed):
-    assert stream(seed) == []
+@pytest.mark.parametrize(('profile', 'seed'), [('so101', 1), ('so101', 2), ('omx_f', 3)])
+def test_nothing_is_made_up_and_no_goal_leaps_while_faults_come_and_go(profile, seed):
+    found = streams(profile, [seed], seconds=5.0)
+    assert found.wrong == {}
+    assert found.counts['positions published']
 
 
 def test_an_arm_whose_driver_is_killed_stops_and_is_held():
-    assert kill(0) == []
+    assert kills('so101', [0]).wrong == {}

@@ -1,29 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """ik_servos: joint_commands in, servos on a bus, joint_states out. It knows nothing of kinematics.
 
-The thread of the arm publishes what it measures; callbacks leave commands and requests for it.
+The thread of the arm publishes what it measures; callbacks leave commands and requests for it. What takes
+time is awaited, so that neither a lowering nor servos that do not answer keep a hold waiting.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.task import Future as Awaited
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
-from ik_node.control.state.report import Level
-from ik_node.errors import IkError, InputError
+from ik_node.errors import IkError, InputError, join_names
 from ik_node.ros.conversions import NS_PER_S, values_by_name
-from ik_node.ros.goals.reports import diagnostic
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.qos import NEWEST, STREAM
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.servos.calibrating import Calibrating, read_pose
+from ik_node.ros.servos.diagnostics import Diagnostics
 from ik_node.ros.servos.settings import ServoSettings
+from ik_node.servos.arm.activation import PlaceError
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions
 from ik_node.servos.arm.snapshot import POWERED, ArmSnapshot, ArmState
@@ -31,12 +35,7 @@ from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.ports import EMULATED, EmulatedArm, opener
 
 REPEATED = 5.0  # [s] from one line in the log to the next about the same thing
-LEVELS = {
-    ArmState.CLOSED: Level.ERROR,
-    ArmState.SILENT: Level.ERROR,
-    ArmState.FAULTED: Level.ERROR,
-    ArmState.PASSIVE: Level.WARN,
-}
+AT_ONCE = 4  # requests that are awaited
 
 
 class ServosNode(ClosableNode):
@@ -52,6 +51,11 @@ class ServosNode(ClosableNode):
         self._calibrating = Calibrating(profile, settings, log.info, log.warning)
         self._said, self._ending = (ArmState.CLOSED, ''), False
         self._wanted = settings.torque_at_start
+        self._attempt: Future[None] | None = None  # to switch the torque on
+        self._beside = ThreadPoolExecutor(AT_ONCE, 'requests')
+        beside = ReentrantCallbackGroup()  # while one waits, the others are called
+        self._done = self.create_guard_condition(lambda: None, beside)  # wakes the executor
+        self._seen = Diagnostics(self.get_fully_qualified_name(), profile.names)
         self._states = self.create_publisher(JointState, 'joint_states', STREAM)
         self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
         self._arm = ServoArm(
@@ -62,10 +66,13 @@ class ServosNode(ClosableNode):
             self._publish,
         )
         self.create_subscription(JointState, 'joint_commands', self._on_command, NEWEST)
-        self.create_service(SetBool, '~/torque', self._torque)
-        self.create_service(Trigger, '~/hold', lambda _, answer: self._answer(answer, self._arm.hold))
-        self.create_service(Trigger, '~/clear', lambda _, answer: self._answer(answer, self._arm.clear))
-        self.create_service(Trigger, '~/set_zero', lambda _, answer: self._answer(answer, self._set_zero))
+        for kind, service, callback in (
+            (SetBool, 'torque', self._torque),
+            (Trigger, 'hold', self._hold),
+            (Trigger, 'clear', self._clear),
+            (Trigger, 'set_zero', self._zero),
+        ):
+            self.create_service(kind, f'~/{service}', callback, callback_group=beside)
         self.create_timer(1.0, self._diagnose)
         on_change(
             self, lambda: self._settings, lambda new: read_pose(new.known_pose, profile.names), self._apply
@@ -77,20 +84,27 @@ class ServosNode(ClosableNode):
 
     def come_to_rest(self) -> None:
         """Hold the arm or lower it, as on_exit says."""
-        self._ending = True
-        release = self._settings.on_exit == 'release' and self._arm.snapshot.state in POWERED
-        if release:
-            self.get_logger().info('lowering the arm')
-        held = self._arm.snapshot.state in POWERED | {ArmState.FAULTED} and not release
-        self._arm.stop(release)
-        if held:
-            self.get_logger().info(
-                'the servos go on holding the arm: switch their power off, or start ik_servos again'
+        self._ending, self._wanted, log = True, False, self.get_logger()
+        release = self._settings.on_exit == 'release'
+        if release and self._arm.snapshot.powered:
+            log.info('lowering the arm')
+        try:
+            self._arm.stop(release)
+        except IkError as error:
+            log.error(f'the arm was not released: {error}')
+            return
+        left = [name for name in self._arm.profile.names if name in self._arm.snapshot.powered]
+        if len(left) == len(self._arm.profile.names):
+            log.info('the servos go on holding the arm: switch their power off, or start ik_servos again')
+        elif left:
+            log.warning(
+                f'only {join_names(left)} still have torque: support the arm, and switch its power off'
             )
 
     def close(self) -> None:
         """End the thread of the arm, and the node."""
         self._arm.stop()
+        self._beside.shutdown(wait=False, cancel_futures=True)
         if self._emulated is not None:
             self._emulated.close()
         self.destroy_node()
@@ -109,8 +123,19 @@ class ServosNode(ClosableNode):
                 f'command ignored: {error}', throttle_duration_sec=REPEATED, skip_first=False
             )
 
-    def _torque(self, request: SetBool.Request, answer: SetBool.Response) -> SetBool.Response:
-        return self._answer(answer, lambda: self._arm.set_torque(request.data))
+    async def _torque(self, request: SetBool.Request, answer: SetBool.Response) -> SetBool.Response:
+        self._wanted = False
+        return await self._answered(answer, lambda: self._arm.set_torque(request.data))
+
+    async def _hold(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+        self._arm.latch()  # whatever else is under way
+        return await self._answered(answer, self._arm.hold)
+
+    async def _clear(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+        return await self._answered(answer, self._arm.clear)
+
+    async def _zero(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+        return await self._answered(answer, self._set_zero)
 
     def _set_zero(self) -> str:
         arm = self._arm.snapshot
@@ -123,17 +148,47 @@ class ServosNode(ClosableNode):
             self._arm.recalibrate()
         return f'stored in {path}'
 
-    def _answer(self, answer: Any, act: Callable[[], str | None]) -> Any:
+    async def _answered(self, answer: Any, act: Callable[[], str | None]) -> Any:
         try:
-            said = act()
+            said = await self._awaited(act)
             answer.success, answer.message = True, said or self._arm.snapshot.state.value
         except IkError as error:
             answer.success, answer.message = False, str(error)
         return answer
 
+    def _awaited(self, act: Callable[[], str | None]) -> Awaited:
+        """Return what act will return, or raise, in a thread of its own."""
+        done = Awaited()
+
+        def finish(future: Future[str | None]) -> None:
+            error = future.exception()
+            if error is None:
+                done.set_result(future.result())
+            else:
+                done.set_exception(error)
+            if self.context.ok():
+                self._done.trigger()
+
+        self._beside.submit(act).add_done_callback(finish)
+        return done
+
+    def _switch_on(self) -> None:
+        """Switch the torque on, as is wanted at the start; again while the bus prevents it."""
+        try:
+            self._arm.set_torque(True)
+            self._wanted = False
+        except PlaceError as error:  # not while a hand moves it inside
+            self._wanted = False
+            self.get_logger().error(f'the torque stays off: {error}, then switch it on with ~/torque')
+        except IkError as error:
+            self.get_logger().error(
+                f'the torque is not on yet, trying again: {error}', throttle_duration_sec=REPEATED
+            )
+
     # What is measured; in the thread of the arm
 
     def _publish(self, arm: ArmSnapshot) -> None:
+        self._seen.take(arm)
         if arm.joints and self.context.ok():
             message = JointState(name=list(arm.joints))
             age = int((time.monotonic() - arm.time) * NS_PER_S)
@@ -155,40 +210,19 @@ class ServosNode(ClosableNode):
         if arm.reason and arm.state not in POWERED | {ArmState.PASSIVE}:
             log.error(arm.reason)
         elif arm.reason:
-            log.warning(arm.reason)
+            log.warning(arm.reason, throttle_duration_sec=REPEATED)
         elif arm.state is ArmState.PASSIVE and before[0] is not ArmState.PASSIVE:
             log.info('the servos are measured, their torque is off')
         elif arm.state is ArmState.HOLDING and before[0] is not ArmState.FOLLOWING:
             log.info('the arm is held where it is')
 
     def _diagnose(self) -> None:
-        arm = self._arm.snapshot
-        if self._wanted and arm.state is ArmState.PASSIVE:
-            self._wanted = False
-            answer = self._answer(Trigger.Response(), lambda: self._arm.set_torque(True))
-            if not answer.success:
-                self.get_logger().error(f'the torque stays off: {answer.message}')
-        level = LEVELS.get(arm.state, Level.WARN if arm.reason else Level.OK)
-        values: dict[str, Any] = {'state': arm.state.value, 'rate': f'{arm.rate:.1f}', 'retries': arm.retries}
-        values.update({f'bus errors: {fault}': count for fault, count in arm.faults.items()})
-        statuses = [diagnostic(level, self.get_fully_qualified_name(), arm.reason or arm.state.value, values)]
-        statuses += [self._of_joint(arm, name) for name in arm.joints]
-        array = DiagnosticArray(status=statuses)
+        idle = self._attempt is None or self._attempt.done()
+        if self._wanted and idle and self._arm.snapshot.state is ArmState.PASSIVE:
+            self._attempt = self._beside.submit(self._switch_on)
+        array = DiagnosticArray(status=self._seen.statuses())
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
-
-    def _of_joint(self, arm: ArmSnapshot, name: str) -> DiagnosticStatus:
-        joint = arm.joints[name]
-        values = {
-            'position': f'{joint.position:.4f}',
-            'tick': joint.tick,
-            'voltage': f'{joint.voltage:.1f}',
-            'temperature': f'{joint.temperature:.0f}',
-            'load': f'{joint.load:.3f}',
-        }
-        level = Level.WARN if joint.conditions else Level.OK
-        message = ', '.join(joint.conditions) or 'ok'
-        return diagnostic(level, f'{self.get_fully_qualified_name()}/{name}', message, values)
 
 
 def main() -> int:

@@ -3,23 +3,37 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ik_node.errors import join_names
-from ik_node.servos.arm.goals import ACCELERATION
-from ik_node.servos.arm.survey import TRIES, ArmError, ServoSurvey, named, read, write
+from ik_node.servos.arm.goals import ACCELERATION, SAG
+from ik_node.servos.arm.survey import ArmError, ServoSurvey, named, read, write
 from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.registers import ServoModel
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import JointCalibration
 
 OUTSIDE = 0.1  # [rad] by which a joint may be outside its limits when torque is switched on
-STILL = 12  # [ticks] that a joint may move between two readings: it is at rest
+STILL = 6  # [ticks] that a joint at rest may move between two readings:
+BETWEEN = 0.01  # [s]
+REST_TRIES = 30  # readings until a joint counts as moving
 FIRST_TORQUE = 0.2  # share of the torque at the beginning
 BEYOND = 10  # [ticks] by which a joint may be beyond the range of its servo, which drives it inside
 STEP = 16  # [ticks] that a joint keeps from the step from 4095 to 0: across it a servo turns all the way back
 OFF_TRIES = 6  # to switch a servo off: the bus may be bad, and it must not stay on unnoticed
 WATCHDOG = 50  # [20 ms] without any packet after which a Dynamixel stops by itself
+
+
+@dataclass(frozen=True)
+class Powered:
+    """A servo with torque: its share of what the joint may use, where it is and where it goes [ticks]."""
+
+    servo: ServoSurvey
+    share: float
+    present: int
+    goal: int
 
 
 class PlaceError(ArmError):
@@ -46,35 +60,39 @@ def check_place(servo: ServoSurvey, calibration: JointCalibration, tick: int) ->
         )
 
 
-def switch_on(transport: Transport, servos: Sequence[ServoSurvey]) -> list[tuple[ServoSurvey, float, int]]:
-    """Switch the torque of all servos on, each held where it is; return each with its share and goal [ticks].
+def switch_on(transport: Transport, servos: Sequence[ServoSurvey]) -> list[Powered]:
+    """Switch the torque of all servos on, each held where it is; return them all.
 
-    The share is FIRST_TORQUE for those that were off. Every goal is at the present position, and read back,
-    before any servo gets torque. Raises ArmError; servos that were off are off then.
+    The share is FIRST_TORQUE for those that were off. Every goal of these is at the present position, and
+    read back, before any servo gets torque; those that were on keep a goal from which their joint only sags.
+    Raises ArmError; servos that were off are off then.
     """
     before = [read(transport, servo.joint, servo.model, 'torque_enable') == 1 for servo in servos]
     switched: list[ServoSurvey] = []
-    places = []
+    powered = []
     try:
         shares = [_prepare(transport, servo, on) for servo, on in zip(servos, before, strict=True)]
-        for servo, on in zip(servos, before, strict=True):
-            places.append(_at_rest(transport, servo))
-            write(transport, servo.joint, servo.model, 'goal_position', places[-1])
+        for servo, on, share in zip(servos, before, shares, strict=True):
+            present = _at_rest(transport, servo)
+            goal = _goal(transport, servo, present, on)
+            write(transport, servo.joint, servo.model, 'goal_position', goal)
+            powered.append(Powered(servo, share, present, goal))
             if not on:
                 switched.append(servo)
                 write(transport, servo.joint, servo.model, 'torque_enable', 1)
+        watch(transport, servos)
     except ArmError as error:
         left = [named(servo.joint) for servo in switched if not _off(transport, servo)]
         if left:
             raise ArmError(f'{error}; {join_names(left)} may have torque now') from None
         raise
-    watch(transport, servos)
-    return list(zip(servos, shares, places, strict=True))
+    return powered
 
 
 def reset(transport: Transport, servo: ServoSurvey) -> None:
     """End the overload of a servo: its torque is off for some milliseconds. Raises ArmError."""
-    write(transport, servo.joint, servo.model, 'goal_position', _at_rest(transport, servo))
+    goal = _goal(transport, servo, _at_rest(transport, servo), True)
+    write(transport, servo.joint, servo.model, 'goal_position', goal)
     for enable in (0, 1):
         write(transport, servo.joint, servo.model, 'torque_enable', enable)
 
@@ -89,9 +107,9 @@ def watch(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
 
 def switch_off(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
     """Switch the torque of all servos off, also of those that report a fault. Raises ArmError."""
-    left = [servo for servo in servos if not _off(transport, servo)]
+    left = [named(servo.joint) for servo in servos if not _off(transport, servo)]
     if left:
-        raise ArmError(f'{named(left[0].joint)} does not switch its torque off: unplug the power of the arm')
+        raise ArmError(f'the torque of {join_names(left)} stays on: support the arm, and unplug its power')
 
 
 def limit_torque(transport: Transport, servos: Sequence[ServoSurvey], shares: Mapping[int, float]) -> None:
@@ -115,7 +133,8 @@ def _prepare(transport: Transport, servo: ServoSurvey, on: bool) -> float:
         _check_shutdown(transport, servo)
         share = FIRST_TORQUE
         write(transport, joint, model, 'torque_limit', limit.count(share * joint.torque))
-    write(transport, joint, model, 'goal_position', _at_rest(transport, servo))
+    present = _at_rest(transport, servo)
+    write(transport, joint, model, 'goal_position', _goal(transport, servo, present, on))
     if 'goal_time' in model.registers:
         write(transport, joint, model, 'goal_time', 0)
     speed, acceleration = joint.fastest / joint.unit, ACCELERATION
@@ -147,12 +166,25 @@ def _at_rest(transport: Transport, servo: ServoSurvey) -> int:
     """Return the position [ticks] of a servo at rest. Raises ArmError if it moves."""
     joint, model = servo.joint, servo.model
     before = read(transport, joint, model, 'present_position')
-    for _ in range(TRIES):
+    for _ in range(REST_TRIES):
+        time.sleep(BETWEEN)
         now = read(transport, joint, model, 'present_position')
         if abs(now - before) <= STILL:
             return now
         before = now
     raise ArmError(f'{named(joint)} moves: hold the arm still while its torque is switched on')
+
+
+def _goal(transport: Transport, servo: ServoSurvey, present: int, on: bool) -> int:
+    """Return the goal [ticks] that holds a servo where it is.
+
+    Held where it sags to, it would sag again: a bus that comes and goes would let the arm creep down.
+    """
+    if on:
+        goal = read(transport, servo.joint, servo.model, 'goal_position')
+        if abs(goal - present) * RADIANS_PER_TICK <= SAG:
+            return goal
+    return present
 
 
 def _off(transport: Transport, servo: ServoSurvey) -> bool:

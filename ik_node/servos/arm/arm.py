@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
 
-from ik_node.errors import IkError, InputError
+from ik_node.errors import IkError, InputError, join_names
 from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.cycle import HELD, ArmCycle, ArmOptions
 from ik_node.servos.arm.snapshot import POWERED, ArmSnapshot, ArmState, Counts
@@ -61,6 +61,7 @@ class ServoArm:
         self._state, self._reason = ArmState.CLOSED, ''  # without a cycle
         self._ticks: Mapping[str, int] = {}  # measured without a zero
         self._counts = Counts()
+        self._powered: frozenset[str] = frozenset()  # what the last cycle knew outlasts it
         self._times: deque[float] = deque(maxlen=RATE_WINDOW)
 
     # Of any thread
@@ -70,12 +71,21 @@ class ServoArm:
         self._thread.start()
 
     def stop(self, release: bool = False) -> None:
-        """End the thread. The arm holds its pose; release: it is lowered slowly, and without torque then."""
-        if release:
-            with contextlib.suppress(ArmError):  # it cannot be commanded any more
+        """End the thread. The arm holds its pose; release: it is lowered slowly, and without torque then.
+
+        Raises ArmError, once the thread has ended, if torque is to be released and stays on somewhere.
+        """
+        reason = ''
+        if release and self._thread.is_alive():
+            try:
                 self.set_torque(False)
+            except ArmError as error:
+                reason = str(error)
         self._ending.set()
         self._thread.join(PATIENCE)
+        if reason and self._powered:
+            left = [name for name in self.profile.names if name in self._powered]
+            raise ArmError(f'{reason}; {join_names(left)} may still have torque: support the arm')
 
     @property
     def snapshot(self) -> ArmSnapshot:
@@ -98,8 +108,12 @@ class ServoArm:
         """Switch the torque on, where the arm is, or off, slowly: support the arm."""
         self._ask(lambda arm: arm.switch_on() if on else arm.switch_off(self._publish))
 
+    def latch(self) -> None:
+        """Take no commands until clear, from the next cycle on; returns at once."""
+        self._commands.latch()
+
     def hold(self) -> None:
-        """Hold the arm where it is measured, and take no commands until clear.
+        """Hold the arm where it is, and take no commands until clear; it also ends a lowering.
 
         While the servos do not answer it raises ArmError, but counts all the same once they do.
         """
@@ -163,7 +177,7 @@ class ServoArm:
             self._cycle.step()
             self._publish()
             self._serve(self._cycle)
-            if self._cycle.state is ArmState.SILENT:
+            if self._cycle.state is ArmState.SILENT:  # which rejects what was asked for
                 self._pause(ArmState.SILENT, self._cycle.reason)
             return 1.0 / self._options.rate
         except PortError as error:
@@ -195,8 +209,8 @@ class ServoArm:
             raise
 
     def _serve(self, cycle: ArmCycle) -> None:
-        """Do what was asked for."""
-        while self._requests:
+        """Do what was asked for, until the servos are silent."""
+        while self._requests and cycle.state is not ArmState.SILENT:
             request, future = self._requests.popleft()
             if not future.set_running_or_notify_cancel():
                 continue
@@ -239,6 +253,8 @@ class ServoArm:
 
     def _publish(self) -> None:
         cycle, counts = self._cycle, self._counts
+        if cycle is not None:
+            self._powered = frozenset(cycle.powered)
         span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
         self._snapshot = ArmSnapshot(
             time.monotonic() if cycle is None else cycle.time,
@@ -247,9 +263,12 @@ class ServoArm:
             {} if cycle is None else dict(cycle.measured),
             self._ticks if cycle is None else {name: joint.tick for name, joint in cycle.measured.items()},
             {} if cycle is None else dict(cycle.goals),
+            {} if cycle is None else dict(cycle.limited),
+            self._powered,
             self._commands.latched,
             (len(self._times) - 1) / span if span > 0.0 else 0.0,
             counts.retries,
+            counts.limited,
             dict(counts.faults),
         )
         self._changed(self._snapshot)

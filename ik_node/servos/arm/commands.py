@@ -19,6 +19,7 @@ class Commands:
         self._positions: dict[str, float] = {}
         self._given = -math.inf
         self._latched = False
+        self.holds = 0  # how often latch was called
 
     @property
     def latched(self) -> bool:
@@ -29,6 +30,7 @@ class Commands:
         """Forget all, and take none until release; it outlasts the connection to the servos."""
         with self._lock:
             self._latched = True
+            self.holds += 1
             self._positions.clear()
 
     def release(self) -> None:

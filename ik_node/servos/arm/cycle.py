@@ -52,7 +52,7 @@ class ArmOptions:
 
 
 class ArmCycle:
-    """state, reason: see ArmSnapshot. measured: the joints that answered, at time [s]."""
+    """state, reason, powered: see ArmSnapshot. measured: the joints that answered, at time [s]."""
 
     def __init__(
         self,
@@ -64,10 +64,11 @@ class ArmCycle:
         counts: Counts,
     ) -> None:
         self._transport, self._servos, self._calibration = transport, servos, calibration
-        self._options, self._commands = options, commands
+        self._options, self._commands, self._counts = options, commands, counts
         by_name = {joint.name: joint for joint in calibration.joints}
         self._measuring = Measuring(servos, by_name, counts)
         self._goals = Goals(by_name)
+        self.powered: set[str] = set()
         self.measured: dict[str, JointMeasurement] = {}
         self.state, self._reason = ArmState.PASSIVE, ''
         self._missing = False  # a servo does not answer, and that is the fault
@@ -79,29 +80,41 @@ class ArmCycle:
     @property
     def reason(self) -> str:
         """Why the arm is in its state, and what blocks it."""
-        blocked = self._goals.blocked
         if self._reason:
             return self._reason
         if self._commands.latched and self.state is ArmState.HOLDING:
             return HELD
-        return f'something blocks {join_names(blocked)}' if blocked else ''
+        found = [
+            f'{name} is at its limit {limit:.2f}, its command is beyond'
+            for name, (limit, _) in self._goals.limited.items()
+        ]
+        if self._goals.blocked:
+            found.insert(0, f'something blocks {join_names(self._goals.blocked)}')
+        return '; '.join(found)
 
     @property
     def goals(self) -> Mapping[str, float]:
         """Where the servos go [rad or m], by joint."""
         return self._goals.positions
 
+    @property
+    def limited(self) -> Mapping[str, tuple[float, float]]:
+        """The joints that are commanded beyond a limit: that limit and the command [rad or m]."""
+        return self._goals.limited
+
     def take_over(self) -> None:
         """Go on holding an arm that another program left with torque. Raises ArmError."""
-        powered = [read(self._transport, one.joint, one.model, 'torque_enable') == 1 for one in self._servos]
-        if all(powered):
+        on = [
+            one for one in self._servos if read(self._transport, one.joint, one.model, 'torque_enable') == 1
+        ]
+        self.powered = {one.joint.name for one in on}
+        if len(on) == len(self._servos):
             try:
                 self._power()
             except PlaceError as error:  # its owner can still switch the torque off
                 self._reason = str(error)
-        elif any(powered):
-            on = [named(one.joint) for one, power in zip(self._servos, powered, strict=True) if power]
-            self._reason = f'torque is on in {join_names(on)} only'
+        elif on:
+            self._reason = f'torque is on in {join_names([named(one.joint) for one in on])} only'
 
     def step(self) -> None:
         """Measure, and move the goals. Raises PortError."""
@@ -138,6 +151,7 @@ class ArmCycle:
         servo = self._servos[self._checked]
         count = self._read(servo, 'torque_enable')
         if count not in (None, 1):
+            self.powered.discard(servo.joint.name)
             self._fault(
                 f'{named(servo.joint)} has lost its torque: its supply has dipped, or it protects itself. '
                 'Support the arm, then clear the fault'
@@ -166,7 +180,9 @@ class ArmCycle:
             self._hold()
         elif self.state is ArmState.HOLDING and commands:
             self._become(ArmState.FOLLOWING, '')
+        limited = set(self._goals.limited)
         self._goals.follow(commands, self.measured, dt, self._grown_torque(now))
+        self._counts.limited += len(self._goals.limited.keys() - limited)
         self._write_goals()
 
     def _grown_torque(self, now: float) -> float:
@@ -201,18 +217,34 @@ class ArmCycle:
     def _power(self) -> None:
         for servo, joint in zip(self._servos, self._calibration.joints, strict=True):
             check_place(servo, joint, read(self._transport, servo.joint, servo.model, 'present_position'))
-        powered = switch_on(self._transport, self._servos)
-        self._growing = [(servo, share) for servo, share, _ in powered]
-        ticks = {servo.joint.name: tick for servo, _, tick in powered}
+        before, self.powered = self.powered, {servo.joint.name for servo in self._servos}
+        try:
+            powered = switch_on(self._transport, self._servos)
+        except ArmError:
+            self._find_torque(before)
+            raise
+        self._growing = [(one.servo, one.share) for one in powered]
         self._since = time.monotonic()
-        self._measuring.know(ticks, self._since)
+        self._measuring.know({one.servo.joint.name: one.present for one in powered}, self._since)
         self._measure()
-        self._goals.begin(ticks)
+        self._goals.begin({one.servo.joint.name: one.goal for one in powered})
         self._hold()
 
+    def _find_torque(self, before: set[str]) -> None:
+        """Look which servos have torque; those that do not answer as before."""
+        self.powered = {
+            servo.joint.name
+            for servo in self._servos
+            if self._read(servo, 'torque_enable') in ((1, None) if servo.joint.name in before else (1,))
+        }
+
     def switch_off(self, published: Callable[[], None]) -> None:
-        """Lower the arm slowly, and switch the torque off; published is called meanwhile. Raises ArmError."""
-        begin, limit = time.monotonic(), self._options.torque_limit
+        """Lower the arm slowly, and switch the torque off; published is called meanwhile.
+
+        A hold meanwhile ends that. Raises ArmError.
+        """
+        begin, limit, holds = time.monotonic(), self._options.torque_limit, self._commands.holds
+        held = self.state in POWERED or self.state is ArmState.FAULTED
         self._commands.clear()
         powered = [servo for servo in self._servos if self._read(servo, 'torque_enable') != 0]
         while powered and (passed := time.monotonic() - begin) < LOWERING:
@@ -220,14 +252,19 @@ class ArmCycle:
             limit_torque(self._transport, powered, {one.joint.id: share for one in powered})
             self._measure()
             published()
+            if held and self._commands.holds > holds:
+                self._growing, self._since = [(one, share) for one in powered], time.monotonic()
+                self._goals.hold(self.measured)
+                raise ArmError('a hold came while the arm was lowered: its torque stays on')
             time.sleep(1.0 / self._options.rate)
         try:
             switch_off(self._transport, self._servos)
         except ArmError as error:  # without strength it can follow nothing
+            self._find_torque(self.powered)
             self._become(ArmState.FAULTED, str(error))
             raise
         self._goals.forget()
-        self._growing = []
+        self._growing, self.powered = [], set()
         self._become(ArmState.PASSIVE, '')
 
     def hold(self) -> None:

@@ -23,6 +23,8 @@ STALLED, STALL_TIME = (
     1.0,
 )  # share of the allowed torque, and for how long [s], of a joint that is blocked
 RELIEF = 0.02  # [rad] by which the goal of a blocked joint stays ahead
+SAG = 0.06  # [rad] from its goal at which a joint at rest may hang: its controller has no integral
+BEYOND = 1e-3  # [rad] by which a command is beyond a limit
 HALF_TURN = 2048  # [ticks]
 STILL = 0.05  # [rad/s]: a joint that pushes and is slower than that does not move
 
@@ -33,6 +35,7 @@ class _Goal:
     caught_up: bool = False  # the goal has been at its command since commands began
     pushed: float = 0.0  # [s] for which the joint has pushed without moving
     blocked: tuple[float, float] | None = None  # where something blocks it, and in which direction (1 or -1)
+    limit: tuple[float, float] | None = None  # that its command is beyond, and the command
 
 
 class Goals:
@@ -52,6 +55,11 @@ class Goals:
         """The joints that are relieved because something blocks them."""
         return [name for name, goal in self._goals.items() if goal.blocked is not None]
 
+    @property
+    def limited(self) -> dict[str, tuple[float, float]]:
+        """The joints whose commands are beyond a limit: that limit and the command [rad or m]."""
+        return {name: goal.limit for name, goal in self._goals.items() if goal.limit is not None}
+
     def begin(self, ticks: Mapping[str, int]) -> None:
         """Have goals at these ticks, by joint."""
         self._goals = {name: _Goal(self._calibration[name].position(tick)) for name, tick in ticks.items()}
@@ -61,11 +69,19 @@ class Goals:
         self._goals.clear()
 
     def hold(self, measured: Mapping[str, JointMeasurement]) -> None:
-        """Hold these joints where they are, or where they can stop; others keep their goals."""
+        """Hold these joints where they are, or where they can stop; others keep their goals.
+
+        A joint at rest that hangs up to SAG from its goal keeps that: held where it hangs, it would sag
+        again, and sink with every hold.
+        """
         for name, joint in measured.items():
             profile = self._calibration[name].profile
+            scale = profile.unit * 4096 / math.tau
             way = joint.velocity * abs(joint.velocity) / (2.0 * ACCELERATION * profile.unit)
-            self._goals[name] = _Goal(self._inside(name, joint, joint.position + way))
+            place, goal = self._inside(name, joint, joint.position + way), self._goals.get(name)
+            if goal is not None and abs(joint.velocity) < STILL * scale:
+                place = goal.position if abs(goal.position - joint.position) <= SAG * scale else place
+            self._goals[name] = _Goal(place)
 
     def follow(
         self,
@@ -83,6 +99,7 @@ class Goals:
             if abs(goal.position - joint.position) > HALF_TURN * self._calibration[name].profile.unit:
                 # It was pushed across the step of its servo, which would turn all the way back.
                 goal = self._goals[name] = _Goal(joint.position)
+            goal.limit = None
             if name in commands:
                 self._approach(name, goal, commands[name], joint, dt)
             self._relieve(name, goal, joint, dt, torque)
@@ -92,6 +109,8 @@ class Goals:
         profile = calibration.profile
         scale = profile.unit * 4096 / math.tau  # rad, or the m that a turn of one rad moves
         wanted = min(max(command, calibration.lower), calibration.upper)
+        if abs(command - wanted) > BEYOND * scale:
+            goal.limit = wanted, command
         speed = profile.fastest if goal.caught_up else min(APPROACH * scale, profile.fastest)
         step = min(max(wanted - goal.position, -speed * dt), speed * dt)
         lead = LEAD * scale + LEAD_TIME * abs(joint.velocity)

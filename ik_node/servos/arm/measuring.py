@@ -51,6 +51,8 @@ class Measuring:
                     retries -= 1
                     self._counts.retries += 1
                     reply = transport.read(servo.joint.id, address, size)
+                    if not isinstance(reply, Answer):
+                        self._counts.add(reply.value)
             measured = self._measured(servo, reply, address, time)
             if measured is not None:
                 found[servo.joint.name] = measured

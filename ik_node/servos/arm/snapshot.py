@@ -46,10 +46,12 @@ class JointMeasurement:
 
 @dataclass
 class Counts:
-    """What has happened on the bus since the arm was opened: faults by kind, and retries."""
+    """What has happened since the arm was opened: faults of the bus by kind, retries, and how often a command
+    went beyond a limit."""
 
     cycles: int = 0
     retries: int = 0
+    limited: int = 0
     faults: dict[str, int] = field(default_factory=dict)
 
     def add(self, fault: str) -> None:
@@ -63,8 +65,9 @@ class ArmSnapshot:
 
     reason: why it is in its state, empty if nothing is wrong. joints: by name, those that were measured in
     this cycle. ticks: of them, and of all joints while a zero is not known. goals [rad or m]: by name, where
-    the servos go. latched: it was told to hold, and takes no commands. rate [Hz]: of the cycles lately.
-    retries, faults: since the start.
+    the servos go. limited: limit and command [rad or m] of joints that are commanded beyond a limit. powered:
+    joints with torque, as far as is known. latched: it was told to hold, and takes no commands. rate [Hz]: of
+    the cycles lately. retries, beyond, faults: since the start, see Counts.
     """
 
     time: float
@@ -73,7 +76,10 @@ class ArmSnapshot:
     joints: Mapping[str, JointMeasurement] = field(default_factory=dict)
     ticks: Mapping[str, int] = field(default_factory=dict)
     goals: Mapping[str, float] = field(default_factory=dict)
+    limited: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    powered: frozenset[str] = frozenset()
     latched: bool = False
     rate: float = 0.0
     retries: int = 0
+    beyond: int = 0
     faults: Mapping[str, int] = field(default_factory=dict)

@@ -55,7 +55,10 @@ def write(transport: Transport, joint: JointProfile, model: ServoModel, name: st
         transport.write(joint.id, register.address, register.encode(count))
         if read(transport, joint, model, name) == count:
             return
-    raise ArmError(f'{named(joint)} does not accept {count} as {name}')
+    raise ArmError(
+        f'{named(joint)} does not accept {count} as {name}. Check its cable, and switch the power of the arm '
+        'off and on'
+    )
 
 
 def survey(transport: Transport, profile: ArmProfile) -> list[ServoSurvey]:

@@ -165,7 +165,8 @@ class _Awaited:
 
     def replies(self, junk: int, suspects: Collection[int]) -> dict[int, Reply]:
         """Return a reply per id, once no more is awaited."""
-        self._reject_early()
+        self._reject_unordered()
+        self._reject_after_gaps(suspects)
         for id in self.missing:
             if id in suspects or (junk and len(self.missing) == 1):
                 self._replies[id] = Fault.CORRUPT
@@ -173,15 +174,24 @@ class _Awaited:
                 self._replies[id] = Fault.FOREIGN if self._foreign else Fault.SILENT
         return {id: self._replies[id] for id in self._ids}
 
-    def _reject_early(self) -> None:
-        """Reject answers that came before one of a servo asked earlier: they are those of other servos."""
+    def _reject_after_gaps(self, suspects: Collection[int]) -> None:
+        """Reject the first answer after a servo of which nothing came: it may be its own, with a wrong id."""
+        gap = False
+        for id in self._ids:
+            if id in self.missing:
+                gap |= id not in suspects and id not in self._replies
+            elif gap:
+                self._replies[id], gap = Fault.FOREIGN, False
+
+    def _reject_unordered(self) -> None:
+        """Reject answers that did not come in the order in which servos were asked: one has a wrong id."""
         order = list(self._ids)
-        first = len(order)
-        for id in reversed(self._arrived):
-            place = order.index(id)
-            if place > first:
-                self._replies[id] = Fault.FOREIGN
-            first = min(first, place)
+        places = [order.index(id) for id in self._arrived]
+        for number, place in enumerate(places):
+            if any(before > place for before in places[:number]) or any(
+                after < place for after in places[number + 1 :]
+            ):
+                self._replies[self._arrived[number]] = Fault.FOREIGN
 
 
 def _sizes(size: int) -> range:

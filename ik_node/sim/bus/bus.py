@@ -29,6 +29,7 @@ from ik_node.sim.bus.sts_servo import StsServo
 
 LOGGED = 400_000  # entries of a log
 INSTRUCTION_ERROR = 2  # Dynamixel: an unknown instruction
+NAMES = {PING: 'ping', READ: 'read', WRITE: 'write', SYNC_READ: 'sync_read', SYNC_WRITE: 'sync_write'}
 # Bytes of parameters that an instruction has at least.
 LEAST_FEETECH = {READ: 2, WRITE: 2, SYNC_READ: 2, SYNC_WRITE: 2}
 LEAST_DYNAMIXEL = {READ: 4, WRITE: 3, SYNC_READ: 4, SYNC_WRITE: 4}
@@ -38,7 +39,8 @@ class Bus:
     """Takes bytes at a time [s], and returns what comes back, in pieces and when.
 
     goals: every goal that was written, as (time, id, ticks). answered: every position that was measured for
-    an answer. torques: every change of torque, as (time, id, on). baud: speed of the driver's line, to which
+    an answer. posed: positions of answers that bore a wrong id, by that id. torques: every change of torque,
+    as (time, id, on). baud: speed of the driver's line, to which
     only servos of this speed listen; None: all do.
     """
 
@@ -50,6 +52,7 @@ class Bus:
         self.baud: int | None = None
         self.goals: deque[tuple[float, int, int]] = deque(maxlen=LOGGED)
         self.answered: deque[tuple[float, int, int]] = deque(maxlen=LOGGED)
+        self.posed: deque[tuple[float, int, int]] = deque(maxlen=LOGGED)
         self.torques: deque[tuple[float, int, bool]] = deque(maxlen=LOGGED)
 
     def advance(self, time: float) -> None:
@@ -60,9 +63,13 @@ class Bus:
     def feed(self, data: bytes, time: float) -> list[tuple[float, bytes]]:
         """Return the pieces that come back for data received at time [s], each with when."""
         back: list[tuple[float, bytes]] = []
+        packets = self._parser.feed(data)
+        if packets:
+            self.faults.request = self._request(packets[0])
         if self.faults.hit(Kind.ECHO):
             back.append((time, data))
-        for packet in self._parser.feed(data):
+        for packet in packets:
+            self.faults.request = self._request(packet)
             self.advance(time)
             if not self.faults.hit(Kind.LOST):
                 for servo in self._listening():
@@ -70,6 +77,12 @@ class Bus:
                         servo.heard()
                 back += _in_order(self._carried_out(packet, time))
         return back
+
+    def _request(self, packet: Instruction) -> str:
+        """Return the name of an instruction and the address that it concerns."""
+        wide = 1 if self._feetech else 2
+        address = int.from_bytes(packet.parameters[:wide], 'little')
+        return f'{NAMES.get(packet.code, packet.code)} {address}'
 
     def _listening(self) -> list[Servo]:
         return [servo for servo in self.servos if servo.powered and self.baud in (None, servo.baud)]
@@ -189,6 +202,8 @@ class Bus:
             status = Status(id, status.error | bits.bits, status.data)
         if faults.hit(Kind.FOREIGN, id):
             status = Status(id % self._codec.LARGEST_ID + 1, status.error, status.data)
+            if self.answered:
+                self.posed.append((time, status.id, self.answered[-1][2]))
         if status.data and faults.hit(Kind.SHORT, id):
             status = Status(id, status.error, status.data[:-1])
         frame = cast(bytes, self._codec.encode(status))

@@ -88,5 +88,5 @@ class EmulatedBus:
         self.call('faults', faults=list(faults))
 
     def log(self, name: str, since: float = 0.0) -> list[tuple[float, int, int]]:
-        """Return the entries (time, id, ticks) of goals or answered, or of torques, since a time, see Bus."""
+        """Return the entries (time, id, ticks) of goals, answered, posed or torques since a time, see Bus."""
         return [tuple(entry) for entry in self.call('log', name=name, since=since)]

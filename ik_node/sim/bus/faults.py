@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 
@@ -43,12 +44,16 @@ class Fault:
 
 
 class Faults:
-    """The faults in force; the same seed gives the same ones."""
+    """The faults in force; the same seed gives the same ones.
+
+    request: what is carried out, such as 'read 56'. hits: packets that were hit, by (request, kind).
+    """
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)
         self._faults: list[Fault] = []
-        self.hits = 0
+        self.request = ''
+        self.hits: Counter[tuple[str, str]] = Counter()
 
     def set(self, faults: list[Fault]) -> None:
         """Have these faults instead of those before."""
@@ -63,7 +68,7 @@ class Faults:
                 continue
             if fault.count is not None:
                 fault.count -= 1
-            self.hits += 1
+            self.hits[self.request, kind.value] += 1
             return fault
         return None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 STEP = 0.002  # [s] of the integration
 STIFFNESS = 0.02  # torque, as a share of the largest, per tick of position error
+FALL = 25_000.0  # [ticks/s^2]: acceleration of a motor without current, at the weight that it can just hold
 FRICTION = 0.05  # share of the largest torque that gears hold without current
 
 
@@ -16,8 +17,10 @@ class Motor:
     """A motor whose position is actual [ticks], counted over whole turns.
 
     low, high: its mechanical stops. blocked: positions (low, high) between which something holds it, None if
-    nothing does. weight: torque that pulls it towards rising ticks, as a share of the largest. play: gap of
-    the gears [ticks]. fastest [ticks/s]: without load. lowest, highest: of all actual positions so far.
+    nothing does. weight: torque that pulls it towards rising ticks, as a share of the largest; the controller
+    has no integral, so the motor rests where it needs that torque: weight / STIFFNESS from its target. play:
+    gap of the gears [ticks]. fastest [ticks/s]: without load. lowest, highest: of all actual positions so
+    far.
     """
 
     actual: float = 2048.0
@@ -69,9 +72,10 @@ class Motor:
             low, high = max(low, self.blocked[0]), min(high, self.blocked[1])
         if target is None:
             self.load = 0.0
-            self.velocity = self.weight * self.fastest
+            most = FALL * abs(self.weight) * dt
+            self.velocity += min(max(self.weight * self.fastest - self.velocity, -most), most)
         else:
-            error = target - self.measured
+            error = target + self.weight / STIFFNESS - self.measured
             if abs(self.weight) > torque + FRICTION:  # too weak to hold: it gives way
                 self.load = -math.copysign(torque, self.weight)
                 self.velocity = math.copysign(abs(self.weight) - torque, self.weight) * self.fastest
@@ -87,7 +91,7 @@ class Motor:
             self.actual = min(max(self.actual, min(low, before)), max(high, before))
             self.velocity = 0.0
         if target is not None and self.velocity == 0.0:
-            push = STIFFNESS * (target - self.measured) - self.weight
+            push = STIFFNESS * (target - self.measured)
             self.load = math.copysign(min(abs(push), torque), push)
         self.lowest, self.highest = min(self.lowest, self.actual), max(self.highest, self.actual)
         moved = self.actual - before

@@ -208,14 +208,14 @@ class Server:
         return found
 
     def do_log(self, name: str, since: float = 0.0) -> list[Any]:
-        """Return the entries of goals, answered or torques since a time."""
-        if name not in ('goals', 'answered', 'torques'):
+        """Return the entries of goals, answered, posed or torques since a time."""
+        if name not in ('goals', 'answered', 'posed', 'torques'):
             raise AttributeError(name)
         return [entry for entry in getattr(self._bus, name) if entry[0] >= since]
 
-    def do_hits(self) -> int:
-        """Return how many packets faults have hit."""
-        return self._bus.faults.hits
+    def do_hits(self) -> list[tuple[str, str, int]]:
+        """Return how many packets each kind of fault has hit, as (request, kind, count)."""
+        return [(*key, count) for key, count in self._bus.faults.hits.items()]
 
     def _servos(self, id: int | None) -> list[Servo]:
         found = [servo for servo in self._bus.servos if id in (None, servo.ids[0])]

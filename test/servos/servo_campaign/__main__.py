@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m servo_campaign: many runs, in several processes."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import multiprocessing
+import sys
+
+import servo_campaign
+from servo_campaign.kills import drive
+from servo_campaign.outcome import Outcome
+
+AT_ONCE = {'activations': 25, 'streams': 1, 'kills': 1}  # runs of one task
+SHOWN = 5  # violations of a run
+
+
+def main() -> int:
+    """Run a campaign; return 1 if a run has violations."""
+    parser = argparse.ArgumentParser(
+        prog='servo_campaign',
+        description=servo_campaign.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument('what', choices=(*AT_ONCE, 'drive'))
+    parser.add_argument('port', nargs='?')
+    parser.add_argument('--profile', default='so101')
+    parser.add_argument('--runs', type=int, default=100)
+    parser.add_argument('--seed', type=int, default=0, help='of the first run')
+    parser.add_argument('--seconds', type=float, default=60.0, help='of a stream')
+    parser.add_argument('--jobs', type=int, default=1, help='processes; most of their time streams wait')
+    given = parser.parse_args()
+    if given.what == 'drive':
+        drive(given.profile, given.port)
+    size, end = AT_ONCE[given.what], given.seed + given.runs
+    tasks = [range(begin, min(begin + size, end)) for begin in range(given.seed, end, size)]
+    found = Outcome()
+    work = functools.partial(getattr(servo_campaign, given.what), given.profile, seconds=given.seconds)
+    with multiprocessing.get_context('spawn').Pool(given.jobs) as pool:
+        for outcome in pool.imap_unordered(work, tasks):
+            for seed, lines in outcome.wrong.items():
+                for line in lines[:SHOWN]:
+                    print(f'{given.what} {given.profile} {seed}: {line}', flush=True)
+            before = found.runs
+            found.add(outcome)
+            if found.runs // 100 > before // 100:
+                print(f'{found.runs} runs, {len(found.wrong)} with violations', flush=True)
+    print(found.report())
+    return int(bool(found.wrong))
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Torque is switched on, from any place, with stale goals, with faults in every step."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+from ik_node.errors import IkError
+from ik_node.servos.arm.commands import Commands
+from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
+from ik_node.servos.arm.snapshot import POWERED, Counts
+from ik_node.servos.arm.survey import memories, survey
+from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile, read_profile
+from ik_node.servos.calibration.zeros import calibrate
+from ik_node.sim.bus import EmulatedBus
+from servo_campaign.chance import DEGREE, random_faults, scatter
+from servo_campaign.outcome import Outcome
+from servo_campaign.remedies import not_said
+
+
+def activations(profile: str, seeds: Iterable[int], seconds: float = 0.0) -> Outcome:
+    """Switch the torque on once per seed; seconds is for runs of other kinds."""
+    del seconds
+    found, arm = Outcome(), read_profile(profile)
+    with EmulatedBus(profile) as bus:
+        for seed in seeds:
+            run = Activation(bus, arm, seed)
+            run.run()
+            found.runs += 1
+            found.counts[run.ended] += 1
+            found.counts.update(run.events)
+            if run.wrong:
+                found.wrong[seed] = run.wrong
+        found.met(bus.call('hits'), arm)
+    return found
+
+
+class Activation:
+    """One run. wrong: what was wrong. ended: how. events: what was done to the arm besides faults."""
+
+    def __init__(self, bus: EmulatedBus, profile: ArmProfile, seed: int) -> None:
+        self._bus, self._profile, self._chance = bus, profile, random.Random(seed)
+        self.wrong: list[str] = []
+        self.ended = ''
+        self.events: list[str] = []
+
+    def run(self) -> None:
+        """Switch the torque on once, and judge."""
+        bus, chance = self._bus, self._chance
+        bus.faults()
+        bus.call('power', on=False)
+        bus.call('power', on=True)
+        bus.call('plug', on=True)
+        scatter(bus, chance, self._profile)
+        before, since = bus.state(), time.monotonic()
+        bus.faults(*random_faults(chance, self._profile, 0.5))
+        with self._accident():
+            failed = self._activated()
+        bus.faults()
+        time.sleep(0.05)
+        self._judge(before, since, failed)
+
+    def _activated(self) -> str:
+        """Return why the torque could not be switched on, or why the arm stops; empty if neither."""
+        profile, transport = self._profile, None
+        self.ended = 'torque stays off'
+        try:
+            transport = SerialTransport(self._bus.port, profile.baud, PROTOCOLS[profile.protocol], 0.01)
+            servos = survey(transport, profile)
+            calibration = calibrate(profile, memories(servos))
+            commands = Commands(profile.names)
+            cycle = ArmCycle(transport, servos, calibration, ArmOptions(), commands, Counts())
+            cycle.switch_on()
+            self.ended = 'torque on'
+            for _ in range(5):
+                cycle.step()
+                time.sleep(0.005)
+            if cycle.state not in POWERED:
+                self.ended = 'torque on, then a fault'
+                self.wrong += not_said(cycle.reason, self._bus.port)
+        except IkError as error:
+            return str(error)
+        finally:
+            if transport is not None:
+                transport.close()
+        return ''
+
+    @contextlib.contextmanager
+    def _accident(self) -> Iterator[None]:
+        """Seldom unplug the adapter meanwhile, cut the power of a servo, or let it dip."""
+        bus, id, what = self._bus, self._chance.choice(self._profile.ids), self._chance.random()
+
+        def strike() -> None:
+            if what < 0.1:
+                bus.call('plug', on=False)
+            else:
+                bus.call('power', id=id, on=False)
+                if what > 0.2:
+                    bus.call('power', id=id, on=True)
+
+        timer = threading.Timer(self._chance.uniform(0.0, 0.4), strike)
+        if what < 0.3:
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if timer.is_alive():
+                timer.join()
+            if what < 0.3 and timer.finished.is_set():
+                self.events.append('unplugged' if what < 0.1 else 'power cut' if what < 0.2 else 'power dips')
+
+    def _judge(self, before: dict, since: float, failed: str) -> None:
+        told = failed.partition(';')[2]
+        for id, state in self._bus.state().items():
+            moved = abs(state['actual'] - before[id]['actual']) / DEGREE
+            if moved > 1.0:
+                self.wrong.append(f'servo {id} moved by {moved:.2f} degrees')
+            name = next(joint.name for joint in self._profile.joints if id in (joint.id, *joint.shadows))
+            unsaid = failed and self._bus.port not in failed and f'({name})' not in told
+            if unsaid and state['torque'] and not before[id]['torque']:
+                self.wrong.append(f'servo {id} has torque after: {failed}')
+        for _, id, goal in self._bus.log('goals', since):
+            if abs(goal - before[id]['present']) > DEGREE:
+                self.wrong.append(f'servo {id} was sent to {goal}, it is at {before[id]["present"]}')
+        if failed:
+            self.wrong += not_said(failed, self._bus.port)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges of a run: what the emulator has measured and was told, against what the driver published."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from ik_node.servos.arm.snapshot import ArmSnapshot
+from ik_node.servos.calibration.profile import ArmProfile
+from ik_node.servos.calibration.zeros import JointCalibration
+from ik_node.sim.bus import EmulatedBus
+from servo_campaign.chance import DEGREE
+
+BRAKING = 1.5  # times the fastest speed that a goal may have
+TOGETHER = 0.05  # [s] in which several goals may come
+BUSY, BUSY_WINDOW = 0.12, 0.5  # [s] between two cycles, and around a time
+
+
+class Logs:
+    """What an emulated bus has logged, in the order of time.
+
+    goals: (time, id, ticks). answered: times and ticks of the measured positions, by id. at: times at which
+    a servo was measured at a tick, by (id, tick); posed: at which another one answered that with its id.
+    lost: times at which a servo lost its torque, by id.
+    """
+
+    def __init__(self, bus: EmulatedBus, begun: float) -> None:
+        self.goals = bus.log('goals', begun)
+        self.answered: dict[int, tuple[list[float], list[int]]] = defaultdict(lambda: ([], []))
+        self.at: dict[tuple[int, int], list[float]] = defaultdict(list)
+        self.posed: dict[tuple[int, int], list[float]] = defaultdict(list)
+        for when, id, tick in bus.log('posed'):
+            self.posed[id, tick].append(when)
+        self.lost: dict[int, list[float]] = defaultdict(list)
+        for when, id, tick in bus.log('answered'):
+            self.answered[id][0].append(when)
+            self.answered[id][1].append(tick)
+            self.at[id, tick].append(when)
+        for when, id, on in bus.log('torques'):
+            if not on:
+                self.lost[id].append(when)
+
+    def measured(self, id: int, when: float) -> int | None:
+        """Return the last tick that a servo was measured at until a time."""
+        times, ticks = self.answered[id]
+        place = bisect_right(times, when)
+        return ticks[place - 1] if place else None
+
+
+def made_up(
+    seen: Iterable[tuple[float, ArmSnapshot]], logs: Logs, profile: ArmProfile, counts: Counter[str]
+) -> list[str]:
+    """Return which positions were not measured in the cycle that published them.
+
+    seen: snapshots, and when they were published. A servo that answers with the id of a silent one cannot be
+    told from it by anything in the protocol: such positions are counted.
+    """
+    ids = dict(zip(profile.names, profile.ids, strict=True))
+    wrong = []
+    for published, snapshot in seen:
+        for name, joint in snapshot.joints.items():
+            key = ids[name], joint.tick
+            if among(logs.at[key], snapshot.time, published):
+                counts['positions published'] += 1
+            elif among(logs.posed[key], snapshot.time, published):
+                counts['positions of a servo that answered with the id of a silent one'] += 1
+            else:
+                aside = min((when - snapshot.time for when in logs.at[key]), key=abs, default=math.inf)
+                wrong.append(
+                    f'{name} was published at {joint.tick} ({snapshot.state.value}), nearest measured '
+                    f'{aside:.3f} s from the begin of its cycle, which took {published - snapshot.time:.3f} s'
+                )
+    return wrong
+
+
+def among(times: Sequence[float], begin: float, end: float) -> bool:
+    """Whether one of these times, in their order, is from begin to end."""
+    place = bisect_left(times, begin)
+    return place < len(times) and times[place] <= end
+
+
+def beyond_or_leaping(
+    joints: Sequence[JointCalibration], logs: Logs, published: Sequence[float], counts: Counter[str]
+) -> list[str]:
+    """Return which goals were beyond the range of their joint, or leapt.
+
+    published: times of the snapshots. Where they show that the computer was too busy, the times of the log
+    are not those of the driver, and leaps are only counted.
+    """
+    wrong = []
+    last: dict[int, tuple[float, int]] = {}
+    by_id = {joint.profile.id: joint for joint in joints}
+    for when, id, goal in logs.goals:
+        joint = by_id[id]
+        low, high = sorted((joint.tick(joint.lower), joint.tick(joint.upper)))
+        measured = logs.measured(id, when)
+        if measured is not None:  # one that stands outside may be held there
+            low, high = min(low, measured), max(high, measured)
+        if not low - 1 <= goal <= high + 1:
+            wrong.append(f'servo {id} was sent to {goal}, beyond {low} to {high}')
+        begin, before = last.get(id, (-math.inf, goal))
+        passed, way = when - begin, abs(goal - before)
+        most = joint.profile.fastest / joint.profile.unit * max(passed, TOGETHER) * BRAKING
+        nearer = measured is None or abs(goal - measured) <= abs(before - measured)  # it brakes
+        if way > most and passed < 0.3 and not nearer:
+            if is_busy(published, when):
+                counts['leaps while the computer was too busy'] += 1
+            else:
+                wrong.append(
+                    f'the goal of servo {id}, which was at {measured}, leapt from {before} to {goal} '
+                    f'in {passed:.3f} s'
+                )
+        last[id] = when, goal
+    return wrong
+
+
+def is_busy(published: Sequence[float], when: float) -> bool:
+    """Whether cycles around a time took so long that the computer must have been too busy."""
+    around = published[
+        bisect_left(published, when - BUSY_WINDOW) : bisect_right(published, when + BUSY_WINDOW)
+    ]
+    return any(after - before > BUSY for before, after in itertools.pairwise(around))
+
+
+def moved_while_held(held: Iterable[tuple[float, float]], logs: Logs, settled: float) -> list[str]:
+    """Return which goals changed while the arm was held, from settled [s] after that on.
+
+    Servos that lost their torque meanwhile are held where they then are.
+    """
+    wrong, times = [], [when for when, _, _ in logs.goals]
+    for begin, end in held:
+        goals = defaultdict(list)
+        for when, id, goal in logs.goals[bisect_left(times, begin + settled) : bisect_left(times, end)]:
+            if not any(begin <= lost <= when for lost in logs.lost[id]):
+                goals[id].append(goal)
+        for id, values in goals.items():
+            if max(values) - min(values) > 3 * DEGREE:
+                wrong.append(f'servo {id} was sent from {min(values)} to {max(values)} while held')
+    return wrong
