@@ -35,6 +35,7 @@ from ik_node.viewer.room import Room, Shown
 from ik_node.viewer.scene.scene import Scene
 from ik_node.viewer.scene.tool_scene import ToolScene
 from ik_node.viewer.scene.visuals import draw, extent_of
+from ik_node.viewer.servos.servos import Servos
 from ik_node.viewer.settings import declare_viewer
 from ik_node.viewer.share.share import Share
 from ik_node.viewer.slices.slices import Slices
@@ -81,6 +82,7 @@ class ViewerNode(ClosableNode):
             Slices(server),
             Plots(self, server),
             Recordings(self, server, self._settings.recordings),
+            Servos(self, server),
         )
         self._links: VariableLinks | None = None
         if self._settings.description_file:

@@ -35,12 +35,12 @@ class Rig:
         self.published.append(time.monotonic())
         self.seen.append(snapshot)
 
-    def until(self, *states: ArmState, seconds: float = 10.0) -> ArmSnapshot:
+    def until(self, *states: ArmState, seconds: float = 60.0) -> ArmSnapshot:
         """Wait until the arm is in one of states."""
         self.wait(lambda: self.arm.snapshot.state in states, seconds)
         return self.arm.snapshot
 
-    def wait(self, condition: Callable[[], object], seconds: float = 10.0) -> None:
+    def wait(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
         """Wait until condition is true."""
         end = time.monotonic() + seconds
         while not condition():

@@ -12,7 +12,12 @@ from rig import Rig, driven
 
 from ik_node.servos.arm.cycle import ArmCycle
 from ik_node.servos.arm.snapshot import ArmState
-from ik_node.servos.arm.survey import ArmError
+from ik_node.servos.arm.survey import ArmError, read_constant
+from ik_node.servos.bus import feetech
+from ik_node.servos.bus.models import model_named
+from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.transport import Answer
+from ik_node.servos.calibration.profile import read_profile
 from ik_node.sim.bus import EmulatedBus
 
 DEGREE = 4096 / 360  # ticks
@@ -181,3 +186,20 @@ def test_a_servo_that_refuses_its_goal_is_told_with_a_remedy():
         with pytest.raises(ArmError, match=r'servo 12 \(joint2\) does not accept 2048 .*Check its cable'):
             rig.arm.set_torque(True)
         assert not any(state['torque'] for state in rig.bus.state().values())
+
+
+def test_memory_is_believed_only_if_it_is_read_twice_alike():
+    with EmulatedBus() as bus:
+        transport = SerialTransport(bus.port, 1_000_000, feetech)
+        profile = read_profile('so101')
+        joint, model = profile.joints[2], model_named('sts3215')
+        replies = iter([b'\x14\xc8', b'\x09\x03', b'\x09\x03'])
+        read = transport.read
+        transport.read = lambda *asked: Answer(next(replies)) if asked[1] == 3 else read(*asked)
+        try:
+            assert read_constant(transport, joint, model, 'model') == 777
+            replies = iter([b'\x01\x00', b'\x02\x00', b'\x03\x00', b'\x04\x00'])
+            with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) answers differently each time'):
+                read_constant(transport, joint, model, 'model')
+        finally:
+            transport.close()

@@ -23,7 +23,7 @@ STALLED, STALL_TIME = (
     1.0,
 )  # share of the allowed torque, and for how long [s], of a joint that is blocked
 RELIEF = 0.02  # [rad] by which the goal of a blocked joint stays ahead
-SAG = 0.06  # [rad] from its goal at which a joint at rest may hang: its controller has no integral
+SAG = 0.06  # [rad] from its goal at which a joint may hang: its controller has no integral
 BEYOND = 1e-3  # [rad] by which a command is beyond a limit
 HALF_TURN = 2048  # [ticks]
 STILL = 0.05  # [rad/s]: a joint that pushes and is slower than that does not move
@@ -71,16 +71,16 @@ class Goals:
     def hold(self, measured: Mapping[str, JointMeasurement]) -> None:
         """Hold these joints where they are, or where they can stop; others keep their goals.
 
-        A joint at rest that hangs up to SAG from its goal keeps that: held where it hangs, it would sag
-        again, and sink with every hold.
+        A joint up to SAG from its goal keeps that: held where it hangs, it would sag again, and sink with
+        every hold.
         """
         for name, joint in measured.items():
             profile = self._calibration[name].profile
             scale = profile.unit * 4096 / math.tau
             way = joint.velocity * abs(joint.velocity) / (2.0 * ACCELERATION * profile.unit)
             place, goal = self._inside(name, joint, joint.position + way), self._goals.get(name)
-            if goal is not None and abs(joint.velocity) < STILL * scale:
-                place = goal.position if abs(goal.position - joint.position) <= SAG * scale else place
+            if goal is not None and abs(goal.position - joint.position) <= SAG * scale:
+                place = goal.position
             self._goals[name] = _Goal(place)
 
     def follow(

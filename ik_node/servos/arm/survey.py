@@ -48,6 +48,21 @@ def read(transport: Transport, joint: JointProfile, model: ServoModel, name: str
     raise ArmError(f'{named(joint)}: {reply.value}. Check its cable and its power')
 
 
+def read_constant(transport: Transport, joint: JointProfile, model: ServoModel, name: str) -> int:
+    """Return the count in a register that nobody changes meanwhile: two answers in a row agree.
+
+    The checksum of Feetech's protocol has 8 bits, so one damaged answer in a few hundred looks sound, and the
+    zero of a joint depends on what is read here. Raises ArmError.
+    """
+    before = read(transport, joint, model, name)
+    for _ in range(TRIES):
+        now = read(transport, joint, model, name)
+        if now == before:
+            return now
+        before = now
+    raise ArmError(f'{named(joint)} answers differently each time for {name}. Check its cable and its power')
+
+
 def write(transport: Transport, joint: JointProfile, model: ServoModel, name: str, count: int) -> None:
     """Write a register of the RAM and read it back. Raises ArmError if it does not take the value."""
     register = model[name]
@@ -79,18 +94,18 @@ def _answers(transport: Transport, id: int) -> bool:
 
 def _surveyed(transport: Transport, joint: JointProfile) -> ServoSurvey:
     model = model_named(joint.model)
-    number = read(transport, joint, model, 'model')
+    number = read_constant(transport, joint, model, 'model')
     if number != model.number:
         other = model_numbered(number)
         shown = f'model {number}' if other is None else other.name
         if other is None or other.registers is not model.registers:
             raise ArmError(f'{named(joint)} is {shown}, the profile has {model.name}: choose another profile')
         model = other
-    mode = read(transport, joint, model, 'operating_mode')
+    mode = read_constant(transport, joint, model, 'operating_mode')
     if mode not in model.position_modes:
         allowed = ' or '.join(map(str, sorted(model.position_modes)))
         raise ArmError(f'{named(joint)} is in operating mode {mode}, it must be {allowed}')
-    counts = {name: read(transport, joint, model, name) for name in registers_of(model)}
+    counts = {name: read_constant(transport, joint, model, name) for name in registers_of(model)}
     time_profile = bool(counts.get('drive_mode', 0) & TIME_PROFILE)
     return ServoSurvey(joint, model, recorded_in(model, counts), time_profile)
 

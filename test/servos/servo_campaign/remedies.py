@@ -13,6 +13,7 @@ REMEDIES = (
     'Check the cables after the last servo that answers',
     'check the cables',
     'Is the power supply of the arm on?',
+    'choose another profile',
     'move it inside by hand',
     'hold the arm still while its torque is switched on',
     'Support the arm, then clear the fault',

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder Servos of the panel: state of the driver, torque, hold, clear, and the zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import viser
+
+from ik_node.viewer.panel import html
+from ik_node.viewer.panel.html import AMBER, GREEN, RED
+from ik_node.viewer.panel.inputs import Inputs
+
+ON, OFF, RELEASE, HOLD, CLEAR, ZERO = BUTTONS = (
+    'Torque on',
+    'Torque off',
+    'I support the arm: release it',
+    'Hold',
+    'Clear',
+    'Set zero',
+)
+HINTS = {
+    ON: 'Holds every joint where it is.',
+    OFF: 'Asks once more: without torque the arm sinks.',
+    RELEASE: 'The torque vanishes within 3 s.',
+    HOLD: 'Holds the arm and takes no commands until Clear.',
+    CLEAR: 'Ends a hold or a fault. Support the arm: an overloaded servo has no torque for a moment.',
+    ZERO: 'Stores that the joints are in the known pose, which you hold them in; without torque only.',
+}
+POSE_HINT = (
+    "Positions [rad or m] of joints that you hold, such as 'elbow_flex: 1.57'; others keep their zeros."
+)
+ORDER = 2e6  # of the folder: below the joints
+COLOURS = (GREEN, AMBER, RED, RED)  # by level of the status
+
+
+class ServosPanel:
+    """The controls; presses are kept until take returns them. Hidden until there is a driver."""
+
+    def __init__(self, gui: viser.GuiApi) -> None:
+        self._pressed: Inputs[tuple[str, str]] = Inputs()
+        self._folder = gui.add_folder('Servos', order=ORDER, visible=False)
+        with self._folder:
+            self._state = gui.add_html('')
+            self._buttons = {name: gui.add_button(name, hint=HINTS[name]) for name in BUTTONS[:-1]}
+            with gui.add_folder('Zero', expand_by_default=False):
+                self._pose = gui.add_text('Known pose', '', hint=POSE_HINT)
+                self._buttons[ZERO] = gui.add_button(ZERO, hint=HINTS[ZERO])
+            self._said = gui.add_html('')
+        self._buttons[RELEASE].visible = False
+        self._buttons[RELEASE].color = 'red'
+        for name, button in self._buttons.items():
+            button.on_click(self._adder(name))
+
+    def _adder(self, name: str) -> Any:
+        # viser calls it on its own threads; client_id is None if this program caused the event, not a user
+        async def add(event: viser.GuiEvent[Any]) -> None:
+            if event.client_id is not None:
+                self._pressed.add((name, self._pose.value))
+
+        return add
+
+    def take(self) -> list[tuple[str, str]]:
+        """Return the buttons that users pressed since the last call, each with the known pose then."""
+        return self._pressed.take()
+
+    def show(self, there: bool) -> None:
+        """Show the folder if there is a driver."""
+        if self._folder.visible is not there:
+            self._folder.visible = there
+
+    def ask(self, on: bool) -> None:
+        """Ask whether somebody supports the arm, or ask no more."""
+        self._buttons[RELEASE].visible = on
+
+    def show_state(self, state: str, level: int, reason: str, torque: str) -> None:
+        """Show state and reason of the driver, and how many joints have torque."""
+        content = html.pills((state, COLOURS[level]))
+        content += html.row('torque', torque) + html.paragraph(reason if reason != state else '')
+        _set(self._state, html.box(content))
+
+    def say(self, sentence: str, wrong: bool = False) -> None:
+        """Show how the last request ended."""
+        pills = html.pills(('Not possible', RED)) if wrong else ''
+        _set(self._said, html.box(pills + html.paragraph(sentence, faint=not wrong)) if sentence else '')
+
+
+def _set(shown: viser.GuiHtmlHandle, content: str) -> None:
+    if shown.content != content:
+        shown.content = content
