@@ -11,10 +11,10 @@ from ik_node.servos.arm.survey import named
 from ik_node.servos.bus.models import PHASE_SPEED_0_IS_FASTEST
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.check.findings import BusTest, ServoFinding
+from ik_node.servos.check.protection import FACTORY_GAIN, WEAK_GAIN, is_weak, unprotected
 
 LEADER_VOLTS = (4.5, 5.6)  # [V] of the supply of a leader arm
 HOT = 55.0  # [degrees C]
-WEAK_GAIN = 16  # P, as LeRobot writes it; the factory has 32
 FACTORY_ID = 1
 DELIVERED = (
     f'servos as delivered all have the id {FACTORY_ID}: give them their ids, with one servo on the bus at a '
@@ -49,11 +49,17 @@ def diagnose(
         warnings += _of_firmware(usable) + _of_supply(usable)
     if test is not None and sum(test.faults.values()) > FEW_FAULTS * test.reads * len(usable):
         warnings.append('the bus is not reliable: check the cables and the supply')
-    weak = [str(servo.joint.id) for servo in usable if _is_weak(servo)]
+    warnings += [
+        f'{named(servo.joint)} is a gripper with {_in_words(servo)}: it can burn out while it holds '
+        'something. --protect sets what LeRobot sets'
+        for servo in usable
+        if unprotected(servo)
+    ]
+    weak = [str(servo.joint.id) for servo in usable if is_weak(servo)]
     if weak:
         warnings.append(
             f'the P gain is {WEAK_GAIN} or less in servo {", ".join(weak)}, as LeRobot sets it: the arm sags '
-            'and lags. The factory has 32'
+            f'and lags. The factory has {FACTORY_GAIN}: --protect sets it'
         )
     on = [named(servo.joint) for servo in usable if servo.counts['torque_enable']]
     if on:
@@ -153,5 +159,7 @@ def _of_supply(usable: Sequence[ServoFinding]) -> list[str]:
     ]
 
 
-def _is_weak(servo: ServoFinding) -> bool:
-    return servo.model.homing_sign < 0 and servo.counts['p_gain'] <= WEAK_GAIN
+def _in_words(servo: ServoFinding) -> str:
+    return ' and '.join(
+        f'{name} {servo.counts[name]} (at most {most})' for name, most in unprotected(servo).items()
+    )

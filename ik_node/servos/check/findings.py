@@ -19,7 +19,7 @@ from ik_node.servos.calibration.zeros import JointCalibration, calibrate
 
 STORED = (
     *('firmware', 'firmware_major', 'firmware_minor', 'operating_mode', 'torque_enable', 'torque_limit'),
-    *('p_gain', 'status'),
+    *('p_gain', 'status', 'max_torque', 'protection_current', 'overload_torque'),
 )
 READS = 100  # of all servos, to see how reliable the bus is
 

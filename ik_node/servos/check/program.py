@@ -28,6 +28,7 @@ from ik_node.servos.check.diagnosis import Diagnosis, bus_text, diagnose
 from ik_node.servos.check.findings import ServoFinding, find, test_bus, with_calibration
 from ik_node.servos.check.live import live
 from ik_node.servos.check.page import reading_table, sentences, servo_table, zero_table
+from ik_node.servos.check.protect import protect
 from ik_node.servos.check.record import check_file, record
 from ik_node.servos.check.search import adapter, search
 from ik_node.servos.check.wiggle import wiggle
@@ -42,7 +43,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='ik_servo_check',
         description='Check an arm of bus servos: the port, every servo, its zero. Nothing moves, and nothing '
-        'is written, unless --wiggle or --record asks for it.',
+        'is written, unless --wiggle, --record or --protect asks for it.',
     )
     parser.add_argument(
         '--port', default='', help='such as /dev/ttyACM0, or emulated (default: the only one)'
@@ -64,6 +65,11 @@ def main(given: Sequence[str] | None = None) -> int:
         '--record',
         metavar='FILE',
         help="calibrate the arm by hand: its servos store it, and so does this file, in LeRobot's format",
+    )
+    action.add_argument(
+        '--protect',
+        action='store_true',
+        help='store in the servos what keeps a gripper from burning out, and the P gain of the factory',
     )
     return run(_check, parser.parse_args(given))
 
@@ -88,6 +94,8 @@ def _check(arguments: argparse.Namespace) -> int:
             return live(transport, findings)
         if arguments.record:
             return record(transport, findings, Path(arguments.record))
+        if arguments.protect:
+            return protect(transport, findings)
         diagnosis = _page(transport, profile, findings, notes, port)
         if arguments.wiggle is not None and not any(servo.silent for servo in findings):
             return wiggle(transport, findings, arguments.wiggle)

@@ -5,7 +5,6 @@ its range. The servos keep it in their memory, and LeRobot can read the file."""
 from __future__ import annotations
 
 import json
-import os
 import select
 import sys
 import time
@@ -14,11 +13,12 @@ from pathlib import Path
 
 from ik_node.console import say
 from ik_node.errors import InputError, path_text
-from ik_node.servos.arm.survey import ArmError, named, read, write
+from ik_node.servos.arm.survey import ArmError, named, read
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.recorded import Recorded, is_same
 from ik_node.servos.check.findings import Reading, ServoFinding, measure
 from ik_node.servos.check.live import Screen
+from ik_node.servos.check.memory import agreed, line, store
 from ik_node.servos.check.page import amount, reading_table, table
 from ik_node.servos.check.ranges import Travel, recorded_from
 
@@ -47,16 +47,15 @@ def record(transport: Transport, findings: Sequence[ServoFinding], path: Path) -
         if read(transport, servo.joint, servo.model, 'torque_enable'):
             raise ArmError(f'{named(servo.joint)} has torque: switch the power of the arm off and on')
     say('\nHold the arm in the pose in which its description shows all joints at zero. Then press Enter.')
-    if not _line():
+    if not line():
         return 1
     held = [read(transport, servo.joint, servo.model, 'present_position') for servo in findings]
     travels = {servo.joint.name: Travel(tick) for servo, tick in zip(findings, held, strict=True)}
     if not _follow(transport, findings, travels):
         return 1
     found = {servo.joint.name: recorded_from(servo, travels[servo.joint.name]) for servo in findings}
-    say('\n'.join(['', *_plan(findings, found), '', 'Type yes and Enter to store that in the servos: ']))
-    if _line().strip().lower() != 'yes':
-        say('Nothing was stored.')
+    say('\n'.join(['', *_plan(findings, found), '']))
+    if not agreed():
         return 1
     for servo in findings:
         _store(transport, servo, found[servo.joint.name])
@@ -81,7 +80,7 @@ def _follow(transport: Transport, findings: Sequence[ServoFinding], travels: Map
                 raise ArmError(f'{named(servo.joint)}: {reading.value}. Check its cable, and record again')
         spans = {name: (travel.low, travel.high) for name, travel in travels.items()}
         screen.show(reading_table(findings, readings, spans))
-    return bool(_line())
+    return bool(line())
 
 
 def _plan(findings: Sequence[ServoFinding], found: Mapping[str, Recorded]) -> list[str]:
@@ -105,15 +104,7 @@ def _store(transport: Transport, servo: ServoFinding, new: Recorded) -> None:
         'min_position_limit': new.low,
         'max_position_limit': new.high,
     }
-    has_lock = 'lock' in model.registers
-    if has_lock:
-        write(transport, joint, model, 'lock', 0)
-    try:
-        for name, count in wanted.items():
-            write(transport, joint, model, name, count)
-    finally:
-        if has_lock:
-            write(transport, joint, model, 'lock', 1)
+    store(transport, joint, model, wanted)
 
 
 def _write(path: Path, findings: Sequence[ServoFinding], found: Mapping[str, Recorded]) -> None:
@@ -134,8 +125,3 @@ def _write(path: Path, findings: Sequence[ServoFinding], found: Mapping[str, Rec
         raise InputError(
             f'the servos have stored it, but {path_text(path)} cannot be written: {error}'
         ) from None
-
-
-def _line() -> str:
-    """Return what was typed until Enter, empty at the end of the input."""
-    return os.read(sys.stdin.fileno(), 4096).decode(errors='replace')

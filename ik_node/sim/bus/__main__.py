@@ -19,7 +19,7 @@ from ik_node.sim.bus.dynamixel_servo import LOW as DXL_LOW
 from ik_node.sim.bus.motor import Motor
 from ik_node.sim.bus.server import Server
 from ik_node.sim.bus.servo import Servo
-from ik_node.sim.bus.sts_servo import HIGH, LOW, OFFSET, StsServo
+from ik_node.sim.bus.sts_servo import HIGH, LOW, MOST_TORQUE, OFFSET, OVERLOAD, PROTECTION_CURRENT, StsServo
 
 MIDDLE = 2048.0  # tick of zero of every emulated joint
 
@@ -49,6 +49,13 @@ def _servos(profile: ArmProfile, joint: JointProfile) -> list[Servo]:
         if not joint.full_turn:
             _keep(servo, LOW, 2, round(low))
             _keep(servo, HIGH, 2, round(high))
+        if joint.gripper:  # as LeRobot sets it
+            for address, size, value in (
+                (MOST_TORQUE, 2, 500),
+                (PROTECTION_CURRENT, 2, 250),
+                (OVERLOAD, 1, 25),
+            ):
+                _keep(servo, address, size, value)
         return [servo]
     mode = POSITION if joint.mode is None else joint.mode
     found: list[Servo] = []
