@@ -113,7 +113,8 @@ class Program:
 
     def free_name(self) -> str:
         """Return a name that no point has."""
-        return next(f'P{k}' for k in range(1, MOST_POINTS + 2) if f'P{k}' not in self.names)
+        first = len(self.points) + 1
+        return next(f'P{k}' for k in range(first, 2 * first + 1) if f'P{k}' not in self.names)
 
     def with_point(self, index: int, **values: Any) -> Program:
         """Return the program with other fields of a point. Raises InputError."""

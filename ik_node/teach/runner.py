@@ -14,7 +14,8 @@ from ik_node.teach.check import Checked
 
 PATIENCE = 20.0  # [s] for the answer of ik_node to a goal
 REPEAT = 2.0  # [s] for which ik_node takes the same joint goal for a repeat of the last one, and more
-ELSEWHERE = (0.05, 0.005)  # [rad, m] from where the arm should be at rest: somebody has moved it
+ELSEWHERE = (0.05, 0.005)  # [rad, m] from where the arm should be at rest
+LATE = 2.0  # [s] for positions to arrive; an arm that is elsewhere for longer was moved by somebody
 ENDS = ('stopped', 'faulted', 'hand-guided', 'waiting', 'inactive', 'ready')  # states that end a run
 
 
@@ -81,6 +82,7 @@ class Runner:
         self._last_joints: Mapping[str, float] | None = None
         self._joints_sent = -math.inf
         self._until = -math.inf  # end of a wait
+        self._away = math.inf  # since when the arm is seen elsewhere
 
     @property
     def active(self) -> bool:
@@ -116,7 +118,7 @@ class Runner:
             self._go_on()
         if self._stage is _Stage.MOVE and self.state is State.PAUSING:
             self.state = State.PAUSED
-        if not self.active or self._is_elsewhere(joints):
+        if not self.active or self._is_elsewhere(joints, now):
             return None
         order = self._order()
         if (
@@ -177,14 +179,16 @@ class Runner:
             return Order(point.speed, {self._checked.program.gripper: point.gripper})
         return Order(point.speed, move.joints, move.T_base_tip)
 
-    def _is_elsewhere(self, joints: Mapping[str, float]) -> bool:
-        """End the run if the arm is not where it should be at rest."""
+    def _is_elsewhere(self, joints: Mapping[str, float], now: float) -> bool:
+        """Whether the arm is not seen where it should be at rest; end the run if that lasts."""
         for name, place in self._place.items():
-            tolerance = ELSEWHERE[name in self._checked.prismatic]
             apart = abs(joints.get(name, math.nan) - place)
-            if not apart <= tolerance:
-                self.end(
-                    f'joint {quoted(name)} is {apart:.3g} from where the arm was last: somebody moved it'
-                )
+            if not apart <= ELSEWHERE[name in self._checked.prismatic]:
+                self._away = min(self._away, now)
+                if now > self._away + LATE:
+                    self.end(
+                        f'joint {quoted(name)} is {apart:.3g} from where the arm was last: somebody moved it'
+                    )
                 return True
+        self._away = math.inf
         return False

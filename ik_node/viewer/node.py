@@ -40,6 +40,7 @@ from ik_node.viewer.settings import declare_viewer
 from ik_node.viewer.share.share import Share
 from ik_node.viewer.slices.slices import Slices
 from ik_node.viewer.solutions.solutions import Solutions
+from ik_node.viewer.teach.teach import Teach
 from ik_node.viewer.tool import ViewedTool
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
@@ -81,6 +82,7 @@ class ViewerNode(ClosableNode):
             Solutions(self, server, self._settings.mesh_path),
             Slices(server),
             Plots(self, server),
+            Teach(self, server, names, self._settings.programs),
             Recordings(self, server, self._settings.recordings),
             Servos(self, server),
         )

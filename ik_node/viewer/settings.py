@@ -43,6 +43,9 @@ class ViewerSettings(ToolSettings):
     recordings: str = parameter(
         '~/ik_recordings', 'folder of the recordings that users make and replay', read_only=True
     )
+    programs: str = parameter(
+        '~/ik_programs', 'folder of the programs of taught points that users save and open', read_only=True
+    )
     description_file: str = parameter(
         '',
         'xacro file of robot_description; its arguments NAME_length become sliders',

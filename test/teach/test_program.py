@@ -125,4 +125,5 @@ def test_a_line_needs_a_direction() -> None:
 
 def test_free_names() -> None:
     program = Program((Point('P1', joints={'a': 0.0}), Point('P3', joints={'a': 0.0})))
-    assert program.free_name() == 'P2'
+    assert program.free_name() == 'P4'
+    assert Program().free_name() == 'P1'

@@ -12,7 +12,7 @@ from ik_node.control.robot.arm_model import ArmModel
 from ik_node.errors import InputError
 from ik_node.teach.check import Checked, check
 from ik_node.teach.program import LINE, Point, Program
-from ik_node.teach.runner import PATIENCE, REPEAT, Order, Runner, State
+from ik_node.teach.runner import LATE, PATIENCE, REPEAT, Order, Runner, State
 
 ZERO = dict.fromkeys(ARM_JOINTS, 0.0)
 AT = {'yaw': 0.2, 'shoulder': 0.3, 'elbow': 0.9, 'roll': 0.1, 'wrist': 0.4}
@@ -213,7 +213,20 @@ def test_an_arm_that_was_moved_ends_the_run(model: ArmModel, checked: Checked) -
 def test_joints_that_are_unknown_end_the_run(checked: Checked) -> None:
     runner = Runner(checked)
     assert runner.due(0.0, {}) is None
+    assert runner.due(LATE, {}) is None
+    assert runner.active
+    assert runner.due(LATE + 0.1, {}) is None
     assert runner.state is State.ENDED
+
+
+def test_positions_may_come_later_than_the_arrival(checked: Checked) -> None:
+    runner = Runner(checked)
+    before = {**ZERO, 'yaw': 0.3}
+    assert runner.due(0.0, before) is None
+    assert runner.due(LATE - 0.1, before) is None
+    assert runner.due(LATE, ZERO) is not None
+    assert runner.due(LATE + 0.1, before) is None
+    assert runner.active
 
 
 def test_without_an_answer_the_run_ends_and_stops(checked: Checked) -> None:

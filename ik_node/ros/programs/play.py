@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import signal
 import sys
 import time
@@ -13,15 +12,13 @@ from typing import Any, NoReturn
 
 import rclpy
 from rclpy.signals import SignalHandlerOptions
-from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from ik_node.cli.arguments import plain_parser
 from ik_node.console import run, say
 from ik_node.errors import InputError, quoted
-from ik_node.ros.conversions import measured_values
 from ik_node.ros.programs.player import Player
-from ik_node.ros.qos import LATCHED, STREAM
+from ik_node.ros.qos import LATCHED
 from ik_node.teach.check import Checked
 from ik_node.teach.checker import Checker
 from ik_node.teach.program import Program
@@ -39,9 +36,7 @@ class Play:
         self._program = program
         self._player = Player(self._node, program.tool)
         self._text = ''
-        self._joints: dict[str, float] = {}
         self._node.create_subscription(String, 'robot_description', self._describe, LATCHED)
-        self._node.create_subscription(JointState, 'joint_states', self._move, STREAM)
 
     def close(self) -> None:
         """End the node."""
@@ -56,7 +51,7 @@ class Play:
             if self._player.interruption:
                 raise InputError(self._player.interruption)
         settings = self._player.settings
-        return Checker().check(self._text, settings, self._program, self._joints, again=again)
+        return Checker().check(self._text, settings, self._program, self._player.joints, again=again)
 
     def run(self, checked: Checked, loops: int) -> Runner:
         """Run a checked program, say where it is, and return its runner."""
@@ -83,13 +78,9 @@ class Play:
     def _describe(self, message: String) -> None:
         self._text = message.data
 
-    def _move(self, message: JointState) -> None:
-        with contextlib.suppress(InputError):  # ik_node rejects it too
-            self._joints |= measured_values(message)
-
     def _spin(self) -> None:
         rclpy.spin_once(self._node, timeout_sec=PERIOD)
-        self._player.update(self._joints, time.monotonic())
+        self._player.update(time.monotonic())
 
     def _wait(self, condition: Callable[[], Any], patience: float, otherwise: str) -> None:
         end = time.monotonic() + patience

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import deque
 from collections.abc import Mapping
@@ -16,8 +17,10 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from ik_node.ros.conversions import matrix_pose
+from ik_node.errors import InputError
+from ik_node.ros.conversions import matrix_pose, measured_values
 from ik_node.ros.programs.node_settings import NodeSettings
+from ik_node.ros.qos import STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.teach.runner import Order, Runner, disturbance
 
@@ -33,7 +36,8 @@ class Player:
     """Prepares and makes the runs of programs of one tool; call update regularly, at 20 Hz or more.
 
     prepare() begins to listen to ik_node; once prepared is true, settings and joints are those to check with.
-    Then run() follows a runner until it ends. interruption: why a run must not begin, such as a stop.
+    Then run() follows a runner until it ends. joints: positions by name. interruption: why a run must not
+    begin, such as a stop.
     """
 
     def __init__(self, node: Node, tool: str = '') -> None:
@@ -45,14 +49,14 @@ class Player:
         self._stop = node.create_client(Trigger, f'{ARM}/{prefix}stop')
         self._parameters = RemoteParameters(node, ARM, [SPEED], self._speed_answered)
         self._settings = NodeSettings(node)
-        self._hearing: Subscription | None = None
+        self._hearing: list[Subscription] = []
         self._reports: deque[dict[str, str]] = deque()
         self.runner: Runner | None = None
         self.interruption = ''
         self._reporters: set[tuple[int, ...]] = set()
         self._base = self._speed = math.nan  # speed_scaling before the run, and at present
         self._ended: float | None = None  # when the run ended [s]
-        self._joints: Mapping[str, float] = {}
+        self.joints: dict[str, float] = {}  # positions by name, while it listens
         self._rested: Mapping[str, float] = {}  # joints since the arm is at rest
         self._since = self._deadline = self._seen = math.inf  # times [s]
 
@@ -74,9 +78,14 @@ class Player:
 
     def prepare(self, now: float) -> None:
         """Begin to listen, at now [s]."""
-        if self._hearing is None:
-            self._hearing = self._node.create_subscription(DiagnosticStatus, self._topic, self._hear, HEARD)
+        if not self._hearing:
+            subscribe = self._node.create_subscription
+            self._hearing = [
+                subscribe(DiagnosticStatus, self._topic, self._hear, HEARD),
+                subscribe(JointState, 'joint_states', self._move, STREAM),
+            ]
         self._reports.clear()
+        self.joints.clear()
         self.interruption, self._deadline = '', now + PATIENCE
         self._rested, self._since = {}, math.inf
         if self._settings.available:
@@ -91,17 +100,17 @@ class Player:
 
     def release(self) -> None:
         """Listen no longer."""
-        if self._hearing is not None:
-            self._node.destroy_subscription(self._hearing)
-            self._hearing = None
+        for subscription in self._hearing:
+            self._node.destroy_subscription(subscription)
+        self._hearing = []
 
     def stop(self) -> Any:
         """Stop the arm; return the future response, None without ik_node."""
         return self._stop.call_async(Trigger.Request()) if self._stop.service_is_ready() else None
 
-    def update(self, joints: Mapping[str, float], now: float) -> None:
-        """Do what is due at now [s]. joints: positions by name."""
-        self._joints, self._seen = joints, now
+    def update(self, now: float) -> None:
+        """Do what is due at now [s]."""
+        self._seen = now
         if self.runner is None:
             self._prepare(now)
             return
@@ -109,7 +118,7 @@ class Player:
             self.runner.hear(self._reports.popleft(), now)
         if not self._reporters & self._found():  # a node that was started later does not know the goal
             self.runner.end('ik_node has ended or cannot be reached')
-        order = self.runner.due(now, joints)
+        order = self.runner.due(now, self.joints)
         if order is not None:
             self._carry_out(self.runner, order, now)
         if self.runner.stops:
@@ -119,7 +128,7 @@ class Player:
             self._end(now)
 
     def _prepare(self, now: float) -> None:
-        if self._hearing is None:
+        if not self._hearing:
             return
         moving = False
         while self._reports:
@@ -130,9 +139,9 @@ class Player:
                 self.interruption = self.interruption or disturbance(report)
         if self.settings is None and self._settings.available and self._settings.idle:
             self._settings.ask()
-        rested, joints = self._rested, self._joints.items()
+        rested, joints = self._rested, self.joints.items()
         if moving or any(abs(value - rested.get(name, math.inf)) > STILL for name, value in joints):
-            self._rested, self._since = dict(self._joints), now
+            self._rested, self._since = dict(self.joints), now
         if self._settings.failure:
             self.interruption = self._settings.failure
         elif now > self._deadline and self._since is not math.inf and self._since + REST > now:
@@ -182,7 +191,13 @@ class Player:
     def _hear(self, status: DiagnosticStatus) -> None:
         self._reports.append({'message': status.message, **{p.key: p.value for p in status.values}})
 
+    def _move(self, message: JointState) -> None:
+        with contextlib.suppress(InputError):  # ik_node rejects it too
+            self.joints |= measured_values(message)
+
     def _found(self) -> set[tuple[int, ...]]:
         """Return the ids of the publishers of reports. A killed one is listed until its lease ends."""
-        found = self._node.get_publishers_info_by_topic(self._hearing.topic_name) if self._hearing else []
+        found = []
+        if self._hearing:
+            found = self._node.get_publishers_info_by_topic(self._hearing[0].topic_name)
         return {tuple(one.endpoint_gid) for one in found}

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Teach: between the folder Teach of the panel, a program, its files, and its runs."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import viser
+from rclpy.node import Node
+from rclpy.subscription import Subscription
+from rclpy.task import Future
+from std_srvs.srv import SetBool
+
+from ik_node.checks import Array
+from ik_node.errors import IkError, InputError, quoted
+from ik_node.model.joint import Joint
+from ik_node.teach.program import LINE, Point, Program
+from ik_node.viewer.panel.html import capital
+from ik_node.viewer.room import Moment, Room, Shown
+from ik_node.viewer.scene.visuals import extent_of
+from ik_node.viewer.teach.editing import (
+    edited,
+    gripper_of,
+    joints_of,
+    moved,
+    place_of_arm,
+    place_of_gizmo,
+    without,
+)
+from ik_node.viewer.teach.panel import (
+    AT_ARM,
+    AT_GIZMO,
+    CHECK,
+    CONTINUE,
+    DELETE,
+    DOWN,
+    DOWNLOAD,
+    GRIPPER,
+    GRIPS,
+    GUIDE,
+    HOLD,
+    NEW,
+    NONE,
+    OPEN,
+    PAUSE,
+    ROW,
+    RUN,
+    SAVE,
+    STEP,
+    TO_ARM,
+    TO_GIZMO,
+    TOOL,
+    UP,
+    UPLOAD,
+    Press,
+    TeachPanel,
+)
+from ik_node.viewer.teach.runs import Runs, Wanted
+from ik_node.viewer.teach.scene import Mark, TeachScene
+from ik_node.viewer.tool import ViewedTool
+
+SUFFIX = '.yaml'
+FILE_NAME = re.compile(r'\w[\w .-]{0,60}')
+CLOSED = 'the page was closed'
+LISTED = 1.0  # [s] from one look at the folder to the next
+
+
+class Teach(Room):
+    """The program that the page shows. It moves the arm only in runs, which Runs checks first."""
+
+    def __init__(self, node: Node, server: viser.ViserServer, tools: Sequence[str], folder: str) -> None:
+        """tools: names of all. folder: of the programs."""
+        self._node, self._server = node, server
+        self._folder = Path(folder).expanduser().absolute()
+        self._panel = TeachPanel(server.gui, tools)
+        self._runs = Runs(node)
+        self._program, self._selected = Program(tool=tools[0]), 0
+        self._tools: dict[str, ViewedTool] = {}
+        self._text = ''
+        self._scene: TeachScene | None = None
+        self._note = ''  # on what a user did last
+        self._drawn: object = None  # what the page shows
+        self._listed = 0.0  # when the folder was listed (time.monotonic)
+
+    def show(self, shown: Shown | None) -> None:
+        """Show another robot, after the scene was cleared, or none. The program stays."""
+        self._runs.pause('the robot has changed')
+        self._tools, self._text, self._scene, self._drawn = {}, '', None, None
+        if shown is not None:
+            self._tools = {tool.name: tool for tool in shown.tools}
+            self._text = shown.text
+            arm = self._tool.arm
+            assert arm is not None
+            self._scene = TeachScene(self._server, extent_of(arm.robot, arm.tip_link))
+            self._panel.set_gripper(gripper_of(arm))
+
+    def subscribe(self) -> Sequence[Subscription]:
+        """Pause: a page was opened, and there was none before."""
+        self._runs.pause(CLOSED)
+        return ()
+
+    def refresh(self) -> None:
+        """Pause a run that nobody can see any more."""
+        if self._runs.active and not self._server.get_clients():
+            self._runs.pause(CLOSED)
+            self._runs.update(time.monotonic())
+
+    def close(self) -> None:
+        """End the thread."""
+        self._runs.close()
+
+    @property
+    def _tool(self) -> ViewedTool:
+        return self._tools[self._program.tool]
+
+    def update(self, moment: Moment) -> None:
+        """Process the inputs of users, go on with a run, and show both."""
+        for press in self._panel.take():
+            self._note = ''
+            try:
+                self._process(press, moment.values)
+            except IkError as error:
+                self._note = f'{capital(str(error))}.'
+                self._drawn = None  # the editor shows the point as it is
+        now = time.monotonic()
+        self._runs.update(now)
+        if now - self._listed > LISTED:
+            self._listed = now
+            self._panel.show_files(self._names())
+        self._draw(moment.values)
+
+    def _process(self, press: Press, values: Mapping[str, float]) -> None:
+        what = press.what
+        if what == PAUSE:
+            self._runs.pause()
+        elif what == DOWNLOAD and press.client is not None:
+            content = self._program.text().encode()
+            press.client.send_file_download(f'{self._path().stem}{SUFFIX}', content, save_immediately=True)
+        elif what == SAVE:
+            self._program.save(self._path())
+            self._note, self._listed = f'Saved as {self._path()}.', 0.0
+        elif not self._tools:
+            raise InputError('there is no robot yet')
+        elif what in (GUIDE, HOLD):
+            self._guide(what == GUIDE)
+        elif what == ROW:
+            self._selected, self._drawn = press.value, None
+        elif self._runs.active:
+            raise InputError('first pause the program, or stop the arm')
+        elif what in (CHECK, RUN, STEP, CONTINUE):
+            if what != CHECK:
+                self._tool.end_goal()
+            wanted = Wanted(what, self._program, self._text, int(self._panel.loops.value))
+            self._runs.want(wanted, time.monotonic())
+        elif what in (OPEN, UPLOAD, NEW, TOOL):
+            self._change_program(press)
+        else:
+            self._change_points(press, values)
+
+    def _guide(self, on: bool) -> None:
+        """Begin or end hand guiding."""
+        name = f'ik_node/{self._program.tool}/hand_guide' if self._program.tool else 'ik_node/hand_guide'
+        client = self._node.create_client(SetBool, name)
+
+        def answered(future: Future) -> None:
+            self._note = f'{capital(future.result().message)}.'
+            self._node.destroy_client(client)
+
+        if not client.wait_for_service(timeout_sec=0.5):
+            self._node.destroy_client(client)
+            raise InputError('ik_node is not running')
+        client.call_async(SetBool.Request(data=on)).add_done_callback(answered)
+
+    # Programs and their files
+
+    def _path(self) -> Path:
+        name = self._panel.file_name.removesuffix(SUFFIX)
+        if not FILE_NAME.fullmatch(name):
+            raise InputError('a file name has letters, digits, blanks, ".", "-" and "_"')
+        return self._folder / f'{name}{SUFFIX}'
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(path.stem for path in self._folder.glob(f'*{SUFFIX}') if path.name[0] != '.')
+        except OSError:
+            return []
+
+    def _change_program(self, press: Press) -> None:
+        if press.what == TOOL:
+            self._take(replace(self._program, tool=press.value))
+        elif press.what == NEW:
+            self._take(Program(tool=self._program.tool))
+        elif press.what == UPLOAD:
+            name = Path(press.value.name).stem
+            self._take(Program.parse(press.value.content.decode(errors='replace')))
+            self._panel.set_file_name(name)
+        elif press.value != NONE and press.value in self._names():
+            self._take(Program.load(self._folder / f'{press.value}{SUFFIX}'))
+            self._panel.set_file_name(press.value)
+
+    def _take(self, program: Program) -> None:
+        """Show another program."""
+        if program.tool not in self._tools:
+            raise InputError(f'this robot has no tool {quoted(program.tool)}')
+        self._program, self._selected = program, 0
+        self._runs.restart()
+        arm = self._tool.arm
+        if arm is not None:
+            self._panel.set_gripper(gripper_of(arm))
+            if program.arm and program.arm != arm.robot.name:
+                self._note = f'It was taught with the robot {quoted(program.arm)}.'
+
+    def _change_points(self, press: Press, values: Mapping[str, float]) -> None:
+        what, arm, program = press.what, self._tool.arm, self._program
+        assert arm is not None
+        if what in (AT_GIZMO, TO_GIZMO):
+            place = place_of_gizmo(self._tool, values)
+        elif what in (AT_ARM, TO_ARM):
+            place = place_of_arm(arm, values)
+        if what in (AT_GIZMO, AT_ARM):
+            points = (*program.points, Point(program.free_name(), **place))
+            self._program = replace(program, points=points, arm=arm.robot.name)
+            self._selected = len(points) - 1
+        elif not program.points:
+            return
+        elif what in (TO_GIZMO, TO_ARM):
+            self._program = program.with_point(self._selected, **place)
+        elif what in (UP, DOWN):
+            self._program, self._selected = moved(program, self._selected, -1 if what == UP else 1)
+        elif what == DELETE:
+            self._program = without(program, self._selected)
+            self._selected = max(0, min(self._selected, len(self._program.points) - 1))
+        elif what in (GRIPS, GRIPPER):
+            self._grip(press, gripper_of(arm))
+        else:
+            self._program = edited(program, self._selected, press, arm, self._runs.checked)
+
+    def _grip(self, press: Press, joint: Joint | None) -> None:
+        if joint is None:
+            return
+        program = self._program if self._program.gripper else replace(self._program, gripper=joint.name)
+        on = press.value if press.what == GRIPS else True
+        value = self._panel.gripper_value() if on else None
+        self._program = program.with_point(self._selected, gripper=value)
+
+    # What the page shows
+
+    def _draw(self, values: Mapping[str, float]) -> None:
+        runs = self._runs
+        failed = runs.failed if runs.failed is not None and runs.failed.program is self._program else None
+        passed = runs.checked if runs.checked is not None and runs.checked.program is self._program else None
+        found = failed or passed
+        findings = found.findings if found is not None and not runs.active else ()
+        sentence = self._note or runs.sentence
+        self._panel.show_state(runs.title, sentence, [str(finding) for finding in findings])
+        wrong = [finding.point for finding in findings if finding.serious]
+        drawn = (self._program, self._selected, tuple(wrong), runs.following, self._scene)
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
+        self._panel.show_program(self._program, self._selected, wrong, runs.following)
+        points = self._program.points
+        self._panel.show_point(points[self._selected] if self._selected < len(points) else None)
+        if self._scene is not None:
+            self._show_marks(self._scene, wrong, values)
+
+    def _show_marks(self, scene: TeachScene, wrong: Sequence[str], values: Mapping[str, float]) -> None:
+        arm = self._tool.arm
+        assert arm is not None
+        marks = []
+        for k, point in enumerate(self._program.points):
+            position: Array
+            if point.position is not None:
+                position = np.array(point.position)
+            elif point.joints is not None and set(point.joints) == set(arm.joint_names):
+                position = arm.fk(joints_of(point, arm))[0]
+            else:
+                continue
+            straight = point.motion == LINE
+            marks.append(Mark(point.name, position, straight, k == self._selected, point.name in wrong))
+        scene.show(marks, arm.robot.link_pose(arm.base_link, values))

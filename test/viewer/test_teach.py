@@ -1,0 +1,229 @@
+"""Programs in the page, with a real ik_node: taught, checked, run, disturbed; nothing moves unasked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from node_harness import new_domain
+from page import Page
+from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
+
+from ik_node.model.arm import Arm
+from ik_node.teach.program import LINE, Point, Program
+
+ARM = Arm.from_urdf(SEED_ARM)
+Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
+QUIET = 0.7  # [s] in which something would happen if it did at all
+
+
+class Desk(NamedTuple):
+    """A page, the robot's side, and the folder of the programs."""
+
+    page: Page
+    robot: RobotSide
+    folder: Path
+    url: str
+
+
+@pytest.fixture(scope='module')
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    folder, domain = tmp_path_factory.mktemp('programs'), new_domain()
+    given = ('-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro', '-p', 'goal_timeout:=60.0')
+    solver = Process('ik_node', domain, '--ros-args', *given)
+    try:
+        with viewer(domain, f'programs:={folder}') as (process, robot):
+            page = Page(process.url())
+            robot.wait(lambda: robot.joints, 'the arm')
+            yield Desk(page, robot, folder, process.url())
+            page.close()
+    finally:
+        code = solver.end()
+    assert code == 0, solver.said
+    assert 'Traceback' not in solver.said
+
+
+@pytest.fixture
+def desk(running: Desk) -> Desk:
+    """The arm rests at Q; the program has two points, a line to the second one, and is saved as two.yaml."""
+    page, robot = running.page, running.robot
+    page.press('Resume')
+    page.wait(lambda: state(page) not in ('Running', 'Checking', 'Pausing'), 'no run')
+    robot.wait(lambda: go(robot, Q), 'the arm at Q')
+    page.wait(lambda: np.allclose(page.pose('/tip'), ARM.robot.link_pose('tool0', Q), atol=1e-3), 'the arm')
+    two_points().save(running.folder / 'two.yaml')
+    page.wait(lambda: 'two' in page.control('Open')['options'], 'the file')
+    page.choose('Save', 'New')
+    page.wait(lambda: not points(page), 'no points')
+    page.choose('Open', 'none')
+    page.choose('Open', 'two')
+    page.wait(lambda: points(page) == ['1: ready', '2: end · line'], 'the program')
+    page.choose('Loops', 1)
+    robot.joint_goals.clear()
+    return running
+
+
+def go(robot: RobotSide, joints: dict[str, float]) -> bool:
+    robot.ask(**joints)
+    return all(abs(robot.joints.get(name, 9.0) - value) < 1e-3 for name, value in joints.items())
+
+
+def two_points(way: float = 0.05, **values: Any) -> Program:
+    position, direction = ARM.fk(np.array(list(Q.values())))
+    end = tuple(position + np.array([0.0, way, 0.0]))
+    start = Point('ready', joints={**Q, 'joint1': 0.1}, **values)
+    return Program(
+        (start, Point('end', position=end, direction=tuple(direction), motion=LINE, near=Q, **values))
+    )
+
+
+def state(page: Page) -> str:
+    """The title that the folder shows."""
+    titles = ('Checking', 'Ready to run', 'Refused', 'Running', 'Pausing', 'Paused', 'Finished', 'Ended')
+    folder = [text for text in page.html() if any(f'>{title}<' in text for title in titles)]
+    return next((title for title in titles for text in folder if f'>{title}<' in text), '')
+
+
+def points(page: Page) -> list[str]:
+    """The labels of the points."""
+    buttons = [one for one in list(page.controls.values()) if one['kind'] == 'GuiButtonMessage']
+    labels = [one['label'].removeprefix('▸ ') for one in buttons]
+    return [label for label in labels if label[:1].isdigit()]
+
+
+def select(page: Page, number: int) -> None:
+    (uuid,) = [
+        k for k, c in list(page.controls.items()) if c.get('label', '').lstrip('▸ ').startswith(f'{number}: ')
+    ]
+    page._send('GuiUpdateMessage', uuid=uuid, updates={'value': True})
+
+
+def wait_state(desk: Desk, title: str) -> None:
+    desk.page.wait(lambda: state(desk.page) == title, title)
+
+
+def tool(robot: RobotSide) -> np.ndarray:
+    return ARM.fk(np.array([robot.joints[name] for name in SEED_JOINTS]))[0]
+
+
+def stands(desk: Desk) -> None:
+    """Nothing moves and no goal is sent."""
+    before, count = dict(desk.robot.joints), len(desk.robot.joint_goals)
+    time.sleep(QUIET)
+    assert desk.robot.joints == pytest.approx(before, abs=1e-9)
+    assert len(desk.robot.joint_goals) == count
+
+
+def test_points_are_taught_and_edited_and_saved(desk: Desk) -> None:
+    page, robot = desk.page, desk.robot
+    page.choose('Save', 'New')
+    page.wait(lambda: not points(page), 'no points')
+    page.choose('Add point', 'At the arm')
+    page.wait(lambda: points(page) == ['1: P1'], 'the first point')
+    page.choose('Name', 'ready')
+    page.wait(lambda: points(page) == ['1: ready'], 'its name')
+    T = ARM.robot.link_pose('tool0', Q)
+    T[0, 3] -= 0.03
+    page.drag(T)
+    robot.wait(lambda: robot.goals and np.allclose(tool(robot), robot.goal()[:3, 3], atol=1e-3), 'the arm')
+    page.choose('Add point', 'At the gizmo')
+    page.wait(lambda: points(page) == ['1: ready', '2: P2'], 'the second point')
+    for label, value in (('Motion', 'line'), ('Speed [%]', 40), ('Wait [s]', 0.2)):
+        page.choose(label, value)
+    page.wait(lambda: points(page)[1] == '2: P2 · line · 40 % · 0.2 s', 'what was edited')
+    page.choose('File', 'mine')
+    page.choose('Save', 'Save')
+    robot.wait(lambda: (desk.folder / 'mine.yaml').exists(), 'the file')
+    program = Program.load(desk.folder / 'mine.yaml')
+    first, second = program.points
+    assert first.joints == pytest.approx(Q, abs=1e-3)
+    assert second.position == pytest.approx(tuple(T[:3, 3]), abs=1e-5)
+    assert second.direction == pytest.approx(tuple(T[:3, 2]), abs=1e-5)
+    assert (second.motion, second.speed, second.wait) == (LINE, 0.4, 0.2)
+    assert set(second.near) == set(SEED_JOINTS)
+
+    page.choose('Order', 'Up')
+    page.wait(lambda: points(page)[0].startswith('1: P2'), 'another order')
+    select(page, 2)
+    page.wait(lambda: page.control('Name')['value'] == 'ready', 'the editor of the other point')
+    page.choose('Kept as', 'tool')
+    page.choose('Name', 'P2')
+    page.wait(lambda: 'two points are called' in page.words().lower(), 'the reason')
+    page.choose('Order', 'Delete')
+    page.wait(lambda: len(points(page)) == 1, 'one point less')
+    assert not robot.joint_goals
+
+
+def test_a_check_moves_nothing_and_a_run_visits_all(desk: Desk) -> None:
+    page, robot = desk.page, desk.robot
+    page.choose('Program', 'Check')
+    wait_state(desk, 'Ready to run')
+    stands(desk)
+    page.choose('Loops', 2)
+    page.choose('Program', 'Run')
+    wait_state(desk, 'Finished')
+    assert len(robot.joint_goals) == 2
+    assert np.allclose(tool(robot), two_points().points[1].position, atol=3e-4)
+    assert '2 complete runs' in page.words()
+    stands(desk)
+
+
+def test_a_point_out_of_reach_is_refused_by_name_and_nothing_moves(desk: Desk) -> None:
+    page = desk.page
+    select(page, 2)
+    page.wait(lambda: page.control('Name')['value'] == 'end', 'the editor')
+    T = page.pose('/base/goal')
+    T[:3, 3] = (0.0, 0.0, 3.0)
+    page.drag(T, release=False)
+    page.choose('Set', 'To the gizmo')
+    time.sleep(QUIET)
+    page.release()
+    desk.robot.wait(lambda: go(desk.robot, Q), 'the arm at Q again')
+    desk.robot.joint_goals.clear()
+    for what in ('Check', 'Run', 'Step'):
+        page.choose('Program', what)
+        page.wait(lambda: state(page) == 'Checking', 'the check')
+        wait_state(desk, 'Refused')
+        assert '&quot;end&quot;: unreachable' in page.words()
+        stands(desk)
+
+
+def test_a_run_is_paused_continued_stopped_and_continued(desk: Desk) -> None:
+    page = desk.page
+    page.choose('Loops', 0)
+    page.choose('Program', 'Run')
+    page.wait(lambda: 'after 1 complete run' in page.words(), 'the second run')
+    page.choose('Run', 'Pause')
+    wait_state(desk, 'Paused')
+    stands(desk)
+    page.choose('Run', 'Continue')
+    wait_state(desk, 'Running')
+    page.press('Stop')
+    wait_state(desk, 'Ended')
+    assert 'stopped' in page.words()
+    time.sleep(QUIET)
+    stands(desk)
+    page.choose('Run', 'Continue')  # ik_node is still stopped
+    page.wait(lambda: state(page) in ('Checking', 'Running'), 'another check')
+    wait_state(desk, 'Ended')
+    stands(desk)
+    page.press('Resume')
+    page.wait(lambda: 'effective DoF' in page.words(), 'the arm is ready')
+    page.choose('Run', 'Continue')
+    wait_state(desk, 'Running')
+    page.choose('Run', 'Pause')
+    wait_state(desk, 'Paused')
+
+
+def test_single_steps(desk: Desk) -> None:
+    page, robot = desk.page, desk.robot
+    for place in (ARM.fk(np.array(list({**Q, 'joint1': 0.1}.values())))[0], two_points().points[1].position):
+        page.choose('Program', 'Step')
+        wait_state(desk, 'Checking')
+        wait_state(desk, 'Paused')
+        assert np.allclose(tool(robot), place, atol=1e-3)
+    assert 'after 1 complete run' in page.words()
