@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions
 from ik_node.servos.arm.snapshot import ArmSnapshot, ArmState
+from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.bus.serial_port import SerialTransport
 from ik_node.servos.calibration.profile import PROTOCOLS, read_profile
 from ik_node.servos.calibration.zeros import calibrate
@@ -46,6 +47,16 @@ class Rig:
         while not condition():
             assert time.monotonic() < end, self.arm.snapshot
             time.sleep(0.005)
+
+    def switch_on(self) -> None:
+        """Switch the torque on, again where a busy computer keeps the answers of servos."""
+        self.wait(self._has_torque)
+
+    def _has_torque(self) -> bool:
+        with contextlib.suppress(ArmError):
+            self.arm.set_torque(True)
+            return True
+        return False
 
     def stream(self, positions: dict[str, float], seconds: float) -> None:
         """Command positions for a while."""

@@ -26,7 +26,7 @@ TORQUE_LIMIT = {'address': 48, 'size': 2}
 @pytest.fixture
 def rig():
     with driven() as rig:
-        rig.arm.set_torque(True)
+        rig.switch_on()
         yield rig
 
 

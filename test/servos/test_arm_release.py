@@ -27,7 +27,7 @@ WEIGHT = 0.3  # share of the largest torque: joints hang 15 ticks below their go
 @pytest.fixture
 def rig():
     with driven() as rig:
-        rig.arm.set_torque(True)
+        rig.switch_on()
         yield rig
 
 

@@ -72,7 +72,7 @@ def drive(profile: str, port: str) -> None:
     rig = Rig(SimpleNamespace(port=port), profile, None)
     rig.arm.start()
     rig.until(ArmState.PASSIVE)
-    rig.arm.set_torque(True)
+    rig.switch_on()
     print('driving', flush=True)
     names = [joint.name for joint in rig.profile.joints if not joint.gripper]
     while True:

@@ -93,7 +93,7 @@ class Stream:
             rig.arm.start()
             try:
                 rig.until(ArmState.PASSIVE)
-                rig.wait(lambda: self._has_torque(rig))  # on a busy computer not at once
+                rig.switch_on()
                 for joint in self._profile.joints[1:3]:
                     bus.call('motor', id=joint.id, weight=self._chance.uniform(-0.3, 0.3))
                 begun = time.monotonic()
@@ -126,12 +126,6 @@ class Stream:
             if not self._chance.randrange(5):
                 self.wrong += too_far_ahead(bus, self._profile)
             time.sleep(0.01)
-
-    def _has_torque(self, rig: Rig) -> bool:
-        with contextlib.suppress(IkError):
-            rig.arm.set_torque(True)
-            return True
-        return False
 
     def _event(self, rig: Rig, bus: EmulatedBus, now: float) -> float:
         """Let something happen; return when it is to end [s]."""
