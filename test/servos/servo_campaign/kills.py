@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import signal
@@ -15,6 +16,7 @@ from types import SimpleNamespace
 
 from rig import Rig
 
+from ik_node.errors import IkError
 from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.sim.bus import EmulatedBus
@@ -76,5 +78,6 @@ def drive(profile: str, port: str) -> None:
     print('driving', flush=True)
     names = [joint.name for joint in rig.profile.joints if not joint.gripper]
     while True:
-        rig.arm.command(dict.fromkeys(names, 1.2 * wave(2.0 * time.monotonic(), steps=True)))
+        with contextlib.suppress(IkError):  # a busy computer
+            rig.arm.command(dict.fromkeys(names, 1.2 * wave(2.0 * time.monotonic(), steps=True)))
         time.sleep(0.01)
