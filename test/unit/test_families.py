@@ -42,6 +42,7 @@ def test_every_row_meets_the_goal_within_the_limits_and_near_the_one_before(name
         steps = np.linalg.norm(np.diff(found.q, axis=0), axis=1)
         assert (steps < 1.5 * STEP).all()
     assert max(lengths) > 30
+    assert sorted(lengths)[1] > 1, 'only an arm at a limit has no family'
 
 
 def test_a_closed_curve_ends_where_it_began() -> None:

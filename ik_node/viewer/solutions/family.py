@@ -13,10 +13,11 @@ from ik_node.solver.goal import Goal
 
 STEP = 0.04  # of all joints together [rad or m]
 LONGEST = 12.0  # of a curve in one direction, the same unit
+STRAIGHT = 0.5  # least cosine between two tangents: at a sharper bend curves may cross
 CORRECTIONS = 4  # Newton steps back to the goal after each step along the curve
 MET = 1e-7  # [m and 1] from the goal
 RANK = 1e-6  # singular values below this share of the largest count as 0
-FLAT = 1e-2  # the least length of a unit tangent's part that leaves the tool still
+FLAT = 1e-6  # a part of a unit vector that is shorter has no direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,7 @@ def _traced(arm: Arm, goal: Goal, start: Array, spare: int, sign: float) -> tupl
     first: Array | None = None
     for _ in range(round(LONGEST / STEP)):
         tangent = _still(arm, goal, q, along)
-        if tangent is None:
+        if tangent is None or (first is not None and tangent @ along < STRAIGHT):
             break
         first = tangent if first is None else first
         ahead = _corrected(arm, goal, q + STEP * tangent)
@@ -95,9 +96,13 @@ def _equations(arm: Arm, goal: Goal, q: Array) -> tuple[Array, Array]:
 def _still(arm: Arm, goal: Goal, q: Array, along: Array) -> Array | None:
     """Return the unit vector nearest to along (n,) that leaves the tool still, None if there is none."""
     _, jacobian = _equations(arm, goal, q)
-    tangent = along - np.linalg.pinv(jacobian, RANK) @ (jacobian @ along)
+    _, values, rows = np.linalg.svd(jacobian)
+    still = rows[int((values > RANK * values[0]).sum()) :]
+    if not len(still):
+        return None
+    tangent = still.T @ (still @ along)
     length = float(np.linalg.norm(tangent))
-    return tangent / length if length > FLAT else None
+    return tangent / length if length > FLAT else np.sign(along.sum()) * still[0]
 
 
 def _corrected(arm: Arm, goal: Goal, q: Array) -> Array | None:
