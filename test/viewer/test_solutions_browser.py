@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from browser_harness import (
 )
 from geometry_msgs.msg import PoseStamped
 from node_harness import new_domain
+from selenium.common.exceptions import StaleElementReferenceException
 from sensor_msgs.msg import JointState
 from spare_arm import WITH_SPARE
 from viewer_harness import ROOT, Process, RobotSide
@@ -77,23 +78,34 @@ def shown(browser: Any, text: str, tmp_path: Any, *parameters: str) -> Iterator[
 
 
 def rows(browser: Any) -> list[Any]:
-    """The buttons of the solutions."""
-    buttons = browser.find_elements('css selector', 'button')
-    return [button for button in buttons if button.text[:1].isdigit() and '·' in button.text]
+    """The buttons of the solutions; none while they are being replaced."""
+    with suppress(StaleElementReferenceException):
+        buttons = browser.find_elements('css selector', 'button')
+        return [button for button in buttons if button.text[:1].isdigit() and '·' in button.text]
+    return []
 
 
 def click_row(browser: Any, number: int) -> None:
-    row = wait(lambda: [one for one in rows(browser) if one.text.startswith(f'{number}:')], f'row {number}')[
-        0
-    ]
-    browser.execute_script('arguments[0].scrollIntoView({block: "center"})', row)
-    settled(browser)
-    row.click()
+    """Click a row of a list that stays."""
+
+    def clicked() -> bool:
+        settled(browser)
+        with suppress(StaleElementReferenceException):
+            for row in rows(browser):
+                if row.text.startswith(f'{number}:') and row.is_enabled():
+                    browser.execute_script('arguments[0].scrollIntoView({block: "center"})', row)
+                    row.click()
+                    return True
+        return False
+
+    wait(lambda: rows(browser) and clicked(), f'row {number}')
 
 
 def at_rest(browser: Any) -> bool:
     """Whether the first solution of the page is where the arm is: the list is not of a place on its way."""
-    return [one.text[:6] for one in rows(browser)[:1]] == ['1: 0° ']
+    with suppress(StaleElementReferenceException):
+        return [one.text[:6] for one in rows(browser)[:1]] == ['1: 0° ']
+    return False
 
 
 def go(robot: RobotSide, arm: Arm, q: Any, *locked: str) -> Listing:

@@ -14,7 +14,6 @@ from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.html import Colour
-from ik_node.viewer.panel.inputs import Inputs
 from ik_node.viewer.plots.history import LENGTH, Row
 
 ORDER = 2.5e6  # of the folder: above the recordings
@@ -44,8 +43,8 @@ class Chart:
         edges = ('', '', '', '') if limits else ()
         series: Any = (
             {'label': 's'},
-            *({'label': n, 'stroke': f'rgb{LINES[k % 8]}', 'width': 1.5} for k, n in enumerate(names)),
             {'label': 'cursor', 'stroke': CURSOR, 'width': 1},
+            *({'label': n, 'stroke': f'rgb{LINES[k % 8]}', 'width': 1.5} for k, n in enumerate(names)),
             *({'label': edge, 'stroke': 'transparent'} for edge in edges),
         )
         first = len(names) + 2
@@ -73,11 +72,12 @@ class Chart:
         visible = len(times) > 1
         if visible:
             low, high = (0.0, 100.0) if self._limits else (float(lines.min()), float(lines.max()))
-            mark = np.full(len(times), low)
+            mark = lines[:, 0].copy()  # hidden below the first line but at the cursor
             if cursor is not None:
-                mark[int(np.abs(times - cursor).argmin())] = high
+                nearest = max(int(np.abs(times - cursor).argmin()), 1)
+                mark[nearest - 1 : nearest + 1] = low, high
             edges = (0.0, NEAR_LIMIT, 100.0 - NEAR_LIMIT, 100.0) if self._limits else ()
-            self._plot.data = (times, *lines.T, mark, *(np.full(len(times), edge) for edge in edges))
+            self._plot.data = (times, mark, *lines.T, *(np.full(len(times), edge) for edge in edges))
         if self._plot.visible is not visible:
             self._plot.visible = visible
 
@@ -93,7 +93,6 @@ class PlotsPanel:
         self._gui = gui
         self._charts: list[Chart] = []
         self._arm: Arm | None = None
-        self._moved: Inputs[float] = Inputs()
         self._folder = gui.add_folder('Plots', order=ORDER, expand_by_default=False)
         with self._folder:
             self._show = gui.add_checkbox('Show plots', False, hint=f'The last {LENGTH:g} s.')
