@@ -72,15 +72,17 @@ def run(tasks: list[Task], scale: float) -> None:
     streams: list[tuple[str, str, Cells]] = []
     apart: Apart = {(machine, of): [] for machine in MACHINES for of in ('goals', *modes)}
     begin = perf_counter()
-    for number, task in enumerate(followed):
-        print(
-            f'{task.name}: {number} of {len(followed)} arms, {perf_counter() - begin:.0f} s', file=sys.stderr
-        )
-        with streaming(task, modes) as stream:
-            for curve in TRACKS:
-                found += swept(task, curve, stream, table, apart)
-            if task.name in STREAMS_OF:
-                streams += list(streamed(task, stream))
+    try:
+        for number, task in enumerate(followed):
+            passed = f'{number} of {len(followed)} arms, {perf_counter() - begin:.0f} s'
+            print(f'{task.name}: {passed}', file=sys.stderr)
+            with streaming(task, modes) as stream:
+                for curve in TRACKS:
+                    found += swept(task, curve, stream, table, apart)
+                if task.name in STREAMS_OF:
+                    streams += streamed(task, stream)
+    except KeyboardInterrupt:
+        print(f'\nEnded by Ctrl-C after {passed}.')
     summarise(found, keys)
     tell_times(apart)
     heading(
