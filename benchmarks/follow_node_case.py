@@ -20,6 +20,7 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
 from benchmarks.arms import Task
@@ -135,7 +136,7 @@ def streaming(task: Task, modes: Mapping[str, tuple[Path, bool]]) -> Iterator[St
     own_domain()
     os.environ['ROS_LOG_DIR'] = tempfile.mkdtemp(prefix='ros-log-')
     processes = [started(task, f'of_{mode}', *modes[mode]) for mode in modes]
-    rclpy.init()
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)  # Ctrl-C ends the run, not the context
     followers = {mode: Follower(f'of_{mode}', task.arm.joint_names) for mode in modes}
     executor = SingleThreadedExecutor()
     for follower in followers.values():
