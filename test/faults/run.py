@@ -38,7 +38,7 @@ HECTIC = {'killed', 'clock jumps', 'clock stands or races', 'garbage in /clock',
 HECTIC |= {name for name, kind in KINDS.items() if kind.applies is answers}
 LEFT = 'ended while the arm was'  # said by a node that had not the time for it
 ENDS = {'killed': -9, 'interrupted': 0, 'terminated': 0}  # exit codes
-SILENT = 'no answer of ~/resume'
+SILENT = ('no answer of ~/resume', 'no report on a goal')
 # False feedback has taken the joints to where they collide, or nearly.
 EXPLAINED = ' would overlap by ', ' would come as near as '
 EXCERPT = 100  # lines of the log
@@ -128,7 +128,8 @@ class Session:
 
     def _begin_anew(self) -> None:
         # A node that does not answer shows the stacks of its threads, which are judged with its log.
-        self.arena.end(signal.SIGABRT if SILENT in self.ready else signal.SIGINT)
+        silent = any(words in self.ready for words in SILENT)
+        self.arena.end(signal.SIGABRT if silent else signal.SIGINT)
         self.arena.driver.go_home()
         self.arena.restart()
         self.arena.describe(self.arena.robot.text)
@@ -201,7 +202,7 @@ class Session:
             arena.ask('hand_guide', SetBool.Request(data=False))
             answer = arena.call('resume')
             if answer is None:
-                why = SILENT
+                why = SILENT[0]
                 continue
             tries += 1
             why = self._obeys(rng, answer.message)
@@ -229,7 +230,7 @@ class Session:
         arena.send('goal_joints', stamped(arena, joints_message(values)))
         report = self._report(mark)
         if report is None:
-            return f'no report on a goal; resume: {resumed}'
+            return f'{SILENT[1]}; resume: {resumed}'
         if report.state == 'rejected':
             return report.message
         patience = arena.patience(PATIENCE)
