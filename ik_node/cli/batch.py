@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ def _batch(arguments: argparse.Namespace) -> int:
     if columns.seed and len(columns.seed) not in (1, arm.n):
         raise InputError(f'--seed takes {arm.n} columns, or one with lists of {arm.n} numbers')
     say(f'{arm.describe()}\ngoals: {described(columns)}')
-    task = Task(IkSolver(arm, compile='wait'), columns, arguments.count)
+    task = Task(IkSolver(arm, time_budget=math.inf, compile='wait'), columns, arguments.count)
     start = time.monotonic()
     job = Job(task, goals, output)
     progress = ProgressBar(goals.rows, 'goals', about=not goals.counted)

@@ -77,7 +77,9 @@ def _retarget(arguments: argparse.Namespace) -> int:
     source: EpisodeTable | LerobotDataset
     source, fps = _table(arguments) if arguments.episode else _dataset(arguments)
     columns = _columns(arguments, source.names)
-    task = EpisodeTask(IkSolver(arm, compile='wait'), columns, fps, arguments.time or '')
+    task = EpisodeTask(
+        IkSolver(arm, time_budget=math.inf, compile='wait'), columns, fps, arguments.time or ''
+    )
     job = Retargeting(task, source, output)
     say(f'{arm.describe()}\nposes: {described(columns)}; they become {", ".join(job.written)}')
     start = time.monotonic()
