@@ -6,6 +6,7 @@ method may do worse is stated in its row of the registry, ik_node/solver/methods
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,7 +45,7 @@ class Subject:
 
     def new_solver(self, **options) -> IkSolver:
         """The pipeline is IkSolver as it comes; a method is the same without a closed form."""
-        options = {'restarts': self.promise.restarts, **options}
+        options = {'restarts': self.promise.restarts, 'time_budget': math.inf, **options}
         tolerance = self.promise.tolerance
         tolerances = {'position_tolerance': tolerance, 'direction_tolerance': tolerance}
         if self.method == 'pipeline':

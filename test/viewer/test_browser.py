@@ -17,6 +17,7 @@ from browser_harness import (
     open_page,
     picture,
     settled,
+    tick,
     wait,
     webdriver,
 )
@@ -110,15 +111,14 @@ def test_slow_motion_is_drawn_and_the_arm_stays(browser: Any, robot: RobotSide, 
         browser.find_element('xpath', f"//*[normalize-space(text())='{label}']").click()
 
     click('Methods')
-    watch = wait(lambda: browser.find_elements('css selector', 'input[type=checkbox]')[-1:], 'the folder')[0]
-    browser.execute_script('arguments[0].click()', watch)  # it may be below the end of the panel
+    tick(browser, 'Watch')
     before, joints = settled(browser), dict(robot.joints)
     drag_gizmo(browser, arm, arm.robot.link_pose(arm.tip_link, joints))
     wait(lambda: 'step' in browser.page_source and 'Position error' in browser.page_source, 'the errors')
     wait(lambda: changed(before, picture(browser)) > MANY, 'the ghost')
     assert robot.joints == pytest.approx(joints)
     assert not robot.goals
-    browser.execute_script('arguments[0].click()', watch)
+    tick(browser, 'Watch')
     wait(lambda: changed(before, picture(browser)) < MANY / 5, 'the picture as before')
     click('Methods')
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
-import signal
-import socket
 import time
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
-from browser_harness import Projection, browser, drag, open_page, wait
+from browser_harness import browser, open_page, wait
 from node_harness import new_domain
-from processes import Running
-from viewer_harness import Process, RobotSide
+from viewer_harness import Process
 
-from ik_node.model.arm import Arm
-from ik_node.model.urdf.reader import load_description, read_urdf
+from ik_node.model.urdf.reader import load_description
 from ik_node.share import share_path
 from ik_node.sim.bus import EmulatedBus
-from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
-from ik_node.viewer.scene.visuals import draw
 from ik_node.viewer.servos.panel import CLEAR, HOLD, OFF, ON, RELEASE, ZERO
 
 __all__ = ['browser']
@@ -107,46 +98,3 @@ def test_without_a_driver_there_is_no_folder(browser: Any) -> None:
         assert not shown(browser, ON)
     finally:
         viewer.end()
-
-
-def test_the_demo_leads_to_a_first_goal_and_stop_holds_the_arm(browser: Any) -> None:
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        port = str(probe.getsockname()[1])
-    demo = Running('ik_demo', '--servos', 'emulated', '--description-file', 'so101_like', '--port', port)
-    robot = None
-    try:
-        demo.wait(lambda: re.search(r'open (http://\S+) in', demo.said), 'the address')
-        demo.wait_said('the arm is held where it is')
-        demo.wait_said('self-collision')  # ik_node is ready
-        robot = RobotSide(demo.domain)
-        open_page(browser, re.search(r'open (http://\S+) in', demo.said)[1])
-        model = Arm(read_urdf(ARM))
-        wait(lambda: set(model.joint_names) <= set(robot.joints), 'joint_states')
-        wait(lambda: 'wrist_roll' in browser.page_source, 'the page')
-        way = drag_gizmo(browser, model, model.robot.link_pose(model.tip_link, robot.joints))
-        demo.wait_said('arrived at the goal')
-        assert np.linalg.norm(way) > 0.01
-        browser.switch_to.default_content()
-        browser.find_element('tag name', 'button').click()
-        demo.wait_said('stop')
-        nodes = demo.children()
-        os.killpg(demo.process.pid, signal.SIGINT)
-        assert demo.wait_ended() == 0, demo.said
-        assert sorted(nodes) == ['ik_node', 'ik_servos', 'ik_viewer']
-        assert 'Traceback' not in demo.said
-    finally:
-        if robot is not None:
-            robot.close()
-        demo.end()
-
-
-def drag_gizmo(browser: Any, arm: Arm, T: np.ndarray) -> np.ndarray:
-    """Drag the gizmo at T (4, 4) along the axis that is seen longest; return the way (3,)."""
-    extent = draw(ARM, arm.robot, arm.tip_link).extent
-    project = Projection(browser, extent)
-    heads = [T[:3, 3] + 0.75 * GIZMO_SCALE * extent * T[:3, axis] for axis in range(3)]
-    axis = int(np.argmax([np.linalg.norm(project(head) - project(T[:3, 3])) for head in heads]))
-    way = -0.1 * extent * T[:3, axis]
-    drag(browser, project(heads[axis]), project(heads[axis] + way))
-    return way

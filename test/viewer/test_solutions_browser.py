@@ -9,16 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from browser_harness import (
-    MANY,
     Projection,
     browser,
-    changed,
-    click,
     drag,
     open_page,
     picture,
     settled,
-    slide,
     wait,
     webdriver,
 )
@@ -225,68 +221,3 @@ def coloured(browser: Any, channel: int) -> int:
     seen = picture(browser)
     others = np.delete(seen, channel, axis=2).max(axis=2)
     return int((seen[..., channel] - others > 25).sum())
-
-
-def test_a_slider_leads_along_the_family(browser: Any, tmp_path: Any) -> None:
-    arm = Arm(read_urdf(WITH_SPARE))
-    with shown(browser, WITH_SPARE, tmp_path, NO_COLLISION) as robot:
-        q = np.array([0.3, 0.3, 0.7, 0.5, 0.6, -0.4])
-        go(robot, arm, q)
-        wait(lambda: at_rest(browser), 'the list where the arm is')
-        click_row(browser, 1)  # so that one is chosen
-        robot.joint_goals.clear()
-        wait(lambda: 'Along the family' in browser.page_source, 'the slider')
-        before = settled(browser)
-        for way in (25, -60, 40):
-            slide(browser, 'Along the family [%]', way)
-            if changed(before, settled(browser)) > MANY:
-                break
-        assert changed(before, settled(browser)) > MANY, 'the ghost'
-        assert not robot.joint_goals
-        click(browser, 'Go to the ghost')
-        wait(lambda: robot.joint_goals, 'a goal')
-        goal = dict(zip(robot.joint_goals[-1].name, robot.joint_goals[-1].position, strict=True))
-        target = np.array([goal[joint] for joint in arm.joint_names])
-        assert np.allclose(arm.fk(target)[0], arm.fk(q)[0], atol=1e-3)
-        assert np.allclose(arm.fk(target)[1], arm.fk(q)[1], atol=2e-3)
-        assert np.abs(target - q).max() > 0.1
-        wait(lambda: arrived(robot, arm, target), 'the arm there')
-
-
-def test_what_a_limit_forbids_is_a_red_ghost(browser: Any, tmp_path: Any) -> None:
-    text = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
-    arm = Arm(read_urdf(text))
-    with shown(browser, text, tmp_path, NO_COLLISION) as robot:
-        listing = go(robot, arm, (0.3, 0.5, 0.9, 0.6, 0.4))
-        assert listing.forbidden
-        wait(lambda: at_rest(browser) and 'not possible' in browser.page_source, 'the list')
-        settled(browser)
-        red = coloured(browser, 0)
-        click(browser, 'Show solutions')
-        wait(lambda: not rows(browser), 'no list')
-        settled(browser)
-        assert red > coloured(browser, 0) + 20, 'ghosts in red'
-
-
-def test_possible_directions_and_the_nearest_ghost_are_shown_before_the_mouse_is_released(
-    browser: Any, tmp_path: Any
-) -> None:
-    text = load_description(ROOT / 'urdf' / 'xarm5_like.urdf.xacro')
-    arm = Arm(read_urdf(text))
-    with shown(browser, text, tmp_path, NO_COLLISION) as robot:
-        q = np.array([0.3, 0.2, -1.0, 0.5, 0.2])
-        go(robot, arm, q)
-        wait(lambda: at_rest(browser), 'the list where the arm is')
-        settled(browser)
-        green = coloured(browser, 1)
-        T = arm.robot.link_pose(arm.tip_link, robot.joints)
-        extent = extent_of(arm.robot, arm.tip_link)
-        project = Projection(browser, draw(text, arm.robot, arm.tip_link).extent)
-        across = np.array([-np.sin(q[0]), np.cos(q[0]), 0.0])  # of the plane that ties the direction
-        axis = int(np.argmax(np.abs(across @ T[:3, :3])))
-        head = T[:3, 3] + 0.75 * GIZMO_SCALE * extent * T[:3, axis]
-        start, end = project(head), project(head + 0.12 * extent * T[:3, axis])
-        drag(browser, start, end, release=False)
-        wait(lambda: 'direction off by' in browser.page_source, 'why not')
-        wait(lambda: coloured(browser, 1) > green + 3, 'the possible directions')
-        wait(lambda: rows(browser), 'the nearest configurations')
