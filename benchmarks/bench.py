@@ -29,6 +29,7 @@ SECTIONS = (
     'million',
     'goal_files',
     'placement',
+    'retarget',
     'complete',
     'general',
     'spare',

@@ -47,7 +47,7 @@ def run(tasks: list[Task], scale: float) -> None:
     positions, directions, _ = task.goals(BLOCK, seed=1)
     with tempfile.TemporaryDirectory() as folder:
         goals = Path(folder) / 'goals.parquet'
-        _write(goals, positions, directions, count // BLOCK)
+        write_goals(goals, positions, directions, count // BLOCK)
         peer = Peer(task, positions, directions)
         whole = Path(folder) / 'whole.parquet'
         measured = _run(goals, whole, peer)
@@ -76,7 +76,7 @@ def run(tasks: list[Task], scale: float) -> None:
         )
 
 
-def _write(path: Path, positions: np.ndarray, directions: np.ndarray, blocks: int) -> None:
+def write_goals(path: Path, positions: np.ndarray, directions: np.ndarray, blocks: int) -> None:
     """Write the goals, turned about the first axis in each block."""
     names = ('x', 'y', 'z', 'dx', 'dy', 'dz')
     with pq.ParquetWriter(

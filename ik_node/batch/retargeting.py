@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -98,6 +99,14 @@ class EpisodeReport:
         )
 
 
+def write_reports(path: Path, reports: Sequence[EpisodeReport]) -> None:
+    """Write reports as JSON: the fields of EpisodeReport of each episode. Raises OSError."""
+    written = {'quantiles': SHARES, 'episodes': [asdict(report) for report in reports]}
+    temporary = path.with_name(f'{path.name}.writing')
+    temporary.write_text(json.dumps(written, indent=1, allow_nan=False) + '\n', encoding='utf-8')
+    temporary.replace(path)
+
+
 def worst_of(reports: Sequence[EpisodeReport]) -> list[EpisodeReport]:
     """Return the WORST episodes, the worst first."""
 
@@ -141,11 +150,15 @@ class Retargeting:
         self.written = source.written(task.solver.arm, task.columns.names)
 
     def run(
-        self, workers: Workers, done: Callable[[int], None], recordings: Path | None = None
+        self,
+        workers: Workers,
+        done: Callable[[int], None],
+        recordings: Path | None = None,
+        report: Path | None = None,
     ) -> list[EpisodeReport]:
         """Write the output; done: called with the numbers of episodes that are done. Raises IkError.
 
-        recordings: folder for recordings of the worst episodes.
+        recordings: folder for recordings of the worst episodes. report: file for the reports of all.
         """
         arm = self._task.solver.arm
         episodes: list[int | str] = []
@@ -162,8 +175,10 @@ class Retargeting:
             parts.update(zip(episodes, names, strict=True))
             self._source.write(temporary, arm, self._task.columns.names, found)
             if recordings:
-                for report in worst_of(reports):
-                    self._record(recordings, report.episode, self.parts.read(parts[report.episode]))
+                for one in worst_of(reports):
+                    self._record(recordings, one.episode, self.parts.read(parts[one.episode]))
+            if report:
+                write_reports(report, reports)
         return reports
 
     def _record(self, folder: Path, episode: int | str, part: bytes) -> None:

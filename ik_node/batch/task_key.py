@@ -7,6 +7,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from ik_node.errors import IkError
 from ik_node.solver.solver import IkSolver
 
 SIZE = 16  # [bytes]
@@ -43,6 +44,6 @@ def code_digest() -> str:
 
 
 def check_code(code: str) -> None:
-    """Raise RuntimeError unless a digest is that of this installation: another one has other results."""
+    """Raise IkError unless a digest is that of this installation: another one has other results."""
     if code != code_digest():
-        raise RuntimeError('ik_node is installed in another version here')
+        raise IkError('a worker has another version of ik_node, or ik_node has changed meanwhile')

@@ -52,6 +52,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         '--recordings', metavar='FOLDER', help='write the worst episodes there as MCAP files, for the viewer'
     )
+    parser.add_argument('--report', metavar='FILE', help='write how well each episode was met, as JSON')
     group = parser.add_argument_group('tables')
     group.add_argument(
         '--episode', metavar='COLUMN', help='that tells episodes apart; their frames are rows in order'
@@ -72,6 +73,9 @@ def _retarget(arguments: argparse.Namespace) -> int:
     if output.exists():
         raise InputError(f'"{path_text(output)}" exists already: name another one')
     recordings = _recordings(arguments.recordings)
+    report = output_path(arguments.report, arguments.input) if arguments.report else None
+    if report and (report.is_dir() or report.resolve() == output.resolve()):
+        raise InputError(f'cannot write "{path_text(report)}": it is a folder, or the output')
     arm = read_arm(arguments)
     warn(arm)
     source: EpisodeTable | LerobotDataset
@@ -85,12 +89,14 @@ def _retarget(arguments: argparse.Namespace) -> int:
     start = time.monotonic()
     try:
         with workers_of(arguments, job.work) as workers, ProgressBar(source.count, 'episodes') as progress:
-            reports = job.run(workers, progress.add, recordings)
+            reports = job.run(workers, progress.add, recordings, report)
     except KeyboardInterrupt:
         say(f'stopped; what is done is kept in {job.parts.folder}: the same command continues', sys.stderr)
         return 130
     say(_told(reports, time.monotonic() - start))
-    say(f'wrote {output}' + (f', and recordings of the worst episodes to {recordings}' if recordings else ''))
+    more = [f'a report to {report}'] * bool(report)
+    more += [f'recordings of the worst episodes to {recordings}'] * bool(recordings)
+    say(', and '.join([f'wrote {output}', *more]))
     return 0
 
 

@@ -12,6 +12,7 @@ from ik_node import Arm, IkSolver, InputError
 from ik_node.batch import task_key
 from ik_node.batch.parts import Parts
 from ik_node.batch.workers import LostError, Processes
+from ik_node.errors import IkError
 
 CHUNKS = [bytes([k]) * 100 for k in range(12)]
 
@@ -113,5 +114,5 @@ def test_the_key_names_what_results_depend_on_and_nothing_else(monkeypatch):
 
 def test_workers_of_another_version_are_refused():
     task_key.check_code(task_key.code_digest())
-    with pytest.raises(RuntimeError, match='another version'):
+    with pytest.raises(IkError, match='another version'):
         task_key.check_code('of another version')

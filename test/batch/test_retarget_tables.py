@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import made_dataset
@@ -47,11 +48,19 @@ def test_joints_lead_to_the_poses_and_other_columns_stay(tmp_path, arm, suffix):
     write = pq.write_table if suffix == '.parquet' else pyarrow.csv.write_csv
     write(table, tmp_path / f'in{suffix}')
     folder = tmp_path / 'recordings'
-    code, said = said_by(tmp_path / f'in{suffix}', tmp_path / 'out.parquet', *COLUMNS, '--recordings', folder)
+    options = [*COLUMNS, '--recordings', folder, '--report', tmp_path / 'report.json']
+    code, said = said_by(tmp_path / f'in{suffix}', tmp_path / 'out.parquet', *options)
     assert code == 0, said
     assert f'3 episodes, {sum(LENGTHS)} frames' in said
     assert 'episode place: 23 of 25 frames solved' in said
     assert '2 frames invalid (first: 0); frame 0: ee.y is ' in said
+    report = json.loads((tmp_path / 'report.json').read_text())
+    assert report['quantiles'] == [0.5, 0.95, 1.0]
+    assert [one['episode'] for one in report['episodes']] == ['pick', 'place', 'wave']
+    assert [one['frames'] for one in report['episodes']] == LENGTHS
+    assert report['episodes'][1]['flagged']['invalid'] == 2
+    assert report['episodes'][1]['first']['invalid'] == 0
+    assert report['episodes'][1]['reason'].startswith('ee.y is ')
     found = pq.read_table(tmp_path / 'out.parquet')
     assert found.column_names[:4] == ['ee.gripper_pos', 'stamp', 'take', 'note']
     assert found['note'].to_pylist() == table['note'].to_pylist()
