@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,7 @@ from waiting import wait_for
 
 from ik_node.model.urdf.reader import load_description
 from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix
+from ik_node.ros.goals.goal_requests import REPEAT
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED_ARM = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
@@ -181,12 +183,21 @@ class RobotSide:
         self._joint_goal.publish(JointState(name=list(values), position=list(map(float, values.values()))))
 
     def go(self, **values: float) -> None:
-        """Have the arm move to joint values, and wait until it is there."""
+        """Have the arm move to joint values, and wait until it is there.
+
+        It is asked again at times: ik_node ignores a goal like the one before within REPEAT.
+        """
+        asked = -math.inf
 
         def there() -> bool:
-            return all(abs(self.joints.get(name, math.inf) - value) < 1e-3 for name, value in values.items())
+            nonlocal asked
+            if all(abs(self.joints.get(name, math.inf) - value) < 1e-3 for name, value in values.items()):
+                return True
+            if time.monotonic() > asked + 2.0 * REPEAT:
+                self.ask(**values)
+                asked = time.monotonic()
+            return False
 
-        self.ask(**values)
         self.wait(there, f'the arm at {values}')
 
     def want(self, T: np.ndarray, frame: str = 'base_link') -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from browser_harness import browser, open_page, wait
 from node_harness import new_domain
+from selenium.common.exceptions import StaleElementReferenceException
 from viewer_harness import Process
 
 from ik_node.model.urdf.reader import load_description
@@ -39,7 +40,10 @@ def arm(browser: Any, tmp_path: Any, monkeypatch: Any) -> Iterator[EmulatedBus]:
 
 def shown(browser: Any, text: str) -> list[Any]:
     path = f"//*[contains(normalize-space(text()), '{text}')]"
-    return [one for one in browser.find_elements('xpath', path) if one.is_displayed()]
+    try:
+        return [one for one in browser.find_elements('xpath', path) if one.is_displayed()]
+    except StaleElementReferenceException:  # the page has just replaced it
+        return shown(browser, text)
 
 
 def click(browser: Any, text: str) -> None:

@@ -53,7 +53,7 @@ def desk(running: Desk) -> Desk:
     page, robot = running.page, running.robot
     page.press('Resume')
     page.wait(lambda: state(page) not in ('Running', 'Checking', 'Pausing'), 'no run')
-    robot.wait(lambda: go(robot, Q), 'the arm at Q')
+    robot.go(**Q)
     page.wait(lambda: np.allclose(page.pose('/tip'), ARM.robot.link_pose('tool0', Q), atol=1e-3), 'the arm')
     two_points().save(running.folder / 'two.yaml')
     page.wait(lambda: 'two' in page.control('Open')['options'], 'the file')
@@ -65,11 +65,6 @@ def desk(running: Desk) -> Desk:
     page.choose('Loops', 1)
     robot.joint_goals.clear()
     return running
-
-
-def go(robot: RobotSide, joints: dict[str, float]) -> bool:
-    robot.ask(**joints)
-    return all(abs(robot.joints.get(name, 9.0) - value) < 1e-3 for name, value in joints.items())
 
 
 def two_points(way: float = 0.05, **values: Any) -> Program:
@@ -182,7 +177,7 @@ def test_a_point_out_of_reach_is_refused_by_name_and_nothing_moves(desk: Desk) -
     page.choose('Set', 'To the gizmo')
     time.sleep(QUIET)
     page.release()
-    desk.robot.wait(lambda: go(desk.robot, Q), 'the arm at Q again')
+    desk.robot.go(**Q)
     desk.robot.joint_goals.clear()
     for what in ('Check', 'Run', 'Step'):
         page.choose('Program', what)
