@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from time import perf_counter, thread_time
 
@@ -11,27 +10,18 @@ import numpy as np
 from benchmarks.arms import Task, solver_for
 from benchmarks.chain import Array
 from benchmarks.goals import most_singular
-from benchmarks.random_arms import general_arm, random_task
-from benchmarks.special_arms import kinds, near
+from benchmarks.special_arms import with_random
 from benchmarks.tables import Table, heading
 from ik_node.solver.solver import LISTING_BUDGET
 
 GOALS = 100_000
-RANDOM_ARMS = 100
 EACH = 10  # goals around a singular configuration
 OFFSETS = (-9, -2)  # powers of 10 [rad or m]: how far from it
 
 
 def run(tasks: list[Task], scale: float) -> None:
     """Print the longest calls, by kind of arm."""
-    made = range(math.ceil(RANDOM_ARMS * min(scale, 1.0)))
-    groups = {
-        'shipped and real': tasks,
-        'general': [general_arm(seed) for seed in made],
-        'parallel axes, other numbers': [random_task(seed) for seed in made],
-        'special': list(itertools.chain(*kinds().values())),
-        'nearly special': list(itertools.chain(*near().values())),
-    }
+    groups = with_random(tasks, scale)
     arms = sum(len(group) for group in groups.values())
     around = max(1, math.ceil(GOALS * scale / arms / EACH))
     heading(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 
@@ -10,13 +9,12 @@ import numpy as np
 
 from benchmarks.arms import Task
 from benchmarks.chain import Array
-from benchmarks.random_arms import general_arm, random_task, unit
-from benchmarks.special_arms import near
+from benchmarks.random_arms import unit
+from benchmarks.special_arms import with_random
 from benchmarks.tables import Table, heading
 from ik_node import Goal, IkSolver
 
 GOALS = 20_000
-RANDOM_ARMS = 100  # of any geometry, and as many more with parallel axes or other numbers of joints
 TOLERANCES = [(1e-6, 1e-4), (1e-4, 1e-3), (5e-3, 5e-2), (1e-3, 1e-6)]  # [m], [rad]
 MISSES = (0.1, 0.98)  # shares of the tolerances by which the configuration misses its goal
 ROUNDING = 1e-12  # m and rad
@@ -38,13 +36,7 @@ class Counts:
 
 def run(tasks: list[Task], scale: float) -> None:
     """Print how many goals are solved, by kind of arm."""
-    made = range(math.ceil(RANDOM_ARMS * min(scale, 1.0)))
-    groups = {
-        'shipped and real': tasks,
-        'general': [general_arm(seed) for seed in made],
-        'parallel axes, other numbers': [random_task(seed) for seed in made],
-        'nearly special': list(itertools.chain(*near().values())),
-    }
+    groups = with_random(tasks, scale)
     count = max(4, math.ceil(GOALS * scale / sum(len(group) for group in groups.values())))
     heading(
         'Goals met within the tolerances only',
