@@ -51,8 +51,7 @@ class ErrorPlot:
             return
         self._shown = key
         visible = bool(descents) and playback.index > 0
-        if self._plot.visible is not visible:
-            self._plot.visible = visible
+        self._plot.visible = visible
         if not visible:
             return
         last = playback.index + 1

@@ -82,6 +82,4 @@ class SlowMotionPanel:
                     + html.row('Direction error', html.angle(step.direction_error))
                 )
         self._plot.show(playback)
-        content = html.box(content) if content else ''
-        if content != self._report.content:
-            self._report.content = content
+        self._report.content = html.box(content) if content else ''

@@ -79,6 +79,4 @@ class Card:
 
     def _show(self) -> None:
         said = '' if self._node_message in self._sentences else self._node_message
-        content = html.box(f'{self._content}{html.paragraph(said)}')
-        if content != self._html.content:
-            self._html.content = content
+        self._html.content = html.box(f'{self._content}{html.paragraph(said)}')

@@ -78,8 +78,7 @@ class Chart:
                 mark[nearest - 1 : nearest + 1] = low, high
             edges = (0.0, NEAR_LIMIT, 100.0 - NEAR_LIMIT, 100.0) if self._limits else ()
             self._plot.data = (times, mark, *lines.T, *(np.full(len(times), edge) for edge in edges))
-        if self._plot.visible is not visible:
-            self._plot.visible = visible
+        self._plot.visible = visible
 
     def remove(self) -> None:
         """Remove the chart."""
@@ -158,15 +157,12 @@ class PlotsPanel:
     def show_controls(self) -> None:
         """Show what belongs to the present choice."""
         for control, visible in ((self._pause, self.on), (self._time, self.back is not None)):
-            if control.visible is not visible:
-                control.visible = visible
+            control.visible = visible
         if not self.on:
             self._set('')
 
     def _set(self, words: str) -> None:
-        content = html.box(words) if words else ''
-        if self._said.content != content:
-            self._said.content, self._said.visible = content, bool(words)
+        self._said.content, self._said.visible = html.box(words) if words else '', bool(words)
 
 
 def _told(arm: Arm, row: Row, units: Array) -> str:

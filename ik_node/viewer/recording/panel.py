@@ -76,10 +76,9 @@ class RecordingPanel:
 
     def show_recording(self, on: bool, title: str, sentence: str) -> None:
         """Show whether there is a recording, and in words how far it is or how it ended."""
-        if self._record.visible is on:
-            self._record.visible, self._end.visible = not on, on
+        self._record.visible, self._end.visible = not on, on
         pills = html.pills((title, RED if on or title == 'Ended' else GREY)) if title else ''
-        _set(self._state, html.box(pills + html.paragraph(sentence)) if title else '')
+        self._state.content = html.box(pills + html.paragraph(sentence)) if title else ''
 
     def show_files(self, names: Sequence[str]) -> None:
         """Offer these files for replay; the one that is chosen stays."""
@@ -109,9 +108,5 @@ class RecordingPanel:
     def say(self, sentence: str, wrong: bool = False) -> None:
         """Show a sentence below the replay."""
         pills = html.pills(('Not possible', RED)) if wrong else ''
-        _set(self._said, html.box(pills + html.paragraph(sentence, faint=not wrong)) if sentence else '')
-
-
-def _set(shown: viser.GuiHtmlHandle, content: str) -> None:
-    if shown.content != content:
-        shown.content = content
+        content = html.box(pills + html.paragraph(sentence, faint=not wrong)) if sentence else ''
+        self._said.content = content

@@ -66,8 +66,7 @@ class ServosPanel:
 
     def show(self, there: bool) -> None:
         """Show the folder if there is a driver."""
-        if self._folder.visible is not there:
-            self._folder.visible = there
+        self._folder.visible = there
 
     def ask(self, on: bool) -> None:
         """Ask whether somebody supports the arm, or ask no more."""
@@ -77,14 +76,10 @@ class ServosPanel:
         """Show state and reason of the driver, and how many joints have torque."""
         content = html.pills((state, COLOURS[level]))
         content += html.row('torque', torque) + html.paragraph(reason if reason != state else '')
-        _set(self._state, html.box(content))
+        self._state.content = html.box(content)
 
     def say(self, sentence: str, wrong: bool = False) -> None:
         """Show how the last request ended."""
         pills = html.pills(('Not possible', RED)) if wrong else ''
-        _set(self._said, html.box(pills + html.paragraph(sentence, faint=not wrong)) if sentence else '')
-
-
-def _set(shown: viser.GuiHtmlHandle, content: str) -> None:
-    if shown.content != content:
-        shown.content = content
+        content = html.box(pills + html.paragraph(sentence, faint=not wrong)) if sentence else ''
+        self._said.content = content

@@ -55,5 +55,4 @@ class SlicesPanel:
             (self._height, on and self._plane.value == AT_HEIGHT),
             (self._legend, on),
         ):
-            if control.visible is not visible:
-                control.visible = visible
+            control.visible = visible

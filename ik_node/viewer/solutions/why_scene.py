@@ -45,8 +45,7 @@ class WhyScene:
             self._label.text = words
             self._label.position = 0.5 * (goal + reached)
         for handle in (self._line, self._label):
-            if handle.visible is not shown:
-                handle.visible = shown
+            handle.visible = shown
 
     def show_directions(self, centre: Array, directions: Array) -> None:
         """Show directions (k, 3) on a sphere about centre (3,); k = 0: hide."""
@@ -58,8 +57,7 @@ class WhyScene:
             scales[:count] = 1.0
             self._marks.batched_positions = positions.astype(np.float32)
             self._marks.batched_scales = scales
-        if self._marks.visible is not (count > 0):
-            self._marks.visible = count > 0
+        self._marks.visible = count > 0
 
     def remove(self) -> None:
         """Remove everything from the scene."""
