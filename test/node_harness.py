@@ -206,6 +206,20 @@ def _number(status: DiagnosticStatus) -> int:
 
 
 @contextmanager
+def client_in(domain: int, namespace: str = '') -> Iterator[Client]:
+    """A client of a node that runs in a domain, once it publishes joint_states."""
+    context = rclpy.Context()
+    context.init(domain_id=domain)
+    client = Client(context, namespace)
+    try:
+        client.wait_ready()
+        yield client
+    finally:
+        client.close()
+        context.try_shutdown()
+
+
+@contextmanager
 def running(
     urdf: str | None,
     namespace: str = '',

@@ -110,30 +110,25 @@ def ros2_launch(launch_context):
 
 @pytest.mark.parametrize('namespace', ['', 'left/arm'])
 def test_a_launched_arm_goes_to_its_goal_and_stops_on_ctrl_c(ros2_launch, namespace):
-    rclpy = pytest.importorskip('rclpy')
+    pytest.importorskip('rclpy')
     harness = importlib.import_module('node_harness')  # which needs rclpy
     number = harness.new_domain()
     process = ros2_launch(f'namespace:={namespace}' if namespace else 'gui:=false', domain=number)
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=number)
-    client = harness.Client(context, namespace)
     try:
-        client.wait_ready()
-        arm = Arm.from_file(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
-        q = np.array([0.4, 0.5, -0.9, -0.6, 0.8])
-        goal = arm.robot.link_pose('tool0', dict(zip(arm.joint_names, q, strict=True)))
-        position, direction = arm.fk(q)
+        with harness.client_in(number, namespace) as client:
+            arm = Arm.from_file(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
+            q = np.array([0.4, 0.5, -0.9, -0.6, 0.8])
+            goal = arm.robot.link_pose('tool0', dict(zip(arm.joint_names, q, strict=True)))
+            position, direction = arm.fk(q)
 
-        def arrived() -> bool:
-            place, along = arm.fk(client.position(*arm.joint_names))
-            return bool(np.linalg.norm(place - position) < 1e-4 and along @ direction > 1 - 1e-6)
+            def arrived() -> bool:
+                place, along = arm.fk(client.position(*arm.joint_names))
+                return bool(np.linalg.norm(place - position) < 1e-4 and along @ direction > 1 - 1e-6)
 
-        assert not arrived()
-        client.send('goal_pose', client.pose(goal))
-        client.wait(arrived, 'the arm to arrive')
+            assert not arrived()
+            client.send('goal_pose', client.pose(goal))
+            client.wait(arrived, 'the arm to arrive')
     finally:
-        client.close()
-        rclpy.shutdown(context=context)
         process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output

@@ -7,7 +7,7 @@ import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from domains import new_domain
-from node_harness import Client
+from node_harness import client_in
 from processes import Running
 from small_arm import arm_urdf
 
@@ -28,15 +28,10 @@ def start_node(folder: Path, *parameters: str, domain: int | None = None) -> Run
 def arm(tmp_path_factory):
     """A running node, and a client of it."""
     running = start_node(tmp_path_factory.mktemp('arm'))
-    context = rclpy.Context()
-    context.init(domain_id=running.domain)
-    client = Client(context)
     try:
-        client.wait_ready()
-        yield running, client
+        with client_in(running.domain) as client:
+            yield running, client
     finally:
-        client.close()
-        context.try_shutdown()
         running.end()
 
 

@@ -5,12 +5,10 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import rclpy
-from node_harness import Client
+from node_harness import Client, client_in
 from processes import Running
 from small_arm import arm_urdf
 
@@ -51,19 +49,6 @@ def test_signals_end_it_with_exit_code_0_and_without_a_word(node, number, pause)
     assert running.said == said
 
 
-@contextlib.contextmanager
-def client_of(running: Running) -> Iterator[Client]:
-    context = rclpy.Context()
-    context.init(domain_id=running.domain)
-    client = Client(context)
-    try:
-        client.wait_ready()
-        yield client
-    finally:
-        client.close()
-        context.try_shutdown()
-
-
 def speed(client: Client) -> float:
     sample = client.samples[-1]
     return sample.velocity[sample.name.index('yaw')]
@@ -73,7 +58,7 @@ def speed(client: Client) -> float:
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_motion_brings_the_arm_to_rest_first(node, number, again):
     running = node('tip_link:=tool0', 'max_acceleration:=2.0')
-    with client_of(running) as client:
+    with client_in(running.domain) as client:
         client.answer('goal_joints', client.joints(yaw=2.0))
         client.wait(lambda: speed(client) > 0.5, 'speed')
         before = len(client.samples)
@@ -129,7 +114,7 @@ def test_a_signal_while_it_waits_for_an_arm_ends_it_too(node):
 def test_with_nothing_compiled_goals_are_served_at_once(node, tmp_path):
     running = node('tip_link:=tool0', NUMBA_CACHE_DIR=str(tmp_path))
     try:
-        with client_of(running) as client:
+        with client_in(running.domain) as client:
             assert client.answer('goal_point', client.point((0.4, 0.1, 0.3))).message.startswith('solved')
             client.wait(lambda: 'compiling fast kernels' in running.said, 'the compiler')
             client.wait(lambda: client.said()['state'] == 'arrived', 'the arrival')

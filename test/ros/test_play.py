@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import rclpy
 from domains import new_domain
-from node_harness import Client
+from node_harness import Client, client_in
 from processes import Running
 from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 
@@ -36,15 +35,10 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Cli
     )
     given = [word for one in parameters for word in ('-p', one)]
     running = Running('ik_node', '--ros-args', *given)
-    context = rclpy.Context()
-    context.init(domain_id=running.domain)
-    client = Client(context)
     try:
-        client.wait_ready()
-        yield running, client
+        with client_in(running.domain) as client:
+            yield running, client
     finally:
-        client.close()
-        context.try_shutdown()
         running.end()
 
 

@@ -6,8 +6,7 @@ import signal
 import time
 
 import pytest
-import rclpy
-from node_harness import Client
+from node_harness import client_in
 from processes import Running
 from small_arm import arm_urdf
 
@@ -27,15 +26,10 @@ def arm(tmp_path):
         '-p',
         'home:=[0.3, 0.4, 0.5, 0.2, 0.3]',
     )
-    context = rclpy.Context()
-    context.init(domain_id=running.domain)
-    client = Client(context)
     try:
-        client.wait_ready()
-        yield running, client
+        with client_in(running.domain) as client:
+            yield running, client
     finally:
-        client.close()
-        context.try_shutdown()
         running.end()
 
 
