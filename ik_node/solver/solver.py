@@ -44,29 +44,24 @@ PROVING_BUDGET = 20.0  # s, of prove
 class IkSolver:
     """Solves goals for one arm; safe to call from several threads.
 
-    Methods other than lm are used by solve, solve_batch and steps, which then do not use the closed form;
-    solve_all, track and solve_path always use lm.
-
     arm, method: as given. closed_form, elimination, self_motions: what the geometry of the arm allows, else
     None; for inspection, see ik_inspect.
 
-    method: one of METHODS, the local method that the random restarts repeat. The default, lm, follows
-    the closed form if the arm has one; the other methods run without it, for comparison, and so does lm
-    with closed_form=False, which leaves elimination out too. method_options: switches of the method,
-    see METHODS, such as {'direction': False} for ccd. schedule: one of SCHEDULES, how the restarts are
-    annealed. Tolerances in m and rad define what counts as solved: the solution within them that is
-    nearest to the seed, refined to 1e-6 or as far as its branch allows. (Files that write pi as 3.1416
-    tilt axes by about 1e-6 rad, which makes "straight down" just unreachable: hence 1e-4 for
-    directions.) restarts: random restarts after the descent from the seed. time_budget: seconds after
-    which a call gives up, a few milliseconds late at most with compiled kernels; the only option that makes
-    results depend on the machine, if it is less than a goal takes (math.inf: none). direction_weight
-    [m/rad]: for goals that cannot be met, minimise
-    position_error^2 + (direction_weight * direction_error)^2; None: position first, then direction.
-    compile: 'background': if the cache has no compiled kernels, another process compiles them, and
-    meanwhile the same kernels run uncompiled, with the same results, ten to a hundred times slower;
-    'wait': return only when the compiled kernels are in use.
-    Raises InputError for values out of range, KernelError if compile='wait' and the kernels cannot be
-    compiled.
+    method: one of METHODS, the local method that the random restarts of solve, solve_batch and steps repeat;
+    all other calls use lm. The default, lm, follows the closed form if the arm has one; the other methods run
+    without it, for comparison, and so does lm with closed_form=False, which leaves elimination out too.
+    method_options: switches of the method, such as {'direction': False} for ccd. schedule: one of SCHEDULES,
+    how the restarts are annealed. Tolerances in m and rad define what counts as solved: the solution within
+    them that is nearest to the seed, refined to 1e-6 or as far as its branch allows. (Files that write pi as
+    3.1416 tilt axes by about 1e-6 rad, which makes "straight down" just unreachable: hence 1e-4 for
+    directions.) restarts: after the descent from the seed. time_budget: seconds after which a call gives up,
+    a few milliseconds late at most with compiled kernels; the only option that makes results depend on the
+    machine, if it is less than a goal takes (math.inf: none). direction_weight [m/rad]: for goals that cannot
+    be met, minimise position_error^2 + (direction_weight * direction_error)^2; None: position first, then
+    direction. compile: 'background': if the cache has no compiled kernels, another process compiles them, and
+    meanwhile they run uncompiled, with the same results, ten to a hundred times slower; 'wait': return only
+    when the compiled kernels are in use. Raises InputError for values out of range, KernelError if
+    compile='wait' and the kernels cannot be compiled.
     """
 
     def __init__(
@@ -115,11 +110,10 @@ class IkSolver:
     def solve(self, goal: Goal, seed: ArrayLike | None = None, time_budget: float | None = None) -> Solution:
         """Find one configuration for goal, near seed (n,) where possible (default: mid-range).
 
-        The seed may be outside the limits, the solution never is. Never raises for a goal that
-        cannot be met: see Solution.status and reason. time_budget [s]: of this call, None: as given to the
-        constructor; when it ends without a solution, the status is NOT_FOUND and the cause TIME, unless the
-        goal is out of reach by the link lengths. Raises InputError for a seed of the wrong length or with
-        NaN.
+        The seed may be outside the limits, the solution never is. Never raises for a goal that cannot be met:
+        see Solution.status and reason. time_budget [s]: of this call, None: as given to the constructor; when
+        it ends without a solution, the status is NOT_FOUND and the cause TIME, unless the goal is out of
+        reach by the link lengths. Raises InputError for a seed of the wrong length or with NaN.
         """
         if not isinstance(goal, Goal):  # a call for each goal would cost a hundredth of solving it
             checked_goal(goal)
@@ -154,15 +148,14 @@ class IkSolver:
         Best first: least largest single joint move from seed (n,) (default: mid-range), then most distance to
         the limits. Arms with an exact closed form or, with up to five joints, an elimination get all of them
         directly, marked complete; for others, and at singular goals, restarts continue until the estimated
-        share of missed solutions is below 0.1 % (see all_solutions.py). The link lengths may show that an
-        empty list is complete. Of a self-motion the configuration nearest to the seed is returned, marked
-        self_motion; with one spare joint self-motions are traced instead of searched (see self_motions.py).
-        locked_joints: names of joints that keep their values in seed; the others are solved as a separate
-        arm, so arms with six or seven joints are solved completely for given values of the spare ones.
-        time_budget [s]: None is 0.1, or the value of the constructor if that is less. Solutions found by then
-        are returned, and complete is False if there may be more. The constants of an arm, for the first goal,
-        take up to 0.3 s more. Raises InputError for a seed of the wrong length or with NaN, for unknown names
-        in locked_joints and for locked joints outside their limits.
+        share of missed solutions is below 0.1 %. The link lengths may show that an empty list is complete. Of
+        a self-motion the configuration nearest to the seed is returned, marked self_motion; with one spare
+        joint they are traced, not searched. locked_joints: names of joints that keep their values in seed;
+        the others are solved as a separate arm, so arms with six or seven joints are solved completely for
+        given values of the spare ones. time_budget [s]: None is 0.1, or the value of the constructor if that
+        is less. Solutions found by then are returned, and complete is False if there may be more. The
+        constants of an arm, for the first goal, take up to 0.3 s more. Raises InputError for a seed of the
+        wrong length or with NaN, and for locked joints that are unknown or outside their limits.
         """
         checked_goal(goal)
         near, budget = self._start(seed), self._budget(time_budget)
@@ -215,11 +208,11 @@ class IkSolver:
         """Follow a moving goal from configuration q (n,) without leaving its branch.
 
         before: the configuration before q, if any; it lets the arm pass straight through configurations
-        where branches cross. SOLVED: the next configuration, reached by a continuous motion.
-        If the branch ends first (joint limit, singularity) the status is NOT_FOUND, q the last configuration
-        of the branch, reason the cause, and other_branch is a configuration on
-        another branch that meets the goal: the caller decides whether to jump. For a goal that cannot be
-        met the result is that of solve. time_budget [s]: as of solve.
+        where branches cross. SOLVED: the next configuration, reached by a continuous motion. If the branch
+        ends first (joint limit, singularity) the status is NOT_FOUND, q the last configuration of the branch,
+        reason the cause, and other_branch is a configuration on another branch that meets the goal: the
+        caller decides whether to jump. For a goal that cannot be met the result is that of solve. time_budget
+        [s]: as of solve.
         """
         if not isinstance(goal, Goal):
             checked_goal(goal)
@@ -236,9 +229,8 @@ class IkSolver:
         """Find the closest configuration that a continuous motion from configuration q (n,) reaches.
 
         For moving goals, in reach or not: the joints move about as little as the goal, whereas solve searches
-        for the best configuration anywhere. SOLVED or NOT_FOUND; position first, then direction.
-        largest_move: (n,) of each joint [rad or m], None: any. Raises InputError for arguments of the wrong
-        length or with NaN.
+        for the best configuration anywhere. SOLVED or NOT_FOUND; position first, then direction. largest_move
+        (n,): of each joint [rad or m], None: any. Raises InputError for wrong lengths and NaN.
         """
         now = self.arm.checked(q, 'q')
         move = None if largest_move is None else self.arm.checked(largest_move, 'largest_move')

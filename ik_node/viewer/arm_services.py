@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
+from ik_node.viewer.goal_track import PATIENCE
 from ik_node.viewer.panel.buttons import ALL_TOOLS, BUTTONS, HOME, STOP, Press
-from ik_node.viewer.tool import PATIENCE, ViewedTool
+from ik_node.viewer.tool import ViewedTool
 
 
 class ArmButtons:
@@ -39,7 +40,7 @@ class ArmButtons:
         if self._home is None:
             return
         press, until = self._home
-        if not any(tool.on_track for tool in self._concerned(press)):
+        if not any(tool.track.may_move for tool in self._concerned(press)):
             self._home = None
             self._services[press.tool].call(HOME)
         elif time.monotonic() > until:

@@ -174,7 +174,7 @@ class ViewerNode(ClosableNode):
         if self._links is not None:
             self._links.refresh()
         for tool in self._tools:
-            tool.refresh()
+            tool.track.refresh()
 
     def _show_frame(self) -> None:
         new, self._new = self._new, {}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,7 @@ from ik_node.errors import IkError
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
 from ik_node.ros.qos import LATCHED, NEWEST
-from ik_node.ros.remote_parameters import RemoteParameters
-from ik_node.tracks.settings import NO_TRACK
+from ik_node.viewer.goal_track import GoalTrack
 from ik_node.viewer.panel.card import Report
 from ik_node.viewer.panel.html import capital
 from ik_node.viewer.panel.panel import ToolPanel
@@ -30,9 +29,7 @@ from ik_node.viewer.scene.tool_scene import ToolScene
 
 SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal counts as no longer followed
 SLIDER_HOLD = 1.0  # [s] that sliders keep a user's value while the arm has not moved yet
-PATIENCE = 1.0  # [s] for the goal publisher to end its track
 TURN = 2.0 * math.pi
-TRACK = 'track'  # the parameter of the goal publisher
 
 
 class ViewedTool:
@@ -60,12 +57,9 @@ class ViewedTool:
         self._goal_publisher = node.create_publisher(PoseStamped, f'{before}goal_pose', NEWEST)
         self._joints_publisher = node.create_publisher(JointState, f'{before}goal_joints', NEWEST)
         self._before = before
-        self._waiting: Callable[[], None] | None = None  # to be sent once the track has ended
-        self._waits_until = 0.0  # (time.monotonic)
         self.solver_name = f'{node.get_namespace().rstrip("/")}/ik_node{f"/{name}" if name else ""}'
         self.diagnosed = ''  # the condition from /diagnostics
-        self._goals = RemoteParameters(node, f'{before}ik_goals', [TRACK], self._track_answered)
-        self.refresh = self._goals.refresh
+        self.track = GoalTrack(node, f'{before}ik_goals')
 
     def subscribe(self) -> list[Subscription]:
         """Subscribe to goals and reports; the caller unsubscribes."""
@@ -85,18 +79,6 @@ class ViewedTool:
             self._new[topic] = message
 
         return store
-
-    def _track_answered(self, rejection: str) -> None:
-        send, self._waiting = self._waiting, None
-        if rejection:
-            self._node.get_logger().warning(rejection)
-        elif send is not None and time.monotonic() < self._waits_until:
-            send()
-
-    @property
-    def track(self) -> str | None:
-        """The track of the goal publisher, None without one."""
-        return self._goals.values.get(TRACK)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -123,7 +105,7 @@ class ViewedTool:
         if self.scene is not None and self.scene.take_late():
             self.release_gizmo()  # it is where nobody sent the arm
         if track is not None:
-            self._choose(track)
+            self.track.choose(track)
         if pose is None or self.arm is None or self.scene is None:
             return None
         if watching:
@@ -131,38 +113,12 @@ class ViewedTool:
             return pose
         arm = self.arm
         self._take_goal(pose, True)
-        self._after_track(lambda: self._send_goal(arm, pose))
+        self.track.end_and(lambda: self._send_goal(arm, pose))
         return None
-
-    def _choose(self, track: str) -> None:
-        self._goals.set(**{TRACK: track})
-
-    def _end_track(self) -> None:
-        """Stop the goal publisher, which would override the user."""
-        if self.track not in (None, NO_TRACK):
-            self._choose(NO_TRACK)
-
-    def _after_track(self, send: Callable[[], None]) -> None:
-        """End the track and send: at once, or when the goal publisher no longer publishes.
-
-        What waits is replaced by a newer one, and forgotten if the goal publisher does not answer soon.
-        """
-        self._end_track()
-        if self._goals.busy:
-            self._waiting, self._waits_until = send, time.monotonic() + PATIENCE
-        else:
-            self._waiting = None
-            send()
-
-    @property
-    def on_track(self) -> bool:
-        """Whether the goal publisher may still publish a goal."""
-        return self._goals.busy or self.track not in (None, NO_TRACK)
 
     def end_goal(self) -> None:
         """End the track and the goal that the gizmo shows; what waits to be sent is forgotten."""
-        self._waiting = None
-        self._end_track()
+        self.track.end()
         self.goal_shown = False
         self._targets = {}
 
@@ -204,7 +160,7 @@ class ViewedTool:
             self._targets = joints
             self._publish_joints(joints)
 
-        self._after_track(send)
+        self.track.end_and(send)
 
     def _publish_joints(self, joints: Mapping[str, float]) -> None:
         message = JointState(name=list(joints), position=list(joints.values()))
@@ -231,7 +187,7 @@ class ViewedTool:
         if 'status' in new:
             self.panel.card.show_report(_report(new['status']), self._about_arm)
             self.reported = True
-        self.panel.set_track(self.track)
+        self.panel.set_track(self.track.name)
         if values and not self.goal_shown and not watching:
             self.scene.place_goal(self.link_in_base(self.arm.tip_link, values))
 
@@ -262,8 +218,7 @@ class ViewedTool:
         moved_time: when a joint last moved (time.monotonic).
         """
         quiet = time.monotonic() - max(self.goal_time, moved_time)
-        on_track = self.track not in (None, NO_TRACK)
-        return self.goal_shown and (on_track or quiet < SETTLED)
+        return self.goal_shown and (self.track.moves or quiet < SETTLED)
 
     def holds_sliders(self, moved_time: float) -> bool:
         """Whether the sliders show targets that the arm has yet to reach; moved_time as for followed."""

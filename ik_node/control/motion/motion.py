@@ -13,7 +13,7 @@ from ruckig import Synchronization
 
 from ik_node.checks import Array
 from ik_node.control.motion.goal_stream import MotionState
-from ik_node.control.motion.planned_motion import PlannedMotion
+from ik_node.control.motion.planned_motion import PlannedMotion, near_turn
 from ik_node.control.motion.plans import JointPlan
 from ik_node.control.motion.pursuit import Pursuit, admissible, admissible_jerk, advanced
 from ik_node.control.motion.tool_pace import SHARE, SPACING, places
@@ -77,7 +77,8 @@ class JointMotion(PlannedMotion):
         self.go_to(target.position)
         if self.outside.any():
             return
-        clipped = np.abs(self.target - self._near_turn(target.position)) > 0.0
+        wanted = near_turn(target.position, self.position, self._endless)
+        clipped = np.abs(self.target - wanted) > 0.0
         velocity, acceleration = (np.where(clipped, 0.0, x) for x in target[1:])
         self._moving_target = MotionState(self.target, velocity, acceleration), smoothing
 

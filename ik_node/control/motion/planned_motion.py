@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PlannedMotion: from joint targets at rest to setpoints within all limits, one per publish period."""
+"""PlannedMotion: from joint targets at rest to setpoints within all limits, one per publish period.
+
+Time-optimal, jerk-limited plans come from Ruckig, which does not support position limits. One invariant keeps
+them: the plan being followed was checked to stay inside them until it rests. A new target changes the plan
+only if a plan for it passes the same check: all joints synchronised, else each as fast as it can, else a
+stop. If none passes, the old plan continues for one more setpoint; every target is reached from rest at the
+latest.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +38,6 @@ PATH_SLACK = 1e-6  # [rad or m] by which a path may exceed them: setpoints are c
 
 class PlannedMotion:
     """Moves n joints towards the newest target within position, velocity, acceleration and jerk limits.
-
-    Time-optimal, jerk-limited plans come from Ruckig, which does not support position limits. One
-    invariant keeps them: the plan being followed was checked to stay inside them until it rests. A new
-    target changes the plan only if a plan for it passes the same check: all joints synchronised, else
-    each as fast as it can, else a stop. If none passes, the old plan continues for one more setpoint; every
-    target is reached from rest at the latest.
 
     A joint that starts outside its limits first returns to the nearer one, alone, at RETURN_SPEED.
     lower, upper: (n,) [rad or m], -inf and inf for joints without limits. position: (n,), at rest. blocks:
@@ -106,7 +107,7 @@ class PlannedMotion:
 
     def go_to(self, target: ArrayLike) -> None:
         """Move to target (n,), clipped to the limits; joints without limits take the shorter way."""
-        wanted = self._near_turn(finite_array('target', target, self.n))
+        wanted = near_turn(finite_array('target', target, self.n), self.position, self._endless)
         self._target = np.clip(wanted, self.lower, self.upper)
         self._settled = False
         self._resting = False
@@ -128,13 +129,6 @@ class PlannedMotion:
         """Stop as soon as the limits allow, and drop the target."""
         self._target = None
         self._settled = self._resting
-
-    def _near_turn(self, target: Array) -> Array:
-        """Return target (n,), joints without limits less than half a turn away."""
-        if not self._endless.any():
-            return target
-        turn = target - self.position
-        return np.where(self._endless, self.position + (turn - TURN * np.round(turn / TURN)), target)
 
     @property
     def target(self) -> Array:
@@ -292,3 +286,11 @@ class PlannedMotion:
         if plan is None or target is None or self._pace is None:
             return plan
         return self._pace.slowed(plan, within)
+
+
+def near_turn(target: Array, position: Array, endless: NDArray[np.bool_]) -> Array:
+    """Return target (n,), endless joints less than half a turn away from position (n,)."""
+    if not endless.any():
+        return target
+    turn = target - position
+    return np.where(endless, position + (turn - TURN * np.round(turn / TURN)), target)

@@ -25,13 +25,12 @@ from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.goals import Goals
 from ik_node.servos.arm.measuring import Measuring
 from ik_node.servos.arm.snapshot import POWERED, ArmState, Counts, JointMeasurement
+from ik_node.servos.arm.soft_start import SoftStart
 from ik_node.servos.arm.survey import ArmError, ServoSurvey, named, read
 from ik_node.servos.bus.transport import Answer, Transport
 from ik_node.servos.calibration.zeros import ArmCalibration
 
 SILENCE = 0.3  # [s] without an answer of a servo after which no command is followed
-SOFT_START = 1.0  # [s] in which the torque grows from nothing to all
-REPEATED = 2.0  # times SOFT_START for which the limits are written: no servo acknowledges them
 LOWERING = 3.0  # [s] in which the torque vanishes before it is switched off
 MOST_PERIODS = 5.0  # of motion in one cycle, after one that was late
 HELD = 'held until it is cleared'
@@ -72,8 +71,7 @@ class ArmCycle:
         self.measured: dict[str, JointMeasurement] = {}
         self.state, self._reason = ArmState.PASSIVE, ''
         self._missing = False  # a servo does not answer, and that is the fault
-        self._growing: list[tuple[ServoSurvey, float]] = []  # torque of servos, from these shares on
-        self._since = 0.0  # when it began to grow
+        self._soft_start = SoftStart()
         self.time = time.monotonic()
         self._checked = 0  # the servo whose torque was checked last
 
@@ -181,21 +179,10 @@ class ArmCycle:
         elif self.state is ArmState.HOLDING and commands:
             self._become(ArmState.FOLLOWING, '')
         limited = set(self._goals.limited)
-        self._goals.follow(commands, self.measured, dt, self._grown_torque(now))
+        torque = self._soft_start.grow(self._transport, self._options.torque_limit, now)
+        self._goals.follow(commands, self.measured, dt, torque)
         self._counts.limited += len(self._goals.limited.keys() - limited)
         self._write_goals()
-
-    def _grown_torque(self, now: float) -> float:
-        """Let the torque of servos that were switched on grow; return the share that all may use."""
-        limit = self._options.torque_limit
-        grown = (now - self._since) / SOFT_START
-        shares = {servo.joint.id: min(begin + grown, limit) for servo, begin in self._growing}
-        if not shares:
-            return limit
-        limit_torque(self._transport, [servo for servo, _ in self._growing], shares)
-        if grown > REPEATED:
-            self._growing = []
-        return min(shares.values())
 
     def _write_goals(self) -> None:
         data, positions = {}, self._goals.positions
@@ -223,9 +210,8 @@ class ArmCycle:
         except ArmError:
             self._find_torque(before)
             raise
-        self._growing = [(one.servo, one.share) for one in powered]
-        self._since = time.monotonic()
-        self._measuring.know({one.servo.joint.name: one.present for one in powered}, self._since)
+        self._soft_start.begin((one.servo, one.share) for one in powered)
+        self._measuring.know({one.servo.joint.name: one.present for one in powered}, self._soft_start.since)
         self._measure()
         self._goals.begin({one.servo.joint.name: one.goal for one in powered})
         self._hold()
@@ -253,7 +239,7 @@ class ArmCycle:
             self._measure()
             published()
             if held and self._commands.holds > holds:
-                self._growing, self._since = [(one, share) for one in powered], time.monotonic()
+                self._soft_start.begin((one, share) for one in powered)
                 self._goals.hold(self.measured)
                 raise ArmError('a hold came while the arm was lowered: its torque stays on')
             time.sleep(1.0 / self._options.rate)
@@ -264,7 +250,8 @@ class ArmCycle:
             self._become(ArmState.FAULTED, str(error))
             raise
         self._goals.forget()
-        self._growing, self.powered = [], set()
+        self._soft_start.end()
+        self.powered = set()
         self._become(ArmState.PASSIVE, '')
 
     def hold(self) -> None:
