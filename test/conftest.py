@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -59,6 +60,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         values = [getattr(value, 'label', value) for value in callspec.params.values()]
         if any(isinstance(value, str) and value in shared_labels() for value in values):
             item.add_marker('slow')
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Destroy the DDS participants of a file here, and not where garbage is collected, in any thread.
+
+    rclpy keeps them in cycles. Each has eight threads, which crash if another thread destroys it meanwhile.
+    """
+    if item.nodeid.startswith(NODES) and (nextitem is None or nextitem.path != item.path):
+        gc.collect()
 
 
 @pytest.hookimpl(optionalhook=True)
