@@ -6,6 +6,7 @@ import io
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from PIL import Image
 from ik_node.viewer.scene.scene import EYE, EYE_TARGET, FIELD_OF_VIEW, NARROW_TARGET
 
 webdriver = pytest.importorskip('selenium.webdriver', reason='selenium is not installed')
+exceptions = pytest.importorskip('selenium.common.exceptions')
 
 CHROMIUM, DRIVER = shutil.which('chromium'), shutil.which('chromedriver')
 if CHROMIUM is None or DRIVER is None:
@@ -180,10 +182,21 @@ def middle(browser: Any, element: Any) -> np.ndarray:
     return np.array(browser.execute_script(script, element))
 
 
+def displayed(browser: Any, path: str) -> list[Any]:
+    """The elements of an XPath that are displayed; none while the page replaces them."""
+    with suppress(exceptions.StaleElementReferenceException):
+        return [one for one in browser.find_elements('xpath', path) if one.is_displayed()]
+    return []
+
+
+def words(browser: Any) -> str:
+    """The words that the page shows."""
+    return str(browser.execute_script('return document.body.innerText'))
+
+
 def element(browser: Any, text: str) -> Any:
     """Return the element with a text, in the middle of what is seen."""
-    path = f"//*[normalize-space(text())='{text}']"
-    found = wait(lambda: [one for one in browser.find_elements('xpath', path) if one.is_displayed()], text)[0]
+    found = wait(lambda: displayed(browser, f"//*[normalize-space(text())='{text}']"), text)[0]
     browser.execute_script('arguments[0].scrollIntoView({block: "center"})', found)
     time.sleep(0.5)  # the panel scrolls
     return found
@@ -191,7 +204,43 @@ def element(browser: Any, text: str) -> Any:
 
 def click(browser: Any, text: str) -> None:
     """Click the element with a text."""
-    element(browser, text).click()
+    click_on(browser, f"//*[normalize-space(text())='{text}']", text)
+
+
+def press(browser: Any, label: str, name: str) -> None:
+    """Press a button of a group with a label."""
+    path = f"//label[normalize-space()='{label}']/following::button[normalize-space()='{name}'][1]"
+    click_on(browser, path, f'{label}: {name}')
+
+
+def click_on(browser: Any, path: str, what: str) -> None:
+    """Click the first displayed element of an XPath, once the page neither replaces nor moves it."""
+
+    def clicked() -> bool:
+        found = displayed(browser, path)
+        with suppress(exceptions.StaleElementReferenceException, exceptions.ElementClickInterceptedException):
+            for one in found[:1]:
+                browser.execute_script('arguments[0].scrollIntoView({block: "center"})', one)
+                one.click()
+                return True
+        return False
+
+    wait(clicked, what)
+
+
+def choose(browser: Any, label: str, option: str) -> None:
+    """Choose an option, which has or contains a text, of the choice with a label."""
+    click_on(browser, f"//label[normalize-space()='{label}']/following::input[1]", label)
+    click_on(browser, f"//*[@role='option'][contains(., '{option}')]", option)
+
+
+def type_into(browser: Any, label: str, text: str) -> None:
+    """Type a text instead of what is in the field with a label."""
+    path = f"//label[normalize-space()='{label}']/following::input[1]"
+    click_on(browser, path, label)
+    field = displayed(browser, path)[0]
+    field.send_keys(webdriver.Keys.CONTROL, 'a')
+    field.send_keys(text, webdriver.Keys.ENTER)
 
 
 def tick(browser: Any, label: str) -> None:
