@@ -24,7 +24,7 @@ _OTHERS = {
     'elimination.motion': 'move write_vector',
     'elimination.pair': 'pair_candidates',
     'redundancy.families': 'turns_freely',
-    'runtime.takeover': 'KernelState Stage prepare state',
+    'runtime.takeover': 'KernelState Stage prepare ready state',
     'methods.driver': 'PATIENCE',
     'methods.lm': 'local_lm',
     'arrays.quartic': 'quartic_roots',

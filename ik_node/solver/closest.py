@@ -18,7 +18,7 @@ from ik_node.model.arm import frozen
 from ik_node.solver.closed_form import ClosedForm, Family
 from ik_node.solver.goal import Goal
 from ik_node.solver.known_poses import KnownPoses
-from ik_node.solver.restarts import RandomRestarts, are_compiled
+from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.unit_size import UnitSize
 from ik_node.solver.workspace_bounds import radial_bounds
 
@@ -314,4 +314,4 @@ def endless(limits: Array, period: Array) -> Array:
 
 
 def _starts_per_check() -> int:
-    return STARTS_PER_CHECK if are_compiled() else 1
+    return STARTS_PER_CHECK if kernels.ready() else 1

@@ -136,7 +136,7 @@ class RandomRestarts:
         restarts_allowed = self.restarts if most is None else min(most, self.restarts)
         search, state = self._search(), self._random_state()
         now = np.empty(len(q))
-        first, part = 0, self._part if are_compiled() else 1
+        first, part = 0, self._part if kernels.ready() else 1
         while True:
             last = min(first + part, restarts_allowed + 1)
             restarts, position_error, direction_error, solved = search(
@@ -268,11 +268,6 @@ class RandomRestarts:
         descend(*self._model, goal.packed, options, best, frames, work)
         if not np.array_equal(best, joints):
             yield best
-
-
-def are_compiled() -> bool:
-    """Whether descents take microseconds, so that the clock is not checked after each."""
-    return kernels.state().stage is kernels.Stage.READY
 
 
 def search_options(

@@ -90,16 +90,11 @@ class IkSolver:
         self.self_motions = parts.self_motions
         # Fewer look-ups for most goals, which take 3 us.
         self._nearest, self._follow = parts.formula.nearest, parts.tracker.advance
+        self._time_budget = time_budget
 
     def __reduce__(self) -> tuple[partial[IkSolver], tuple[Arm]]:
         """Copy and unpickle by the arguments of the constructor."""
         return self._solver_of, (self.arm,)
-
-    def _budget(self, time_budget: float | None) -> float:
-        """Return the time budget [s] of a call that asks for one, else that of the solver."""
-        if time_budget is None:
-            return self._parts.search.time_budget
-        return positive('time_budget', time_budget, finite=False)
 
     def _start(self, seed: ArrayLike | None) -> Array:
         """Return the seed (n,) as a new array; outside the limits is allowed, descents clip it."""
@@ -117,7 +112,9 @@ class IkSolver:
         """
         if not isinstance(goal, Goal):  # a call for each goal would cost a hundredth of solving it
             checked_goal(goal)
-        q, packed, budget = self._start(seed), goal.packed, self._budget(time_budget)
+        q, packed, budget = self._start(seed), goal.packed, self._time_budget
+        if time_budget is not None:
+            budget = positive('time_budget', time_budget, finite=False)
         solution = self._nearest(packed, q)
         if solution is True or solution is False:
             solution = self._parts.pipeline(goal, q, solution, budget)
@@ -158,9 +155,9 @@ class IkSolver:
         wrong length or with NaN, and for locked joints that are unknown or outside their limits.
         """
         checked_goal(goal)
-        near, budget = self._start(seed), self._budget(time_budget)
-        if time_budget is None:
-            budget = min(budget, LISTING_BUDGET)
+        near, budget = self._start(seed), min(self._time_budget, LISTING_BUDGET)
+        if time_budget is not None:
+            budget = positive('time_budget', time_budget, finite=False)
         if are_named(locked_joints):
             return self._parts.locked.solve_all(goal, near, locked_joints, self.evaluate, budget)
         if self._parts.infeasibility.by_reach(goal) is not None:

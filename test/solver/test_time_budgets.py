@@ -12,9 +12,7 @@ from test_within_tolerances import displaced
 from benchmarks.random_arms import general_arm, random_task
 from benchmarks.torsos import TOOLS, goals_at, torso
 from ik_node import Goal, IkSolver, Status, TreeSolver, kernels
-from ik_node.solver import closest, restarts
 from ik_node.solver.goal import Cause
-from ik_node.solver.trees import tree_search
 
 ENDED = 1e-9  # s: over before the first look at the clock
 MANY = 10**6  # restarts that would take minutes
@@ -75,8 +73,7 @@ def test_the_clock_is_checked_after_each_descent_while_kernels_are_not_compiled(
     solver = IkSolver(general_arm(18).arm, closed_form=False)
     goal = Goal(solver.arm.fk(solver.arm.middle)[0], (0.0, 0.0, 1.0))
     assert solver.solve(goal, time_budget=ENDED).restarts > 0
-    for module in (restarts, closest):
-        monkeypatch.setattr(module, 'are_compiled', lambda: False)
+    monkeypatch.setattr(kernels, 'ready', lambda: False)
     assert solver.solve(goal, time_budget=ENDED).restarts == 0
 
 
@@ -86,8 +83,7 @@ def test_parts_between_two_looks_at_the_clock_do_not_change_the_answer(monkeypat
     rng = np.random.default_rng(0)
     tasks = [Goal(solver.arm.fk(q)[0], rng.permutation([0.0, 0.6, 0.8])) for q in solver.arm.sample(rng, 5)]
     before = [solver.solve(goal).q for goal in tasks], both.solve(goals).q
-    for module in (restarts, closest, tree_search):
-        monkeypatch.setattr(module, 'are_compiled', lambda: False)
+    monkeypatch.setattr(kernels, 'ready', lambda: False)
     np.testing.assert_array_equal([solver.solve(goal).q for goal in tasks], before[0])
     np.testing.assert_array_equal(both.solve(goals).q, before[1])
 

@@ -204,6 +204,11 @@ def state() -> KernelState:
     return _loader.state()
 
 
+def ready() -> bool:
+    """Whether the compiled kernels are in use: a descent then takes microseconds, not milliseconds."""
+    return _loader.stage is Stage.READY
+
+
 def obstacle() -> str:
     """Return why compiling is impossible, '' if it is possible."""
     if os.environ.get('NUMBA_DISABLE_JIT', '0') != '0':

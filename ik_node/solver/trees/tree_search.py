@@ -16,7 +16,6 @@ from ik_node.kernels.arrays.layout import ITERATIONS, POSITION_TOLERANCE, STALL,
 from ik_node.model.arm import frozen
 from ik_node.model.tree import Tree
 from ik_node.solver.methods.registry import METHODS
-from ik_node.solver.restarts import are_compiled
 from ik_node.solver.trees.clock import Clock
 
 # Of the usual weight of a direction, one after the other: so positions come first.
@@ -48,7 +47,7 @@ class TreeSearch:
     def solve(self, goals: Array, q: Array, restarts: int, clock: Clock) -> tuple[int, bool]:
         """Search from q (n,), in place, with random restarts; return how many, and whether all is solved."""
         search, weights, state = getattr(kernels, self._kernel), np.ones(len(goals)), self._state()
-        part = DESCENTS_PER_CHECK if are_compiled() else 1
+        part = DESCENTS_PER_CHECK if kernels.ready() else 1
         last = 0
         while True:
             first, last = last, min(last + part, restarts + 1)
