@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.cli.arguments import arm_parser, read_arm, warn
+from ik_node.cli.lattice import ACROSS
 from ik_node.cli.progress_bar import ProgressBar
+from ik_node.cli.reach_volume import survey_workspace
 from ik_node.cli.slices import PLACES_ACROSS, Slice, slices_of
 from ik_node.cli.whole_files import output_name, write_whole
 from ik_node.console import run, say
@@ -22,7 +24,9 @@ from ik_node.extras import EXTRAS, require
 from ik_node.model.arm import Arm
 from ik_node.solver.reachability import fibonacci_sphere, reachable_directions
 
-MOST_DIRECTIONS = 100_000
+# directions tried at each position: of slices, and of a volume with its many positions
+MOST_DIRECTIONS, MOST_IN_VOLUME = 100_000, 1000
+DIRECTIONS, DIRECTIONS_IN_VOLUME = 500, 100
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -41,31 +45,41 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         '--directions',
         type=int,
-        default=500,
         metavar='N',
-        help='directions tried at each position (default: 500)',
+        help=f'directions tried at each position (default: {DIRECTIONS}, with --volume '
+        f'{DIRECTIONS_IN_VOLUME})',
     )
     parser.add_argument(
         '--resolution',
         type=float,
         metavar='M',
-        help=f'distance between positions [m] (default: {PLACES_ACROSS} positions across the workspace)',
+        help=f'distance between positions [m] (default: {PLACES_ACROSS} positions across the workspace, with '
+        f'--volume about {ACROSS})',
     )
     parser.add_argument(
         '--height', type=float, metavar='Z', help='height of the xy plane [m] (default: that of joint 2)'
     )
     parser.add_argument(
+        '--volume',
+        action='store_true',
+        help='survey the whole workspace in three dimensions, with the distance to the joint limits too',
+    )
+    parser.add_argument(
         '--output',
         metavar='NAME',
-        help='NAME.png and NAME.npz are written (default: the name of the arm and _reach)',
+        help='NAME.png and NAME.npz are written, with --volume NAME.nc (NetCDF) in place of the latter '
+        '(default: the name of the arm and _reach)',
     )
     return run(_reach, parser.parse_args(given))
 
 
 def _reach(arguments: argparse.Namespace) -> int:
-    for package in EXTRAS['pictures']:
+    for package in (*EXTRAS['pictures'], *(EXTRAS['scipy'] if arguments.volume else ())):
         require(package, 'ik_reach')
-    for name, high in (('within', 180.0), ('directions', MOST_DIRECTIONS)):
+    most = MOST_IN_VOLUME if arguments.volume else MOST_DIRECTIONS
+    if arguments.directions is None:
+        arguments.directions = DIRECTIONS_IN_VOLUME if arguments.volume else DIRECTIONS
+    for name, high in (('within', 180.0), ('directions', most)):
         value = getattr(arguments, name)
         if not 0 < value <= high:
             raise InputError(f'--{name} must be greater than 0 and at most {high:g}, got {value:g}')
@@ -73,11 +87,15 @@ def _reach(arguments: argparse.Namespace) -> int:
         raise InputError(f'--height must be finite, got {arguments.height:g}')
     arm = read_arm(arguments)
     warn(arm)
-    output = output_name(arguments.output or f'{arm.name}_reach'.replace('/', '_'), '.png', '.npz')
+    output = output_name(arguments.output or f'{arm.name}_reach'.replace('/', '_'), '.png', '.npz', '.nc')
+    within = math.radians(arguments.within)
+    if arguments.volume:
+        return survey_workspace(
+            arm, arguments.directions, within, arguments.resolution, arguments.height, output
+        )
     slices = slices_of(arm, arguments.resolution, arguments.height, arguments.directions)
     places = np.concatenate([plane.places for plane in slices])
     directions = fibonacci_sphere(arguments.directions)
-    within = math.radians(arguments.within)
     say(arm.describe())
     there = np.empty(len(places), dtype=np.bool_)
     reached = np.empty((len(places), len(directions)), dtype=np.bool_)

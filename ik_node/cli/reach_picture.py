@@ -37,22 +37,8 @@ def draw(arm: Arm, slices: Sequence[Slice], shares: Array, within: float) -> Fig
         shape = len(plane.up_values), len(plane.across_values)
         values = shares[at : at + shape[0] * shape[1]].reshape(shape)
         at += values.size
-        mesh = panel.pcolormesh(
-            plane.across_values,
-            plane.up_values,
-            np.ma.masked_invalid(values),
-            shading='nearest',
-            cmap='viridis',
-            vmin=0.0,
-            vmax=most,
-            rasterized=True,
-        )
-        _draw_arm(panel, arm, plane)
+        mesh = draw_slice(panel, arm, plane, values, most)
         panel.set_title(plane.name)
-        panel.set_xlabel(f'{"xyz"[plane.across]} [m]')
-        panel.set_ylabel(f'{"xyz"[plane.up]} [m]')
-        panel.set_aspect('equal')
-        panel.set_facecolor(NOTHING)
     figure.legend(
         handles=[*axes[0].get_legend_handles_labels()[0], Patch(color=NOTHING, label='out of reach')],
         loc='outside lower center',
@@ -68,6 +54,26 @@ def draw(arm: Arm, slices: Sequence[Slice], shares: Array, within: float) -> Fig
         label=f'share of all directions that the tool axis can take (within {math.degrees(within):g}°)',
     )
     return figure
+
+
+def draw_slice(panel, arm: Arm, plane: Slice, values: Array, most: float):  # type: ignore[no-untyped-def]  # matplotlib has no types
+    """Draw values (b, a) of a slice in colours up to most, grey for NaN, and the arm; return the mesh."""
+    mesh = panel.pcolormesh(
+        plane.across_values,
+        plane.up_values,
+        np.ma.masked_invalid(values),
+        shading='nearest',
+        cmap='viridis',
+        vmin=0.0,
+        vmax=most,
+        rasterized=True,
+    )
+    _draw_arm(panel, arm, plane)
+    panel.set_xlabel(f'{"xyz"[plane.across]} [m]')
+    panel.set_ylabel(f'{"xyz"[plane.up]} [m]')
+    panel.set_aspect('equal')
+    panel.set_facecolor(NOTHING)
+    return mesh
 
 
 def _draw_arm(panel, arm: Arm, plane: Slice) -> None:  # type: ignore[no-untyped-def]  # matplotlib has no types

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.cli.lattice import extent, multiples
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 
-POSES = 20_000  # configurations sampled for the extent of the pictures
 PLACES_ACROSS = 70  # positions along the larger side, unless a resolution is given
-MARGIN = 0.03  # of the extent, left free around it
 MOST_ANSWERS = 1e9  # positions times directions, one byte each: more are assumed to be a mistake
 
 
@@ -49,15 +48,12 @@ class Slice:
 
 def slices_of(arm: Arm, resolution: float | None, height: float | None, directions: int) -> list[Slice]:
     """Return the vertical plane through joint 1 that the arm faces and a horizontal one, over the reach."""
-    points = np.array([arm.fk(q)[0] for q in arm.sample(np.random.default_rng(0), POSES)])
-    low, high = points.min(axis=0), points.max(axis=0)
-    margin = MARGIN * (high - low).max()
-    low, high = low - margin, high + margin
+    low, high = extent(arm)
     step = (high - low).max() / PLACES_ACROSS if resolution is None else resolution
     if not 0.0 < step < math.inf:
         raise InputError(f'--resolution must be greater than 0, got {step:g}')
-    joints = arm.skeleton(arm.middle)
-    forward = int(np.argmax(np.abs(joints[-1] - joints[0])[:2]))
+    planes = planes_of(arm, height)
+    forward = planes[0][0]
     sides = np.floor((high - low) / step) + 2
     answers = sides[forward] * (sides[1 - forward] + sides[2]) * directions
     if answers > MOST_ANSWERS:
@@ -65,18 +61,18 @@ def slices_of(arm: Arm, resolution: float | None, height: float | None, directio
             f'--resolution {step:g} m with {directions} directions makes {answers:.1g} pairs of position and '
             f'direction, {MOST_ANSWERS:.1g} are allowed'
         )
-    x, y, z = (_values(start, end, step) for start, end in zip(low, high, strict=True))
-    return [
-        Slice(forward, 2, (x, y)[forward], z, _to_mm(joints[0][1 - forward])),
-        Slice(0, 1, x, y, _to_mm(joints[1][2]) if height is None else height),
-    ]
+    axes = [multiples(start, end, step) for start, end in zip(low, high, strict=True)]
+    return [Slice(across, up, axes[across], axes[up], level) for across, up, level in planes]
+
+
+def planes_of(arm: Arm, height: float | None) -> tuple[tuple[int, int, float], ...]:
+    """Return (axis across, axis up, level [m]) of both planes of slices_of; height [m] of the second."""
+    joints = arm.skeleton(arm.middle)
+    forward = int(np.argmax(np.abs(joints[-1] - joints[0])[:2]))
+    level = _to_mm(joints[1][2]) if height is None else height
+    return (forward, 2, _to_mm(joints[0][1 - forward])), (0, 1, level)
 
 
 def _to_mm(level: float) -> float:
     """Return the level rounded to millimetres, never -0."""
     return round(float(level), 3) + 0.0
-
-
-def _values(start: float, end: float, step: float) -> Array:
-    """Multiples of step from about start to about end."""
-    return np.arange(math.floor(start / step), math.ceil(end / step) + 1) * np.float64(step) + 0.0  # no -0

@@ -45,30 +45,16 @@ def reachable_directions(
     (rows, K) bool. cores: that work, by default all; the results do not depend on their number.
     """
     kernels.prepare(('reached_directions',), wait=True)  # millions of descents: too slow uncompiled
-    weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
     cosine = math.cos(within)
 
     def part(first: int) -> tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]:
         rows = slice(first, min(first + PART, len(places)))
         there = np.zeros(rows.stop - first, dtype=np.bool_)
         reached = np.zeros((len(there), len(directions)), dtype=np.bool_)
-        table = np.empty((STARTS + kernels.ATTEMPTS * len(directions), arm.n + 3))
-        options = np.array([POSITION_TOLERANCE, 2.0, weight, ITERATIONS, STALL_RATIO])
         for k in range(len(there)):
-            if math.dist(places[first + k], arm.joints[0, 3:6]) > arm.reach + POSITION_TOLERANCE:
-                continue
-            there[k] = kernels.reached_directions(
-                arm.joints,
-                arm.tool,
-                arm.limits,
-                options,
-                places[first + k],
-                directions,
-                cosine,
-                STARTS,
-                np.array([random_seed + first + k], dtype=np.uint64),
-                table,
-                reached[k],
+            seed = random_seed + first + k
+            there[k] = (
+                len(configurations_at(arm, places[first + k], directions, cosine, seed, reached[k])) > 0
             )
         return rows, there, reached
 
@@ -77,3 +63,24 @@ def reachable_directions(
         yield from pool.map(part, range(0, len(places), PART))
     finally:  # if the caller stops early, wait only for the parts in progress
         pool.shutdown(cancel_futures=True)
+
+
+def configurations_at(
+    arm: Arm, place: Array, directions: Array, cosine: float, random_seed: int, reached: NDArray[np.bool_]
+) -> Array:
+    """Mark in reached (K,) the directions (K, 3) that the tool axis can take at place (3,) [m].
+
+    cosine: of the angle within which a direction counts. Returns configurations there (c, n + 3), each with
+    its tool axis: at least one for each marked direction, none if the place is out of reach. The kernel
+    reached_directions must be compiled, and reached be False before.
+    """
+    if math.dist(place, arm.joints[0, 3:6]) > arm.reach + POSITION_TOLERANCE:
+        return np.empty((0, arm.n + 3))
+    table = np.empty((STARTS + kernels.ATTEMPTS * len(directions), arm.n + 3))
+    weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
+    options = np.array([POSITION_TOLERANCE, 2.0, weight, ITERATIONS, STALL_RATIO])
+    state = np.array([random_seed], dtype=np.uint64)
+    count = kernels.reached_directions(
+        arm.joints, arm.tool, arm.limits, options, place, directions, cosine, STARTS, state, table, reached
+    )
+    return table[:count]

@@ -78,7 +78,7 @@ def reached_directions(
     cosine: of the angle by which a direction may be missed. Configurations at place are collected in
     table (starts + ATTEMPTS k, n + 3) with their tool axes: first from random starts; then each
     direction not met yet is tried from those with the nearest axes, as a small penalty beside the
-    position, which a last descent makes exact again. Returns whether the place can be reached at all.
+    position, which a last descent makes exact again. Returns their number, 0 if the place is out of reach.
     """
     n = limits.shape[1]
     frames = np.empty((2 * joints.shape[0] + 3, 3))
@@ -122,4 +122,4 @@ def reached_directions(
                 copy(axis, table[count, n:])
                 mark_reached(axis, directions, cosine, reached)
                 count += 1
-    return count > 0
+    return count

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ik_reach --volume: the whole workspace as one file, with slices of it as a picture."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ik_node.cli.lattice import lattice
+from ik_node.cli.progress_bar import ProgressBar
+from ik_node.cli.whole_files import write_whole
+from ik_node.console import say
+from ik_node.model.arm import Arm
+from ik_node.reach.file import as_netcdf
+from ik_node.reach.survey import Survey
+from ik_node.reach.volume import surveyed
+
+
+def survey_workspace(
+    arm: Arm, directions: int, within: float, resolution: float | None, height: float | None, output: str
+) -> int:
+    """Write output.nc and output.png; return the exit code. within [rad], resolution and height [m]."""
+    from ik_node.cli.volume_picture import draw_volume  # matplotlib takes a second to load
+
+    x, y, z = lattice(arm, resolution)
+    say(arm.describe())
+    survey = Survey(arm, directions, within)
+    with ProgressBar(len(x) * len(y) * len(z), 'positions') as progress:
+        volume = surveyed(survey, x, y, z, progress.add)
+    write_whole(f'{output}.nc', lambda file: file.write(as_netcdf(volume, arm, directions, within)))
+    figure = draw_volume(arm, volume, height, within)
+    write_whole(f'{output}.png', lambda file: figure.savefig(file, format='png', dpi=110))
+    reached = volume.share[~np.isnan(volume.share)]
+    average = 100.0 * reached.mean() if len(reached) else 0.0
+    say(
+        f'{volume.share.size} positions, {1e3 * (x[1] - x[0]):g} mm apart: {len(reached)} reached, '
+        f'{average:.1f} % of all directions on average'
+    )
+    say(f'wrote {output}.nc and {output}.png')
+    return 0

@@ -1,0 +1,244 @@
+"""ik_reach --volume: what it says of a position is what the solver finds there, and others read its file."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import shared_cases, shipped_cases
+from made_arms import make_arm
+
+from ik_node import Goal, IkSolver
+from ik_node.cli.lattice import lattice
+from ik_node.cli.reach import main
+from ik_node.cli.volume_picture import draw_volume
+from ik_node.reach import volume as module
+from ik_node.reach.file import as_netcdf
+from ik_node.reach.survey import Survey
+from ik_node.reach.volume import surveyed
+from ik_node.solver.limit_distances import distances_to_limits
+
+pytestmark = pytest.mark.slow
+
+CASES = {case.label: case for case in [*shipped_cases(), *shared_cases()]}
+SEED_ARM = CASES['seed_arm']
+WITHIN = math.radians(8.0)
+FEW = 40  # directions
+ARMS = ['seed_arm', 'so101_like', 'omx_f']
+
+
+def whole(name: str, resolution: float):
+    """(arm, survey, volume)."""
+    case = CASES.get(name) or next(iter(shared_cases()))
+    arm = case.arm()
+    survey = Survey(arm, FEW, WITHIN)
+    return arm, survey, surveyed(survey, *lattice(arm, resolution))
+
+
+@pytest.mark.parametrize('name', ARMS)
+def test_a_cell_is_reached_if_and_only_if_the_solver_reaches_it(name: str) -> None:
+    arm, _, volume = whole(name, 0.12)
+    there = ~np.isnan(volume.share)
+    grid = np.stack(np.meshgrid(volume.x, volume.y, volume.z, indexing='ij'), axis=-1)
+    solved = IkSolver(arm, restarts=300).solve_batch(grid.reshape(-1, 3)).solved.reshape(there.shape)
+    np.testing.assert_array_equal(there, solved)
+    assert 0.1 < there.mean() < 0.9
+    for axis in range(3):  # the lattice holds the whole workspace: its faces are out of reach
+        assert not there.take([0, -1], axis).any()
+
+
+@pytest.mark.parametrize('name', ARMS)
+def test_a_direction_counts_if_and_only_if_the_solver_comes_within_the_angle(name: str) -> None:
+    arm, survey, volume = whole(name, 0.12)
+    solver = IkSolver(arm, restarts=100)
+    cells = np.argwhere(~np.isnan(volume.share))
+    wrong = 0
+    for i, j, k in cells[np.random.default_rng(0).choice(len(cells), 6, replace=False)]:
+        place = np.array([volume.x[i], volume.y[j], volume.z[k]])
+        nearest = [solver.solve(Goal(place, direction)) for direction in survey.directions]
+        counted = survey.distances(place, int(np.ravel_multi_index((i, j, k), volume.share.shape)))
+        assert (counted > -np.inf).mean() == volume.share[i, j, k]
+        at = [one.position_error <= 1e-5 and one.direction_error <= WITHIN for one in nearest]
+        wrong += int((np.array(at) != (counted > -np.inf)).sum())
+    assert wrong <= 0.03 * 6 * FEW  # the counts are lower bounds, and so are those of the solver
+
+
+@pytest.mark.parametrize('name', ['seed_arm', 'moveo_like', 'prismatic_arm'])
+def test_the_distance_to_the_limits_is_that_of_the_best_solution(name: str) -> None:
+    arm = CASES[name].arm()
+    narrow = Survey(arm, FEW, math.radians(0.01))  # so that nothing near a direction counts
+    solver = IkSolver(arm)
+    compared = 0
+    for place in [arm.fk(q)[0] for q in arm.sample(np.random.default_rng(1), 6)]:
+        distances = narrow.distances(place, 0)
+        for direction, distance in zip(narrow.directions, distances, strict=True):
+            rows = np.array([one.q for one in solver.solve_all(Goal(place, direction))]).reshape(-1, arm.n)
+            best = distances_to_limits(arm, rows).max(initial=-np.inf)
+            assert distance == pytest.approx(best, abs=2e-3)
+            compared += best > -np.inf
+    assert 50 < compared < 6 * FEW
+
+
+def test_a_wider_angle_gives_no_less() -> None:
+    """With the angle the directions and the distances grow: configurations nearby count, too."""
+    arm = CASES['so101_like'].arm()  # 4 effective DoF: it meets nearly no direction exactly
+    place = arm.fk(arm.middle)[0]
+    narrow, wide = (Survey(arm, FEW, math.radians(angle)).distances(place, 0) for angle in (2.0, 30.0))
+    assert (wide >= narrow).all()
+    assert (wide > -np.inf).sum() > (narrow > -np.inf).sum() + 3
+    assert wide.max() == pytest.approx(distances_to_limits(arm, arm.middle[None])[0], abs=0.3)
+
+
+def test_the_values_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = SEED_ARM.arm()
+    survey, axes = Survey(arm, 10, WITHIN), lattice(arm, 0.25)
+    done: list[int] = []
+    many = surveyed(survey, *axes, done.append)
+    assert sum(done) == many.share.size
+    monkeypatch.setattr(module, 'usable_cores', lambda: 1)
+    alone = surveyed(survey, *axes)
+    assert many.share.tobytes() == alone.share.tobytes()
+    assert many.to_limits.tobytes() == alone.to_limits.tobytes()
+
+
+def test_an_arm_without_limits_has_a_picture() -> None:
+    axes = [(0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 1, 0), (0, 0, 1)]
+    offsets = [(0, 0, 0.1), (0, 0, 0.1), (0, 0, 0.3), (0, 0, 0.3), (0, 0, 0.1)]
+    arm = make_arm(axes, offsets, [(0, 0)] * 5, ['continuous'] * 5, tool_point=(0.05, 0, 0.1))
+    volume = surveyed(Survey(arm, 10, WITHIN), *lattice(arm, 0.3))
+    reached = volume.share > 0.0
+    assert reached.any()
+    assert np.isinf(volume.to_limits[reached]).all()
+    figure = draw_volume(arm, volume, None, WITHIN)
+    assert len(figure.axes) == 6  # four slices, two scales
+    assert all(np.isfinite(panel.collections[0].get_clim()).all() for panel in figure.axes[:4])
+
+
+# --- the file ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope='module')
+def stored(tmp_path_factory: pytest.TempPathFactory):
+    """(arm, volume, path of its file)."""
+    arm, _, volume = whole('seed_arm', 0.2)
+    path = tmp_path_factory.mktemp('volume') / 'reach.nc'
+    path.write_bytes(as_netcdf(volume, arm, FEW, WITHIN))
+    return arm, volume, path
+
+
+def test_xarray_reads_the_file(stored) -> None:
+    xarray = pytest.importorskip('xarray')
+    arm, volume, path = stored
+    with xarray.open_dataset(path, engine='scipy') as data:
+        assert data.share.dims == data.to_limits.dims == ('z', 'y', 'x')
+        for axis in 'xyz':
+            np.testing.assert_array_equal(data[axis], getattr(volume, axis))
+            assert data[axis].units == 'm'
+        i, j, k = (int(number) for number in np.argwhere(volume.share > 0.0)[-1])
+        cell = data.sel(x=volume.x[i], y=volume.y[j], z=volume.z[k])
+        assert cell.share.item() == pytest.approx(volume.share[i, j, k], rel=1e-6)
+        assert cell.to_limits.item() == pytest.approx(volume.to_limits[i, j, k], rel=1e-6)
+        assert data.attrs['base_link'] == arm.base_link
+        assert data.attrs['joint_names'].split() == list(arm.joint_names)
+        assert data.attrs['directions'] == FEW
+        assert float(data.attrs['within']) == WITHIN
+
+
+def test_scipy_reads_the_file_and_refuses_one_that_is_cut(stored, tmp_path: Path) -> None:
+    scipy_io = pytest.importorskip('scipy.io')
+    _, volume, path = stored
+    with scipy_io.netcdf_file(path, mmap=False) as data:
+        np.testing.assert_allclose(data.variables['share'][:], volume.share.T, rtol=1e-6)
+        np.testing.assert_allclose(data.variables['to_limits'][:], volume.to_limits.T, rtol=1e-6)
+        assert data.variables['to_limits'].units == b'rad'
+    content = path.read_bytes()
+    for length in (0, 50, len(content) // 2, len(content) - 4):
+        (tmp_path / 'cut.nc').write_bytes(content[:length])
+        with pytest.raises((TypeError, ValueError)):
+            scipy_io.netcdf_file(tmp_path / 'cut.nc', mmap=False)
+
+
+# --- the program ---------------------------------------------------------------------------------------
+
+
+def test_the_program_replaces_an_older_file_and_says_what_it_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scipy_io = pytest.importorskip('scipy.io')
+    (tmp_path / 'out.nc').write_text('older')
+    few = ['--resolution', '0.2', '--directions', '10']
+    assert main([SEED_ARM.path, '--volume', *few, '--output', str(tmp_path / 'out.nc')]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['out.nc', 'out.png']
+    with scipy_io.netcdf_file(tmp_path / 'out.nc', mmap=False) as data:
+        share = data.variables['share'][:].copy()
+        assert data.directions == 10
+        np.testing.assert_allclose(np.diff(data.variables['x'][:]), 0.2, atol=1e-9)
+    said, progress = capsys.readouterr()
+    assert f'{share.size} positions, 200 mm apart: {(~np.isnan(share)).sum()} reached, ' in said
+    assert progress.splitlines()[-1].startswith(f'100 % of {share.size} positions, ')
+    assert (tmp_path / 'out.png').stat().st_size > 20_000
+
+
+def test_ctrl_c_leaves_an_older_file(tmp_path: Path) -> None:
+    (tmp_path / 'out.nc').write_text('older')
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}
+    fine = ['--volume', '--resolution', '0.02', '--output', 'out']
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'ik_node.start', 'ik_reach', SEED_ARM.path, *fine],
+        cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    said, end = b'', time.monotonic() + 100
+    try:
+        while b' positions/s' not in said and time.monotonic() < end:
+            if select.select([process.stderr], [], [], 1.0)[0]:
+                said += os.read(process.stderr.fileno(), 10_000)
+        assert b' s left' in said
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+        assert [path.name for path in tmp_path.iterdir()] == ['out.nc']
+        assert (tmp_path / 'out.nc').read_text() == 'older'
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        (['--resolution', '0'], '--resolution must be greater than 0, got 0'),
+        (['--resolution', 'nan'], '--resolution must be greater than 0, got nan'),
+        (['--resolution', '0.002'], 'positions, at most 2.0e+06 are allowed'),
+        (['--resolution', '1e-320'], 'positions, at most 2.0e+06 are allowed'),
+        (['--directions', '0'], '--directions must be greater than 0'),
+        (['--directions', '1001'], 'at most 1000, got 1001'),
+        (['--output', '/nowhere/at/all'], '--output: cannot write to the folder "/nowhere/at"'),
+    ],
+)
+def test_a_wrong_call_is_one_sentence(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([SEED_ARM.path, '--volume', *arguments]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count('\n') == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / 'out.nc.part').symlink_to('/dev/full')
+    few = ['--resolution', '0.5', '--directions', '2']
+    assert main([SEED_ARM.path, '--volume', *few, '--output', str(tmp_path / 'out')]) == 2
+    assert f'error: cannot write "{tmp_path}/out.nc": No space left' in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
