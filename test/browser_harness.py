@@ -52,12 +52,28 @@ def wait(condition: Callable[[], Any], what: str) -> Any:
     raise AssertionError(f'waited {TIMEOUT} s for {what}')
 
 
+PHONE = {'width': 390, 'height': 844, 'pixelRatio': 1.0, 'mobile': True, 'touch': True}
+
+
 @pytest.fixture(scope='module')
 def browser() -> Iterator[Any]:
+    yield from started()
+
+
+@pytest.fixture(scope='module')
+def phone() -> Iterator[Any]:
+    """A browser that emulates a phone."""
+    yield from started(mobileEmulation={'deviceMetrics': PHONE})
+
+
+def started(**experimental: Any) -> Iterator[Any]:
+    """A browser with experimental options of chromedriver, until the end."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for flag in FLAGS:
         options.add_argument(flag)
+    for name, value in experimental.items():
+        options.add_experimental_option(name, value)
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     browser.set_page_load_timeout(TIMEOUT)
     yield browser
@@ -75,7 +91,13 @@ def picture(browser: Any) -> np.ndarray:
 
     In mean colours of squares of pixels: where drawing is slow, viser draws coarser for a while.
     """
-    return scene_of(Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert('RGB'))
+
+    def taken() -> bytes:
+        with suppress(exceptions.TimeoutException):  # after ten seconds, on a busy machine
+            return bytes(browser.get_screenshot_as_png())
+        return b''
+
+    return scene_of(Image.open(io.BytesIO(wait(taken, 'a picture'))).convert('RGB'))
 
 
 def scene_of(image: Image.Image) -> np.ndarray:
@@ -177,13 +199,28 @@ def tap(browser: Any, element: Any) -> None:
 
 
 def middle(browser: Any, element: Any) -> np.ndarray:
-    """Where the middle of an element is in the page, whose frame begins at its top left."""
+    """Where the middle of an element is in the page, whose frame begins at its top left, once it rests."""
     script = 'const r = arguments[0].getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2];'
-    return np.array(browser.execute_script(script, element))
+    places = [browser.execute_script(script, element)]
+
+    def rests() -> bool:
+        time.sleep(0.5)
+        places.append(browser.execute_script(script, element))
+        return places[-1] == places[-2]
+
+    wait(rests, 'an element that rests')
+    return np.array(places[-1])
+
+
+def enter(browser: Any) -> None:
+    """Look into the frame of viser again: chromedriver leaves it if a busy page answers late."""
+    if browser.execute_script('return window === top'):
+        browser.switch_to.frame(browser.find_element('tag name', 'iframe'))
 
 
 def displayed(browser: Any, path: str) -> list[Any]:
     """The elements of an XPath that are displayed; none while the page replaces them."""
+    enter(browser)
     with suppress(exceptions.StaleElementReferenceException):
         return [one for one in browser.find_elements('xpath', path) if one.is_displayed()]
     return []
@@ -191,6 +228,7 @@ def displayed(browser: Any, path: str) -> list[Any]:
 
 def words(browser: Any) -> str:
     """The words that the page shows."""
+    enter(browser)
     return str(browser.execute_script('return document.body.innerText'))
 
 

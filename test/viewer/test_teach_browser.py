@@ -16,6 +16,7 @@ from browser_harness import (
     click,
     displayed,
     drag,
+    enter,
     open_page,
     press,
     settled,
@@ -104,7 +105,7 @@ def stop(browser: Any) -> None:
     """Click the stop button, which is outside the frame of the panel."""
     browser.switch_to.default_content()
     browser.find_element('css selector', '#stop').click()
-    browser.switch_to.frame(browser.find_element('tag name', 'iframe'))
+    enter(browser)
 
 
 def drag_gizmo(browser: Any, robot: RobotSide) -> np.ndarray:
