@@ -31,9 +31,9 @@ class Behind:
         self._coming: list[tuple[float, object]] = []
         self.commands: list[float] = []
 
-    def tick(self, count: int = 1) -> None:
+    def tick(self, count: int = 1, dt: float = PERIOD) -> None:
         for _ in range(count):
-            self.rig.tick()
+            self.rig.tick(1, dt)
             late = self.rig.time + self._random.uniform(0.0005, 0.004)
             self._coming += [(late, each) for _, each in self.rig.output.sent[self._sent :]]
             self._sent = len(self.rig.output.sent)
@@ -88,6 +88,22 @@ def test_a_controller_that_was_sent_nothing_in_time_is_joined_where_it_is(model:
     arm.rig.output.delay = 0.06
     arm.tick(1)
     arm.rig.output.delay = 0.0
+    arm.tick(250)
+    assert arm.rig.state is State.HOLDING, arm.rig.reports[-1].message
+    arm.judge()
+
+
+@pytest.mark.parametrize('rate', [100.0, 500.0])
+def test_a_controller_that_coasted_while_the_computer_stood_still_is_joined_where_it_is(
+    model: ArmModel, rate: float
+) -> None:
+    arm = Behind(model, rate, seed=5)
+    for k in range(600):
+        place = 0.2 + 0.5 * (1.0 - np.cos(0.015 * k))
+        assert arm.rig.controller.steer(np.array([place, 0.0, 0.0, 0.0, 0.0]), arm.rig.time)
+        arm.tick()
+        if k % 100 == 99:
+            arm.tick(1, 0.43)
     arm.tick(250)
     assert arm.rig.state is State.HOLDING, arm.rig.reports[-1].message
     arm.judge()
