@@ -13,7 +13,6 @@ from browser_harness import (
     browser,
     drag,
     open_page,
-    picture,
     settled,
     wait,
     webdriver,
@@ -214,10 +213,3 @@ def test_with_two_arms_the_list_is_of_the_tool_with_the_newest_goal(browser: Any
         still = {name: value for name, value in before.items() if name not in target}
         assert {name: robot.joints[name] for name in still} == pytest.approx(still, abs=1e-9)
         assert not robot.joint_goals
-
-
-def coloured(browser: Any, channel: int) -> int:
-    """How many squares of the picture are clearly red (0) or green (1)."""
-    seen = picture(browser)
-    others = np.delete(seen, channel, axis=2).max(axis=2)
-    return int((seen[..., channel] - others > 25).sum())
