@@ -235,9 +235,7 @@ class ArmJoints(CommandedJoints):
         setpoint = self._setpoint(time, values, rates, whole, replanned)
         if trajectories is None:
             return setpoint, None
-        if followed and caught_up > 0.0:
-            trajectories.withhold()  # the controller has coasted on, see motion_ahead; the plan only stops
-        trajectories.note(setpoint, self._states(setpoint), dt + caught_up)
+        trajectories.note(setpoint, self._states(setpoint), dt + caught_up, followed and caught_up > 0.0)
         return self._with_trajectory(setpoint, trajectories, feedback)
 
     def _with_trajectory(

@@ -97,9 +97,14 @@ class TrajectoryStreamer:
         """Whether the controller moves at time [s]."""
         return self._running is not None and self._running.begins <= time < self.ends
 
-    def note(self, setpoint: Setpoint, states: Array, passed: float) -> None:
-        """Note the states (3, n) of the joints sent, passed [s] of motion after the last setpoint."""
+    def note(self, setpoint: Setpoint, states: Array, passed: float, coasted: bool = False) -> None:
+        """Note the states (3, n) of the joints sent, passed [s] of motion after the last setpoint.
+
+        coasted: the controller has, after a moving target; the plan of the setpoints has stopped at once.
+        """
         now, since = setpoint.time, setpoint.time - self._time
+        if coasted:
+            self.withhold()
         if self._due and since > self.slack:
             self._astray = True  # the controller did not receive the present plan
         if since < 0.0:  # the clock was set back, also that of the controller

@@ -24,6 +24,7 @@ from ik_node.cli.arguments import add_goal, plain_parser, unit_direction
 from ik_node.console import run, say
 from ik_node.errors import InputError
 from ik_node.ros.conversions import array_point, matrix_pose
+from ik_node.ros.programs.spinning import Spinner
 from ik_node.tracks.curves import tip_pose
 
 PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
@@ -39,6 +40,7 @@ class Goto:
         """tool: its name where there are several."""
         self._prefix, self._of_tool = (f'{tool}/', f'{tool}.') if tool else ('', '')
         self._node = rclpy.create_node('ik_goto')
+        self.spinner = Spinner(self._node)
         self._stamp = ''  # of the goal, once it is sent
         self._unread: deque[dict[str, str]] = deque()  # reports on the goal
         self._number = 0  # of the goal
@@ -100,7 +102,7 @@ class Goto:
                 raise InputError(
                     f'{ARM} has ended or cannot be reached: there will be no more reports on the goal'
                 )
-            rclpy.spin_once(self._node, timeout_sec=1.0)
+            self.spinner.spin(1.0)
 
     def stop(self) -> None:
         """Stop the arm."""
@@ -138,7 +140,7 @@ class Goto:
         while not condition():
             if time.monotonic() > end:
                 raise InputError(otherwise)
-            rclpy.spin_once(self._node, timeout_sec=0.1)
+            self.spinner.spin(0.1)
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -161,6 +163,7 @@ def _goto(arguments: argparse.Namespace) -> int:
     direction = None if arguments.direction is None else unit_direction(arguments.direction)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     goto, sent = Goto(arguments.tool), False
+    goto.spinner.handle_signals()
     try:
         place = np.array((arguments.x, arguments.y, arguments.z))
         topic, message = goto.goal(place, direction, arguments.line, arguments.frame)

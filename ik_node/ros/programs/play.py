@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import rclpy
 from rclpy.signals import SignalHandlerOptions
@@ -18,6 +17,7 @@ from ik_node.cli.arguments import plain_parser
 from ik_node.console import run, say
 from ik_node.errors import InputError, quoted
 from ik_node.ros.programs.player import Player
+from ik_node.ros.programs.spinning import Spinner
 from ik_node.ros.qos import LATCHED
 from ik_node.teach.check import Checked
 from ik_node.teach.checker import Checker
@@ -33,6 +33,7 @@ class Play:
 
     def __init__(self, program: Program) -> None:
         self._node = rclpy.create_node('ik_play')
+        self.spinner = Spinner(self._node)
         self._program = program
         self._player = Player(self._node, program.tool)
         self._text = ''
@@ -79,7 +80,7 @@ class Play:
         self._text = message.data
 
     def _spin(self) -> None:
-        rclpy.spin_once(self._node, timeout_sec=PERIOD)
+        self.spinner.spin(PERIOD)
         self._player.update(time.monotonic())
 
     def _wait(self, condition: Callable[[], Any], patience: float, otherwise: str) -> None:
@@ -112,9 +113,8 @@ def _play(arguments: argparse.Namespace) -> int:
         raise InputError(f'--loops must be 0 or more, got {arguments.loops}')
     program = Program.load(arguments.program)
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    for number in (signal.SIGTERM, signal.SIGHUP):  # like Ctrl-C: the arm must not go on without its program
-        signal.signal(number, _interrupt)
     play = Play(program)
+    play.spinner.handle_signals()  # the arm must not go on without its program
     try:
         checked = play.checked(again=arguments.loops != 1)
         for finding in checked.findings:
@@ -134,7 +134,3 @@ def _play(arguments: argparse.Namespace) -> int:
     finally:
         play.close()
         rclpy.utilities.try_shutdown()
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
