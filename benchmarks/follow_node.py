@@ -31,6 +31,7 @@ HOLD, RAMP, SETTLED = 1.8, 0.3, 1.2  # [s] at each speed, to reach it, and after
 FOLLOWED, PLACES, BEFORE = 'followed', 'places', 'before'
 IDLE = 0.25  # largest load of a core by other programs on an idle machine
 MACHINES = {'idle': 0, 'busy': os.cpu_count() or 1}  # other processes
+ON = {'idle': (FOLLOWED, PLACES, BEFORE), 'busy': (FOLLOWED,)}  # modes: more nodes would keep it busy too
 NEEDS = (0.9, 1.5, np.inf)  # upper ends of the classes of what a goal needs
 CLOSE = 2.0, 6.0, np.inf, 1.0, np.inf  # [mm] largest distances within the limits
 STREAMS_OF, STREAM_SPEED, SECONDS = ('seed_arm', 'wx250', 'so101'), 0.15, 5.0
@@ -52,8 +53,9 @@ def run(tasks: list[Task], scale: float) -> None:
         and its joint_states by their stamps; {HOLD:g} s at each speed without a pause between them, of which
         the first {SETTLED:g} do not count. Median behind / worst behind / worst off / box [mm], and needs, as
         in "Moving goals". Places: follow_goals false; before: commit {BASE}. All are processes of their own
-        that get the same goals. Busy: each core has another process to run. Load of the machine by other
-        programs at the beginning, over 1, 5 and 15 minutes: {load} on {cores} cores. {idle}""",
+        that get the same goals. Busy: each core has another process to run, and only one ik_node has goals.
+        Load of the machine by other programs at the beginning, over 1, 5 and 15 minutes: {load} on {cores}
+        cores. {idle}""",
     )
     if importlib.util.find_spec('rclpy') is None:
         print('ROS 2 is not installed: not measured.')
@@ -64,13 +66,13 @@ def run(tasks: list[Task], scale: float) -> None:
     modes: dict[str, tuple[Path, bool]] = {FOLLOWED: (ROOT, True), PLACES: (ROOT, False)}
     if folder.exists() or check_out(BASE, folder):
         modes[BEFORE] = folder, True
-    keys = [(machine, mode) for machine in MACHINES for mode in modes]
+    keys = [(machine, mode) for machine in MACHINES for mode in ON[machine] if mode in modes]
     followed = [task for task in tasks if is_followed(task)][:: max(1, round(1.0 / scale))]
     columns = [f'{machine}: {mode}'.ljust(22) + '  ' for machine, mode in keys]
     table = Table('arm'.ljust(16), 'curve'.ljust(13), 'm/s', 'v', 'a', 'j', *columns)
     found: list[tuple[float, Cells]] = []  # what a goal needs of the limits, and the distances
     streams: list[tuple[str, str, Cells]] = []
-    apart: Apart = {(machine, of): [] for machine in MACHINES for of in ('goals', *modes)}
+    apart: Apart = {(machine, of): [] for machine in MACHINES for of in ('goals', *ON[machine])}
     begin = perf_counter()
     try:
         for number, task in enumerate(followed):
@@ -118,15 +120,16 @@ def swept(
     sent = np.arange(0.0, seconds, 1.0 / RATE)
     measured: dict[str, dict[str, tuple[Array, Array]]] = {}
     for machine, processes in MACHINES.items():
+        some = stream.to(ON[machine])
         with busy(processes):
-            stream.rest_at(track.position(0.0), np.array(place.direction))
-            measured[machine] = stream.along(
+            some.rest_at(track.position(0.0), np.array(place.direction))
+            measured[machine] = some.along(
                 moving,
                 np.array(place.direction),
                 Streamed(sent, np.zeros(len(sent))),
                 seconds,
             )
-        apart[machine, 'goals'].append(stream.apart)
+        apart[machine, 'goals'].append(some.apart)
         for mode, (times, _) in measured[machine].items():
             apart[machine, mode].append(np.diff(times))
     used = needs(task, solver, track, place)  # at 1 m/s
@@ -172,9 +175,10 @@ def streamed(task: Task, stream: Stream) -> Iterator[tuple[str, str, Cells]]:
     for kind, goals in kinds().items():
         cells: Cells = {}
         for machine, processes in MACHINES.items():
+            some = stream.to(ON[machine])
             with busy(processes):
-                stream.rest_at(*(away if kind == 'away' else (track.position(0.0), direction)))
-                found = stream.along(track.position, direction, goals, SECONDS)
+                some.rest_at(*(away if kind == 'away' else (track.position(0.0), direction)))
+                found = some.along(track.position, direction, goals, SECONDS)
             for mode, (times, joints) in found.items():
                 tool, _ = task.chain.fk(joints)
                 late = times > SECONDS / 2.0
@@ -214,7 +218,7 @@ def summarise(found: list[tuple[float, Cells]], keys: list[tuple[str, str]]) -> 
         'Over all arms and curves',
         f"""The worst of the figures above [mm]. Close: in how many runs the tool is at most {CLOSE[0]:g} mm
         behind in the median, {CLOSE[1]:g} at worst, and {CLOSE[3]:g} off. > places: in how many it is more
-        than 1 mm farther off, or behind, than with places.""",
+        than 1 mm farther off, or behind, than with places on an idle machine.""",
     )
     titles = ('median behind', 'worst behind', 'off', 'box', 'close', 'off > places', 'behind > places')
     table = Table('machine', 'goals   ', 'needs', 'runs', *titles)
@@ -222,7 +226,8 @@ def summarise(found: list[tuple[float, Cells]], keys: list[tuple[str, str]]) -> 
     for high in NEEDS:
         rows = [cells for need, cells in found if low < need <= high]
         for machine, mode in keys if rows else ():
-            own, places = (np.array([row[machine, which] for row in rows]) for which in (mode, PLACES))
+            own = np.array([row[machine, mode] for row in rows])
+            places = np.array([row['idle', PLACES] for row in rows])
             worst = [f'{np.nanmax(own[:, i]):.1f}' for i in (0, 1, 3, 4)]
             close = int((own <= CLOSE).all(axis=1).sum())
             farther = [int((own[:, i] > places[:, i] + 1.0).sum()) for i in (3, 1)]

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,16 +75,22 @@ class Follower(Node):
 
 
 class Stream:
-    """Sends the same goals to all nodes."""
+    """Sends the same goals to some nodes."""
 
     def __init__(self, task: Task, followers: Mapping[str, Follower]) -> None:
-        self._arm, self._base, self._followers = task.arm, task.base, followers
+        self._task, self._followers = task, followers
         self.apart: Array = np.zeros(0)  # [s] between the goals of the last run
 
+    def to(self, names: Collection[str]) -> Stream:
+        """Return what streams to these nodes only, as far as there are such."""
+        followers = {name: node for name, node in self._followers.items() if name in names}
+        return Stream(self._task, followers)
+
     def _send(self, position: Array, direction: Array, stamp: float | None, copies: int = 1) -> None:
-        T = tip_pose(position, direction, self._arm.tool_axis, self._arm.tool_point)
+        arm = self._task.arm
+        T = tip_pose(position, direction, arm.tool_axis, arm.tool_point)
         message = PoseStamped(pose=matrix_pose(T))
-        message.header.frame_id = self._base
+        message.header.frame_id = self._task.base
         if stamp is not None:
             message.header.stamp = Time(sec=int(stamp), nanosec=int(stamp % 1.0 * 1e9))
         for follower in copies * list(self._followers.values()):
