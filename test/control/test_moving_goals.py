@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from control_harness import SETTINGS, Asked, Rig
@@ -280,6 +282,36 @@ def test_beyond_the_limits_the_joints_stay_on_a_smaller_circle(rate):
 def test_a_target_within_the_limits_again_is_followed_exactly_soon():
     targets, joints = chased_round([6.0, 3.0], 4.0)
     assert np.abs(joints[600:] - targets[600:]).max() < 1e-3
+
+
+def chased_along(positions: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Follow a target of one joint, with constant velocity between the samples; return the joint (k,)."""
+    motion = JointMotion([-3.0], [3.0], [positions[0]])
+    motion.set_limits([1.5], [5.0], [50.0])
+    joint = []
+    for position, rate in zip(positions, rates, strict=True):
+        motion.follow(MotionState(np.array([position]), np.array([rate]), np.zeros(1)), 0.04)
+        joint.append(motion.step(0.01)[0][0])
+    return np.array(joint)
+
+
+def test_joints_brake_in_time_where_the_target_turned_before():
+    """To and fro at 0.9 rad/s with turns at once. From that speed a joint needs 0.13 rad to stop."""
+    turns = 0.3 * np.where(np.arange(16) % 2, -1.0, 1.0)
+    ways = [np.linspace(a, b, 67)[1:] for a, b in pairwise(turns)]
+    joint = chased_along(np.concatenate(ways), np.repeat(0.9 * np.sign(np.diff(turns)), 66))
+    assert np.abs(joint[200:]).max() < 0.3 + 0.1 * 0.6
+
+
+def test_a_target_that_goes_on_where_it_turned_before_is_followed():
+    """A feasible swing, and then on to the far side at constant speed."""
+    time = 0.01 * np.arange(1400)
+    swing, turning = 0.3 * np.sin(2.0 * time), time > 4.0 * np.pi
+    start = 4.0 * np.pi
+    positions = np.where(turning, 0.6 * (time - start), swing)
+    rates = np.where(turning, 0.6, 0.6 * np.cos(2.0 * time))
+    joint = chased_along(positions, rates)
+    assert np.abs(joint - positions)[200:].max() < 0.03
 
 
 def follow_circle(model, *, follow: bool, laps: float = 1.5) -> tuple[Rig, float]:

@@ -76,7 +76,7 @@ ARGUMENTS = {
     'f1': 'a arrived b before blend distances goal grid lack ladder model narrow near now options q seed '
     'size smooth span start times values weights wide',
     'f2': 'calm costs errors found frames given goals known marks parabola peaks places samples seeds table '
-    'target work',
+    'target turns work',
     'a2': 'out',
     'r1': 'l1 l2 period place source tool u w',
     'r2': 'directions form joints limits opened mounts shells tools trunk',

@@ -24,6 +24,7 @@ LEAST_ROOM, MOST_ROOM = 0.1, 0.9  # shares of the limits that count as free for 
 SMALLEST = 1e-3  # [rad or m] distance between target and calm point, for quotients
 LACKING = 0.04  # [s] for which what was lacking counts
 HIT = 0.15  # share of the acceleration limit that must be lacking for a limit to be hit: noise takes less
+HALVINGS = 12  # for a jerk that stops a joint at a place
 
 
 @compiled
@@ -117,12 +118,13 @@ def blend_limits(calm, target, limits, peaks, size, share, dt):
 
 
 @compiled
-def chase(now, calm, target, limits, blend, pole, lack, dt):
+def chase(now, calm, target, limits, turns, blend, pole, lack, dt):
     """Move the joints on towards the blend of calm and target, with three poles at -pole [1/s].
 
-    calm, target: where these are after the step. blend (3,): the share, its rate and the rate of that. lack
-    (n,): acceleration that limits took away lately. Return whether a limit was hit. There is no lag behind a
-    motion of constant acceleration.
+    calm, target: where these are after the step. turns (2, n): the lowest and highest positions that the
+    joints should not pass. blend (3,): the share, its rate and the rate of that. lack (n,): acceleration that
+    limits took away lately. Return whether a limit was hit. There is no lag behind a motion of constant
+    acceleration.
     """
     k, rate, bend = blend[0], blend[1], blend[2]
     fade = exp(-dt / LACKING)
@@ -138,8 +140,10 @@ def chase(now, calm, target, limits, blend, pole, lack, dt):
             + 3.0 * pole * (acceleration - now[2, i])
         )
         jerk = _kept(now, i, asked, limits, dt)
-        _advance(now, i, jerk, dt)
         lack[i] = fade * lack[i] + (asked - jerk) * dt
+        jerk = _stopping(now, i, jerk, limits, turns[1, i], 1.0, dt)
+        jerk = _stopping(now, i, jerk, limits, -turns[0, i], -1.0, dt)
+        _advance(now, i, jerk, dt)
         hit = hit or abs(lack[i]) > HIT * limits[1, i]
     return hit
 
@@ -158,6 +162,46 @@ def _kept(now, i, jerk, limits, dt):
     jerk = max(-most, min(jerk, most))
     acceleration = min(max(now[2, i] + jerk * dt, -low), high)
     return max(-most, min((acceleration - now[2, i]) / dt, most))
+
+
+@compiled
+def _stopping(now, i, jerk, limits, end, sign, dt):
+    """Return jerk of joint i, changed as little as needed for it to stop before end. sign: -1 mirrors."""
+    hardest, most = limits[1, i], limits[2, i]
+    position, velocity, acceleration = sign * now[0, i], sign * now[1, i], sign * now[2, i]
+    jerk *= sign
+    if position < end < _turn(position, velocity, acceleration, jerk, hardest, most, dt):
+        least = max(-most, min(jerk, (-hardest - acceleration) / dt))
+        low, high = least, jerk
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            if _turn(position, velocity, acceleration, middle, hardest, most, dt) > end:
+                high = middle
+            else:
+                low = middle
+        jerk = low
+    return sign * jerk
+
+
+@compiled
+def _turn(position, velocity, acceleration, jerk, hardest, most, dt):
+    """Return the largest position if a joint, after dt of a jerk, brakes as hard as the limits allow."""
+    position += (velocity + (acceleration / 2.0 + jerk * (dt / 6.0)) * dt) * dt
+    velocity += (acceleration + jerk * (dt / 2.0)) * dt
+    acceleration += jerk * dt
+    square = acceleration * acceleration + 2.0 * most * velocity
+    if square <= 0.0 or acceleration + sqrt(square) <= 0.0:
+        return position
+    time = (acceleration + sqrt(square)) / most  # to rest at the jerk limit
+    hard = (acceleration + hardest) / most  # to the acceleration limit
+    at_limit = time > hard
+    if at_limit:
+        time = hard
+    position += (velocity + (acceleration / 2.0 - most * (time / 6.0)) * time) * time
+    velocity += (acceleration - most * (time / 2.0)) * time
+    if at_limit:
+        position += velocity * velocity / (2.0 * hardest)
+    return position
 
 
 @compiled
