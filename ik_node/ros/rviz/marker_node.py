@@ -28,7 +28,7 @@ from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.compat import installed
 from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
-from ik_node.ros.parameters import declare
+from ik_node.ros.parameter_declaration import declare
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.ros.run import ClosableNode, run
