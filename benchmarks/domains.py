@@ -1,4 +1,4 @@
-"""The ROS domain of a benchmark: its own, and not that of a test or another benchmark at the same time."""
+"""ROS domains of benchmarks and tests: of their own, and of nobody else at the same time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,18 @@ _held: list[socket.socket] = []  # names of the domains that this process has
 def own_domain() -> None:
     """Let this process and its children have a domain of their own, on this machine only.
 
-    A domain that the environment gives stays. Tests hold the same names (test/domains.py).
+    A domain that the environment gives stays.
     """
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    if 'ROS_DOMAIN_ID' in os.environ:
-        return
+    if 'ROS_DOMAIN_ID' not in os.environ:
+        domain, name = free_domain()
+        _held.append(name)
+        os.environ['ROS_DOMAIN_ID'] = str(domain)
+
+
+def free_domain() -> tuple[int, socket.socket]:
+    """Return a domain that no other process has, and the socket that holds its name."""
+    # above are the ports that Linux gives to anybody
     for domain in random.SystemRandom().sample(range(1, 102), 101):
         name = socket.socket(socket.AF_UNIX)
         try:
@@ -24,7 +31,5 @@ def own_domain() -> None:
         except OSError:
             name.close()
             continue
-        _held.append(name)
-        os.environ['ROS_DOMAIN_ID'] = str(domain)
-        return
+        return domain, name
     raise RuntimeError('all ROS domains are in use')
