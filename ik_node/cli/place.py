@@ -19,15 +19,12 @@ from ik_node.cli.place_lengths import compared, ranges_of
 from ik_node.cli.place_region import add_region, region_of
 from ik_node.cli.place_report import report, said_of_search, table
 from ik_node.cli.progress_bar import ProgressBar
+from ik_node.cli.self_collision import clearance_of
 from ik_node.cli.whole_files import output_name, write_whole
 from ik_node.console import run, say
-from ik_node.errors import InputError, MissingError, quoted
+from ik_node.errors import InputError, quoted
 from ik_node.extras import require
 from ik_node.model.arm import Arm
-from ik_node.model.collision.collision import SelfCollision
-from ik_node.model.collision.shapes import collision_shapes
-from ik_node.model.joint_set import JointSet
-from ik_node.model.urdf.description import load_description
 from ik_node.placement.bound import excluded_share
 from ik_node.placement.placement import Placement, PlacementJudge
 from ik_node.placement.region import Region
@@ -82,21 +79,21 @@ def _place(arguments: argparse.Namespace) -> int:
     warn(arm)
     goals = _goals(arguments, arm)
     say(f'{arm.describe()}\n{len(goals.positions)} goals: {goals.told}')
-    collision, note = _collision(arguments.description_file, arm)
+    clearance, note = clearance_of(arguments.description_file, arm)
     say(note)
     start = time.monotonic()
     search = PlacementSearch(arm, goals.positions, goals.directions, region)
     with ProgressBar(None, 'placements') as progress:
         grid, steps = search.coarse(GRID, progress.add)
         found = search.best(grid, steps, progress.add)
-    judge = PlacementJudge(search, IkSolver(arm, compile='wait'), collision, goals.paths)
+    judge = PlacementJudge(search, IkSolver(arm, compile='wait'), clearance, goals.paths)
     placements = sorted((judge.judged(base) for base in found.bases), key=lambda one: one.score)
     kept = distinct(region, np.array([one.base for one in placements]), COUNT)
     best = [placements[row] for row in kept]
     say(table(best, len(goals.positions), bool(goals.paths)))
     unmet = len(best[0].unmet)
     excluded = excluded_share(search, grid.bases, steps, max(unmet - 1, 0))
-    say(said_of_search(grid, steps, excluded, unmet, collision is not None, time.monotonic() - start))
+    say(said_of_search(grid, steps, excluded, unmet, clearance is not None, time.monotonic() - start))
     for line in compared(lengths, arguments, goals.positions, goals.directions, region):
         say(line)
     if output is not None:
@@ -140,18 +137,6 @@ def _paths(batch: pa.RecordBatch, column: str | None) -> tuple[NDArray[np.int64]
         if value is not None and value == value:  # NaN is none
             rows.setdefault(str(value), []).append(row)
     return tuple(np.array(path) for path in rows.values())
-
-
-def _collision(path: str, arm: Arm) -> tuple[SelfCollision | None, str]:
-    """Return the check of self-collision, None where it is not possible, and a line that tells."""
-    try:
-        shapes, _ = collision_shapes(load_description(path), '')
-    except MissingError as error:
-        return None, f'self-collision is not checked: {error}'
-    found = SelfCollision(arm.robot, JointSet(arm.robot), arm.joint_names, shapes) if shapes else None
-    if found is None or found.empty:
-        return None, 'self-collision is not checked: the description has no collision shapes that could touch'
-    return found, found.describe()
 
 
 def _draw(

@@ -62,7 +62,13 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         '--volume',
         action='store_true',
-        help='survey the whole workspace in three dimensions, with the distance to the joint limits too',
+        help='survey the whole workspace in three dimensions, without self-collision, with the distance to '
+        'the joint limits and the least singular value too',
+    )
+    parser.add_argument(
+        '--solutions',
+        action='store_true',
+        help='with --volume: count the solutions of each direction too, which takes many times as long',
     )
     parser.add_argument(
         '--output',
@@ -90,9 +96,9 @@ def _reach(arguments: argparse.Namespace) -> int:
     output = output_name(arguments.output or f'{arm.name}_reach'.replace('/', '_'), '.png', '.npz', '.nc')
     within = math.radians(arguments.within)
     if arguments.volume:
-        return survey_workspace(
-            arm, arguments.directions, within, arguments.resolution, arguments.height, output
-        )
+        return survey_workspace(arm, arguments, within, output)
+    if arguments.solutions:
+        raise InputError('--solutions needs --volume')
     slices = slices_of(arm, arguments.resolution, arguments.height, arguments.directions)
     places = np.concatenate([plane.places for plane in slices])
     directions = fibonacci_sphere(arguments.directions)

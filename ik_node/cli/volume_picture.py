@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plot of ik_reach --volume: slices of both values."""
+"""The plot of ik_reach --volume: slices of its values."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from ik_node.reach.volume import Volume
 
 
 def draw_volume(arm: Arm, volume: Volume, height: float | None, within: float) -> Figure:
-    """Draw both values in the planes of slices_of, each at the nearest positions of the volume.
+    """Draw all values in the planes of slices_of, each at the nearest positions of the volume.
 
     height [m]: of the horizontal plane, None: that of joint 2. within [rad]: as surveyed.
     """
-    figure = Figure(figsize=(13, 12), layout='constrained')
+    titles = [
+        (volume.share, f'share of all directions (within {math.degrees(within):g}°)'),
+        (volume.to_limits, 'distance to the joint limits [rad]'),
+        (volume.singular, 'least singular value'),
+    ]
+    if volume.solutions is not None:
+        titles.append((volume.solutions, 'number of solutions'))
+    figure = Figure(figsize=(13, 6 * len(titles)), layout='constrained')
     figure.suptitle(f'{arm.name}: reach of the tool point of {arm.tip_link}', fontweight='bold')
     axes = volume.x, volume.y, volume.z
     planes = planes_of(arm, height)
-    titles = (
-        (volume.share, f'share of all directions (within {math.degrees(within):g}°)'),
-        (volume.to_limits, 'distance to the joint limits [rad]'),
-    )
     for row, (values, title) in zip(figure.subplots(len(titles), len(planes)), titles, strict=True):
         known = values[np.isfinite(values)]
         # At few positions, such as on the axis of joint 1, values may be far above all others.

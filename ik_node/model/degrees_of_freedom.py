@@ -56,3 +56,13 @@ def describe_dof(effective: int, practical: int, condition: float) -> str:
         f'{count}: position and direction of the tool axis can be varied independently, '
         'but not every direction can be reached at every position'
     )
+
+
+def least_singular_values(jacobians: Array, reach: float, rank: int) -> Array:
+    """Return the rank-th largest singular values (N,) of Jacobians (N, 6, n), lengths in reaches of the arm.
+
+    reach [m]. rank: the effective degrees of freedom, so that 0 means a singular configuration.
+    """
+    scale = np.repeat([max(reach, 1e-3), 1.0], 3)[:, None]
+    values: Array = np.linalg.svd(jacobians / scale, compute_uv=False)[:, rank - 1]
+    return values

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.kernels.arrays.layout import DIRECTION, LATERAL
-from ik_node.model.collision.collision import SelfCollision
-from ik_node.model.joint_set import JointSet
 from ik_node.placement.search import PlacementSearch
 from ik_node.solver.goal import Goal
 from ik_node.solver.limit_distances import distances_to_limits
@@ -56,12 +54,14 @@ class PlacementJudge:
         self,
         search: PlacementSearch,
         solver: IkSolver,
-        collision: SelfCollision | None,
+        clearance: Callable[[Array], float] | None,
         paths: Sequence[NDArray[np.int64]] = (),
     ) -> None:
-        """collision: of the arm's robot. paths: rows of goals in the order in which the tool goes there."""
-        self._search, self._solver, self._collision, self._paths = search, solver, collision, paths
-        self._joints = JointSet(solver.arm.robot)
+        """clearance: finds the least distance [m] between links, negative in collision, at q (n,).
+
+        paths: rows of goals in the order in which the tool goes there.
+        """
+        self._search, self._solver, self._clearance, self._paths = search, solver, clearance, paths
         self._shells = radial_bounds(solver.arm)
 
     def judged(self, base: Array) -> Placement:
@@ -71,9 +71,9 @@ class PlacementJudge:
         met = distances > -np.inf
         joints[~met] = np.nan
         clearances = np.full(len(goals), np.inf)
-        if self._collision is not None:
+        if self._clearance is not None:
             for row in np.flatnonzero(met):
-                joints[row], clearances[row] = self._apart(goals[row], joints[row])
+                joints[row], clearances[row] = self._apart(self._clearance, goals[row], joints[row])
             met &= clearances >= 0.0
             joints[~met] = np.nan
         (position,), (R,) = self._search.region.poses(base[None])
@@ -85,29 +85,24 @@ class PlacementJudge:
             joints,
             float(distances_to_limits(self._solver.arm, joints[met]).min(initial=np.inf)),
             float(self._within_reach(goals[met]).min(initial=np.inf)),
-            None if self._collision is None else float(clearances[met].min(initial=np.inf)),
+            None if self._clearance is None else float(clearances[met].min(initial=np.inf)),
             sum(self._breaks(goals[rows]) for rows in self._paths),
         )
 
-    def _apart(self, goal: Array, q: Array) -> tuple[Array, float]:
+    def _apart(self, clearance_at: Callable[[Array], float], goal: Array, q: Array) -> tuple[Array, float]:
         """Return the solution farthest from the limits whose links are apart, and their distance [m].
 
         q (n,): the first of all solutions. A negative distance if none was found.
         """
-        clearance = self._clearance(q)
+        clearance = clearance_at(q)
         if clearance >= 0.0:
             return q, clearance
         others = self._solver.solve_all(Goal.unpacked(goal), q, time_budget=ANOTHER)
         rows = np.array([one.q for one in others]).reshape(-1, len(q))
         for row in rows[np.argsort(-distances_to_limits(self._solver.arm, rows))]:
-            if (distance := self._clearance(row)) >= 0.0:
+            if (distance := clearance_at(row)) >= 0.0:
                 return row, distance
         return q, clearance
-
-    def _clearance(self, q: Array) -> float:
-        assert self._collision is not None
-        named = dict(zip(self._solver.arm.joint_names, q.tolist(), strict=True))
-        return self._collision.distance(self._joints.filled(named))[0]
 
     def _within_reach(self, goals: Array) -> Array:
         """Return how far (N,) [m] the positions of goals (N, 9) are inside the spheres."""

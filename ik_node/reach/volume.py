@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Volume: the directions that an arm can take at the positions of a lattice, and how far from its limits."""
+"""Volume: what an arm can do at the positions of a lattice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.reach.survey import Survey
+from ik_node.reach.survey import Reached, Survey
 from ik_node.solver.cores import usable_cores
 
 PART = 16  # positions that one thread processes at a time
@@ -20,8 +20,10 @@ PART = 16  # positions that one thread processes at a time
 class Volume:
     """Values at the positions x (a,), y (b,), z (c,) [m] of a lattice in the base frame, NaN out of reach.
 
-    share (a, b, c): of all directions, those that the tool axis can take there. to_limits (a, b, c) [rad or
-    m]: distance to the joint limits of the configuration farthest from them, mean over these directions.
+    Each (a, b, c). share: of all directions, those that the tool axis can take there. Means over these, of
+    the configuration farthest from the joint limits: to_limits [rad or m], its distance to them; singular,
+    the least singular value of the Jacobian, see least_singular_values. solutions: mean number of solutions
+    over the directions that are met exactly; None: they were not counted.
     """
 
     x: Array
@@ -29,6 +31,8 @@ class Volume:
     z: Array
     share: Array
     to_limits: Array
+    singular: Array
+    solutions: Array | None
 
 
 def surveyed(
@@ -40,17 +44,15 @@ def surveyed(
     """
     shape = len(x), len(y), len(z)
     count = len(x) * len(y) * len(z)
-    share, to_limits = np.full(count, np.nan), np.full(count, np.nan)
+    values = np.full((4, count), np.nan)
 
     def part(first: int) -> int:
         last = min(first + PART, count)
         for row in range(first, last):
             i, j, k = np.unravel_index(row, shape)
-            distances = survey.distances(np.array([x[i], y[j], z[k]]), row)
-            if distances is not None:
-                possible = distances > -np.inf
-                share[row] = possible.mean()
-                to_limits[row] = distances[possible].mean() if possible.any() else np.nan
+            reached = survey.at(np.array([x[i], y[j], z[k]]), row)
+            if reached is not None:
+                values[:, row] = _means(reached)
         return last - first
 
     pool = ThreadPoolExecutor(usable_cores())
@@ -59,4 +61,20 @@ def surveyed(
             done(number)
     finally:  # after Ctrl-C only the parts in progress are waited for
         pool.shutdown(cancel_futures=True)
-    return Volume(x, y, z, share.reshape(shape), to_limits.reshape(shape))
+    share, to_limits, singular, solutions = values.reshape(4, *shape)
+    return Volume(x, y, z, share, to_limits, singular, solutions if survey.counts else None)
+
+
+def _means(reached: Reached) -> tuple[float, float, float, float]:
+    """Return share, to_limits, singular and solutions of a position."""
+    possible = reached.to_limits > -np.inf
+    if not possible.any():
+        return 0.0, np.nan, np.nan, np.nan
+    counted = np.empty(0) if reached.solutions is None else reached.solutions
+    counted = counted[counted > 0]
+    return (
+        float(possible.mean()),
+        float(reached.to_limits[possible].mean()),
+        float(reached.singular[possible].mean()),
+        float(counted.mean()) if len(counted) else np.nan,
+    )

@@ -16,10 +16,7 @@ import pytest
 from cases import shipped_cases
 
 from ik_node import Arm, Goal, IkSolver, InputError
-from ik_node.model.collision.collision import SelfCollision
-from ik_node.model.collision.shapes import collision_shapes
-from ik_node.model.joint_set import JointSet
-from ik_node.model.urdf.description import load_description
+from ik_node.cli.self_collision import clearance_of
 from ik_node.placement.bound import excluded_share
 from ik_node.placement.placement import PlacementJudge
 from ik_node.placement.region import Region
@@ -182,19 +179,14 @@ def test_what_is_excluded_has_no_better_placement():
 def test_a_solution_in_collision_does_not_count():
     pytest.importorskip('coal')
     arm = CASES['seed_arm'].arm()
-    text = load_description(CASES['seed_arm'].path)
-    joints = JointSet(arm.robot)
-    collision = SelfCollision(arm.robot, joints, arm.joint_names, collision_shapes(text, '')[0])
+    clearance, _ = clearance_of(CASES['seed_arm'].path, arm)
+    assert clearance is not None
     rng = np.random.default_rng(0)
-
-    def clearance(q) -> float:
-        return collision.distance(joints.filled(dict(zip(arm.joint_names, q.tolist(), strict=True))))[0]
-
     colliding = [q for q in arm.sample(rng, 2000) if clearance(q) < 0.0]
     positions, directions = (np.array(values) for values in zip(*map(arm.fk, colliding), strict=True))
     base, search = np.zeros(6), PlacementSearch(arm, positions, directions, Region(LOWER, UPPER))
     solver = IkSolver(arm, compile='wait')
-    without, checked = (PlacementJudge(search, solver, one).judged(base) for one in (None, collision))
+    without, checked = (PlacementJudge(search, solver, one).judged(base) for one in (None, clearance))
     assert without.unmet == ()
     assert without.clearance is None
     assert checked.clearance is not None

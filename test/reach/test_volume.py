@@ -15,11 +15,14 @@ import numpy as np
 import pytest
 from cases import shared_cases, shipped_cases
 from made_arms import make_arm
+from spare_arm import WITH_SPARE
 
-from ik_node import Goal, IkSolver
+from ik_node import Arm, Goal, IkSolver, InputError
 from ik_node.cli.lattice import lattice
 from ik_node.cli.reach import main
+from ik_node.cli.self_collision import clearance_of
 from ik_node.cli.volume_picture import draw_volume
+from ik_node.model.urdf.reader import read_urdf
 from ik_node.reach import volume as module
 from ik_node.reach.file import as_netcdf
 from ik_node.reach.survey import Survey
@@ -64,7 +67,7 @@ def test_a_direction_counts_if_and_only_if_the_solver_comes_within_the_angle(nam
     for i, j, k in cells[np.random.default_rng(0).choice(len(cells), 6, replace=False)]:
         place = np.array([volume.x[i], volume.y[j], volume.z[k]])
         nearest = [solver.solve(Goal(place, direction)) for direction in survey.directions]
-        counted = survey.distances(place, int(np.ravel_multi_index((i, j, k), volume.share.shape)))
+        counted = survey.at(place, int(np.ravel_multi_index((i, j, k), volume.share.shape))).to_limits
         assert (counted > -np.inf).mean() == volume.share[i, j, k]
         at = [one.position_error <= 1e-5 and one.direction_error <= WITHIN for one in nearest]
         wrong += int((np.array(at) != (counted > -np.inf)).sum())
@@ -78,7 +81,7 @@ def test_the_distance_to_the_limits_is_that_of_the_best_solution(name: str) -> N
     solver = IkSolver(arm)
     compared = 0
     for place in [arm.fk(q)[0] for q in arm.sample(np.random.default_rng(1), 6)]:
-        distances = narrow.distances(place, 0)
+        distances = narrow.at(place, 0).to_limits
         for direction, distance in zip(narrow.directions, distances, strict=True):
             rows = np.array([one.q for one in solver.solve_all(Goal(place, direction))]).reshape(-1, arm.n)
             best = distances_to_limits(arm, rows).max(initial=-np.inf)
@@ -87,11 +90,70 @@ def test_the_distance_to_the_limits_is_that_of_the_best_solution(name: str) -> N
     assert 50 < compared < 6 * FEW
 
 
+@pytest.mark.parametrize('name', ['seed_arm', 'moveo_like'])
+def test_solutions_are_counted_and_their_singular_values_told(name: str) -> None:
+    arm = CASES[name].arm()
+    narrow = Survey(arm, FEW, math.radians(0.01), count=True)
+    solver = IkSolver(arm)
+    counted = 0
+    for place in [arm.fk(q)[0] for q in arm.sample(np.random.default_rng(1), 4)]:
+        reached = narrow.at(place, 0)
+        for k, direction in enumerate(narrow.directions):
+            rows = [one.q for one in solver.solve_all(Goal(place, direction))]
+            assert len(rows) == np.nan_to_num(reached.solutions[k])
+            if rows:
+                distances = distances_to_limits(arm, np.array(rows))
+                best = [
+                    q
+                    for q, distance in zip(rows, distances, strict=True)
+                    if distance > distances.max() - 2e-3
+                ]
+                least = [
+                    np.linalg.svd(arm.jacobian(q) / np.repeat([arm.reach, 1.0], 3)[:, None])[1][4]
+                    for q in best
+                ]
+                assert np.abs(np.array(least) - reached.singular[k]).min() < 2e-3
+                counted += len(rows)
+    assert counted > 30
+
+
+def test_families_are_not_counted() -> None:
+    with pytest.raises(InputError, match='a joint to spare'):
+        Survey(Arm(read_urdf(WITH_SPARE)), FEW, WITHIN, count=True)
+
+
+def test_configurations_in_self_collision_do_not_count() -> None:
+    """Where the solution farthest from the limits collides, the others are looked at."""
+    pytest.importorskip('coal')
+    arm = SEED_ARM.arm()
+    clearance, _ = clearance_of(SEED_ARM.path, arm)
+    assert clearance is not None
+    free, checked = (Survey(arm, FEW, math.radians(0.01), one) for one in (None, clearance))
+    solver = IkSolver(arm)
+    fewer = kept = 0
+    colliding = [q for q in arm.sample(np.random.default_rng(0), 1000) if clearance(q) < 0.0][:8]
+    for place in [arm.fk(q)[0] for q in colliding]:
+        without, reached = free.at(place, 0), checked.at(place, 0)
+        assert without is not None
+        if reached is None:
+            continue
+        assert (reached.to_limits <= without.to_limits + 1e-9).all()
+        for k in np.flatnonzero(without.to_limits > -np.inf):
+            goal = Goal(place, checked.directions[k])
+            apart = [one.q for one in solver.solve_all(goal) if clearance(one.q) >= 0.0]
+            best = distances_to_limits(arm, np.array(apart).reshape(-1, arm.n)).max(initial=-np.inf)
+            assert reached.to_limits[k] == pytest.approx(best, abs=2e-3)
+            fewer += not apart
+            kept += bool(apart) and best < without.to_limits[k] - 1e-3
+    assert fewer > 0
+    assert kept > 0
+
+
 def test_a_wider_angle_gives_no_less() -> None:
     """With the angle the directions and the distances grow: configurations nearby count, too."""
     arm = CASES['so101_like'].arm()  # 4 effective DoF: it meets nearly no direction exactly
     place = arm.fk(arm.middle)[0]
-    narrow, wide = (Survey(arm, FEW, math.radians(angle)).distances(place, 0) for angle in (2.0, 30.0))
+    narrow, wide = (Survey(arm, FEW, math.radians(angle)).at(place, 0).to_limits for angle in (2.0, 30.0))
     assert (wide >= narrow).all()
     assert (wide > -np.inf).sum() > (narrow > -np.inf).sum() + 3
     assert wide.max() == pytest.approx(distances_to_limits(arm, arm.middle[None])[0], abs=0.3)
@@ -107,6 +169,7 @@ def test_the_values_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.Mon
     alone = surveyed(survey, *axes)
     assert many.share.tobytes() == alone.share.tobytes()
     assert many.to_limits.tobytes() == alone.to_limits.tobytes()
+    assert many.singular.tobytes() == alone.singular.tobytes()
 
 
 def test_an_arm_without_limits_has_a_picture() -> None:
@@ -118,8 +181,8 @@ def test_an_arm_without_limits_has_a_picture() -> None:
     assert reached.any()
     assert np.isinf(volume.to_limits[reached]).all()
     figure = draw_volume(arm, volume, None, WITHIN)
-    assert len(figure.axes) == 6  # four slices, two scales
-    assert all(np.isfinite(panel.collections[0].get_clim()).all() for panel in figure.axes[:4])
+    assert len(figure.axes) == 9  # six slices, three scales
+    assert all(np.isfinite(panel.collections[0].get_clim()).all() for panel in figure.axes[:6])
 
 
 # --- the file ------------------------------------------------------------------------------------------
@@ -146,6 +209,9 @@ def test_xarray_reads_the_file(stored) -> None:
         cell = data.sel(x=volume.x[i], y=volume.y[j], z=volume.z[k])
         assert cell.share.item() == pytest.approx(volume.share[i, j, k], rel=1e-6)
         assert cell.to_limits.item() == pytest.approx(volume.to_limits[i, j, k], rel=1e-6)
+        assert cell.least_singular_value.item() == pytest.approx(volume.singular[i, j, k], rel=1e-6)
+        assert 'solutions' not in data
+        assert data.attrs['self_collision'] == 'not checked'
         assert data.attrs['base_link'] == arm.base_link
         assert data.attrs['joint_names'].split() == list(arm.joint_names)
         assert data.attrs['directions'] == FEW

@@ -14,6 +14,7 @@ from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
+from ik_node.model.degrees_of_freedom import least_singular_values
 
 LENGTH = 30.0  # [s]
 PERIOD = 0.1  # [s] from row to row
@@ -43,7 +44,6 @@ class History:
     def __init__(self, arm: Arm) -> None:
         self._arm = arm
         self._rows: deque[Row] = deque(maxlen=round(LENGTH / PERIOD))
-        self._scale = np.repeat([max(arm.reach, 1e-3), 1.0], 3)[:, None]
 
     def due(self, time: float) -> bool:
         """Whether it is time for another row."""
@@ -62,11 +62,12 @@ class History:
         if self._rows and np.isnan(dq).any():
             last = self._rows[-1]
             dq = np.where(np.isnan(dq), (q - last.q) / (time - last.time), dq)
-        values = np.linalg.svd(self._arm.jacobian(q) / self._scale, compute_uv=False)
+        arm = self._arm
+        (singular,) = least_singular_values(arm.jacobian(q)[None], arm.reach, arm.effective_dof).tolist()
         errors = (math.nan, math.nan)
         if T_base_goal is not None:
             errors = self._errors(q, T_base_goal, directed)
-        self._rows.append(Row(time, q, dq, following, errors, float(values[self._arm.effective_dof - 1])))
+        self._rows.append(Row(time, q, dq, following, errors, singular))
 
     def _errors(self, q: Array, T_base_goal: Array, directed: bool) -> tuple[float, float]:
         arm = self._arm
