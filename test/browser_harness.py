@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from ik_node.model.arm import Arm
 from ik_node.viewer.scene.scene import EYE, EYE_TARGET, FIELD_OF_VIEW, NARROW_TARGET
+from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
+from ik_node.viewer.scene.visuals import extent_of
 
 webdriver = pytest.importorskip('selenium.webdriver', reason='selenium is not installed')
 exceptions = pytest.importorskip('selenium.common.exceptions')
@@ -143,6 +146,26 @@ class Projection:
     def __call__(self, point: np.ndarray) -> np.ndarray:
         x, y, depth = self._axes @ (point - self._eye)
         return self._middle + self._focal / depth * np.array([x, y])
+
+
+def arrow(
+    browser: Any, arm: Arm, joints: Mapping[str, float], share: float, axis: int | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where an arrow of the gizmo at the tool of an arm is, for the camera that every page starts with.
+
+    Returns its head and where that is after a share of the extent of the arm along it, in pixels, and the way
+    (3,) in the base frame. axis: of the tool, or else that which is seen longest, below viser's notices.
+    """
+    T = arm.robot.link_pose(arm.tip_link, joints)
+    extent = extent_of(arm.robot, arm.tip_link)
+    project = Projection(browser, extent)
+    heads = [T[:3, 3] + 0.75 * GIZMO_SCALE * extent * T[:3, i] for i in range(3)]
+    if axis is None:
+        seen = [np.linalg.norm(project(head) - project(T[:3, 3])) for head in heads]
+        free = [project(head)[1] > 1.1 * NOTICE for head in heads]
+        axis = int(np.argmax(np.where(free, seen, 0.0)))
+    way = share * extent * T[:3, axis]
+    return project(heads[axis]), project(heads[axis] + way), way
 
 
 def drag(browser: Any, start: np.ndarray, end: np.ndarray, release: bool = True) -> None:

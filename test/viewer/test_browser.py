@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 from browser_harness import (
     MANY,
-    Projection,
+    arrow,
     browser,
     changed,
     drag,
@@ -25,8 +25,6 @@ from node_harness import new_domain
 from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
-from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
-from ik_node.viewer.scene.visuals import draw
 
 __all__ = ['browser']
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))  # in the picture left of the panel
@@ -65,20 +63,16 @@ def test_the_arm_is_drawn_and_moves(browser: Any, robot: RobotSide, arm: Arm) ->
     wait(lambda: changed(before, picture(browser)) < MANY / 5, 'the first picture again')
 
 
-def drag_gizmo(browser: Any, arm: Arm, T: np.ndarray) -> np.ndarray:
-    """Drag the gizmo at T (4, 4) along the axis that is seen longest; return the way (3,)."""
-    extent = draw(SEED_ARM, arm.robot, arm.tip_link).extent
-    project = Projection(browser, extent)
-    heads = [T[:3, 3] + 0.75 * GIZMO_SCALE * extent * T[:3, axis] for axis in range(3)]
-    axis = int(np.argmax([np.linalg.norm(project(head) - project(T[:3, 3])) for head in heads]))
-    way = -0.15 * extent * T[:3, axis]
-    drag(browser, project(heads[axis]), project(heads[axis] + way))
+def drag_gizmo(browser: Any, arm: Arm, joints: Mapping[str, float]) -> np.ndarray:
+    """Drag the gizmo along the axis that is seen longest; return the way (3,)."""
+    start, end, way = arrow(browser, arm, joints, -0.15)
+    drag(browser, start, end)
     return way
 
 
 def test_dragging_the_gizmo_moves_the_arm(browser: Any, robot: RobotSide, arm: Arm) -> None:
     T = arm.robot.link_pose(arm.tip_link, robot.joints)
-    way = drag_gizmo(browser, arm, T)
+    way = drag_gizmo(browser, arm, robot.joints)
     wait(lambda: robot.goals, 'a goal')
     wait(lambda: np.linalg.norm(robot.goal()[:3, 3] - T[:3, 3] - way) < 0.02 * arm.reach, 'the whole way')
     goal = robot.goal()
@@ -113,7 +107,7 @@ def test_slow_motion_is_drawn_and_the_arm_stays(browser: Any, robot: RobotSide, 
     click('Methods')
     tick(browser, 'Watch')
     before, joints = settled(browser), dict(robot.joints)
-    drag_gizmo(browser, arm, arm.robot.link_pose(arm.tip_link, joints))
+    drag_gizmo(browser, arm, joints)
     wait(lambda: 'step' in browser.page_source and 'Position error' in browser.page_source, 'the errors')
     wait(lambda: changed(before, picture(browser)) > MANY, 'the ghost')
     assert robot.joints == pytest.approx(joints)
@@ -191,6 +185,6 @@ def test_the_page_works_through_the_url_with_its_token(browser: Any, host: str) 
         settled(browser)
         arm = Arm.from_urdf(SEED_ARM)
         T = arm.robot.link_pose(arm.tip_link, Q)
-        way = drag_gizmo(browser, arm, T)
+        way = drag_gizmo(browser, arm, Q)
         wait(lambda: robot.goals, 'a goal')
         wait(lambda: np.linalg.norm(robot.goal()[:3, 3] - T[:3, 3] - way) < 0.02 * arm.reach, 'the whole way')

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser_harness import Projection, browser, drag, drag_on, open_page, settled, wait
+from browser_harness import arrow, browser, drag, drag_on, open_page, settled, wait
 from network import Network
 from node_harness import new_domain
 from page import Page
@@ -16,8 +16,6 @@ from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.viewer.freshness import OLDEST
-from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
-from ik_node.viewer.scene.visuals import draw
 
 __all__ = ['browser']
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
@@ -39,11 +37,7 @@ def grip(browser: Any, url: str, robot: RobotSide) -> tuple[np.ndarray, np.ndarr
     wait(lambda: 'joint5' in browser.page_source, 'the page')
     robot.move(**Q)
     settled(browser)
-    extent = draw(SEED_ARM, ARM.robot, 'tool0').extent
-    project = Projection(browser, extent)
-    heads = [T_TOOL[:3, 3] + 0.75 * GIZMO_SCALE * extent * T_TOOL[:3, axis] for axis in range(3)]
-    axis = int(np.argmax([np.linalg.norm(project(head) - project(T_TOOL[:3, 3])) for head in heads]))
-    start, end = project(heads[axis]), project(heads[axis] - 0.06 * extent * T_TOOL[:3, axis])
+    start, end, _ = arrow(browser, ARM, Q, -0.06)
     drag(browser, start, end, release=False)
     wait(lambda: robot.goals, 'a goal')
     return end, end - start

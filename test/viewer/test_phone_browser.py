@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser_harness import (
-    NOTICE,
-    Projection,
+    arrow,
     displayed,
     element,
     enter,
@@ -26,8 +25,6 @@ from node_harness import new_domain
 from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
-from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
-from ik_node.viewer.scene.visuals import draw
 
 __all__ = ['phone']
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
@@ -131,15 +128,9 @@ def test_a_finger_on_a_slider_and_on_the_gizmo_moves_the_arm(phone: Any, arm: Ro
     settled(phone)
     check_stop_button(phone)
     arm.goals.clear()
-    T = ARM.robot.link_pose(ARM.tip_link, arm.joints)
-    extent = draw(SEED_ARM, ARM.robot, ARM.tip_link).extent
-    project = Projection(phone, extent)
-    heads = [T[:3, 3] + 0.75 * GIZMO_SCALE * extent * T[:3, axis] for axis in range(3)]
-    seen = [np.linalg.norm(project(head) - project(T[:3, 3])) for head in heads]
-    free = [project(head)[1] > 1.1 * NOTICE for head in heads]  # of the notice of a slow browser
-    axis = int(np.argmax(np.where(free, seen, 0.0)))
-    wanted = T[:3, 3] - 0.15 * extent * T[:3, axis]
-    touch(phone, project(heads[axis]), project(heads[axis] + wanted - T[:3, 3]))
+    start, end, way = arrow(phone, ARM, arm.joints, -0.15)
+    wanted = ARM.robot.link_pose(ARM.tip_link, arm.joints)[:3, 3] + way
+    touch(phone, start, end)
     wait(lambda: arm.goals, 'a goal by the gizmo')
     wait(lambda: np.linalg.norm(arm.goal()[:3, 3] - wanted) < 0.05 * ARM.reach, 'the whole way')
     tap(phone, element(phone, 'ik_node'))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from browser_harness import (
     Projection,
+    arrow,
     browser,
     drag,
     open_page,
@@ -28,8 +29,7 @@ from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.ros.conversions import matrix_pose
 from ik_node.solver.goal import Goal
-from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
-from ik_node.viewer.scene.visuals import draw, extent_of
+from ik_node.viewer.scene.visuals import extent_of
 from ik_node.viewer.solutions.listing import Lister, Listing, Question
 
 __all__ = ['browser']
@@ -155,7 +155,7 @@ def test_a_click_on_a_ghost_moves_the_arm(browser: Any, tmp_path: Any) -> None:
         choices = go(robot, arm, (0.3, 0.5, 0.9, 0.6, 0.4)).allowed
         wait(lambda: at_rest(browser) and len(rows(browser)) == len(choices), 'a row per solution')
         settled(browser)
-        project = Projection(browser, draw(text, arm.robot, arm.tip_link).extent)
+        project = Projection(browser, extent_of(arm.robot, arm.tip_link))
         elbows = [project(arm.skeleton(choice.q)[2]) for choice in choices]
         target = choices[int(np.argmax([x for x, _ in elbows[1:]])) + 1]  # the rightmost, behind no other
         actions = webdriver.ActionChains(browser, duration=50)
@@ -176,11 +176,8 @@ def test_a_drag_out_of_reach_says_how_far(browser: Any, tmp_path: Any) -> None:
     with shown(browser, text, tmp_path, NO_COLLISION) as robot:
         robot.go(**dict.fromkeys(arm.joint_names, 0.0))
         settled(browser)
-        extent = extent_of(arm.robot, arm.tip_link)
-        T = arm.robot.link_pose(arm.tip_link, robot.joints)
-        project = Projection(browser, extent)
-        head = T[:3, 3] + 0.75 * GIZMO_SCALE * extent * T[:3, 2]
-        drag(browser, project(head), project(head + 0.25 * extent * T[:3, 2]))
+        start, end, _ = arrow(browser, arm, robot.joints, 0.25, axis=2)
+        drag(browser, start, end)
         wait(lambda: 'mm too far' in browser.page_source, 'the distance')
 
 

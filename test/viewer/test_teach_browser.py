@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from browser_harness import (
-    Projection,
+    arrow,
     browser,
     choose,
     click,
@@ -30,8 +30,6 @@ from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, view
 
 from ik_node.model.arm import Arm
 from ik_node.teach.program import Point, Program
-from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
-from ik_node.viewer.scene.visuals import draw
 
 __all__ = ['browser']
 ARM = Arm.from_urdf(SEED_ARM)
@@ -111,14 +109,9 @@ def stop(browser: Any) -> None:
 def drag_gizmo(browser: Any, robot: RobotSide) -> np.ndarray:
     """Drag the gizmo along its axis that is seen longest; return where it is then (3,)."""
     settled(browser)
-    T = ARM.robot.link_pose(ARM.tip_link, robot.joints)
-    extent = draw(SEED_ARM, ARM.robot, ARM.tip_link).extent
-    project = Projection(browser, extent)
-    heads = [T[:3, 3] + 0.75 * GIZMO_SCALE * extent * T[:3, axis] for axis in range(3)]
-    axis = int(np.argmax([np.linalg.norm(project(head) - project(T[:3, 3])) for head in heads]))
-    way = -0.12 * extent * T[:3, axis]
-    drag(browser, project(heads[axis]), project(heads[axis] + way))
-    wanted = T[:3, 3] + way
+    start, end, way = arrow(browser, ARM, robot.joints, -0.12)
+    wanted = ARM.robot.link_pose(ARM.tip_link, robot.joints)[:3, 3] + way
+    drag(browser, start, end)
     wait(
         lambda: robot.goals and np.linalg.norm(robot.goal()[:3, 3] - wanted) < 0.02 * ARM.reach,
         'the whole way',
