@@ -63,13 +63,14 @@ class Survey:
         served = kernels.prepare(('reached_directions',), wait=True)
         if served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
-        self._lists = arm.n - int(arm.idle.sum()) <= arm.effective_dof
-        if count and not self._lists:
+        finite = arm.n - int(arm.idle.sum()) <= arm.effective_dof
+        if count and not finite:
             raise InputError(f'{arm.name} has a joint to spare: its solutions are families, not a number')
         self._arm, self._cosine = arm, math.cos(within)
         self._clearance, self.counts = clearance, count
         self._limit_distances = LimitDistances(arm)
-        self._solver = IkSolver(arm, compile='wait')
+        listing = finite and (count or clearance is not None)
+        self._solver = IkSolver(arm, compile='wait') if listing else None
         self.directions = fibonacci_sphere(directions)
 
     def at(self, place: Array, random_seed: int) -> Reached | None:
@@ -85,20 +86,23 @@ class Survey:
         goals = np.full((count, 9), np.nan)
         goals[:, :DIRECTION], goals[:, DIRECTION:LATERAL] = place, self.directions
         exact, distances, _ = self._limit_distances.find(goals, STARTS)
-        rows = np.vstack([found[:, :n], exact])
-        to_limits = np.concatenate([distances_to_limits(arm, found[:, :n]), distances])
-        serves = np.vstack([found[:, n:] @ self.directions.T >= self._cosine, np.eye(count, dtype=np.bool_)])
+        is_apart = _once(self._clearance)
+        listed = dict(self._listed(place, exact, distances, is_apart))
         solutions = np.full(count, np.nan)
-        for k, listed in self._listed(place, exact, distances):
-            rows, to_limits = (
-                np.vstack([rows, listed]),
-                np.append(to_limits, distances_to_limits(arm, listed)),
-            )
-            serves = np.vstack([serves, np.tile(np.arange(count) == k, (len(listed), 1))])
-            solutions[k] = len(listed)
-        best = self._farthest(rows, np.where(serves, to_limits[:, None], -np.inf))
+        solutions[list(listed)] = [len(one) for one in listed.values()]
+        rows = np.vstack([found[:, :n], exact, *listed.values()])
+        to_limits = distances_to_limits(arm, rows)
+        to_limits[len(found) : len(found) + count] = distances
+        serves = np.vstack(
+            [
+                found[:, n:] @ self.directions.T >= self._cosine,
+                np.eye(count, dtype=np.bool_),
+                *(np.tile(np.arange(count) == k, (len(one), 1)) for k, one in listed.items()),
+            ]
+        )
+        best = _farthest(rows, np.where(serves, to_limits[:, None], -np.inf), is_apart)
         possible = best >= 0
-        if not possible.any() and not any(map(self._is_apart, found[:, :n])):
+        if not possible.any() and not any(map(is_apart, found[:, :n])):
             return None
         singular = np.full(count, np.nan)
         jacobians = np.array([arm.jacobian(q) for q in rows[best[possible]]]).reshape(-1, 6, n)
@@ -107,28 +111,42 @@ class Survey:
             np.where(possible, to_limits[best], -np.inf), singular, solutions if self.counts else None
         )
 
-    def _listed(self, place: Array, exact: Array, distances: Array) -> Iterator[tuple[int, Array]]:
+    def _listed(
+        self, place: Array, exact: Array, distances: Array, is_apart: Callable[[Array], bool]
+    ) -> Iterator[tuple[int, Array]]:
         """Yield directions and all their solutions (m, n) without self-collision.
 
         Those of which exact (K, n), farthest from the limits by distances (K,), collides; to count: each.
         """
-        for k in np.flatnonzero(distances > -np.inf).tolist() if self._lists else ():
-            if self.counts or not self._is_apart(exact[k]):
+        if self._solver is None:
+            return
+        for k in np.flatnonzero(distances > -np.inf).tolist():
+            if self.counts or not is_apart(exact[k]):
                 goal = Goal(place, self.directions[k])
                 found = [one.q for one in self._solver.solve_all(goal, time_budget=math.inf)]
-                yield k, np.array([q for q in found if self._is_apart(q)]).reshape(-1, self._arm.n)
+                yield k, np.array([q for q in found if is_apart(q)]).reshape(-1, self._arm.n)
 
-    def _farthest(self, rows: Array, scores: Array) -> NDArray[np.int64]:
-        """Return for each direction (K,) the row (c) of the largest score without self-collision, or -1."""
-        apart: set[int] = set()
-        while True:
-            best = np.where(scores.max(axis=0) > -np.inf, scores.argmax(axis=0), -1)
-            new = set(best.tolist()) - apart - {-1}
-            colliding = [row for row in new if not self._is_apart(rows[row])]
-            if not colliding:
-                return best
-            scores[colliding] = -np.inf
-            apart |= new
 
-    def _is_apart(self, q: Array) -> bool:
-        return self._clearance is None or self._clearance(q) >= 0.0
+def _once(clearance: Callable[[Array], float] | None) -> Callable[[Array], bool]:
+    """Return what tells whether links are apart at q (n,), which is found once for each q."""
+    known: dict[bytes, bool] = {}
+
+    def is_apart(q: Array) -> bool:
+        if clearance is None:
+            return True
+        key = q.tobytes()
+        if key not in known:
+            known[key] = clearance(q) >= 0.0
+        return known[key]
+
+    return is_apart
+
+
+def _farthest(rows: Array, scores: Array, is_apart: Callable[[Array], bool]) -> NDArray[np.int64]:
+    """Return for each direction (K,) the row (c) of the largest score without self-collision, or -1."""
+    while True:
+        best = np.where(scores.max(axis=0) > -np.inf, scores.argmax(axis=0), -1)
+        colliding = [row for row in set(best.tolist()) - {-1} if not is_apart(rows[row])]
+        if not colliding:
+            return best
+        scores[colliding] = -np.inf
