@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ik_node.checks import UNIT_TOLERANCE, Array
 from ik_node.errors import LARGEST, InputError, join_names, quoted
 from ik_node.model.arm import Arm
+from ik_node.model.rotations import rotations
 
 QUATERNION_TOLERANCE = 1e-3  # by which the length of a quaternion may differ from 1
 MOST_TURNED = 1e6  # [rad] in a component of a rotation vector
@@ -251,15 +252,11 @@ def _of_quaternions(rows: _Rows, columns: GoalColumns) -> Array:
 
 
 def _of_rotvecs(rows: _Rows, columns: GoalColumns) -> Array:
-    """Return the rotation matrices (N, 3, 3) of the rotation vectors, by Rodrigues' formula."""
+    """Return the rotation matrices (N, 3, 3) of the rotation vectors."""
     values = rows.numbers(columns.rotvec, 3)
     # Of so many turns an angle has no digits left, and the square of a larger number may overflow.
     wrong = np.abs(values).max(axis=1, initial=0.0) > MOST_TURNED
     rows.reject(wrong, f'the rotation vector is beyond {MOST_TURNED:g} rad')
     values = np.where(wrong[:, None], 0.0, values)
     angle = np.sqrt((values * values).sum(axis=1))
-    x, y, z = (values / np.where(angle == 0.0, 1.0, angle)[:, None]).T
-    zero = np.zeros_like(x)
-    K = np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
-    R: Array = np.eye(3) + np.sin(angle)[:, None, None] * K + (1.0 - np.cos(angle))[:, None, None] * (K @ K)
-    return R
+    return rotations(values / np.where(angle == 0.0, 1.0, angle)[:, None], angle)

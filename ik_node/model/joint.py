@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ik_node.model.rotations import hat
+
 MOVABLE = ('revolute', 'continuous', 'prismatic')  # the joint types with one degree of freedom
 
 
@@ -80,7 +82,6 @@ class Joint:
         if self.type == 'prismatic':
             linear[:3, 3] = self.axis
         else:
-            x, y, z = self.axis
-            cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+            cross = hat(self.axis)
             linear[:3, :3], square[:3, :3] = cross, cross @ cross
         return linear, square

@@ -10,6 +10,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
+from ik_node.kernels.arrays.layout import AXIS, OFFSET, PRISMATIC
 from ik_node.model.arm import Arm
 
 AXIS_TOLERANCE = 1e-4  # rad: axes count as parallel up to here; solutions are polished on the true model
@@ -54,15 +55,15 @@ def recognise(arm: Arm) -> ClosedForm | None:
     Needs five revolute joints without mimics, axes 2 and 3 parallel to each other and not to axis 1.
     """
     joints = arm.joints
-    if arm.n != 5 or joints.shape[0] != 5 or joints[:, 6].any():
+    if arm.n != 5 or joints.shape[0] != 5 or joints[:, PRISMATIC].any():
         return None
     if arm.has_cones:  # no closed form supports them, or three perpendicular axes in one point
         return None
     if not arm.is_plain:
         return None
-    axes, points = joints[:, :3], np.cumsum(joints[:, 3:6], axis=0)
+    axes, points = joints[:, AXIS], np.cumsum(joints[:, OFFSET], axis=0)
     tool_point, tool_axis = points[4] + arm.tool[:3], arm.tool[3:6]
-    size = float(np.linalg.norm(joints[1:, 3:6], axis=1).sum() + np.linalg.norm(arm.tool[:3]))
+    size = float(np.linalg.norm(joints[1:, OFFSET], axis=1).sum() + np.linalg.norm(arm.tool[:3]))
     u = axes[1]
     if slant(u, axes[2]) > AXIS_TOLERANCE or slant(u, axes[0]) < AXIS_TOLERANCE:
         return None

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
+from ik_node.kernels.arrays.layout import AXIS, OFFSET, PRISMATIC, RATIO, SHIFT, VARIABLE
 from ik_node.model.arm import Arm, frozen
 
 SLIDING_ROUNDS = 40  # of the minimisation that finds good points on the axes
@@ -25,9 +26,9 @@ def radial_bounds(arm: Arm) -> Array:
     distances is an upper bound, and the largest minus all others a lower one, for any choice of the
     points: the joint origins, and points chosen so that the sum is small.
     """
-    hinges = np.flatnonzero(arm.joints[:, 6] == 0)
-    axes, points = arm.joints[:, :3], np.cumsum(arm.joints[:, 3:6], axis=0)
-    travels = arm.limits[:2, arm.joints[arm.joints[:, 6] != 0, 7].astype(int)]
+    hinges = np.flatnonzero(arm.joints[:, PRISMATIC] == 0)
+    axes, points = arm.joints[:, AXIS], np.cumsum(arm.joints[:, OFFSET], axis=0)
+    travels = arm.limits[:2, arm.joints[arm.joints[:, PRISMATIC] != 0, VARIABLE].astype(int)]
     if not np.isfinite(travels).all():
         return frozen(np.empty((0, 5)))
     stops = np.vstack([points[hinges], points[-1] + arm.tool[:3]])
@@ -55,9 +56,9 @@ def _slides(arm: Arm, hinges: NDArray[np.intp]) -> tuple[Array, list[Array]]:
     for stop, (first, last) in enumerate(itertools.pairwise([-1, *hinges, len(arm.joints)])):
         halves = []
         for row in arm.joints[first + 1 : last]:
-            ends = row[8] * arm.limits[:2, int(row[7])] + row[9]
-            middles[stop] += row[:3] * ends.sum() / 2
-            halves.append(row[:3] * abs(ends[1] - ends[0]) / 2)
+            ends = row[RATIO] * arm.limits[:2, int(row[VARIABLE])] + row[SHIFT]
+            middles[stop] += row[AXIS] * ends.sum() / 2
+            halves.append(row[AXIS] * abs(ends[1] - ends[0]) / 2)
         signs = np.array(list(itertools.product((-1.0, 1.0), repeat=len(halves))))
         corners.append(signs @ np.array(halves) if halves else np.zeros((1, 3)))
     return middles, corners

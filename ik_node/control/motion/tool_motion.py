@@ -10,6 +10,7 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.kernels.arrays import layout
 from ik_node.model.arm import Arm
+from ik_node.model.rotations import rotations
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +60,3 @@ def tool_motion(arm: Arm, positions: Array, velocities: Array) -> ToolMotion:
             most_angular += np.abs(rate)
     speed, turn_rate = np.linalg.norm(linear, axis=1), np.linalg.norm(angular, axis=1)
     return ToolMotion(point, speed, turn_rate, most_linear, most_angular)
-
-
-def rotations(axis: Array, angles: Array) -> Array:
-    """Return the rotations (k, 3, 3) about a unit axis (3,) by angles (k,) [rad]. Rodrigues' formula."""
-    x, y, z = axis
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    sine, versine = np.sin(angles)[:, None, None], (1.0 - np.cos(angles))[:, None, None]
-    return np.eye(3) + sine * cross + versine * (cross @ cross)

@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.motion.tool_motion import rotations
 from ik_node.model.arm import Arm
+from ik_node.model.rotations import rotations
 from ik_node.solver.goal import Goal, Solution
 from ik_node.solver.solver import IkSolver
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.model.rotations import hat
 
 # the monomials of a joint, 1, cos q, sin q or 1, t, t^2, as forms in (Y^2, X Y, X^2), a row for each
 HALF_TANGENT = np.array([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0], [0.0, 2.0, 0.0]])
@@ -43,11 +44,6 @@ def motion_matrix(turn: Array, shift: Array) -> Array:
     m[last, along] = -2.0 * shift
     m[last, cross] = -2.0 * hat(shift) @ turn
     return m
-
-
-def hat(a: Array) -> Array:
-    """Return the matrix (3, 3) of the cross product with a (3,)."""
-    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
 def joint_matrices(axis: Array, point: Array, slides: bool, inverse: bool) -> Array:

@@ -21,6 +21,7 @@ from ik_node.kernels.arrays.layout import (
     VARIABLE,
     WEIGHT,
 )
+from ik_node.model.rotations import hat
 
 PRECISION = 1e-14  # a descent ends when the gradient of the squared error is below this
 FARTHEST = 1e50  # m; the square of more overflows
@@ -86,7 +87,7 @@ def tool_pose(joints: Array, tool: Array, q: Dual) -> tuple[Dual, Dual]:
         if row[PRISMATIC]:
             point = point + (rotation @ axis) * value
         else:
-            cross = np.cross(np.eye(3), axis)  # Rodrigues' formula: I + sin K + (1 - cos) K K
+            cross = hat(axis)  # Rodrigues' formula: I + sin K + (1 - cos) K K
             turn = value.sin().times(cross) + value.cos().times(-cross @ cross) + (np.eye(3) + cross @ cross)
             rotation = rotation @ turn
     return point + rotation @ tool[:3], rotation @ tool[3:6]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
-from ik_node.solver.elimination.motion_matrices import hat
+from ik_node.model.rotations import hat
 from ik_node.solver.elimination.task_joints import TaskChain
 
 Complex = NDArray[np.complex128]

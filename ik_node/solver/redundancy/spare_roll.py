@@ -10,6 +10,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
+from ik_node.kernels.arrays.layout import AXIS, PRISMATIC, RATIO, SHIFT, VARIABLE
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal, Solution
 
@@ -49,9 +50,10 @@ class SpareRoll:
 def spare_roll(arm: Arm) -> int:
     """Return the index of the joint that is free to serve Goal.lateral, -1 if there is none."""
     last, tool = arm.joints[-1], arm.tool
-    joint = int(last[7])
-    if last[6] or last[8] != 1.0 or last[9] or (arm.joints[:, 7] == joint).sum() > 1:
+    joint = int(last[VARIABLE])
+    shared = (arm.joints[:, VARIABLE] == joint).sum() > 1
+    if last[PRISMATIC] or last[RATIO] != 1.0 or last[SHIFT] or shared:
         return -1
-    off_axis = float(np.linalg.norm(np.cross(last[:3], tool[:3])))
-    slant = float(np.linalg.norm(np.cross(last[:3], tool[3:6])))
+    off_axis = float(np.linalg.norm(np.cross(last[AXIS], tool[:3])))
+    slant = float(np.linalg.norm(np.cross(last[AXIS], tool[3:6])))
     return joint if max(slant, off_axis / max(arm.reach, 1e-9)) < ROLL_TOLERANCE else -1
