@@ -12,13 +12,13 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
+from ik_node.control.motion.stamps import plausible_stamps, regularised_stamps
 
 STREAM_GAP = 0.5  # [s] between goals: a shorter gap makes them one moving goal
 FOLLOWED_GAP = 0.13  # [s] between goals from which a velocity can be estimated: 10 Hz with some jitter
 AHEAD = 0.25  # [s] maximum extrapolation after the newest goal
 BRIDGED = 2.5  # intervals after which the stream has ended: one goal may be lost
 STAMPED, RECEIVED = 4, 8  # goals in an estimate, by stamps and by times of arrival, which have more jitter
-PROMPT = 0.03  # [s] largest delay between stamp and arrival that is compensated
 JUMP = 0.1  # [rad or m] beyond what the speed limits allow: the goal has jumped
 
 
@@ -87,16 +87,11 @@ class GoalStream:
         return bool((np.abs(position - before) <= room).all())
 
     def _estimated_times(self) -> tuple[Array, bool]:
-        """Return the times of the targets, and whether they are free of jitter.
-
-        These are the stamps, shifted if they are in the future or too old.
-        """
+        """Return the times of the targets, and whether they are free of jitter."""
         received = np.array([target.received for target in self._targets])
         if self._targets[-1].stamp is None:
             return regularised_stamps(received)
-        stamps = np.array([target.stamp for target in self._targets], np.float64)
-        late = float((received - stamps).min())
-        return stamps if 0.0 <= late <= PROMPT else stamps + late, True
+        return plausible_stamps(np.array([target.stamp for target in self._targets], float), received), True
 
     def _fitted(self) -> _Motion | None:
         """Return a parabola through the newest targets, by least squares; None if they do not move."""
@@ -126,22 +121,3 @@ class GoalStream:
 
 def _older(stamp: float | None, last: float | None) -> bool:
     return stamp is not None and last is not None and stamp <= last
-
-
-def regularised_stamps(times: Array) -> tuple[Array, bool]:
-    """Return times of arrival (k,) without jitter, and True, if the rate is constant; else (times, False).
-
-    Fits a line through the times by their numbers, of which some may be missing.
-    """
-    gaps = np.diff(times)
-    interval = statistics.median(gaps.tolist()) if gaps.size >= STAMPED - 1 else 0.0
-    if interval <= 0.0:
-        return times, False
-    steps = np.round(gaps / interval)
-    if steps.sum() == gaps.size:
-        steps[:] = 1.0  # if two arrived together, the next one is later by the same time
-    numbers = np.append(0.0, np.cumsum(steps))
-    slope, begin = np.polyfit(numbers, times, 1)
-    line = begin + slope * numbers
-    even = (steps >= 1.0).all() and np.abs(times - line).max() < interval / 2.0
-    return (line, True) if even else (times, False)

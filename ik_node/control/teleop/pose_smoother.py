@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.motion.goal_stream import PROMPT
+from ik_node.control.motion.stamps import plausible_stamps
 
 POSES = 15  # used by an estimate: 0.3 s at 50 Hz
 GAP = 0.1  # [s] between poses: after a longer gap the estimate starts anew; also the longest extrapolation
@@ -65,13 +65,10 @@ class PoseSmoother:
         return stamp > last.stamp and bool(np.abs(expected - value).max() <= LEAP)
 
     def _times(self) -> Array:
-        """Return the times of the values: their stamps, shifted if they are in the future or too old."""
         received = np.array([one.received for one in self._values])
         if self._values[-1].stamp is None:
             return received
-        stamps = np.array([one.stamp for one in self._values], np.float64)
-        late = float((received - stamps).min())
-        return stamps if 0.0 <= late <= PROMPT else stamps + late
+        return plausible_stamps(np.array([one.stamp for one in self._values], float), received)
 
     def at(self, time: float) -> Array:
         """Return the value (n,) at a time; constant from GAP after the newest one."""
