@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -209,6 +209,11 @@ class Arm:
         """Return the positions (m + 1, 3) [m] of the chain's joints and the tool point in the base frame."""
         count = len(self.joints)
         return self.frames(q)[count : 2 * count + 1]
+
+    def link_in_base(self, link: str, values: Mapping[str, float]) -> Array:
+        """Return T_base_link (4, 4) of any link of the robot, at joint values as for Robot.link_pose."""
+        T_root_base, T_root_link = (self.robot.link_pose(name, values) for name in (self.base_link, link))
+        return np.asarray(np.linalg.solve(T_root_base, T_root_link), dtype=np.float64)
 
     def jacobian(self, q: ArrayLike) -> Array:
         """Return (6, n): rows 0-2 d(tool point)/dq [m/rad or 1], rows 3-5 d(tool axis)/dq [1/rad or 1/m]."""

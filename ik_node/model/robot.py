@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -196,7 +197,16 @@ class Robot:
             raise InputError(f'unknown joint {quoted(str(name))}; {known}')
 
     def _check_values(self, values: Mapping[str, float]) -> None:
+        if not isinstance(values, Mapping):
+            raise InputError(f'values must be numbers by the names of joints, got {values!r}')
         for name, value in values.items():
             self._check_joint(name)
-            if not isinstance(value, (int, float, np.number)) or not math.isfinite(value):
+            if not _is_finite(value):
                 raise InputError(f'the value of joint {quoted(name)} must be a finite number, got {value!r}')
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return isinstance(value, numbers.Real) and math.isfinite(value)
+    except OverflowError:  # an integer without a float
+        return False

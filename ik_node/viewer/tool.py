@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped
 from rclpy.node import Node
@@ -17,9 +15,9 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
-from ik_node.errors import IkError
 from ik_node.model.arm import Arm
-from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
+from ik_node.ros.conversions import matrix_pose
+from ik_node.ros.foreign_goals import ForeignGoals, goal_in_base
 from ik_node.ros.qos import LATCHED, NEWEST
 from ik_node.viewer.goal_track import GoalTrack
 from ik_node.viewer.panel.card import Report
@@ -50,8 +48,7 @@ class ViewedTool:
         self.goal_shown = False  # the gizmo shows a goal; otherwise it follows the tool
         self.goal_time = 0.0  # of the newest goal (time.monotonic)
         self._slider_time = 0.0
-        self._own_goals: deque[PoseStamped | JointState] = deque(maxlen=50)  # that may still be received
-        self._joint_goal: list[float] = []  # the last one of another node
+        self._foreign = ForeignGoals()
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
         before = f'{name}/' if name else ''
         self._goal_publisher = node.create_publisher(PoseStamped, f'{before}goal_pose', NEWEST)
@@ -131,7 +128,7 @@ class ViewedTool:
         message.header.stamp = self._node.get_clock().now().to_msg()
         message.header.frame_id = arm.base_link
         message.pose = matrix_pose(T_base_goal)
-        self._own_goals.append(message)
+        self._foreign.sent(message)
         self._goal_publisher.publish(message)
         self._take_goal(T_base_goal, True)
 
@@ -165,7 +162,7 @@ class ViewedTool:
     def _publish_joints(self, joints: Mapping[str, float]) -> None:
         message = JointState(name=list(joints), position=list(joints.values()))
         message.header.stamp = self._node.get_clock().now().to_msg()
-        self._own_goals.append(message)
+        self._foreign.sent(message)
         self._joints_publisher.publish(message)
 
     # Received messages
@@ -177,30 +174,20 @@ class ViewedTool:
             self._new = {key: said for key, said in self._new.items() if key == 'status'}  # for the next arm
             return
         new, self._new = self._new, {}
-        foreign = {topic: said for topic, said in new.items() if not self._is_own(said)}
-        if 'goal_joints' in foreign and list(foreign['goal_joints'].position) != self._joint_goal:
-            self._joint_goal = list(foreign['goal_joints'].position)  # other nodes repeat theirs continuously
+        foreign = {topic: said for topic, said in new.items() if self._foreign.is_new(said)}
+        if 'goal_joints' in foreign:
             self.goal_shown = False
         for topic in ('goal_pose', 'goal_point'):
             if topic in foreign and not watching:
-                self._take_foreign_goal(self.arm, foreign[topic], values)
+                pose = goal_in_base(self.arm, foreign[topic], values)
+                if pose is not None:
+                    self._take_goal(pose, topic == 'goal_pose')
         if 'status' in new:
             self.panel.card.show_report(_report(new['status']), self._about_arm)
             self.reported = True
         self.panel.set_track(self.track.name)
         if values and not self.goal_shown and not watching:
-            self.scene.place_goal(self.link_in_base(self.arm.tip_link, values))
-
-    def _is_own(self, message: Any) -> bool:
-        """Whether this node sent a received message: true once, since others may send the same.
-
-        Not by its stamp alone: with a simulated clock that has not started, all stamps are zero.
-        """
-        if message not in self._own_goals:
-            return False
-        while self._own_goals.popleft() != message:
-            pass  # older ones were overtaken
-        return True
+            self.scene.place_goal(self.arm.link_in_base(self.arm.tip_link, values))
 
     def place(self, values: Mapping[str, float]) -> None:
         """Move the tool to joint positions by name."""
@@ -232,31 +219,6 @@ class ViewedTool:
         self.goal_time = time.monotonic()
         self._targets = {}
         self.scene.place_goal(T_base_goal, with_direction)
-
-    def _take_foreign_goal(
-        self, arm: Arm, message: PoseStamped | PointStamped, values: Mapping[str, float]
-    ) -> None:
-        """Show a goal of another node, unless its frame is known to tf only."""
-        frame = message.header.frame_id or arm.base_link
-        if frame not in arm.robot.links:
-            return
-        pose = np.eye(4)
-        with_direction = isinstance(message, PoseStamped)
-        try:
-            if with_direction:
-                pose = pose_matrix(message.pose)
-            else:
-                pose[:3, 3] = point_array(message.point) - arm.tool_point
-        except IkError:
-            return  # ik_node rejects it too and reports why
-        self._take_goal(self.link_in_base(frame, values) @ pose, with_direction)
-
-    def link_in_base(self, link: str, values: Mapping[str, float]) -> Array:
-        """Return T_base_link (4, 4) at joint positions by name."""
-        assert self.arm is not None
-        robot = self.arm.robot
-        T_root_base, T_root_link = (robot.link_pose(name, values) for name in (self.arm.base_link, link))
-        return np.asarray(np.linalg.solve(T_root_base, T_root_link), dtype=np.float64)
 
 
 def _report(message: DiagnosticStatus) -> Report:

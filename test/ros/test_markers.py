@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from control_harness import SETTINGS, Rig
+from interleaved import at_step
+from small_arm import arm_urdf
 from visualization_msgs.msg import Marker
 
+from ik_node.control.robot.arm_model import ArmModel
 from ik_node.ros.conversions import array_point
+from ik_node.ros.rviz.goal_markers import GoalMarkers
 from ik_node.ros.rviz.markers import goal_markers, track_marker
 from ik_node.solver.goal import Goal, Status
 
@@ -62,6 +69,17 @@ def test_the_tool_leaves_a_trail():
     assert (trail.type, points(trail)) == (Marker.LINE_STRIP, pytest.approx(np.array(been)))
     short = markers(Goal(TOOL), trail=[array_point(TOOL)])
     assert 'trail' not in short, 'RViz complains about a line of one point'
+
+
+def test_markers_that_another_thread_clears_at_any_step_of_a_drawing_do_no_harm():
+    state = Rig(ArmModel.build(arm_urdf(), SETTINGS)).controller.snapshot()
+    publisher = SimpleNamespace(publish=lambda _: None, get_subscription_count=lambda: 1)
+    for number in itertools.count(1):
+        shown = GoalMarkers(publisher)
+        shown.set(Goal(TOOL), Status.SOLVED)
+        if not at_step(number, shown.clear, lambda: shown.draw(state)):  # noqa: B023
+            break
+    assert number > 100
 
 
 def test_a_track_is_drawn_and_taken_away():

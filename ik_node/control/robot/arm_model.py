@@ -240,9 +240,7 @@ class ArmModel(JointModel):
 
     def link_in_base(self, link: str, values: Array) -> Array:
         """Return T_base_link (4, 4) at the variables' values (n,)."""
-        named = self.joints.named(values)
-        T_root_base = self.robot.link_pose(self.arm.base_link, named)
-        return np.linalg.inv(T_root_base) @ self.robot.link_pose(link, named)
+        return self.arm.link_in_base(link, self.joints.named(values))
 
     def pose_goal(self, T_base_tip: Array) -> Goal:
         """Return the goal that puts the tip frame at T_base_tip (4, 4), roll free."""

@@ -19,7 +19,7 @@ TRAIL = 100  # points: ten seconds of motion
 
 
 class GoalMarkers:
-    """For use by one thread: set() stores the goal to show, draw() publishes it when it is due.
+    """set() stores the goal to show, draw() publishes it when it is due; only one thread may draw.
 
     Without a subscriber nothing is drawn; the first one gets the markers of the goal at the next draw().
     """
@@ -52,17 +52,20 @@ class GoalMarkers:
 
     def draw(self, state: Snapshot | None) -> None:
         """Draw the goal and the tool of state if it is due; repeatedly while the arm moves."""
-        if state is None or self._goal is None or self.wait != 0.0:
+        shown = self._goal  # other threads may clear it
+        if state is None or shown is None or self.wait != 0.0:
             return
-        goal, status = self._goal
+        goal, status = shown
         arm = state.model.arm
         position, direction = arm.fk(state.position)
         self._drawn = time.monotonic()
         point = array_point(position)
-        if not self._trail or point != self._trail[-1]:
+        trail = [*self._trail]
+        if not trail or point != trail[-1]:
             self._trail.append(point)
+            trail.append(point)
         if not self._publisher.get_subscription_count():
             return
-        markers = goal_markers(arm.base_link, goal, status, position, direction, arm.reach, self._trail)
+        markers = goal_markers(arm.base_link, goal, status, position, direction, arm.reach, trail)
         self._publisher.publish(markers)
         self._stale = state.moving

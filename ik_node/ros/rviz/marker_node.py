@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -22,12 +21,12 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from visualization_msgs.msg import InteractiveMarkerFeedback as Feedback
 
-from ik_node.checks import Array
 from ik_node.errors import IkError, MissingError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.compat import installed
-from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
+from ik_node.ros.conversions import matrix_pose, pose_matrix
+from ik_node.ros.foreign_goals import ForeignGoals, goal_in_base
 from ik_node.ros.parameter_declaration import declare
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
@@ -62,10 +61,9 @@ class MarkerNode(ClosableNode):
         self._arm: Arm | None = None
         self._description = ''
         self._values: dict[str, float] = {}  # newest joint positions received
-        self._joint_goal: list[float] = []  # the last one of another node
         self._drag = Drag()
         self._goal = Pose()  # what is shown unless it is the tool
-        self._own_goals: deque[PoseStamped] = deque(maxlen=50)  # that may still be received
+        self._foreign = ForeignGoals()
         self._query: tuple[PoseStamped, float] | None = None  # pending query, and when it was sent
         self._unasked: PoseStamped | None = None  # the newest pose that has not been queried
         self._placed: dict[str, Pose] = {}  # markers where they were last put
@@ -131,7 +129,7 @@ class MarkerNode(ClosableNode):
         message = PoseStamped(pose=feedback.pose)
         message.header.stamp = self.get_clock().now().to_msg()
         message.header.frame_id = feedback.header.frame_id or arm.base_link
-        self._own_goals.append(message)
+        self._foreign.sent(message)
         self._goals.publish(message)
         self._goal, self._unasked = feedback.pose, message
 
@@ -166,34 +164,16 @@ class MarkerNode(ClosableNode):
         self._values.update(values)
 
     def _on_goal(self, message: PoseStamped | PointStamped) -> None:
-        if self._arm is None or self._is_own(message):
+        if self._arm is None or not self._foreign.is_new(message):
             return
         if self._drag.foreign(time.monotonic()):
             self.get_logger().warning('another node sends goals: the marker is released')
-        frame = message.header.frame_id or self._arm.base_link
-        if self._drag.dragged or frame not in self._arm.robot.links:
-            return
-        pose = np.eye(4)
-        try:
-            if isinstance(message, PoseStamped):
-                pose = pose_matrix(message.pose)
-            else:
-                pose[:3, 3] = point_array(message.point) - self._arm.tool_point
-        except IkError:
-            return  # ik_node rejects it too and reports why
-        self._goal = matrix_pose(self._in_base(self._arm, frame) @ pose)
-
-    def _is_own(self, message: Any) -> bool:
-        """Whether this node sent a received message: true once, since others may send the same."""
-        if message not in self._own_goals:
-            return False
-        while self._own_goals.popleft() != message:
-            pass  # older ones were overtaken
-        return True
+        pose = None if self._drag.dragged else goal_in_base(self._arm, message, self._values)
+        if pose is not None:
+            self._goal = matrix_pose(pose)
 
     def _on_joint_goal(self, message: JointState) -> None:
-        if list(message.position) != self._joint_goal:  # others repeat theirs continuously
-            self._joint_goal = list(message.position)
+        if self._foreign.is_new(message):
             self._drag.drop()
 
     def _on_answer(self, message: PoseStamped) -> None:
@@ -216,7 +196,7 @@ class MarkerNode(ClosableNode):
         self._ask(now)
         if self._drag.shown is Shown.TOOL:
             self._unasked = None
-            self._goal = matrix_pose(self._in_base(arm, arm.tip_link))
+            self._goal = matrix_pose(arm.link_in_base(arm.tip_link, self._values))
             if self._placed.pop(ANSWER, None) is not None:
                 self._server.erase(ANSWER)
         if not self._drag.dragged:  # RViz itself moves what is dragged
@@ -244,11 +224,6 @@ class MarkerNode(ClosableNode):
         self._server.applyChanges()
         if name == WISH:
             self._menu.apply(self._server, name)
-
-    def _in_base(self, arm: Arm, link: str) -> Array:
-        """Return T_base_link (4, 4) at the newest joint positions."""
-        T_root_base, T_root_link = (arm.robot.link_pose(name, self._values) for name in (arm.base_link, link))
-        return np.asarray(np.linalg.solve(T_root_base, T_root_link), dtype=np.float64)
 
 
 def main() -> int:

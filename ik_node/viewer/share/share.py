@@ -104,7 +104,7 @@ class Share(Room):
         if link.T_base_goal is not None:
             tool.go_to(q, link.T_base_goal, link.directed)
         else:
-            tool.go_to(q, tool.link_in_base(arm.tip_link, link.joints), True)
+            tool.go_to(q, arm.link_in_base(arm.tip_link, link.joints), True)
 
     def _place_ghost(self, shown: Shown, link: Link, moment: Moment) -> None:
         if self._ghost is None:
