@@ -25,6 +25,7 @@ DESCENTS_PER_CHECK = 16  # of the clock: a fifth of a millisecond
 REDUNDANT_PER_CHECK = (
     1  # likewise, where solutions are moved along their self-motions, which takes milliseconds each
 )
+SEARCH_SHARE = 0.85  # of the time budget for restarts; the rest is for the list of what they found
 FAMILIES_SHARE = 0.5  # of the time; the rest is for restarts if that was not enough
 MOVED, MOVED_EXACTLY = 0.05, 1e-9  # along a self-motion [rad or m], and its errors [m and rad]
 NO_MOTION = 1e-6  # share of the largest singular value: below this the joints may move
@@ -93,32 +94,36 @@ class AllSolutions:
                 return self._listed(packed, start, seed, found, count, False)
         # A goal that is singular for the formula or the elimination may leave a joint free.
         redundant = is_redundant(arm, goal, self._idle) or not regular
-        deadline = began + time_budget
+        deadline = began + SEARCH_SHARE * time_budget
         count = self._searched(packed, limits, start, state, redundant, found, count, deadline)
         return self._listed(packed, start, seed, found, count, False)
 
     def solutions(self, goal: Goal, seed: Array, time_budget: float) -> Solutions:
         """Return what find does, each marked if it belongs to a self-motion."""
+        deadline = time.perf_counter() + time_budget
         rows, errors, complete = self.find(goal, seed, time_budget)
         free = [is_redundant(self._arm, goal)] * len(rows)
         if not complete and not any(free):
-            free = self.movable(goal, rows)
+            free = self.movable(goal, rows, deadline)
         found = [
             Solution(Status.SOLVED, q, position_error, direction_error, None, 0, moves)
             for q, (position_error, direction_error), moves in zip(rows, errors.tolist(), free, strict=True)
         ]
         return Solutions(found, complete)
 
-    def movable(self, goal: Goal, rows: Array) -> list[bool]:
+    def movable(self, goal: Goal, rows: Array, deadline: float = math.inf) -> list[bool]:
         """Whether the joints of each solution (k, n) can move while goal stays met: a self-motion.
 
+        False for those that are not looked at before the deadline (time.perf_counter).
         Whole turns of joints change nothing, and there may be thousands of them.
         """
         period, alike = self._arm.turning_period, rows.copy()
         turning = period > 0.0
         alike[:, turning] -= period[turning] * np.round(rows[:, turning] / period[turning])
         _, first, which = np.unique(np.round(alike, 6), axis=0, return_index=True, return_inverse=True)
-        found = np.array([self._is_movable(goal, rows[k]) for k in first], dtype=bool)
+        found = np.array(
+            [time.perf_counter() < deadline and self._is_movable(goal, rows[k]) for k in first], dtype=bool
+        )
         return found[which.ravel()].tolist()
 
     def _is_movable(self, goal: Goal, q: Array) -> bool:

@@ -64,6 +64,7 @@ def held_idle(arm: Arm) -> Array:
 def distances_to_limits(arm: Arm, rows: Array) -> Array:
     """Return the least distance (N,) [rad or m] of configurations (N, n) to a limit of a joint not idle."""
     bounded = ~arm.continuous & (arm.upper > arm.lower) & ~arm.idle
-    gaps = np.minimum(rows - arm.lower, arm.upper - rows)[:, bounded]
+    of = rows[:, bounded]
+    gaps = np.minimum(of - arm.lower[bounded], arm.upper[bounded] - of)
     least: Array = gaps.min(axis=1, initial=np.inf)
     return least
