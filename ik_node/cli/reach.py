@@ -62,8 +62,16 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         '--volume',
         action='store_true',
-        help='survey the whole workspace in three dimensions, without self-collision, with the distance to '
-        'the joint limits and the least singular value too',
+        help='survey the whole workspace in three dimensions, leaving out configurations in self-collision, '
+        'with the distance to the joint limits and the least singular value too',
+    )
+    parser.add_argument(
+        '--tolerance',
+        type=float,
+        default=0.0,
+        metavar='SHARE',
+        help='with --volume: positions between which no value changes by more than this share of its range '
+        'are interpolated (default: 0, which surveys every position)',
     )
     parser.add_argument(
         '--solutions',
@@ -89,6 +97,8 @@ def _reach(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         if not 0 < value <= high:
             raise InputError(f'--{name} must be greater than 0 and at most {high:g}, got {value:g}')
+    if not 0.0 <= arguments.tolerance < 1.0:
+        raise InputError(f'--tolerance must be at least 0 and below 1, got {arguments.tolerance:g}')
     if arguments.height is not None and not math.isfinite(arguments.height):
         raise InputError(f'--height must be finite, got {arguments.height:g}')
     arm = read_arm(arguments)

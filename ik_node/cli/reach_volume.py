@@ -28,15 +28,17 @@ def survey_workspace(arm: Arm, arguments: argparse.Namespace, within: float, out
     say(note)
     survey = Survey(arm, arguments.directions, within, clearance, arguments.solutions)
     with ProgressBar(len(x) * len(y) * len(z), 'positions') as progress:
-        volume = surveyed(survey, x, y, z, progress.add)
+        volume = surveyed(survey, x, y, z, arguments.tolerance, progress.add)
     content = as_netcdf(volume, arm, arguments.directions, within, clearance is not None)
     write_whole(f'{output}.nc', lambda file: file.write(content))
     figure = draw_volume(arm, volume, arguments.height, within)
     write_whole(f'{output}.png', lambda file: figure.savefig(file, format='png', dpi=110))
     reached = volume.share[~np.isnan(volume.share)]
     average = 100.0 * reached.mean() if len(reached) else 0.0
+    count = int(volume.surveyed.sum())
+    between = '' if count == volume.share.size else f', {count} of them surveyed and the others interpolated'
     say(
-        f'{volume.share.size} positions, {1e3 * (x[1] - x[0]):g} mm apart: {len(reached)} reached, '
+        f'{volume.share.size} positions, {1e3 * (x[1] - x[0]):g} mm apart{between}: {len(reached)} reached, '
         f'{average:.1f} % of all directions on average'
     )
     say(f'wrote {output}.nc and {output}.png')

@@ -35,6 +35,7 @@ def as_netcdf(
             _add(out, name, 'f8', (name,), positions, 'm', f'{name} in the base frame')
         for name, (values, unit, said) in _values(volume).items():
             _add(out, name, 'f4', AXES, values.T, unit, said)
+        _add(out, 'surveyed', 'i1', AXES, volume.surveyed.T, '1', '0 where the values are interpolated')
         out.flush()
         return content.getvalue()  # closed at the end of this block
 

@@ -30,6 +30,7 @@ from ik_node.viewer.panel.html import RED
 from ik_node.viewer.panel.inputs import Inputs
 from ik_node.viewer.panel.panel import Panel
 from ik_node.viewer.plots.plots import Plots
+from ik_node.viewer.reach.reach_map import ReachMap
 from ik_node.viewer.recording.recordings import Recordings
 from ik_node.viewer.room import Room, Shown
 from ik_node.viewer.scene.scene import Scene
@@ -38,7 +39,6 @@ from ik_node.viewer.scene.visuals import draw, extent_of
 from ik_node.viewer.servos.servos import Servos
 from ik_node.viewer.settings import declare_viewer
 from ik_node.viewer.share.share import Share
-from ik_node.viewer.slices.slices import Slices
 from ik_node.viewer.solutions.solutions import Solutions
 from ik_node.viewer.teach.teach import Teach
 from ik_node.viewer.tool import ViewedTool
@@ -80,7 +80,7 @@ class ViewerNode(ClosableNode):
             self._methods,
             self._share,
             Solutions(self, server, self._settings.mesh_path),
-            Slices(server),
+            ReachMap(server),
             Plots(self, server),
             Teach(self, server, names, self._settings.programs),
             Recordings(self, server, self._settings.recordings),

@@ -25,6 +25,7 @@ from ik_node.cli.volume_picture import draw_volume
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.reach import volume as module
 from ik_node.reach.file import as_netcdf
+from ik_node.reach.refinement import coarse_rows, refined
 from ik_node.reach.survey import Survey
 from ik_node.reach.volume import surveyed
 from ik_node.solver.limit_distances import distances_to_limits
@@ -163,7 +164,7 @@ def test_the_values_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.Mon
     arm = SEED_ARM.arm()
     survey, axes = Survey(arm, 10, WITHIN), lattice(arm, 0.25)
     done: list[int] = []
-    many = surveyed(survey, *axes, done.append)
+    many = surveyed(survey, *axes, done=done.append)
     assert sum(done) == many.share.size
     monkeypatch.setattr(module, 'usable_cores', lambda: 1)
     alone = surveyed(survey, *axes)
@@ -172,10 +173,50 @@ def test_the_values_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.Mon
     assert many.singular.tobytes() == alone.singular.tobytes()
 
 
+def test_a_tolerance_interpolates_where_nothing_changes() -> None:
+    arm = SEED_ARM.arm()
+    survey, axes = Survey(arm, 10, WITHIN), lattice(arm, 0.15)
+    done: list[int] = []
+    every, some = surveyed(survey, *axes), surveyed(survey, *axes, 0.4, done.append)
+    assert every.surveyed.all()
+    assert sum(done) == some.share.size
+    assert 0.1 < some.surveyed.mean() < 0.8
+    for name in ('share', 'to_limits', 'singular'):
+        full, part = getattr(every, name), getattr(some, name)
+        np.testing.assert_array_equal(part[some.surveyed], full[some.surveyed])
+        both = ~np.isnan(full) & ~np.isnan(part)
+        off = np.abs(part - full)[both & ~some.surveyed] / np.ptp(full[both])
+        assert np.quantile(off, 0.9) < 0.4
+        assert (np.isnan(full) != np.isnan(part)).mean() < 0.02
+
+
+def test_a_linear_field_is_interpolated_exactly_and_its_edge_is_surveyed() -> None:
+    shape = 9, 7, 6
+    grid = np.stack(np.meshgrid(*map(np.arange, shape), indexing='ij')).reshape(3, -1)
+    field = np.array([[1.0, 2.0, -3.0]]) @ grid
+    values = np.where(grid[0] > 4, np.nan, field)
+    known = np.full_like(values, np.nan)
+    coarse = coarse_rows(shape, 4)
+    known[:, coarse] = values[:, coarse]
+    assert set(np.unique(grid[2, coarse])) == {0, 4, 5}
+    rows, between, uncertain = refined(known, shape, 4, np.array([30.0]))
+    assert len(np.intersect1d(rows, coarse)) == 0
+    assert set(rows) | set(coarse) == set(coarse_rows(shape, 2))
+    inner = grid[0, rows] <= 4
+    np.testing.assert_allclose(between[:, inner], values[:, rows[inner]], atol=1e-12)
+    assert not len(np.intersect1d(rows[inner], uncertain))
+    assert set(uncertain) == set(rows[grid[0, rows] == 6])  # between what is in reach and what is not
+    assert len(refined(known, shape, 4, np.array([1.0]))[2]) > len(uncertain)
+
+
 def test_an_arm_without_limits_has_a_picture() -> None:
     axes = [(0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 1, 0), (0, 0, 1)]
     offsets = [(0, 0, 0.1), (0, 0, 0.1), (0, 0, 0.3), (0, 0, 0.3), (0, 0, 0.1)]
     arm = make_arm(axes, offsets, [(0, 0)] * 5, ['continuous'] * 5, tool_point=(0.05, 0, 0.1))
+    coarse = surveyed(Survey(arm, 10, WITHIN), *lattice(arm, 0.2), 0.3)
+    assert not coarse.surveyed.all()
+    assert (coarse.share[np.isinf(coarse.to_limits)] > 0.0).all()
+    assert not np.isnan(coarse.to_limits[coarse.share > 0.0]).any()
     volume = surveyed(Survey(arm, 10, WITHIN), *lattice(arm, 0.3))
     reached = volume.share > 0.0
     assert reached.any()
@@ -211,6 +252,7 @@ def test_xarray_reads_the_file(stored) -> None:
         assert cell.to_limits.item() == pytest.approx(volume.to_limits[i, j, k], rel=1e-6)
         assert cell.least_singular_value.item() == pytest.approx(volume.singular[i, j, k], rel=1e-6)
         assert 'solutions' not in data
+        assert data.surveyed.all()
         assert data.attrs['self_collision'] == 'not checked'
         assert data.attrs['base_link'] == arm.base_link
         assert data.attrs['joint_names'].split() == list(arm.joint_names)

@@ -17,11 +17,14 @@ OPACITY = 190
 def image(shares: Array, size: int) -> NDArray[np.uint8]:
     """Return an image (size, size, 4) of shares (size^2,) from 0 to 1; NaN is transparent."""
     known = np.isfinite(shares)
-    places = np.linspace(0.0, 1.0, len(ANCHORS))
-    values = np.where(known, shares, 0.0)
-    colours = [np.interp(values, places, ANCHORS[:, channel]) for channel in range(3)]
-    pixels = np.column_stack([*colours, np.where(known, OPACITY, 0)])
+    pixels = np.column_stack([colours(np.where(known, shares, 0.0)), np.where(known, OPACITY, 0)])
     return pixels.reshape(size, size, 4).astype(np.uint8)
+
+
+def colours(shares: Array) -> NDArray[np.uint8]:
+    """Return the colours (k, 3) of shares (k,) from 0 to 1."""
+    places = np.linspace(0.0, 1.0, len(ANCHORS))
+    return np.column_stack([np.interp(shares, places, channel) for channel in ANCHORS.T]).astype(np.uint8)
 
 
 def legend(sentence: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grid: square cells in a plane."""
+"""Grid and Cube: cells in a plane, or in space."""
 
 from __future__ import annotations
 
@@ -41,6 +41,22 @@ class Grid:
         T[:3, 0], T[:3, 1], T[:3, 2] = self.right, -self.up, np.cross(self.right, -self.up)
         T[:3, 3] = self.centre
         return T
+
+
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """Cubic cells [m] whose middles are places (k, 3) [m] in the base frame."""
+
+    places: Array
+    cell: float
+
+
+def whole(arm: Arm, size: int) -> Cube:
+    """Return size cells along each axis, around the first joint, without those beyond the reach."""
+    cell = 2.0 * arm.reach / size
+    along = (np.arange(size) + 0.5) * cell - arm.reach
+    places = np.stack(np.meshgrid(along, along, along, indexing='ij'), axis=-1).reshape(-1, 3)
+    return Cube(arm.joints[0, 3:6] + places[np.linalg.norm(places, axis=1) <= arm.reach], cell)
 
 
 def horizontal(arm: Arm, height: float, size: int) -> Grid:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slices: computes a map of the workspace while users want to see one, ever finer, and draws it."""
+"""ReachMap: computes a map of the workspace while users want to see one, ever finer."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 import viser
@@ -13,14 +12,13 @@ import viser
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.reachability import fibonacci_sphere, reachable_directions
+from ik_node.viewer.reach.grid import Cube, Grid, horizontal, vertical, whole
+from ik_node.viewer.reach.panel import AT_HEIGHT, AT_TOOL, THROUGH_TOOL, WHOLE, ReachPanel, Wanted
+from ik_node.viewer.reach.picture import Map, MapPicture
 from ik_node.viewer.room import Moment, Room, Shown
-from ik_node.viewer.scene.poses import move
-from ik_node.viewer.slices.grid import Grid, horizontal, vertical
-from ik_node.viewer.slices.heat import image
-from ik_node.viewer.slices.panel import AT_HEIGHT, AT_TOOL, SlicesPanel, Wanted
 from ik_node.viewer.worker import Worker
 
-SIZES = (12, 24, 48)  # cells in a row, one after the other
+SIZES = (12, 24, 48)  # cells in a row, one after the other; half as many of the whole workspace
 DIRECTIONS = 60
 WITHIN = 0.25  # [rad] of a direction within which it counts as possible
 REST = 0.4  # [s] without a change after which a map is computed
@@ -28,24 +26,17 @@ MOVED = 0.01  # [m] of the tool after which another one is
 PATIENCE = 2.0  # [s] without a frame, as without a page, after which a computation ends
 
 
-class Map(NamedTuple):
-    """The shares (size^2,) of directions that are possible in the cells of a grid, NaN out of reach."""
-
-    grid: Grid
-    shares: Array
-
-
-class Slices(Room):
+class ReachMap(Room):
     """Computes on one core in a thread of its own."""
 
     def __init__(self, server: viser.ViserServer) -> None:
-        self._server = server
-        self._panel = SlicesPanel(server.gui)
-        self._worker: Worker[Map | None] = Worker('slices')
+        self._panel = ReachPanel(server.gui)
+        self._picture = MapPicture(server)
+        self._found: Map | None = None
+        self._least = 0.0  # share of directions, of the points that are shown
+        self._worker: Worker[Map | None] = Worker('reach map')
         self._arm: Arm | None = None
         self._shown: Shown | None = None
-        self._image: viser.ImageHandle | None = None
-        self._base: viser.FrameHandle | None = None
         self._alive = 0.0  # when the last frame was (time.monotonic)
         self._run = 0  # of the computation that counts
         self._asked: tuple[Wanted, Array] | None = None  # of the newest map, and where the tool was
@@ -54,7 +45,8 @@ class Slices(Room):
 
     def show(self, shown: Shown | None) -> None:
         """Show another robot, after the scene was cleared, or none."""
-        self._shown, self._arm, self._image, self._base = shown, None, None, None
+        self._shown, self._arm = shown, None
+        self._picture.forget()
         self._end()
 
     def update(self, moment: Moment) -> None:
@@ -80,8 +72,12 @@ class Slices(Room):
             self._asked, self._changed = (wanted, point), now
         answer = self._worker.take()
         if answer is not None:
-            self._draw(arm, answer, moment.values)
+            self._found = answer
             self._level += 1
+        least = self._panel.least
+        if self._found is not None and (answer is not None or least != self._least):
+            self._picture.draw(self._found, least, arm.robot.link_pose(arm.base_link, moment.values))
+        self._least = least
         if self._level < len(SIZES) and now >= self._changed + REST and self._run != self._level + 1:
             self._begin(arm, wanted, point)
 
@@ -89,55 +85,36 @@ class Slices(Room):
         if self._asked is None:
             return True
         before, place = self._asked
-        if wanted.plane == AT_HEIGHT:
+        if wanted.plane in (AT_HEIGHT, WHOLE):
             return wanted != before
         return wanted.plane != before.plane or float(np.linalg.norm(point - place)) > MOVED
 
     def _begin(self, arm: Arm, wanted: Wanted, point: Array) -> None:
         size = SIZES[self._level]
         self._run = self._level + 1
-        if wanted.plane in (AT_TOOL, AT_HEIGHT):
-            grid = horizontal(arm, float(point[2]) if wanted.plane == AT_TOOL else wanted.height, size)
+        cells: Grid | Cube
+        if wanted.plane == WHOLE:
+            cells = whole(arm, size // 2)
+        elif wanted.plane == THROUGH_TOOL:
+            cells = vertical(arm, point, size)
         else:
-            grid = vertical(arm, point, size)
+            cells = horizontal(arm, float(point[2]) if wanted.plane == AT_TOOL else wanted.height, size)
         asked = self._asked
 
         def wanted_still() -> bool:
             return self._asked is asked and time.monotonic() < self._alive + PATIENCE
 
-        self._worker.submit(lambda: computed(arm, grid, wanted_still))
-
-    def _draw(self, arm: Arm, found: Map, values: Mapping[str, float]) -> None:
-        grid = found.grid
-        if self._base is None:
-            self._base = self._server.scene.add_frame('/slice', show_axes=False)
-        move(self._base, arm.robot.link_pose(arm.base_link, values))
-        pixels = image(found.shares, grid.size)
-        if self._image is None:
-            self._image = self._server.scene.add_image(
-                '/slice/map',
-                pixels,
-                grid.width,
-                grid.width,
-                format='png',
-                cast_shadow=False,
-                receive_shadow=False,
-            )
-        else:
-            self._image.image = pixels
-        move(self._image, grid.pose)
+        self._worker.submit(lambda: computed(arm, cells, wanted_still))
 
     def _end(self) -> None:
         """End the computation and forget what it found."""
         self._worker.drop()
-        self._asked, self._level, self._run = None, 0, 0
+        self._asked, self._found, self._level, self._run = None, None, 0, 0
 
     def _remove(self) -> None:
         if self._asked is not None:
             self._end()
-        if self._base is not None:
-            self._base.remove()
-        self._base = self._image = None
+        self._picture.remove()
 
     def close(self) -> None:
         """End the thread."""
@@ -145,12 +122,12 @@ class Slices(Room):
         self._worker.close()
 
 
-def computed(arm: Arm, grid: Grid, wanted: Callable[[], bool]) -> Map | None:
-    """Return the map of a grid, None as soon as it is no longer wanted."""
-    shares = np.full(grid.size**2, np.nan)
+def computed(arm: Arm, cells: Grid | Cube, wanted: Callable[[], bool]) -> Map | None:
+    """Return the map of cells, None as soon as it is no longer wanted."""
+    shares = np.full(len(cells.places), np.nan)
     directions = fibonacci_sphere(DIRECTIONS)
-    for rows, there, reached in reachable_directions(arm, grid.places, directions, WITHIN, cores=1):
+    for rows, there, reached in reachable_directions(arm, cells.places, directions, WITHIN, cores=1):
         shares[rows] = np.where(there, reached.mean(axis=1), np.nan)
         if not wanted():
             return None
-    return Map(grid, shares)
+    return Map(cells, shares)
