@@ -11,9 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ik_node import Goal
-from ik_node.control.motion.goal_stream import GoalStream, MotionState, regularised_stamps
+from ik_node.control.motion.goal_stream import GoalStream, MotionState
 from ik_node.control.motion.motion import JointMotion
+from ik_node.control.motion.motion_ahead import motion_ahead
 from ik_node.control.motion.pursuit import Pursuit
+from ik_node.control.motion.stamps import regularised_stamps
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.tracks.curves import Track
 
@@ -362,3 +364,26 @@ def test_a_target_that_is_no_number_brings_the_joints_to_rest(row):
     assert np.abs(now.velocity).max() < 1e-3
     assert np.abs(places).max() < 0.3
     assert np.abs(np.diff(places, 2, axis=0)).max() < 1.01 * 8.0 * 0.01**2
+
+
+@pytest.mark.parametrize('edge', [-1e-4, 0.0, 5e-3, 2e-2])
+@pytest.mark.parametrize(('swing', 'period'), [(0.02, 1.0), (0.06, 2.0), (0.13, 3.0)])
+def test_what_a_controller_is_sent_ahead_stays_within_the_limits_where_a_joint_turns(swing, period, edge):
+    """The target turns at the upper limit, or a little beyond it."""
+    upper, rate = 1.69, 2.0 * np.pi / period
+    motion = JointMotion([-upper], [upper], [upper - 2.0 * swing])
+    motion.set_limits([1.0], [5.0], [50.0])
+    coasted = 0
+    for time in np.arange(0.0, 6.0, 0.01):
+        place = swing * np.array(
+            [np.sin(rate * time), rate * np.cos(rate * time), -(rate**2) * np.sin(rate * time)]
+        )
+        place[0] += upper + edge - swing
+        motion.follow(MotionState(*place[:, None]), 0.04)
+        motion.step(0.01)
+        coasted += motion.coasting(0.15) is not None
+        if motion.moving:
+            ahead = motion_ahead([(('joint',), motion)])
+            top = max(ahead.at(at)[0][0] for at in np.arange(0.0, ahead.duration + 0.01, 0.01))
+            assert top <= upper + 5e-6
+    assert coasted > 20

@@ -20,6 +20,7 @@ from ik_node.control.motion.tool_pace import SHARE, SPACING, places
 from ik_node.control.motion.trajectory import Trajectory as TimedPath
 
 Guard: TypeAlias = Callable[[Array, Array, Callable[[], Array]], bool]
+BARELY = 1e-6  # [rad or m] beyond a limit, by rounding
 
 
 class JointMotion(PlannedMotion):
@@ -166,6 +167,9 @@ class JointMotion(PlannedMotion):
         if not self.follows or (np.abs(jerk) > jerkiest).any() or (np.abs(end.velocity) > velocity).any():
             return None
         low, high = self._allowed()
+        extremes = _turns(now, jerk, duration)
+        if (extremes < low - BARELY).any() or (extremes > high + BARELY).any():
+            return None
         self._state = MotionState(end.position, end.velocity, np.zeros(self.n))
         plan = self._planned(None, Synchronization.No, 1.0, jerkiest, (low, high))
         self._state = now
@@ -178,3 +182,15 @@ class JointMotion(PlannedMotion):
         slow = self._pace is None or self._pace.excess(*rows) <= SHARE
         free = self.guard is None or self.guard(rows[0].min(axis=0), rows[0].max(axis=0), lambda: rows[0])
         return (now, jerk, plan) if slow and free else None
+
+
+def _turns(now: MotionState, jerk: Array, duration: float) -> Array:
+    """Return the positions (2, n) at which joints turn that move with a constant jerk (n,) for a time [s].
+
+    Those of joints that do not turn are on their way.
+    """
+    with np.errstate(divide='ignore', invalid='ignore'):
+        root = np.sqrt(now.acceleration**2 - 2.0 * jerk * now.velocity)
+        times = (-now.acceleration + np.outer([-1.0, 1.0], root)) / jerk
+    times = np.nan_to_num(np.clip(times, 0.0, duration))
+    return advanced(now, jerk, times).position

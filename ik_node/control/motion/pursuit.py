@@ -158,8 +158,8 @@ def admissible_jerk(state: MotionState, limits: Limits, present: Array) -> Array
     return np.maximum(jerk, np.divide(gain, room, out=np.zeros(gain.size), where=gain > 0.0))
 
 
-def advanced(now: MotionState, jerk: Array, dt: float) -> MotionState:
-    """Return the state after dt [s] of constant jerk (n,)."""
+def advanced(now: MotionState, jerk: Array, dt: float | Array) -> MotionState:
+    """Return the state after dt [s] of constant jerk (n,); for times (k, n) the states (k, n)."""
     return MotionState(
         now.position + (now.velocity + (now.acceleration / 2.0 + jerk * (dt / 6.0)) * dt) * dt,
         now.velocity + (now.acceleration + jerk * (dt / 2.0)) * dt,
