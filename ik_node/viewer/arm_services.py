@@ -63,14 +63,17 @@ class ArmServices:
         }
 
     def call(self, button: str) -> None:
-        """Call the service of a button. Without the service a stop is pending, other buttons are ignored."""
+        """Call the service of a button. Without the service a stop is pending, other buttons are ignored.
+
+        Only a resume ends a pending stop.
+        """
         client = self._clients[button]
-        self._stop_waits = False
+        self._stop_waits = self._stop_waits and button == HOME
         if client.service_is_ready():
             client.call_async(Trigger.Request())
             return
-        self._stop_waits = button == STOP
-        waits = '; it will be called when it is' if self._stop_waits else ''
+        self._stop_waits = self._stop_waits or button == STOP
+        waits = '; it will be called when it is' if button == STOP else ''
         self._log.warning(f'{button}: the service {client.srv_name} is not available{waits}')
 
     def refresh(self) -> None:

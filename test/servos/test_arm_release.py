@@ -21,6 +21,7 @@ from ik_node.servos.calibration.profile import read_profile
 from ik_node.sim.bus import EmulatedBus
 
 DEGREE = 4096 / 360  # ticks
+LONG = 20.0  # [s] in which an event comes, on any machine
 WEIGHT = 0.3  # share of the largest torque: joints hang 15 ticks below their goals
 
 
@@ -203,3 +204,30 @@ def test_memory_is_believed_only_if_it_is_read_twice_alike():
                 read_constant(transport, joint, model, 'model')
         finally:
             transport.close()
+
+
+def test_a_hold_counts_that_comes_between_the_request_to_lower_and_the_lowering(rig):
+    entered, go_on, failed = threading.Event(), threading.Event(), []
+
+    def busy(_: object) -> None:
+        entered.set()
+        go_on.wait(LONG)
+
+    def lower() -> None:
+        try:
+            rig.arm.set_torque(False)
+        except ArmError as error:
+            failed.append(str(error))
+
+    first = threading.Thread(target=rig.arm._ask, args=(busy,))
+    first.start()
+    assert entered.wait(LONG)
+    thread = threading.Thread(target=lower)
+    thread.start()
+    rig.wait(lambda: len(rig.arm._requests) > 0)
+    rig.arm.latch()
+    go_on.set()
+    first.join()
+    thread.join()
+    assert failed == ['a hold came while the arm was lowered: its torque stays on']
+    assert all(state['torque'] for state in rig.bus.state().values())

@@ -224,12 +224,12 @@ class ArmCycle:
             if self._read(servo, 'torque_enable') in ((1, None) if servo.joint.name in before else (1,))
         }
 
-    def switch_off(self, published: Callable[[], None]) -> None:
+    def switch_off(self, published: Callable[[], None], holds: int) -> None:
         """Lower the arm slowly, and switch the torque off; published is called meanwhile.
 
-        A hold meanwhile ends that. Raises ArmError.
+        A hold ends that if there are more than holds by then: than when it was asked for. Raises ArmError.
         """
-        begin, limit, holds = time.monotonic(), self._options.torque_limit, self._commands.holds
+        begin, limit = time.monotonic(), self._options.torque_limit
         held = self.state in POWERED or self.state is ArmState.FAULTED
         self._commands.clear()
         powered = [servo for servo in self._servos if self._read(servo, 'torque_enable') != 0]

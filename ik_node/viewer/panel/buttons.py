@@ -35,6 +35,6 @@ class Buttons:
         # viser calls this on its own threads; client_id is None if this program caused the event, not a user
         async def add(event: viser.GuiEvent[Any]) -> None:
             if event.client_id is not None:
-                self._pressed.add(Press(event.target.value, tool))
+                self._pressed.add(Press(event.target.value, tool), stops=event.target.value == STOP)
 
         return add

@@ -19,9 +19,12 @@ class Inputs(Generic[T]):
     def __init__(self) -> None:
         self._queue: deque[T] = deque()
 
-    def add(self, item: T) -> bool:
-        """Add an input, unless it arrives too late to act upon; return whether it was added."""
-        if not fresh():
+    def add(self, item: T, stops: bool = False) -> bool:
+        """Add an input, unless it arrives too late to act upon; return whether it was added.
+
+        stops: it only stops the arm, and is never too late.
+        """
+        if not (stops or fresh()):
             return False
         self._queue.append(item)
         return True

@@ -56,7 +56,7 @@ class ServosPanel:
         # viser calls it on its own threads; client_id is None if this program caused the event, not a user
         async def add(event: viser.GuiEvent[Any]) -> None:
             if event.client_id is not None:
-                self._pressed.add((name, self._pose.value))
+                self._pressed.add((name, self._pose.value), stops=name == HOLD)
 
         return add
 
