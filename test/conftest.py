@@ -28,8 +28,9 @@ os.environ['IK_NODE_CHECK_LOCKS'] = '1'  # a wrong order of locks raises
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # of this process and of those that it starts
 
 # nohup and some CI runners ignore Ctrl-C, which the programs under test would inherit.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 SLOW = json.loads(durations.FILE.read_text(encoding='utf-8'))['slow']  # functions, by measured time
 NODES = ('test/recording/', 'test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes

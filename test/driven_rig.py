@@ -23,11 +23,16 @@ class Controller(Output):
         self.sent: list[tuple[float, JointTrajectory]] = []
         self.samples: list[Setpoint] = []
         self.delay = 0.0  # [s] of this computer, which is busy
+        self.lost = 0  # how many of the next trajectories do not arrive
+        self.error: Exception | None = None  # raised by the next command
 
     def late(self, _: float) -> float:
         return self.delay
 
     def take(self, sample: Setpoint) -> None:
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
         self.samples.append(sample)
         self._keep(sample.trajectory)
 
@@ -35,7 +40,9 @@ class Controller(Output):
         self._keep(stand)
 
     def _keep(self, trajectory: JointTrajectory | None) -> None:
-        if trajectory is not None:
+        if trajectory is not None and self.lost:
+            self.lost -= 1
+        elif trajectory is not None:
             self.sent.append((self.samples[-1].time, trajectory))
 
 

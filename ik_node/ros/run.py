@@ -22,7 +22,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from ik_node.errors import IkError, escaped
-from ik_node.ros.signal_flag import SignalFlag
+from ik_node.ros.signal_flag import ENDING, SignalFlag
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may hold the interpreter while another waits
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -44,14 +44,15 @@ class ClosableNode(Node):
 
 
 def run(name: str, make: Callable[[], ClosableNode]) -> int:
-    """Make the node called name, spin it until Ctrl-C, SIGTERM or shutdown, close it; return the exit code.
+    """Make the node called name, spin it until a signal or a shutdown, close it; return the exit code.
 
-    0 after a requested shutdown, 1 if the node cannot start, with the reason in the log.
+    Signals are those of Ctrl-C, of kill, and of a terminal that is closed. 0 after a requested shutdown, 1 if
+    the node cannot start, with the reason in the log.
     """
     asked = SignalFlag()
     # From here on no signal raises an exception, not even a second one. ROS would shut down its context at
     # the first one, and an arm in motion could no longer be commanded to rest.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, asked.set)
     _find_log_folder()
@@ -84,10 +85,11 @@ def _spin(node: ClosableNode, asked: SignalFlag) -> None:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     failures: list[Exception] = []
+    closing = threading.Event()  # then rclpy may fail: its entities go while it waits for them
 
     def spin() -> None:
         try:
-            while not _spun(executor, node):
+            while not _spun(executor, node, closing):
                 pass
         except Exception as error:
             failures.append(error)
@@ -100,13 +102,14 @@ def _spin(node: ClosableNode, asked: SignalFlag) -> None:
         asked.wait(NOTICE)  # a signal delivered to another thread does not wake this one: poll
     node.come_to_rest()
     _deliver(node)
+    closing.set()
     executor.shutdown(timeout_sec=CLOSING)
     thread.join(timeout=CLOSING)
     if failures:
         raise failures[0]
 
 
-def _spun(executor: SingleThreadedExecutor, node: Node) -> bool:
+def _spun(executor: SingleThreadedExecutor, node: Node, closing: threading.Event) -> bool:
     """Spin until ROS shuts down or rclpy fails; return whether it has shut down.
 
     rclpy raises for some messages, such as negative times on /clock, before any callback. They must not end
@@ -117,7 +120,7 @@ def _spun(executor: SingleThreadedExecutor, node: Node) -> bool:
     except ExternalShutdownException:
         pass
     except Exception as error:
-        if not node.context.ok():
+        if closing.is_set() or not node.context.ok():
             return True
         frames = traceback.extract_tb(error.__traceback__)
         if any(PACKAGE in Path(frame.filename).parents for frame in frames if frame.filename != __file__):

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SignalFlag: an event that signal handlers may set."""
+"""The signals that end a program, and SignalFlag: an event that signal handlers may set."""
 
 from __future__ import annotations
 
 import contextlib
 import queue
+import signal
+
+ENDING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP  # Ctrl-C, kill, and a terminal that is closed
 
 
 class SignalFlag:

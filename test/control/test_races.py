@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from control_harness import Asked, Rig
+from control_harness import SETTINGS, Asked, Rig
 
 import ik_node
 from ik_node import Goal
@@ -238,6 +239,41 @@ def test_a_sample_of_a_motion_that_a_measurement_has_ended_does_not_go_out(real)
     assert len(real.output.samples) == out
 
 
+class Interrupted(Asked):
+    """A request that takes its time: meanwhile the arm is stopped, and resumed."""
+
+    def wanted(self, _):
+        self.rig.controller.stop()
+        self.rig.settle()
+        self.rig.controller.resume()
+        self.rig.tick()
+        return self.what
+
+
+def test_a_goal_from_before_a_stop_does_not_move_the_arm_after_a_resume(model):
+    rig = Rig(model)
+    request = Interrupted({'yaw': 1.0})
+    request.rig = rig
+    rig.controller.submit(request)
+    rig.tick(50)
+    assert rig.state is State.HOLDING
+    assert rig.position('yaw') == 0.0
+    (report,) = [report for report in rig.reports if report.request is request]
+    assert 'stopped or changed since the request' in report.message
+
+
+def test_settings_of_another_arm_are_read_where_no_change_of_a_parameter_can_come_between(model):
+    rig, ranks = Rig(model), []
+
+    def settings():
+        ranks.extend(lock.rank for lock in _held.locks)
+        return replace(SETTINGS, speed_scaling=0.05)
+
+    assert rig.controller.configure(model, settings)
+    assert Rank.ROBOT in ranks
+    assert rig.controller._settings.speed_scaling == 0.05
+
+
 # Locks
 
 
@@ -255,7 +291,7 @@ def test_a_wrong_order_of_locks_raises():
 def test_every_lock_of_a_running_arm_has_a_rank():
     """Locks of threading in these folders would escape the check; events wait for nobody."""
     package = Path(ik_node.__file__).parent
-    for path in sorted((*package.glob('control/*.py'), *package.glob('ros/**/*.py'))):
+    for path in sorted((*package.glob('control/**/*.py'), *package.glob('ros/**/*.py'))):
         if path.name != 'locks.py':
             for word in ('threading.Lock(', 'threading.RLock(', 'threading.Condition()'):
                 assert word not in path.read_text(), f'{path.name}: use OrderedLock instead of {word})'

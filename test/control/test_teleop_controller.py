@@ -19,6 +19,7 @@ pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the rep
 from benchmarks import hand as benchmark
 from benchmarks.arms import chosen
 from benchmarks.hand_paths import HandPath
+from ik_node.errors import InputError
 
 FEW = 12  # changes of sign per joint and minute beyond those of the hand
 
@@ -168,3 +169,36 @@ def test_a_hand_out_of_reach_is_followed_calmly_at_the_best_place(monkeypatch):
     turns, hand = judged.turns
     assert turns <= hand + FEW
     assert campaign.latency(benchmark.Ours, HandPath(1, campaign.scale, 1.4)) <= 1.0
+
+
+@pytest.mark.parametrize('how', ['stop', 'fault'])
+def test_after_a_stop_the_operator_has_to_close_the_clutch_again(hand, how):
+    controller = hand.rig.controller
+    hand.move((0.0, 0.05, 0.0), 50, closed=True)
+    controller.stop() if how == 'stop' else controller.fault('for a test')
+    hand.T[:3, 3] += (0.0, 0.15, 0.0)
+    for _ in range(40):
+        hand.rig.tick()
+        hand.teleop.clutch.enable(True, hand.rig.time, hand.rig.settings.clutch_timeout)
+        with pytest.raises(InputError):
+            hand.teleop.ready()
+    controller.resume()
+    hand.rig.tick(3)
+    before = hand.point
+    hand.move((0.0, 0.0, 0.0), 100, closed=True)  # the button is still held
+    assert hand.point == pytest.approx(before, abs=1e-6)
+    assert 'false, then true on ~/enable' in hand.teleop.ignored
+    hand.move((0.0, 0.0, 0.0), 2, closed=False)
+    hand.move((0.0, -0.03, 0.0), 100, closed=True)
+    hand.rig.settle()
+    assert hand.point - before == pytest.approx((0.0, -0.03, 0.0), abs=3e-3)
+
+
+def test_a_step_just_ahead_of_a_setpoint_does_not_end_the_motion(hand):
+    hand.move((0.0, 0.1, 0.0), 100, closed=True)
+    targets, time = hand.rig.controller._targets, hand.rig.time
+    for early in (0.0, 5e-4, 5e-3):
+        state = targets.moving(time - early)
+        assert state is not None
+        assert np.abs(state.velocity).max() > 0.01
+    assert targets.moving(time - 0.2) is None  # the clock was set back

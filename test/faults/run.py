@@ -26,6 +26,7 @@ from faults.robots import ROBOTS, SHARING, bounds, robot, text_of
 from faults.setups import generator, setup_of
 from faults.standstill import PATIENCE, Motion, standstills
 
+AT_ONCE = 0.2  # [s] from the last command to the report of the fault that ended it
 STANDSTILL, CRASH, ABRUPT = 'standstill', 'crash', 'abrupt end'
 LONGEST = 1.4  # [s] of a run without what follows it
 RUNS = 10  # with one node, unless a fault ends it
@@ -176,12 +177,18 @@ class Session:
                 left = last.when + last.times[-1] - self.arena.ended
                 if left > MOVES_ON:
                     found.append(f'{topic} goes on for {left:.2f} s after the end of the node')
+            elif self._faulted(last.when):
+                continue  # of measurements that void all commands: their controller was halted
             elif last.velocities is not None:
                 rates = zip(last.names, last.velocities, strict=False)
                 found += [f'{topic}: "{name}" ends at {rate:.6g} per second' for name, rate in rates if rate]
             elif before is not None and largest(np.subtract(before.positions, last.positions)) > REST:
                 found.append(f'{topic} ends with {last.positions} after {before.positions}')
         return found
+
+    def _faulted(self, when: float) -> bool:
+        """Whether an arm faulted with the command that was sent at a time, which was its last one."""
+        return any(s.state == 'faulted' and abs(s.when - when) < AT_ONCE for s in self.arena.record.statuses)
 
     def _recover(self, patience: float) -> str:
         """Return why an arm does not obey although nothing is wrong any more, empty if all do."""

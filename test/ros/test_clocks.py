@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
+from interleaved import at_step
 
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.ros.outputs.clocks import Clocks
@@ -36,6 +38,26 @@ def test_the_fastest_message_tells_how_far_the_clocks_are_apart(ages, agree, sai
     assert said in clocks.gap
     clocks.heard(70.0, 69.999)
     assert clocks.agree
+
+
+def test_the_clocks_agree_at_every_step_while_a_measurement_is_noted():
+    for number in itertools.count(1):
+        clocks, seen = Clocks(), []
+        clocks.heard(10.0, 9.995)
+        clocks.heard(10.01, 10.004)
+        if not at_step(number, lambda: seen.append(clocks.agree), lambda: clocks.heard(10.02, 10.0179)):  # noqa: B023
+            break
+        assert seen == [True]
+    assert number > 20
+
+
+def test_the_clocks_agree_when_a_measurement_is_noted_at_any_step_of_the_question():
+    for number in itertools.count(1):
+        clocks = Clocks()
+        clocks.heard(10.0, 9.995)
+        if not at_step(number, lambda: clocks.heard(16.0, None), lambda: clocks.agree):  # noqa: B023
+            break
+    assert number > 5
 
 
 def test_without_a_stamp_the_past_is_not_repeated():

@@ -5,7 +5,7 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from node_harness import running
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from small_arm import arm_urdf
+from small_arm import ARM_JOINTS, arm_urdf
 from std_msgs.msg import String
 
 
@@ -96,6 +96,19 @@ def test_the_description_of_a_real_arm_cannot_change(given):
         (result,) = client.set_parameters(robot_description=LONGER)
         assert not result.successful
         assert 'the real arm does not change' in result.reason
+
+
+def test_another_description_on_the_topic_does_not_change_a_real_arm():
+    with running(None, ready=False, wait_for_measured='true', measured_timeout=0.0) as client:
+        client.description.publish(String(data=arm_urdf(lower=-0.5, upper=0.5)))
+        client.wait(lambda: any('waiting for measured' in s.message for s in client.statuses), 'the arm')
+        client.send('measured_joint_states', client.joints(**dict.fromkeys(ARM_JOINTS, 0.1)))
+        client.wait(lambda: client.samples, 'joint_states')
+        client.description.publish(String(data=arm_urdf(lower=-2.5, upper=2.5)))
+        client.wait(lambda: any('real arm does not change' in s.message for s in client.statuses), 'a reason')
+        rejected = client.answer('goal_joints', client.joints(yaw=1.2))
+        assert 'yaw' in rejected.message
+        assert abs(client.position('yaw')[0] - 0.1) < 1e-6
 
 
 def test_a_node_that_listens_to_the_topic_takes_no_description_by_parameter():

@@ -54,8 +54,10 @@ def speed(client: Client) -> float:
     return sample.velocity[sample.name.index('yaw')]
 
 
-@pytest.mark.parametrize('again', [False, True])
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ('number', 'again'),
+    [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, True), (signal.SIGHUP, False)],
+)
 def test_a_signal_in_motion_brings_the_arm_to_rest_first(node, number, again):
     running = node('tip_link:=tool0', 'max_acceleration:=2.0')
     with client_in(running.domain) as client:

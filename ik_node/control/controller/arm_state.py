@@ -48,6 +48,7 @@ class ArmState:
         self._joints: ArmJoints  # of the model
         self._targets: Targets
         self._settings: ArmSettings
+        self._halts = 0  # how often the arm was stopped, deactivated or faulted
         self._epoch = 0  # a solution for a request of another epoch is void
         self._progress = GoalTracker(self._reports)
         self._fault_reason = ''
@@ -59,6 +60,12 @@ class ArmState:
     def state(self) -> State:
         """The state of the arm."""
         return self._state
+
+    @property
+    def resting(self) -> bool:
+        """Whether nothing is commanded, and a controller that was halted is at rest."""
+        idle = self._state in (State.UNCONFIGURED, State.INACTIVE)
+        return idle and not self._outputs.halting(self._ticked)
 
     def snapshot(self, tool: str = '') -> Snapshot | None:
         """Return the present state of the arm of a tool; None before the first one."""
@@ -76,6 +83,7 @@ class ArmState:
                 self._progress.share(self._ticked, remaining),
                 self._feedback.age(joints.arm.names),
                 None if joints.chased is None else joints.chased[columns],
+                self._halts,
             )
 
     def condition(self) -> tuple[Level, str]:
@@ -133,14 +141,21 @@ class ArmState:
 
     def _release(self) -> None:
         if self._state is State.HAND_GUIDED and self._model is not None:
-            self._joints.take(self._model, self._settings)
             self._joints.brake()
             self._on(Event.RELEASE)
+
+    def _limit(self) -> None:
+        """Apply the limits of the settings, and the lower ones while the arm is hand-guided."""
+        if self._model is not None:
+            self._joints.take(self._model, self._settings)
+            if self._state is State.HAND_GUIDED:
+                self._joints.guide()
 
     def _fault(self, reason: str, void: bool = False) -> None:
         if void:  # no motion from the commanded position is allowed
             self._forget_places(reason)
         self._fault_reason = reason
+        self._halts += 1
         self._brake(reason)
         self._on(Event.FAULT)
 
@@ -148,6 +163,8 @@ class ArmState:
         """Change the state by the table, and report changes that matter to users."""
         before = self._state
         self._state = TRANSITIONS[before].get(event, before)
+        if (before is State.HAND_GUIDED) is not (self._state is State.HAND_GUIDED):
+            self._limit()
         begins = before is State.WAITING and self._state is State.HOLDING
         if begins or (self._state in ANNOUNCED and self._state is not before):
             self._reports.state('ready' if begins else self._state.value, self._state, self.condition())

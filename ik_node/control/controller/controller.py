@@ -10,7 +10,7 @@ no setpoint follows. Reports are delivered without either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -35,18 +35,20 @@ class ArmController(TimedArm):
 
     # Configuration
 
-    def configure(self, model: JointModel, settings: ArmSettings) -> bool:
+    def configure(self, model: JointModel, settings: ArmSettings | Callable[[], ArmSettings]) -> bool:
         """Switch to the arm of model with settings; False while the previous arm is braking: call again.
 
+        A callable returns settings that set_limits may change at the same time: it is called with the lock.
         Joints of the same name keep their positions. If measurements are expected, a different arm must be
         measured again.
         """
         with self._change():
+            settings = settings() if callable(settings) else settings
             before = self._model
             if before is not None and model.moves_as(before):
                 self._model, self._settings = model, settings
                 self._targets.model = model
-                self._joints.take(model, settings)
+                self._limit()
                 return True
             if before is not None and self._joints.moving:
                 self._brake('the arm changes')
@@ -68,9 +70,7 @@ class ArmController(TimedArm):
         with self._lock:
             self._settings = settings
             if self._model is not None:
-                self._joints.take(self._model, settings)
-                if self._state is State.HAND_GUIDED:
-                    self._joints.guide()
+                self._limit()
 
     def activate(self) -> None:
         """Allow commands."""
@@ -84,6 +84,7 @@ class ArmController(TimedArm):
         """Stop within the limits, then command nothing."""
         with self._robot.sending(), self._change():
             self._active = False
+            self._halts += 1
             if self._model is not None:
                 self._brake('the node is deactivated', Level.OK)
                 self._on(Event.STOP if self._joints.moving else Event.DEACTIVATE)
@@ -113,19 +114,20 @@ class ArmController(TimedArm):
 
         An unexpected error rejects its request too, and is raised after the others.
         """
-        newest: dict[str, tuple[Request, Aim]] = {}  # by tool
+        newest: dict[str, tuple[Request, Aim, int]] = {}  # by tool, with the epoch in which it was accepted
         failed: list[Exception] = []
         for request in requests:
             with self._answered(request, failed):
-                snapshot = self.snapshot(request.tool)
+                with self._lock:
+                    snapshot, epoch = self.snapshot(request.tool), self._epoch
                 if snapshot is None or (request.moves and snapshot.state not in READY):
                     raise InputError(self.condition()[1])
                 wanted = request.wanted(snapshot)
                 if wanted is not None:
-                    newest[request.tool] = request, wanted
-        for request, aim in newest.values():
+                    newest[request.tool] = request, wanted, epoch
+        for request, aim, epoch in newest.values():
             with self._answered(request, failed):
-                self._pursue(request, aim)
+                self._pursue(request, aim, epoch)
         if failed:
             raise failed[0]
 
@@ -146,9 +148,10 @@ class ArmController(TimedArm):
         except Exception as error:
             failed.append(error)
 
-    def _pursue(self, request: Request, wanted: Aim) -> None:
+    def _pursue(self, request: Request, wanted: Aim, epoch: int) -> None:
         with self._lock:
-            epoch, targets, settings, joints = self._epoch, self._targets, self._settings, self._joints
+            self._check_epoch(epoch)
+            targets, settings, joints = self._targets, self._settings, self._joints
             values, start = joints.values(self._feedback)[0], joints.start_of(request.tool)
             follows = joints.arm.motion.follows
         joints.motion_check.check_goal(wanted, request.tool)
@@ -156,8 +159,9 @@ class ArmController(TimedArm):
         preview = partial(joints.preview, self._lock)
         answer = joints.motion_check.choose(answer, request.tool, values, preview, follows)
         with self._lock:
-            if epoch != self._epoch or self._state not in READY:
-                raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
+            self._check_epoch(epoch)
+            if answer.path is not None and settings is not self._settings:
+                raise InputError('the limits changed while the path was planned: send the goal again')
             if answer.joints is not None:
                 if self._outputs.only_listed:
                     self._joints.check_listed(answer)
@@ -171,6 +175,13 @@ class ArmController(TimedArm):
             except Exception:  # the request is about to be rejected, so the arm must not move for it
                 self._brake('an unexpected error')
                 raise
+
+    def _check_epoch(self, epoch: int) -> None:
+        """Raise InputError unless the arm has accepted requests without interruption since an epoch."""
+        if self._state not in READY:
+            raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
+        if epoch != self._epoch:
+            raise InputError('the arm has been stopped or changed since the request')
 
     def steer(self, joints: Array, time: float, rates: tuple[Array, Array] | None = None) -> bool:
         """Continue to joints (arm.n,) as Targets.steer does, at time [s]; False if the arm is not ready."""
@@ -201,6 +212,7 @@ class ArmController(TimedArm):
         """
         with self._robot.sending(), self._change():
             self._stopped = True
+            self._halts += 1
             if self._model is not None:
                 self._brake('stopped')
                 self._on(Event.STOP)
@@ -229,5 +241,4 @@ class ArmController(TimedArm):
                 raise InputError(f'hand guiding needs a measured arm at rest; state: {self._state.value}')
             self._epoch += 1
             self._guided_until = time + self._settings.hand_guiding_timeout
-            self._joints.guide()
             self._on(Event.GUIDE)

@@ -22,14 +22,14 @@ class TimedArm(ArmState):
     """Takes measurements and returns a setpoint per tick."""
 
     def on_measured(self, positions: Mapping[str, float], received: float, time: float = math.inf) -> None:
-        """Store finite measured positions by joint name, in any order.
+        """Store finite measured positions by joint name, in any order; older ones than before are ignored.
 
         received, time [s]: when they arrived and when they were measured, inf: on arrival.
         """
         time = min(time, received)
         with self._change():
-            self._feedback.take(positions, time, received)
-            if self._model is None or not self._feedback.expected:
+            positions = self._feedback.take(positions, time, received)
+            if not positions or self._model is None or not self._feedback.expected:
                 return
             if self._state is State.WAITING:
                 self._initialise_from_measurement()
@@ -73,9 +73,21 @@ class TimedArm(ArmState):
                 stand = None
                 if setpoint is None:
                     stand = self._outputs.hold_trajectory(
-                        lambda: self._joints.within(self._feedback.recent())
+                        lambda: self._joints.within(self._feedback.recent()), self._state is State.FAULTED
                     )
-            return self._outputs.emit(setpoint, stand)
+            try:
+                return self._outputs.emit(setpoint, stand)
+            except Exception as error:
+                self._not_sent(setpoint, error)
+                raise
+
+    def _not_sent(self, setpoint: Setpoint | None, error: Exception) -> None:
+        """Stop until resume: what the outputs were to send may not have been sent."""
+        with self._change():
+            if setpoint is not None:
+                self._outputs.drop(setpoint)
+            if self._state in COMMANDING:
+                self._fault(f'a command could not be sent: {error!r}', void=True)
 
     def _advance(self, time: float) -> Setpoint | None:
         last, self._ticked = self._ticked, time
@@ -92,8 +104,10 @@ class TimedArm(ArmState):
         passed = 0.0 if last == -math.inf else max(time - last, 0.0)
         dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
         missed = passed - dt if self._outputs.carry_on(last) else 0.0
-        if self._state is State.TELEOPERATED or (self._state is State.MOVING and self._settings.follow_goals):
-            self._joints.chase(self._targets.moving(time), self._targets.smoothing(self._settings))
+        if self._state in ON_ITS_WAY:
+            follows = self._state is State.TELEOPERATED or self._settings.follow_goals
+            target = self._targets.moving(time) if follows else None
+            self._joints.chase(target, self._targets.smoothing(self._settings))
         setpoint, rejection = self._joints.step(time, dt, self._feedback, missed, self._outputs.trajectories)
         if rejection is not None:
             self._fault(rejection, void=setpoint is None)

@@ -15,8 +15,9 @@ SLOW = 'the computer or the driver is too slow, or their clocks differ'
 
 @dataclass
 class Measured:
-    """The last position of a joint [rad or m], and when it was measured and received [s].
+    """The last position of a joint [rad or m], and when it was measured [s].
 
+    received, stamp: when the last message arrived, and when that was measured: earlier, if it was outdated.
     forgotten: the joint may have moved since. steady: the last position that was no leap, and when it was
     received. leapt: it differs by more than LEAP from that, or from the previous one if that is not RECENT.
     """
@@ -24,6 +25,7 @@ class Measured:
     position: float
     time: float
     received: float
+    stamp: float
     forgotten: bool
     steady: tuple[float, float]
     leapt: bool
@@ -48,15 +50,23 @@ class Feedback:
         self.expected, self.alone = expected, alone
         return before
 
-    def take(self, positions: Mapping[str, float], time: float, received: float) -> None:
-        """Store finite positions by joint name, measured at time [s]."""
+    def take(self, positions: Mapping[str, float], time: float, received: float) -> dict[str, float]:
+        """Store finite positions by joint name, measured at time [s]; return those that are not outdated."""
         self._now = max(self._now, received)
+        newest = {}
         for name, position in positions.items():
-            if name in self._joints or len(self._joints) < MOST_JOINTS:
-                before = self._joints.get(name)
+            before = self._joints.get(name)
+            if before is not None and time < before.time:
+                before.received, before.stamp = received, time  # a copy that came late, or a clock set back
+                continue
+            newest[name] = position
+            if before is not None or len(self._joints) < MOST_JOINTS:
                 leapt = before is not None and abs(position - _likely(before, received)) > LEAP
                 steady = before.steady if before is not None and leapt else (position, received)
-                self._joints[name] = Measured(position, time, received, time < self._forgot, steady, leapt)
+                self._joints[name] = Measured(
+                    position, time, received, time, time < self._forgot, steady, leapt
+                )
+        return newest
 
     def advance(self, time: float) -> bool:
         """Advance to time [s]; return whether the clock was set back. Then all times are limited to it."""
@@ -65,7 +75,8 @@ class Feedback:
         if back:
             self._forgot = min(self._forgot, time)
             for joint in self._joints.values():
-                joint.time, joint.received = min(joint.time, time), min(joint.received, time)
+                joint.time, joint.stamp = min(joint.time, time), min(joint.stamp, time)
+                joint.received = min(joint.received, time)
                 joint.steady = joint.steady[0], min(joint.steady[1], time)
         return back
 
@@ -116,7 +127,7 @@ class Feedback:
                 continue
             if self._now - joint.received > timeout:
                 return f'joint "{name}" has not been measured for {timeout:g} s'
-            return late(self._now - joint.time)
+            return late(self._now - joint.stamp)
         return None
 
 

@@ -96,11 +96,16 @@ class Outputs:
         if setpoint.trajectory is not None and self.trajectories is not None:
             self.trajectories.withdraw()
 
-    def hold_trajectory(self, measured: Callable[[], Mapping[str, float]]) -> JointTrajectory | None:
-        """Return the trajectory that ends a running one, with the joints as measured; else None."""
+    def hold_trajectory(
+        self, measured: Callable[[], Mapping[str, float]], faulted: bool = False
+    ) -> JointTrajectory | None:
+        """Return the trajectory that ends a running one, with the joints as measured; else None.
+
+        faulted: a controller that should be at rest elsewhere may still run an earlier one.
+        """
         if self._halted or self.trajectories is None:
             return None
-        return self.trajectories.halted(measured(), self._late(self.trajectories.time))
+        return self.trajectories.halted(measured(), self._late(self.trajectories.time), faulted)
 
     def emit(self, setpoint: Setpoint | None, stand: JointTrajectory | None = None) -> Setpoint | None:
         """Send a setpoint and return it. None: commands end, with the trajectory stand."""

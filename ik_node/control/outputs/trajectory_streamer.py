@@ -30,6 +30,8 @@ DELAY = 0.04  # [s] by which a controller lags behind the setpoints
 MARGIN = 0.015  # [s] of that for transmission and one period of the controller
 UNLIMITED = np.array([1e3, 1e4, 1e6])  # of joints whose limits are not known
 SPACING = 1e-4  # [s] minimum time between two points
+ASTRAY = 0.05  # [rad or m] from the end of its trajectory: a controller has not carried it out
+HOLDS = 0.2, 1.0  # [s] least and largest time in which such a controller is brought to rest
 WINDOW = 0.02  # [s] minimum time between two trajectories, unless the arm brakes
 
 
@@ -199,22 +201,28 @@ class TrajectoryStreamer:
             self._running = replace(self._running, begins=self._running.begins + late)
         return self._running
 
-    def halted(self, measured: Mapping[str, float], late: float) -> JointTrajectory | None:
-        """Return the trajectory that holds the joints as measured, None if none is under way.
+    def halted(
+        self, measured: Mapping[str, float], late: float, faulted: bool = False
+    ) -> JointTrajectory | None:
+        """Return the trajectory that holds the joints as measured, None if they are at rest there.
 
         The controller moves there within its limits. Joints that are not measured stop. late: how
-        long ago [s] the last setpoint was.
+        long ago [s] the last setpoint was. faulted: a controller that should be at rest elsewhere has not
+        carried out the last trajectory, so that its motion is not known: a point some time ahead holds it.
         """
-        running, now = self._running, self._time + max(late, 0.0)
-        ends = self.ends
-        most = {} if running is None else self._limits
+        running, now, limits = self._running, self._time + max(late, 0.0), self._limits
         self._forget()
-        if running is None or now >= ends:
+        if running is None:
             return None
+        bounds = np.transpose([limits.get(name, UNLIMITED) for name in running.names])
+        if now >= running.ends:
+            held = _hold(running, measured, bounds, now) if faulted else None
+            if held is not None:
+                self._halt = held
+            return held
         leave = now + DELAY / 2.0
         states = running.states(np.array([now, (now + leave) / 2.0, leave]))
         stops = np.array([measured.get(name, math.nan) for name in running.names])
-        bounds = np.transpose([most.get(name, UNLIMITED) for name in running.names])
         end = halt(MotionState(*states[2]), stops, bounds)
         if end is None:
             return None
@@ -229,6 +237,25 @@ class TrajectoryStreamer:
     def halting(self, time: float) -> bool:
         """Whether a controller is still moving at a time [s] to where it was halted."""
         return self._halt is not None and self._halt.begins <= time < self._halt.ends + MARGIN
+
+
+def _hold(
+    last: JointTrajectory, measured: Mapping[str, float], limits: Array, now: float
+) -> JointTrajectory | None:
+    """Return the trajectory that holds joints that are not where the last one has ended; None: all are.
+
+    limits (3, n): of velocity, acceleration and jerk.
+    """
+    end = last.positions[-1]
+    places = np.array([measured.get(name, place) for name, place in zip(last.names, end, strict=True)])
+    if np.abs(places - end).max() <= ASTRAY:
+        return None
+    # A controller joins its motion to the first point: back to the same place, from full speed, that takes
+    # 1.5 times the acceleration limit.
+    time = min(max(HOLDS[0], *(4.0 * limits[0] / limits[1]).tolist()), HOLDS[1])
+    rest = np.zeros((2, len(end)))
+    times, places = np.array([time, time + SPACING]), np.array([places, places])
+    return JointTrajectory(last.names, times, places, rest, rest, now, 0.0, braking=True)
 
 
 def _states(setpoint: Setpoint, plan: Plan, times: list[float]) -> Array:

@@ -22,7 +22,7 @@ from ik_node.control.state.requests import Aim, Request
 from ik_node.control.state.target_plan import TargetPlan, arrival_at
 from ik_node.solver.goal import Goal, Solution, Status
 
-HELD = 0.05  # [s] for which a teleoperation command is extrapolated
+HELD = 0.1  # [s] for which a teleoperation command is extrapolated
 CALM = 0.08  # [s] least smoothing in teleoperation: with 0.04 s the jerk limits amplify the tremor of a hand
 
 
@@ -165,7 +165,7 @@ class Targets(ABC):
         if self._hand is None:
             return self._streamed(time)
         state, then = self._hand
-        if not 0.0 <= time - then <= HELD:
+        if abs(time - then) > HELD:  # a step may be a little ahead of a setpoint
             return None
         return advanced(state, np.zeros(len(state.position)), time - then)
 

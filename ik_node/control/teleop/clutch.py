@@ -18,6 +18,7 @@ JUMP = 0.25  # [m] between successive poses: tracking was lost, so operator and 
 SILENCE = 1.0  # [s] between successive poses: operator or tool may have moved far in the meantime
 NEAR = 0.1  # [m] from the tool within which the first pose without a clutch must be
 OPEN = 'the clutch is open: teleoperation poses do not move the arm; true on ~/enable, repeated, closes it'
+DROPPED = 'the clutch opened when the arm stopped: false, then true on ~/enable closes it'
 FAR = f'pose ignored: without a clutch the first one must be within {NEAR} m of the tool'
 
 
@@ -31,6 +32,7 @@ class Clutch:
     def __init__(self) -> None:
         self._lock = OrderedLock(Rank.CLUTCH)
         self._used = False
+        self._dropped = False  # an enable that only repeats the last one does not close it
         self._enabled, self._timeout = -math.inf, 0.0
         self._origin: Array | None = None  # T (4, 4) of the operator when the clutch closed
         self._tool = np.eye(4)  # and of the tool
@@ -41,14 +43,22 @@ class Clutch:
     def enable(self, closed: bool, time: float, timeout: float) -> None:
         """Close it for timeout [s] from time on, or open it."""
         with self._lock:
-            if not (closed and self._closed(time)):
-                self._origin = None
+            if not (closed and self._repeats(time)):
+                self._origin, self._dropped = None, False
             self._used = True
             self._enabled, self._timeout = time if closed else -math.inf, timeout
 
-    def _closed(self, time: float) -> bool:
+    def drop(self) -> None:
+        """Open it, as after a stop: the operator has to let go, and to close it again."""
+        with self._lock:
+            self._origin, self._dropped = None, True
+
+    def _repeats(self, time: float) -> bool:
         # A clock that is set back must not keep it closed for longer.
         return abs(time - self._enabled) <= self._timeout
+
+    def _closed(self, time: float) -> bool:
+        return not self._dropped and self._repeats(time)
 
     def _absolute(self, settings: ArmSettings) -> bool:
         return settings.clutch == NO_CLUTCH and not self._used
@@ -72,7 +82,7 @@ class Clutch:
         self.began, self.why = False, ''
         absolute = self._absolute(settings)
         if not (absolute or self._closed(time)):
-            self._origin, self.why = None, OPEN
+            self._origin, self.why = None, DROPPED if self._dropped and self._repeats(time) else OPEN
             return None
         begin = self._origin
         moved = float(np.linalg.norm(pose[:3, 3] - self._last))

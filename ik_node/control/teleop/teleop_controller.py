@@ -34,6 +34,7 @@ class TeleopController:
         self._poses = PoseSmoother()
         self._arm: JogKinematics | None = None
         self._stepped = -math.inf  # time of the last step
+        self._halts = 0  # of the arm, as in Snapshot, when it was last ready
         self.ignored = ''  # why the last operator pose was ignored; empty if it was accepted
 
     @property
@@ -44,6 +45,9 @@ class TeleopController:
     def ready(self) -> Snapshot:
         """Return the state of the arm. Raises InputError if it does not accept commands."""
         snapshot = self._controller.snapshot()
+        if snapshot is not None and snapshot.halts != self._halts:
+            self._halts = snapshot.halts
+            self.clutch.drop()
         if snapshot is None or snapshot.state not in READY:
             raise InputError(self._controller.condition()[1])
         return snapshot

@@ -23,7 +23,6 @@ from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.robot.robot_settings import RobotSettings
 from ik_node.control.robot.settings import ArmSettings
-from ik_node.control.state.states import State
 from ik_node.errors import IkError, InputError
 from ik_node.ros.conversions import measured_values
 from ik_node.ros.goals.frames import Frames
@@ -49,10 +48,7 @@ from ik_node.ros.run import run
 from ik_node.ros.tools.services_of_all import offer_for_all
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
 
-PATIENCE = 2.0  # [s] without a description or a clock after which it is logged
-REMINDER = 10.0  # [s] from one line in the log to the next while the arm cannot move
 BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2 launch waits 5 s
-RESTING = (State.UNCONFIGURED, State.INACTIVE)
 
 
 class IkNode(ManagedNode):
@@ -91,7 +87,12 @@ class IkNode(ManagedNode):
             for tool in self._settings.arms
         ]
         self._switch = RobotSwitch(
-            self._tools, lambda: self._settings, self.get_logger(), garbage, self._closing
+            self._tools,
+            lambda: self._settings,
+            self.get_logger(),
+            garbage,
+            self._closing,
+            lambda: self._watch.real,
         )
         self._health = Health(shared, self._tools, self._switch, garbage)
         self._moveit = MoveItServices(self, self._tools, lambda: self._switch.models, shared.frames)
@@ -144,7 +145,7 @@ class IkNode(ManagedNode):
 
     @property
     def _resting(self) -> bool:
-        return all(tool.own.state in RESTING for tool in self._tools)
+        return all(tool.own.resting for tool in self._tools)
 
     # Lifecycle
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from rclpy.impl.rcutils_logger import RcutilsLogger
 
 from ik_node import kernels
 from ik_node.control.robot.robot_models import Models, build_models, check_models
 from ik_node.control.robot.robot_settings import RobotSettings
+from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.tree_model import TreeModel
 from ik_node.control.robot.workspace import Workspace
 from ik_node.control.state.report import Level, Report
-from ik_node.errors import IkError
+from ik_node.control.state.states import State
+from ik_node.errors import IkError, InputError
 from ik_node.ros.node.garbage import Garbage
 from ik_node.ros.tools.tool_interface import ToolInterface
+
+KEPT = 'the real arm does not change; deactivate the node before another description is published'
 
 
 class RobotSwitch:
@@ -33,10 +38,15 @@ class RobotSwitch:
         log: RcutilsLogger,
         garbage: Garbage | None,
         closing: threading.Event,
+        real: Callable[[], bool],
     ) -> None:
-        """settings: returns the present ones. closing: set when the node is about to end."""
+        """settings: returns the present ones. closing: set when the node is about to end.
+
+        real: returns whether the commands may move a real arm.
+        """
         self._tools, self._settings, self._log = tools, settings, log
         self._garbage, self._closing = garbage, closing
+        self._real = real
         self._text = ''  # of the current or next robot
         self._rejected = ''  # the text that was rejected while there was none
         self.rejected = ''
@@ -63,6 +73,8 @@ class RobotSwitch:
         if not text or known == description:
             return
         try:
+            if known and known != text and self._real() and any(map(_active, self._tools)):
+                raise InputError(KEPT)
             self._text, self._rejected = text, ''
             models = build_models(text, self._settings(), before)
             if self._garbage is not None:
@@ -93,10 +105,14 @@ class RobotSwitch:
             names = model.arms if isinstance(model, TreeModel) else (first,)
             group = [tool for tool in self._tools if tool.tool in names]
             group[0].bind(group)
-            while not group[0].own.configure(model, self._settings().arms[first]):
+            while not group[0].own.configure(model, partial(self._limits, first)):
                 if self._closing.wait(0.005):
                     return False
         return True
+
+    def _limits(self, first: str) -> ArmSettings:
+        """Return the present settings of the arms whose first tool this is."""
+        return self._settings().arms[first]
 
     def _settle_in(self, models: Models, replaced: bool) -> None:
         """Complete the switch to a new robot: goals for the previous one are void."""
@@ -109,3 +125,8 @@ class RobotSwitch:
         for model in models.values():
             for line in model.notes:
                 self._log.info(line)
+
+
+def _active(tool: ToolInterface) -> bool:
+    """Whether the arm of a tool is active: it is commanded, or will be once it can."""
+    return tool.own.state not in (State.UNCONFIGURED, State.INACTIVE)

@@ -15,6 +15,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
 from rcl_interfaces.srv import GetParameters
+from rclpy.client import Client
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import Trigger
@@ -41,6 +42,7 @@ class Goto:
         self._prefix, self._of_tool = (f'{tool}/', f'{tool}.') if tool else ('', '')
         self._node = rclpy.create_node('ik_goto')
         self.spinner = Spinner(self._node)
+        self._stopping = self._node.create_client(Trigger, f'{ARM}/{self._prefix}stop')
         self._stamp = ''  # of the goal, once it is sent
         self._unread: deque[dict[str, str]] = deque()  # reports on the goal
         self._number = 0  # of the goal
@@ -105,8 +107,9 @@ class Goto:
             self.spinner.spin(1.0)
 
     def stop(self) -> None:
-        """Stop the arm."""
-        say(self._call(Trigger, f'{self._prefix}stop', Trigger.Request()).message)
+        """Stop the arm; a second signal does not prevent that."""
+        self.spinner.ignore_signals()
+        say(self._called(self._stopping, Trigger.Request()).message)
 
     def _hear(self, status: DiagnosticStatus) -> None:
         report = {'message': status.message, **{p.key: p.value for p in status.values}}
@@ -129,7 +132,9 @@ class Goto:
         return [list(value.double_array_value) for value in values]
 
     def _call(self, kind: Any, service: str, request: Any) -> Any:
-        client = self._node.create_client(kind, f'{ARM}/{service}')
+        return self._called(self._node.create_client(kind, f'{ARM}/{service}'), request)
+
+    def _called(self, client: Client, request: Any) -> Any:
         self._wait(client.service_is_ready, f'{ARM} is not running: there is no service {client.srv_name}')
         future = client.call_async(request)
         self._wait(future.done, f'{ARM} has not answered within {PATIENCE:g} s')

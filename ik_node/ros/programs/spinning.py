@@ -9,6 +9,8 @@ from typing import NoReturn
 import rclpy
 from rclpy.node import Node
 
+from ik_node.ros.signal_flag import ENDING
+
 
 class Spinner:
     """Raises KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, but never within rclpy.
@@ -22,9 +24,15 @@ class Spinner:
 
     def handle_signals(self) -> None:
         """Handle these signals from now on, except those that are ignored, as under nohup."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._interrupt)
+
+    def ignore_signals(self) -> None:
+        """Ignore these signals from now on, for the few seconds in which the program stops the arm."""
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)
+        self._interrupted = False
 
     def spin(self, timeout: float) -> None:
         """Spin once, at most for a time [s]."""

@@ -107,6 +107,8 @@ class TeleopInterface:
         self._teleop.clutch.enable(message.data, self._time.now(), self._settings().clutch_timeout)
 
     def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        if request.data:
+            self._teleop.clutch.drop()
         with self._changed:
             self._paused = request.data
             if self._command is not None:  # its motion ends
@@ -219,6 +221,8 @@ def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings) -> Arr
     known = arm.model.arm.joint_names
     if len(names) != len(given) or not np.isfinite(given).all():
         raise InputError(f'one finite velocity per joint is needed, got {given} for {join_names(names)}')
+    if not names or len(set(names)) < len(names):
+        raise InputError(f'each joint must be named once, got {join_names(names) if names else "none"}')
     unknown = [name for name in names if name not in known]
     if unknown:
         raise InputError(f'unknown joints: {join_names(unknown)}; joints: {join_names(known, unknown[0])}')

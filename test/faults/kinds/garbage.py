@@ -28,9 +28,11 @@ Path = tuple[str, ...]
 
 
 def class_of(text: str) -> Any:
-    """Return the class of a type, such as std_msgs/msg/String or std_msgs/String."""
+    """Return the class of a type, such as std_msgs/msg/String or std_msgs/String, or part of an action."""
     package, *folder, name = text.split('/')
-    return getattr(importlib.import_module('.'.join([package, *(folder or ['msg'])])), name)
+    kind, _, part = name.partition('_')
+    found = getattr(importlib.import_module('.'.join([package, *(folder or ['msg'])])), kind)
+    return getattr(found.Impl, part) if part else found  # package/action/Kind_FeedbackMessage
 
 
 def leaves(message: Any, path: Path = ()) -> Iterator[Path]:
