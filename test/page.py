@@ -61,8 +61,10 @@ class Page:
             for frame in self._socket:
                 size = int.from_bytes(frame[8:16], 'little')
                 inner = zstandard.ZstdDecompressor().decompress(frame[16 : 16 + size])
-                for message in msgspec.msgpack.decode(inner)['messages']:
-                    self._take(message)
+                content = msgspec.msgpack.decode(inner)
+                arrays = _buffers(frame, 16 + size, content['binaryBufferLengths'])
+                for message in content['messages']:
+                    self._take(_with_arrays(message, arrays))
         except ConnectionClosed:
             pass
 
@@ -164,3 +166,22 @@ class Page:
 
     def release(self, name: str = '/base/goal') -> None:
         self._send('TransformControlsDragEndMessage', name=name)
+
+
+def _buffers(frame: bytes, at: int, lengths: list[int]) -> list[bytes]:
+    """The binary part of a frame, each piece aligned to 8 bytes."""
+    found = []
+    for length in lengths:
+        at += -at % 8
+        found.append(frame[at : at + length])
+        at += length
+    return found
+
+
+def _with_arrays(content: Any, buffers: list[bytes]) -> Any:
+    """A message with its arrays, flat, in place of their numbers."""
+    if not isinstance(content, dict):
+        return content
+    if '__binary_index' in content:
+        return np.frombuffer(buffers[content['__binary_index']], content['dtype'])
+    return {key: _with_arrays(value, buffers) for key, value in content.items()}

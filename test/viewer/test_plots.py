@@ -1,4 +1,4 @@
-"""Rows of plots, and the slices through the workspace, without a page."""
+"""Rows of plots, and the maps of the workspace, without a page."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from viewer_harness import SEED_ARM, SEED_JOINTS
 from ik_node.model.arm import Arm
 from ik_node.solver.reachability import fibonacci_sphere, reachable_directions
 from ik_node.viewer.plots.history import LENGTH, PERIOD, Commands, History, positions, velocities
-from ik_node.viewer.slices.grid import horizontal, vertical
-from ik_node.viewer.slices.heat import image
-from ik_node.viewer.slices.slices import DIRECTIONS, WITHIN, computed
+from ik_node.viewer.reach.grid import horizontal, vertical
+from ik_node.viewer.reach.heat import image
+from ik_node.viewer.reach.reach_map import DIRECTIONS, WITHIN, computed
 
 ARM = Arm.from_urdf(SEED_ARM)
 UNKNOWN = np.full(5, math.nan)

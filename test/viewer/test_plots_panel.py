@@ -1,4 +1,4 @@
-"""Plots and slices in the page: shown while users want them, and nothing moves by them."""
+"""Plots and maps of the workspace in the page: shown while users want them, and nothing moves by them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from page import Page
 from viewer_harness import SEED_ARM, SEED_JOINTS, RobotSide, viewer
 
 from ik_node.model.arm import Arm
-from ik_node.viewer.slices.panel import AT_HEIGHT
+from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
+from ik_node.viewer.reach.panel import AT_HEIGHT, AT_TOOL, WHOLE
 
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
 ARM = Arm.from_urdf(SEED_ARM)
@@ -63,18 +65,45 @@ def test_charts_are_shown_and_looking_back_moves_a_ghost_only(running: tuple[Pag
     assert not robot.joint_goals
 
 
-def test_a_slice_is_computed_ever_finer_and_removed(running: tuple[Page, RobotSide]) -> None:
+def test_a_map_is_computed_ever_finer_and_removed(running: tuple[Page, RobotSide]) -> None:
     page, robot = running
     robot.move(**Q)
-    page.choose('Show a slice', True)
-    page.wait(lambda: '/slice/map' in page.nodes, 'the map')
-    width = page.nodes['/slice/map']['render_width']
+    page.choose('Show a map', True)
+    page.wait(lambda: '/map/plane' in page.nodes, 'the map')
+    width = page.nodes['/map/plane']['render_width']
     assert width == pytest.approx(2.0 * ARM.reach, rel=1e-6)
-    assert page.pose('/slice/map')[2, 3] == pytest.approx(ARM.fk(np.array(list(Q.values())))[0][2], abs=1e-3)
-    page.choose('Plane', AT_HEIGHT)
+    assert page.pose('/map/plane')[2, 3] == pytest.approx(ARM.fk(np.array(list(Q.values())))[0][2], abs=1e-3)
+    page.choose('Where', AT_HEIGHT)
     page.choose('Height (mm)', 150.0)
-    page.wait(lambda: abs(page.pose('/slice/map')[2, 3] - 0.15) < 1e-6, 'the map at that height')
-    page.choose('Show a slice', False)
-    page.wait(lambda: '/slice/map' not in page.nodes, 'no map')
+    page.wait(lambda: abs(page.pose('/map/plane')[2, 3] - 0.15) < 1e-6, 'the map at that height')
+    page.choose('Show a map', False)
+    page.wait(lambda: '/map/plane' not in page.nodes, 'no map')
+    assert not robot.goals
+    assert not robot.joint_goals
+
+
+def points(page: Page) -> np.ndarray:
+    """The positions (k, 3) of the map, none without one."""
+    node = page.nodes.get('/map/points')
+    return np.zeros((0, 3)) if node is None else node['points'].astype(float).reshape(-1, 3)
+
+
+def test_the_whole_workspace_is_a_cloud_of_what_can_be_reached(running: tuple[Page, RobotSide]) -> None:
+    page, robot = running
+    robot.move(**Q)
+    page.choose('Where', WHOLE)
+    page.choose('Show a map', True)
+    page.wait(lambda: len(points(page)) > 2000, 'the finest map')
+    assert '/map/plane' not in page.nodes
+    places = points(page)
+    some = places[np.random.default_rng(0).choice(len(places), 100, replace=False)]
+    solver = IkSolver(ARM)
+    assert all(solver.solve(Goal(place)).solved for place in some)
+    page.choose('At least (%)', 50)
+    page.wait(lambda: 0 < len(points(page)) < len(places), 'fewer points')
+    page.choose('Where', AT_TOOL)
+    page.wait(lambda: '/map/plane' in page.nodes and '/map/points' not in page.nodes, 'a plane')
+    page.choose('Show a map', False)
+    page.wait(lambda: '/map/plane' not in page.nodes, 'no map')
     assert not robot.goals
     assert not robot.joint_goals
