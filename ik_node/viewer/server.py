@@ -14,6 +14,7 @@ from websockets.http11 import Request, Response
 
 from ik_node.errors import IkError
 from ik_node.viewer.guard import Guard, guarded
+from ik_node.viewer.wakeups import set_events_in_their_thread
 
 # Hosts that mean every address of this machine, and an address elsewhere (reserved, never contacted).
 WILDCARDS = {'': '192.0.2.1', '0.0.0.0': '192.0.2.1', '::': '2001:db8::1'}
@@ -38,6 +39,7 @@ def start_server(
         raise _rejection(host, port, error.strerror or str(error)) from None
     # No traceback for a browser that disconnects during a handshake.
     logging.getLogger('websockets').setLevel(logging.CRITICAL)
+    set_events_in_their_thread()
     server = None
     with _silence():
         try:
