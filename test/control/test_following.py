@@ -119,6 +119,15 @@ def test_an_arm_that_stays_where_it_was_after_a_gap_faults(arm):
     assert SLOW in arm.reports[-1].message  # it may have been the driver
 
 
+def test_silence_after_a_late_measurement_is_silence(arm):
+    """A killed driver must not be taken for a slow computer, even while its last message has just arrived."""
+    arm.go(yaw=0.4)
+    moved(arm, 0.3, late=0.0, age=0.05)
+    while arm.state is not State.FAULTED:
+        arm.tick()
+    assert 'has not been measured for 1 s' in arm.reports[-1].message
+
+
 def test_measurements_later_than_the_timeout_are_not_silence(arm):
     arm.go(yaw=0.4)
     moved(arm, 3.0, late=0.0, age=1.2)

@@ -125,9 +125,9 @@ class Feedback:
             joint = self._joints.get(name)
             if joint is None or self._now - joint.time <= timeout:
                 continue
-            if self._now - joint.received > timeout:
-                return f'joint "{name}" has not been measured for {timeout:g} s'
-            return late(self._now - joint.stamp)
+            if self._now - joint.received < joint.received - joint.stamp:
+                return late(self._now - joint.stamp)
+            return f'joint "{name}" has not been measured for {timeout:g} s'
         return None
 
 
