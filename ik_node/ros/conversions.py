@@ -21,10 +21,10 @@ NS_PER_S = 1_000_000_000
 
 def point_array(point: Point) -> Array:
     """Return (3,) [m]. Raises InputError for NaN or inf."""
-    values = np.array([point.x, point.y, point.z])
-    if not np.isfinite(values).all():
-        raise InputError(f'the position must be finite, got {values.tolist()}')
-    return values
+    values = [point.x, point.y, point.z]
+    if not all(map(math.isfinite, values)):
+        raise InputError(f'the position must be finite, got {values}')
+    return np.array(values)
 
 
 def pose_matrix(pose: Pose) -> Array:
@@ -33,18 +33,18 @@ def pose_matrix(pose: Pose) -> Array:
     Raises InputError for NaN, inf, or a quaternion that is not of length 1 within UNIT_TOLERANCE.
     """
     quat = pose.orientation
-    quat_xyzw = np.array([quat.x, quat.y, quat.z, quat.w])
-    if not np.isfinite(quat_xyzw).all():
-        raise InputError(f'the quaternion must be finite, got {quat_xyzw.tolist()}')
-    length = math.hypot(*quat_xyzw.tolist())
+    quat_xyzw = [quat.x, quat.y, quat.z, quat.w]
+    if not all(map(math.isfinite, quat_xyzw)):
+        raise InputError(f'the quaternion must be finite, got {quat_xyzw}')
+    length = math.hypot(*quat_xyzw)
     if abs(length - 1.0) > UNIT_TOLERANCE:
         raise InputError(
             f'the quaternion must have length 1 (within {UNIT_TOLERANCE}), '
-            f'got {quat_xyzw.tolist()} of length {length:.6g}'
+            f'got {quat_xyzw} of length {length:.6g}'
         )
     T = np.eye(4)
     T[:3, 3] = point_array(pose.position)
-    T[:3, :3] = quat2mat(np.roll(quat_xyzw / length, 1))
+    T[:3, :3] = quat2mat([quat.w / length, quat.x / length, quat.y / length, quat.z / length])
     return T
 
 

@@ -24,11 +24,12 @@ class Turns:
 
     def __init__(self, n: int) -> None:
         self._nowhere = np.array([np.full(n, np.inf), np.full(n, -np.inf)])
-        self._piece, self._time = self._nowhere, 0.0  # lowest and highest positions (2, n), and age
+        self._piece, self._time = self._nowhere.copy(), 0.0  # lowest and highest positions (2, n), and age
         self._fresh: deque[Array] = deque()
         self._pieces: Array | None = None  # (LATELY, 2, n)
         self._oldest = 0
-        self._range, self._size = -self._nowhere, np.zeros(n)
+        self._known = False  # whether any joint turned
+        self._range = self._ends = -self._nowhere  # where it may turn, and beyond which it goes on
 
     def between(self, position: Array, dt: float) -> Array:
         """Note a position (n,) of the target, dt [s] after the last one; return where it may turn.
@@ -36,17 +37,18 @@ class Turns:
         The lowest and highest positions (2, n), with some room; infinite where no turn is known, or where the
         target goes on.
         """
-        self._piece = np.array([np.minimum(self._piece[0], position), np.maximum(self._piece[1], position)])
+        np.minimum(self._piece[0], position, out=self._piece[0])
+        np.maximum(self._piece[1], position, out=self._piece[1])
         self._time += dt
         if self._time >= PIECE:
             self._fresh.append(self._piece)
-            self._piece, self._time = self._nowhere, 0.0
+            self._piece, self._time = self._nowhere.copy(), 0.0
             if len(self._fresh) > FRESH:
                 self._store(self._fresh.popleft())
-        low, high = self._range
-        goes_on = np.array([position < low - BEYOND * self._size, position > high + BEYOND * self._size])
-        room = ROOM * self._size
-        return np.where(goes_on, -self._nowhere, np.array([low - room, high + room]))
+        if not self._known:
+            return -self._nowhere
+        goes_on = np.array([position < self._ends[0], position > self._ends[1]])
+        return np.where(goes_on, -self._nowhere, self._range)
 
     def _store(self, piece: Array) -> None:
         """Store a piece, and find the extreme positions; where the memory begins there was no turn."""
@@ -56,7 +58,8 @@ class Turns:
         self._oldest = (self._oldest + 1) % LATELY
         first_low, first_high = self._pieces[self._oldest]
         low, high = self._pieces[:, 0].min(axis=0), self._pieces[:, 1].max(axis=0)
-        self._size = high - low
-        self._range = np.array(
-            [np.where(low < first_low, low, -np.inf), np.where(high > first_high, high, np.inf)]
-        )
+        size = high - low
+        turns = np.array([np.where(low < first_low, low, -np.inf), np.where(high > first_high, high, np.inf)])
+        self._known = bool(np.isfinite(turns).any())
+        outwards = np.array([-size, size])
+        self._range, self._ends = turns + ROOM * outwards, turns + BEYOND * outwards
