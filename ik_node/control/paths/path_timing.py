@@ -11,7 +11,7 @@ speed of u is. With b = (du/dt)^2 and derivatives by u,
 so the limits are linear in b but for the factor sqrt(b) of the jerk. Dividing by it leaves the convex
 J b^-1/2 on the right; its tangent is below it, so what keeps the linearised limit keeps the true one
 (Debrouwere et al. 2013). b is a quadratic spline; a barrier method finds the least time, the integral of
-b^-1/2.
+b^-1/2. Only three coefficients count in a piece of b, so its matrices have five diagonals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 
 from ik_node.checks import Array, positive, real_array
 from ik_node.control.motion.trajectory import Trajectory
-from ik_node.control.paths.splines import basis, derivative, knots_between
+from ik_node.control.paths.splines import basis, knots_between
 from ik_node.errors import InputError
 
 DEGREE = 2  # of b: its second derivative, and the jerk, may jump where pieces meet
@@ -140,23 +140,13 @@ class _Profile:
         widths = np.diff(breaks)
         u = (breaks[:-1, None] + widths[:, None] * INSIDE).ravel()
         self._weights = (widths[:, None] * SIMPSON).ravel()
-        self._bases = self._all_bases(u)
+        self._columns, self._bases = basis(self._knots, DEGREE, u, 2)
+        self._size = len(self._knots) - DEGREE - 1  # coefficients of b
         q, speed = self._by_u(u)
         limits = bounds.velocity, bounds.acceleration, bounds.jerk
         self._v2 = np.column_stack([(q[1] / limits[0]) ** 2, (speed / bounds.tool_speed) ** 2])
         self._a = np.array([q[2], 0.5 * q[1], np.zeros_like(q[1])]) / limits[1]  # times b, b', b''
         self._j = np.array([q[3], 1.5 * q[2], 0.5 * q[1]]) / limits[2]
-
-    def _all_bases(self, u: Array) -> Array:
-        """Return the matrices (3, p, k) that give b, b' and b'' at u from the coefficients."""
-        knots, degree = self._knots, DEGREE
-        coefficients = np.eye(len(knots) - degree - 1)
-        rows = [basis(knots, degree, u)]
-        for _ in range(2):
-            coefficients = derivative(knots, degree, coefficients)
-            knots, degree = knots[1:-1], degree - 1
-            rows.append(basis(knots, degree, u) @ coefficients)
-        return np.array(rows)
 
     def _by_u(self, u: Array) -> tuple[Array, Array]:
         """Return the joints and three derivatives by u (4, p, n), and the tool's speed (p,)."""
@@ -174,7 +164,7 @@ class _Profile:
     def fastest(self) -> Array:
         """Return the coefficients of b that take the least time."""
         slowest = max(self._v2.max(), np.abs(self._a[0]).max(), np.cbrt(np.abs(self._j[0]).max()) ** 2)
-        c = np.full(self._bases.shape[2], 0.5 / slowest)
+        c = np.full(self._size, 0.5 / slowest)
         count = 2 * (self._a[0].size + self._j[0].size) + self._v2.size
         weight = count / self._time(c)
         while True:
@@ -184,11 +174,16 @@ class _Profile:
             weight *= STAGE
 
     def _time(self, c: Array) -> float:
-        return float(self._weights @ (self._bases[0] @ c) ** -0.5)
+        return float(self._weights @ self._b(c)[0] ** -0.5)
+
+    def _b(self, c: Array) -> Array:
+        """Return b, b' and b'' (3, p)."""
+        z: Array = np.einsum('kpc,pc->kp', self._bases, c[self._columns])
+        return z
 
     def _slacks(self, c: Array) -> tuple[Array, list[Array]] | None:
         """Return b, b', b'' (3, p) and the slacks of all limits, None unless all are positive."""
-        z = self._bases @ c
+        z = self._b(c)
         b = z[0]
         if b.min() <= 0.0:
             return None
@@ -206,8 +201,7 @@ class _Profile:
         now = self._slacks(c)
         assert now is not None
         cost = self._cost(*now, weight)
-        points, size = self._bases.shape[1:]
-        flat = self._bases.reshape(3 * points, size)
+        points = self._bases.shape[1]
         for _ in range(STEPS):
             (b, _, _), slacks = now
             inverse = [1.0 / slack for slack in slacks]
@@ -228,10 +222,11 @@ class _Profile:
                 scaled = slope * over
                 gradient -= scaled.sum(axis=2)
                 hessian += np.einsum('kpn,lpn->klp', scaled, scaled)
-            H = flat.T @ np.einsum('klp,lpc->kpc', hessian, self._bases).reshape(3 * points, size)
-            g = flat.T @ gradient.ravel()
+            H, g = self._of_coefficients(hessian, gradient)
             scale = 1.0 / np.sqrt(np.diagonal(H))
-            step = -scale * np.linalg.solve(H * scale[:, None] * scale + 1e-12 * np.eye(size), scale * g)
+            step = -scale * np.linalg.solve(
+                H * scale[:, None] * scale + 1e-12 * np.eye(self._size), scale * g
+            )
             decrease = -float(g @ step)
             if decrease <= 0.05:
                 break
@@ -248,15 +243,26 @@ class _Profile:
             c, now, cost = c + share * step, trial, new
         return c
 
+    def _of_coefficients(self, hessian: Array, gradient: Array) -> tuple[Array, Array]:
+        """Return the Hessian (k, k) and gradient (k,) by c, from those by b, b', b'': (3, 3, p), (3, p)."""
+        blocks = np.einsum('kpi,kpj->pij', self._bases, np.einsum('klp,lpj->kpj', hessian, self._bases))
+        parts = np.einsum('kpi,kp->pi', self._bases, gradient)
+        H, g = np.zeros((self._size, self._size)), np.zeros(self._size)
+        np.add.at(H, (self._columns[:, :, None], self._columns[:, None, :]), blocks)
+        np.add.at(g, self._columns, parts)
+        return H, g
+
     def trajectory(self, c: Array) -> Trajectory:
         """Return the motion for the coefficients of b, slowed down so that the limits hold between points."""
         shares = np.arange(NODES) / NODES
         widths = np.diff(self._breaks)
         u = np.append((self._breaks[:-1, None] + widths[:, None] * shares).ravel(), 1.0)
         inner = (u[:-1, None] + np.diff(u)[:, None] * POINTS).ravel()
-        speeds = basis(self._knots, DEGREE, inner) @ c
+        columns, values = basis(self._knots, DEGREE, inner)
+        speeds = (values[0] * c[columns]).sum(axis=1)
         times = (speeds**-0.5).reshape(-1, len(POINTS)) @ WEIGHTS * np.diff(u)
-        b, slope, _ = self._all_bases(u) @ c
+        columns, values = basis(self._knots, DEGREE, u, 1)
+        b, slope = (values * c[columns]).sum(axis=2)
         q, tool = self._by_u(u)
         velocity = q[1] * np.sqrt(b)[:, None]
         acceleration = q[2] * b[:, None] + 0.5 * q[1] * slope[:, None]

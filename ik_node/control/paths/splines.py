@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ik_node.checks import Array
+
+Columns = NDArray[np.intp]
 
 
 def knots_between(breaks: Array, degree: int) -> Array:
@@ -13,30 +16,28 @@ def knots_between(breaks: Array, degree: int) -> Array:
     return np.concatenate([np.repeat(breaks[0], degree), breaks, np.repeat(breaks[-1], degree)])
 
 
-def basis(knots: Array, degree: int, x: Array) -> Array:
-    """Return the values (p, count) of all B-splines at x (p,). Cox and de Boor's recursion."""
+def basis(knots: Array, degree: int, x: Array, derivatives: int = 0) -> tuple[Columns, Array]:
+    """Return which B-splines are not 0 at x (p,), and their values and derivatives there.
+
+    Columns (p, degree + 1) of the coefficients, and (derivatives + 1, p, degree + 1). Cox and de Boor's
+    recursion.
+    """
     last = len(knots) - degree - 2
     piece = np.clip(np.searchsorted(knots, x, side='right') - 1, degree, last)
-    rows = np.arange(len(x))
-    values = np.zeros((len(x), len(knots) - 1))
-    values[rows, piece] = 1.0
-    for k in range(1, degree + 1):
-        wide = knots[k:-1] - knots[: -k - 1]
-        narrow = np.divide(1.0, wide, out=np.zeros_like(wide), where=wide > 0.0)
-        rising = (x[:, None] - knots[: -k - 1]) * narrow
-        wide = knots[k + 1 :] - knots[1:-k]
-        narrow = np.divide(1.0, wide, out=np.zeros_like(wide), where=wide > 0.0)
-        falling = (knots[k + 1 :] - x[:, None]) * narrow
-        values = rising * values[:, :-1] + falling * values[:, 1:]
-    return values
-
-
-def derivative(knots: Array, degree: int, coefficients: Array) -> Array:
-    """Return the coefficients (count - 1, ...) of the derivative: a spline of degree - 1 on knots[1:-1]."""
-    wide = knots[degree + 1 : -1] - knots[1 : -degree - 1]
-    shape = (-1,) + (1,) * (coefficients.ndim - 1)
-    slopes: Array = degree * np.diff(coefficients, axis=0) / wide.reshape(shape)
-    return slopes
+    rows = []
+    for order in range(derivatives + 1):
+        values = np.ones((len(x), 1))
+        for k in range(1, degree + 1):
+            before = piece[:, None] + np.arange(1 - k, 1)  # of the splines of degree k - 1 that are not 0
+            values = values / (knots[before + k] - knots[before])
+            if k <= degree - order:
+                rising, falling = x[:, None] - knots[before], knots[before + k] - x[:, None]
+            else:  # the derivative of a spline of degree k
+                rising, falling = np.array(k), np.array(-k)
+            none = np.zeros((len(x), 1))
+            values = np.hstack([none, values * rising]) + np.hstack([values * falling, none])
+        rows.append(values)
+    return piece[:, None] + np.arange(-degree, 1), np.array(rows)
 
 
 class Curve:
@@ -46,14 +47,13 @@ class Curve:
         inner = (degree + 1) // 2
         breaks = np.concatenate([sites[:1], sites[inner:-inner], sites[-1:]])
         self._knots, self._degree = knots_between(breaks, degree), degree
-        self._coefficients = np.asarray(np.linalg.solve(basis(self._knots, degree, sites), values), float)
+        columns, rows = basis(self._knots, degree, sites)
+        matrix = np.zeros((len(sites), len(sites)))
+        np.put_along_axis(matrix, columns, rows[0], axis=1)
+        self._coefficients = np.asarray(np.linalg.solve(matrix, values), float)
 
     def __call__(self, x: Array, derivatives: int = 0) -> Array:
         """Return the curve and its derivatives (derivatives + 1, p, n) at x (p,)."""
-        knots, degree, coefficients = self._knots, self._degree, self._coefficients
-        rows = [basis(knots, degree, x) @ coefficients]
-        for _ in range(derivatives):
-            coefficients = derivative(knots, degree, coefficients)
-            knots, degree = knots[1:-1], degree - 1
-            rows.append(basis(knots, degree, x) @ coefficients)
-        return np.array(rows)
+        columns, rows = basis(self._knots, self._degree, x, derivatives)
+        curve: Array = np.einsum('dpc,pcn->dpn', rows, self._coefficients[columns])
+        return curve
