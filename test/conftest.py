@@ -75,8 +75,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return two workers per processor core: tests that start nodes mostly wait for them."""
-    return 2 * (os.cpu_count() or 1)
+    """Return one worker more than cores: tests that start nodes mostly wait for them."""
+    return 1 + (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(optionalhook=True)

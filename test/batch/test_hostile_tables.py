@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import subprocess
@@ -37,6 +38,7 @@ def said_by(program: str, goals, output, *, most: int | None = None) -> tuple[in
     done = subprocess.run(
         [*command, *PROGRAMS[program], '--workers', '1'],
         cwd=ROOT,
+        env={**os.environ, 'PYTHONDONTWRITEBYTECODE': '1'},  # it would keep the part of a module that fits
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -231,7 +231,11 @@ def ik_place(folder: Path, text: str, *arguments: str, **options) -> subprocess.
             *arguments,
         ],
         cwd=folder,
-        env=os.environ | {'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])},
+        env={
+            **os.environ,
+            'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')]),
+            'PYTHONDONTWRITEBYTECODE': '1',  # on a full disk it would keep the part of a module that fits
+        },
         capture_output=True,
         text=True,
         timeout=600,

@@ -4,6 +4,7 @@ import os
 import pty
 import signal
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -130,8 +131,13 @@ def test_keys_move_the_arm_instead_and_q_ends_all():
         running.wait_said('workspace of the tool point')  # ik_node is ready
         nodes = running.children()
         assert sorted(nodes) == ['ik_node', 'ik_teleop']
-        os.write(ours, b'h')
-        running.wait_said('home: moving to the home position')
+
+        def homes() -> bool:
+            os.write(ours, b'h')  # again, until the keys have found the services of ik_node
+            time.sleep(0.3)
+            return 'home: moving to the home position' in running.said
+
+        running.wait(homes, 'the way home')
         running.wait_said('arrived at the requested joint positions')
         assert 'nan' not in running.said
         os.write(ours, b'q')

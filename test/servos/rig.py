@@ -16,6 +16,8 @@ from ik_node.servos.calibration.profile import PROTOCOLS, read_profile
 from ik_node.servos.calibration.zeros import calibrate
 from ik_node.sim.bus import EmulatedBus
 
+PATIENT = 0.1  # [s] for an answer: on a busy computer the emulated bus has to wait for a core
+
 
 class Rig:
     """bus: the emulated one. arm: driven. seen: all snapshots, published: when each was [s]."""
@@ -25,7 +27,7 @@ class Rig:
         self.seen: list[ArmSnapshot] = []
         self.published: list[float] = []
         self.arm = ServoArm(
-            lambda: SerialTransport(bus.port, self.profile.baud, PROTOCOLS[self.profile.protocol]),
+            lambda: SerialTransport(bus.port, self.profile.baud, PROTOCOLS[self.profile.protocol], PATIENT),
             self.profile,
             lambda recorded: calibrate(self.profile, recorded),
             options,

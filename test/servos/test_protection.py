@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from rig import Rig, driven
+from rig import PATIENT, Rig, driven
 
 from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
@@ -118,7 +118,7 @@ def test_the_driver_changes_nothing_in_the_memory(bus):
 def test_the_torque_begins_low_and_grows_to_what_each_joint_may_use():
     profile = read_profile('so101')
     with EmulatedBus('so101') as bus:
-        transport = SerialTransport(bus.port, 1_000_000, feetech)
+        transport = SerialTransport(bus.port, 1_000_000, feetech, PATIENT)
         servos = survey(transport, profile)
         commands = Commands(profile.names)
         calibration = calibrate(profile, memories(servos))

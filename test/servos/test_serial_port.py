@@ -213,7 +213,7 @@ def test_a_missing_servo_after_which_all_are_silent_hides_no_other(codec, bus):
         there = next((n for n, id in enumerate(ids) if id in (2, 4)), len(ids))
         return b''.join(codec.encode(Status(id, 0, bytes(size))) for id in ids[:there])
 
-    _, transport = bus(script, timeout=0.01)
+    _, transport = bus(script, timeout=0.1)
     replies = until(
         lambda: transport.sync_read([1, 2, 3, 4, 5], 56, 15),
         lambda replies: [id for id, reply in replies.items() if isinstance(reply, Answer)] == [1, 3, 5],
@@ -291,7 +291,7 @@ def test_what_is_no_answer_is_a_fault(codec, bus, damage, fault):
     def script(_, what):
         return b''.join(damage(codec, id, asked(codec, what)[1]) for id in asked(codec, what)[0])
 
-    _, transport = bus(script, timeout=0.01)
+    _, transport = bus(script, timeout=0.1)
     for call in (lambda: transport.read(3, 56, 15), lambda: transport.sync_read([3], 56, 15)[3]):
         assert until(call, lambda reply: reply is fault) is fault
         transport.drain()
@@ -315,7 +315,7 @@ def test_two_answers_of_one_servo_are_none(codec, bus):
             for id in asked(codec, what)[0]
         )
 
-    _, transport = bus(script, timeout=0.01)
+    _, transport = bus(script, timeout=0.1)
     replies = transport.sync_read([1, 2, 3], 56, 4)
     assert replies == {1: Fault.SILENT, 2: Fault.FOREIGN, 3: Answer(bytes([3] * 4))}
 
@@ -327,7 +327,7 @@ def test_an_answer_before_its_turn_is_that_of_another_servo(codec, bus):
         size = asked(codec, what)[1]
         return b''.join(codec.encode(Status(id, 0, bytes([id] * size))) for id in (3, 2, 4))
 
-    _, transport = bus(script, timeout=0.01)
+    _, transport = bus(script, timeout=0.1)
     replies = transport.sync_read([1, 2, 3, 4], 56, 4)
     assert replies == {1: Fault.SILENT, 2: Fault.FOREIGN, 3: Fault.FOREIGN, 4: Answer(bytes([4] * 4))}
 
@@ -339,7 +339,7 @@ def test_an_answer_in_the_place_of_a_missing_servo_may_be_its_own(codec, bus):
         size = asked(codec, what)[1]
         return b''.join(codec.encode(Status(id, 0, bytes([data] * size))) for id, data in ((2, 1), (3, 3)))
 
-    _, transport = bus(script, timeout=0.01)
+    _, transport = bus(script, timeout=0.1)
     replies = transport.sync_read([1, 2, 3], 56, 4)
     assert replies == {1: Fault.SILENT, 2: Fault.FOREIGN, 3: Answer(bytes([3] * 4))}
 
