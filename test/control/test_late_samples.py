@@ -75,6 +75,22 @@ def test_a_stall_at_the_end_of_a_trajectory_does_not_hide_where_the_controller_i
     assert rig.output.sent[1][1].positions[0, 0] == pytest.approx(2.5, abs=1e-3)
 
 
+def test_a_joint_outside_its_limits_is_halted_there(model: ArmModel) -> None:
+    """It returns slowly: a halt must not send it to its limit at full speed."""
+    rig = Driven(model)
+    rig.measure_all(yaw=2.7)
+    rig.tick(2)
+    rig.go(yaw=2.0)
+    rig.tick(60)
+    at = rig.position('yaw')
+    assert 2.55 < at < 2.69
+    rig.controller.deactivate()
+    rig.tick(60)
+    assert rig.state is State.INACTIVE
+    *_, (_, stand) = rig.output.sent
+    assert stand.positions[-1, 0] == pytest.approx(at, abs=0.02)
+
+
 def test_a_clock_that_is_set_back_does_not_change_where_the_controller_is(rig: Driven) -> None:
     rig.go(yaw=1.5)
     rig.tick(60)

@@ -106,8 +106,11 @@ class CommandedJoints:
         return q
 
     def within(self, positions: Mapping[str, float]) -> dict[str, float]:
-        """Return positions of the joints of the arm by name, clipped to the limits."""
-        bounds = zip(self.arm.names, self.arm.motion.lower, self.arm.motion.upper, strict=True)
+        """Return positions of the joints of the arm by name, clipped to the limits.
+
+        A joint that is outside its limits may stay there: it must not be sent inside at full speed.
+        """
+        bounds = zip(self.arm.names, *self.arm.motion.allowed(), strict=True)
         return {
             name: float(np.clip(positions[name], low, high))
             for name, low, high in bounds

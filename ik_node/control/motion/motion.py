@@ -101,7 +101,7 @@ class JointMotion(PlannedMotion):
         assert self._moving_target is not None
         target, smoothing = self._moving_target
         self._moving_target = None
-        low, high = self._allowed()
+        low, high = self.allowed()
         after = self._pursued(target, smoothing, dt, (low, high))
         before, self._state = self._state, after
         jerk = admissible_jerk(self._state, self._limits, self._jerk)
@@ -166,7 +166,7 @@ class JointMotion(PlannedMotion):
         end = advanced(now, jerk, duration)
         if not self.follows or (np.abs(jerk) > jerkiest).any() or (np.abs(end.velocity) > velocity).any():
             return None
-        low, high = self._allowed()
+        low, high = self.allowed()
         extremes = _turns(now, jerk, duration)
         if (extremes < low - BARELY).any() or (extremes > high + BARELY).any():
             return None

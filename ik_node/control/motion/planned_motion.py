@@ -205,7 +205,7 @@ class PlannedMotion:
         self._elapsed += dt
         position, velocity, acceleration = self._plan.at_time(self._elapsed)
         # Only against rounding: the plan was checked, and a joint outside must not jump to its limit.
-        low, high = self._allowed()
+        low, high = self.allowed()
         self.position = np.clip(position, low, high)
         self.velocity = velocity
         self.acceleration = acceleration
@@ -233,7 +233,7 @@ class PlannedMotion:
         self._returning = False
         self._resting = self._settled
 
-    def _allowed(self) -> tuple[Array, Array]:
+    def allowed(self) -> tuple[Array, Array]:
         """Return the limits, widened to the present position of joints outside."""
         return np.minimum(self.lower, self.position), np.maximum(self.upper, self.position)
 
@@ -252,7 +252,7 @@ class PlannedMotion:
                 candidates.insert(0, (self._target, Synchronization.Phase))
         for target, synchronization in candidates:
             plan = self._planned(
-                target, synchronization, RETURN_SPEED if returning else 1.0, jerk, self._allowed()
+                target, synchronization, RETURN_SPEED if returning else 1.0, jerk, self.allowed()
             )
             if plan is not None:
                 self._use(plan, jerk)
@@ -264,7 +264,7 @@ class PlannedMotion:
         """Whether even a stop exceeds the limits of the tool: a plan to a target would, too."""
         if self._pace is None:
             return False
-        stop = self._planned(None, Synchronization.No, 1.0, jerk, self._allowed())
+        stop = self._planned(None, Synchronization.No, 1.0, jerk, self.allowed())
         return stop is not None and not self._pace.kept(stop)
 
     def _planned(
