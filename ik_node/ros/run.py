@@ -10,23 +10,21 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import rclpy
 from rclpy.duration import Duration
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from ik_node.errors import IkError, escaped
+from ik_node.errors import IkError
 from ik_node.ros.signal_flag import ENDING, SignalFlag
+from ik_node.ros.spin import spin_until_shutdown
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may hold the interpreter while another waits
-PACKAGE = Path(__file__).resolve().parents[1]
-AFTER_ERROR = 0.001  # [s] to wait after an error of rclpy, so that the loop does not spin
 NOTICE = 0.1  # [s] within which a signal is processed
 DELIVERY = 0.5  # [s] for the last messages to arrive, if their subscribers acknowledge them
 CLOSING = 2.0  # [s] within which a callback in progress should end
@@ -89,8 +87,7 @@ def _spin(node: ClosableNode, asked: SignalFlag) -> None:
 
     def spin() -> None:
         try:
-            while not _spun(executor, node, closing):
-                pass
+            spin_until_shutdown(executor, node, closing)
         except Exception as error:
             failures.append(error)
         finally:
@@ -107,29 +104,6 @@ def _spin(node: ClosableNode, asked: SignalFlag) -> None:
     thread.join(timeout=CLOSING)
     if failures:
         raise failures[0]
-
-
-def _spun(executor: SingleThreadedExecutor, node: Node, closing: threading.Event) -> bool:
-    """Spin until ROS shuts down or rclpy fails; return whether it has shut down.
-
-    rclpy raises for some messages, such as negative times on /clock, before any callback. They must not end
-    the node.
-    """
-    try:
-        executor.spin()
-    except ExternalShutdownException:
-        pass
-    except Exception as error:
-        if closing.is_set() or not node.context.ok():
-            return True
-        frames = traceback.extract_tb(error.__traceback__)
-        if any(PACKAGE in Path(frame.filename).parents for frame in frames if frame.filename != __file__):
-            raise
-        line = f'message ignored, rclpy cannot read it: {type(error).__name__}: {escaped(str(error))}'
-        node.get_logger().error(line, throttle_duration_sec=2.0)
-        time.sleep(AFTER_ERROR)
-        return False
-    return True
 
 
 def _deliver(node: Node) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Point, Pose
-from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.time import Time
 from std_msgs.msg import Header
@@ -26,9 +25,7 @@ class Frames:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._tf2: Any = None
-        self._buffer: Any = None
-        self._listener: Any = None
+        self._transforms: Any = None  # those of tf2
 
     def in_base(self, header: Header, model: ArmModel, values: Array) -> Array:
         """Return T_base_frame (4, 4) for header, with the joints at values (n,); only tf2 uses the stamp.
@@ -47,20 +44,21 @@ class Frames:
         robot = model.robot
         unknown = f'frame "{frame}" is not a link of robot "{robot.name}": {join_names(robot.links, frame)}'
         wait = STAMP_WAIT
-        if self._buffer is None:
+        if self._transforms is None:
             try:
-                import tf2_ros
+                from ik_node.ros.goals.transforms import Transforms
             except ImportError:
                 raise InputError(f'{unknown}; tf2 is not installed') from None
-            self._tf2 = tf2_ros
-            self._buffer = tf2_ros.Buffer()
-            self._listener = tf2_ros.TransformListener(self._buffer, self._node)
+            self._transforms = Transforms(self._node)
             wait = FIRST_WAIT
         try:
-            found = self._buffer.lookup_transform(
-                model.arm.base_link, frame, Time.from_msg(header.stamp), timeout=Duration(seconds=wait)
-            ).transform
-        except self._tf2.TransformException as error:
+            found = self._transforms.look_up(model.arm.base_link, frame, Time.from_msg(header.stamp), wait)
+        except InputError as error:
             raise InputError(f'{unknown}; tf2: {error}') from None
         place = found.translation
         return pose_matrix(Pose(position=Point(x=place.x, y=place.y, z=place.z), orientation=found.rotation))
+
+    def close(self) -> None:
+        """End the subscription to tf2."""
+        if self._transforms is not None:
+            self._transforms.close()

@@ -94,6 +94,7 @@ class IkNode(ManagedNode):
             self._closing,
             lambda: self._watch.real,
         )
+        self._frames = shared.frames
         self._health = Health(shared, self._tools, self._switch, garbage)
         self._moveit = MoveItServices(self, self._tools, lambda: self._switch.models, shared.frames)
         measured_topic = 'measured_joint_states' if DISPLAY_ONLY in self._output_names else 'joint_states'
@@ -209,6 +210,7 @@ class IkNode(ManagedNode):
             for tool in self._leaders:
                 tool.own.halt()
         self._goals.join()
+        self._frames.close()
         self.destroy_node()
 
     # Measurements

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms: the frames of tf2, received in a thread of their own.
+
+Many transforms, or invalid ones, take so long that ~/stop would have to wait for them. This module imports
+tf2, so import it where it is used.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import tf2_ros
+from geometry_msgs.msg import Transform
+from rclpy.duration import Duration
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.time import Time
+
+from ik_node.errors import InputError
+from ik_node.ros.spin import spin_until_shutdown
+
+CLOSING = 2.0  # [s] within which a callback in progress should end
+
+
+class Transforms:
+    """Receives transforms until it is closed."""
+
+    def __init__(self, node: Node) -> None:
+        name = f'{node.get_name()}_transforms'
+        self._node = Node(
+            name,
+            context=node.context,
+            namespace=node.get_namespace(),
+            cli_args=['--ros-args', '-r', f'__node:={name}'],  # remappings of topics hold here, too
+            enable_rosout=False,
+            start_parameter_services=False,
+        )
+        self._buffer = tf2_ros.Buffer()
+        self._listener = tf2_ros.TransformListener(self._buffer, self._node)
+        self._executor = SingleThreadedExecutor(context=node.context)
+        self._executor.add_node(self._node)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._spin, name='transforms', daemon=True)
+        self._thread.start()
+
+    def _spin(self) -> None:
+        spin_until_shutdown(self._executor, self._node, self._closing)
+
+    def look_up(self, target: str, source: str, time: Time, timeout: float) -> Transform:
+        """Return the transform from source to target at a time. Raises InputError after timeout [s]."""
+        try:
+            found = self._buffer.lookup_transform(target, source, time, timeout=Duration(seconds=timeout))
+        except tf2_ros.TransformException as error:
+            raise InputError(str(error)) from None
+        return found.transform
+
+    def close(self) -> None:
+        """End the thread."""
+        self._closing.set()
+        self._executor.shutdown(timeout_sec=CLOSING)
+        self._thread.join(timeout=CLOSING)
+        self._node.destroy_node()
