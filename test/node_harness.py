@@ -40,6 +40,7 @@ class Client:
         self.served: IkNode  # set by running()
         self.samples: list[JointState] = []
         self.statuses: list[DiagnosticStatus] = []
+        self._compiles = False  # the node has an arm, and compiles for it
         self.markers: list[MarkerArray] = []
         self.diagnostics: list[DiagnosticArray] = []
         latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -84,7 +85,9 @@ class Client:
     def wait_ready(self) -> None:
         """Wait until the node has an arm and hears this client."""
         self.wait_connected()
-        self.wait(lambda: any('effective DoF' in s.message for s in self.statuses), 'the arm')
+        self.wait(
+            lambda: self._compiles or any('effective DoF' in s.message for s in self.statuses), 'the arm'
+        )
         self.wait(lambda: self.samples, 'joint_states')
 
     # Sending
@@ -152,6 +155,7 @@ class Client:
 
     def _hear_status(self, status: DiagnosticStatus) -> None:
         """Keep a status, unless it is about the kernels: a compiler sends those at any time."""
+        self._compiles |= 'fast kernels' in status.message
         if 'fast kernels' not in status.message:
             self.statuses.append(status)
 

@@ -71,11 +71,11 @@ class IkNode(ManagedNode):
         if DISPLAY_ONLY in self._output_names:
             self._picture = JointStates(self, self._time, lambda: self._watch.hold_back())
         self._loop = SetpointLoop(self, lambda: 1.0 / self._settings.general.publish_rate, self._setpoint)
-        self._robot = SharedRobot()
+        self._robot, self._frames = SharedRobot(), Frames(self)
         shared = NodeContext(
             self,
             self._time,
-            Frames(self),
+            self._frames,
             self._inbox,
             self._queries,
             self._statistics,
@@ -94,7 +94,6 @@ class IkNode(ManagedNode):
             self._closing,
             lambda: self._watch.real,
         )
-        self._frames = shared.frames
         self._health = Health(shared, self._tools, self._switch, garbage)
         self._moveit = MoveItServices(self, self._tools, lambda: self._switch.models, shared.frames)
         measured_topic = 'measured_joint_states' if DISPLAY_ONLY in self._output_names else 'joint_states'
