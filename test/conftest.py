@@ -74,12 +74,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Return one worker more than cores: tests that start nodes mostly wait for them."""
-    return 1 + (os.cpu_count() or 1)
-
-
-@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Have one worker run the tests of a file that starts nodes, and one all tests that start a browser."""
     from xdist.scheduler import LoadScopeScheduling
