@@ -11,9 +11,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from viser.infra import _infra
-from viser.infra._async_message_buffer import AsyncMessageBuffer
-
 
 class LoopEvent(asyncio.Event):
     """An event that only its own thread sets: calls in other threads have no effect."""
@@ -27,14 +24,17 @@ class LoopEvent(asyncio.Event):
         super().set()
 
 
-class MessageBuffer(AsyncMessageBuffer):
-    """The messages for a page; any thread may add some."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.message_event = LoopEvent()
-
-
 def set_events_in_their_thread() -> None:
-    """Let each viser server that is started from now on use MessageBuffer."""
+    """Let each viser server that is started from now on use LoopEvent, if this version has such events."""
+    try:
+        from viser.infra import _infra
+        from viser.infra._async_message_buffer import AsyncMessageBuffer
+    except ImportError:
+        return
+
+    class MessageBuffer(AsyncMessageBuffer):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.message_event = LoopEvent()
+
     _infra.AsyncMessageBuffer = MessageBuffer  # type: ignore[attr-defined]
