@@ -22,12 +22,11 @@ from rclpy.signals import SignalHandlerOptions
 
 from ik_node.errors import IkError
 from ik_node.ros.signal_flag import ENDING, SignalFlag
-from ik_node.ros.spin import spin_until_shutdown
+from ik_node.ros.spin import CLOSING, spin_until_shutdown
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may hold the interpreter while another waits
 NOTICE = 0.1  # [s] within which a signal is processed
 DELIVERY = 0.5  # [s] for the last messages to arrive, if their subscribers acknowledge them
-CLOSING = 2.0  # [s] within which a callback in progress should end
 
 
 class ClosableNode(Node):

@@ -14,6 +14,7 @@ from rclpy.node import Node
 from ik_node.errors import escaped
 
 PACKAGE = Path(__file__).resolve().parents[1]
+CLOSING = 2.0  # [s] within which a callback in progress should end
 AFTER_ERROR = 0.001  # [s] to wait after an error of rclpy, so that the loop does not spin
 
 

@@ -17,9 +17,7 @@ from rclpy.node import Node
 from rclpy.time import Time
 
 from ik_node.errors import InputError
-from ik_node.ros.spin import spin_until_shutdown
-
-CLOSING = 2.0  # [s] within which a callback in progress should end
+from ik_node.ros.spin import CLOSING, spin_until_shutdown
 
 
 class Transforms:
@@ -40,11 +38,13 @@ class Transforms:
         self._executor = SingleThreadedExecutor(context=node.context)
         self._executor.add_node(self._node)
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._spin, name='transforms', daemon=True)
+        self._thread = threading.Thread(
+            target=spin_until_shutdown,
+            args=(self._executor, self._node, self._closing),
+            name='transforms',
+            daemon=True,
+        )
         self._thread.start()
-
-    def _spin(self) -> None:
-        spin_until_shutdown(self._executor, self._node, self._closing)
 
     def look_up(self, target: str, source: str, time: Time, timeout: float) -> Transform:
         """Return the transform from source to target at a time. Raises InputError after timeout [s]."""
