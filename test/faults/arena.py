@@ -301,8 +301,9 @@ class Arena:
         }
         for topic in self.topics:
             if topic == ACTION:
+                name = of_tool(topic, tool)
                 TrajectoryController(
-                    self.node, of_tool(topic, tool), self.driver, self.conduct, self._trajectory
+                    self.node, name, self.driver, self.conduct, self._trajectory, self.record
                 )
                 continue
             kind, hear = kinds[topic]

@@ -33,6 +33,7 @@ BETWEEN = 1.02  # share of the velocity limit that a motion between the points m
 HARDER = 1.1  # the same of accelerations
 JOINED = 2.0  # times what the acceleration limit allows until the first point
 LAG = 1.0  # [s] by which the clock of a busy node may be behind /clock, which the controllers go by
+RECENT = 1.0  # [s] before a trajectory, within which a stall of its controller counts
 STEP = 2e-3  # [s] between two places at which a motion is compared
 
 
@@ -49,7 +50,7 @@ class TrajectoryJudge:
     """Looks at trajectories in their order.
 
     On simulated time a node whose callbacks wait knows neither the time nor how late it is, so it may replace
-    a trajectory from where that was LAG before.
+    a trajectory from where that was LAG before. A controller that has stalled receives one that much later.
     """
 
     bounds: dict[str, JointBounds]
@@ -122,7 +123,7 @@ class TrajectoryJudge:
             and not self._reborn(last.seen, seen)
         ):
             passed = seen.when - last.seen.when, seen.clock - last.seen.clock
-            late = LAG if self.simulated else LATE
+            late = (LAG if self.simulated else LATE) + self.record.longest_stall(seen.when - RECENT)
             times = np.arange(max(min(passed) - late, 0.0), max(*passed, 0.0) + late + STEP, STEP) + first
             between = seen.begins - last.seen.begins + first
             times = np.append(times, np.arange(between - late, between + late, STEP))

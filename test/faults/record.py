@@ -68,6 +68,7 @@ class Record:
     measured: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     lives: list[float] = field(default_factory=list)  # when a node was started
     descriptions: list[float] = field(default_factory=list)  # when a robot was described
+    stalls: list[tuple[float, float]] = field(default_factory=list)  # ends [s] and durations of periods
     lock: Any = field(default_factory=threading.Lock)
 
     def recent_measurements(self, joint: str, until: float, since: float) -> list[float]:
@@ -79,6 +80,18 @@ class Record:
             if when <= until and joint in values:
                 found.append(values[joint])
         return found
+
+    def longest_stall(self, since: float) -> float:
+        """Return the longest period [s] of an action controller that ended after a time, 0 without one.
+
+        These controllers share the processor with all else. They receive late what was sent in time.
+        """
+        longest = 0.0
+        for when, period in reversed(self.stalls):
+            if when < since:
+                break
+            longest = max(longest, period)
+        return longest
 
 
 def now() -> float:

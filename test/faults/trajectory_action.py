@@ -23,9 +23,10 @@ from rclpy.task import Future
 
 from faults.driver import Driver
 from faults.extras import FollowJointTrajectory
-from faults.record import now
+from faults.record import Record, now
 
 PERIOD = 0.005  # [s]
+STALL = 0.02  # [s]: a longer period is a stall
 FEEDBACK = 10  # periods from one feedback to the next
 PATH_TOLERANCE, INVALID_GOAL, INVALID_TIME = -4, -1, -3  # of FollowJointTrajectory.Result
 
@@ -150,14 +151,17 @@ class TrajectoryController:
         driver: Driver,
         conduct: Conduct,
         heard: Callable[[str, Any, float], None],
+        record: Record,
     ) -> None:
         self.conduct = conduct
+        self._record = record
         self.heard = lambda trajectory: heard(name, trajectory, now())
         self._node, self._name, self._driver = node, name, driver
         self._goal: Goal | None = None
         self._taken: Any = None  # the trajectory of the goal that was taken last
         self._waiting: list[tuple[float, Future]] = []
         self._ticks = 0
+        self._ticked = now()
         self._server: Server | None = Server(self, node, name)
         node.create_timer(PERIOD, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
@@ -206,6 +210,9 @@ class TrajectoryController:
         return CancelResponse.ACCEPT
 
     def _tick(self) -> None:
+        before, self._ticked = self._ticked, now()
+        if self._ticked - before > STALL:
+            self._record.stalls.append((self._ticked, self._ticked - before))
         self._ticks += 1
         due = [future for when, future in self._waiting if when <= now()]
         self._waiting = [(when, future) for when, future in self._waiting if when > now()]
