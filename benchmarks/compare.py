@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import platform
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from tqdm import tqdm
 
 from benchmarks.arms import ROOT, TOLERANCE, Task, chosen
 from benchmarks.bench import processor
-from benchmarks.chain import Array
+from benchmarks.compare_answers import RESTARTS, Answers, Result
 from benchmarks.compare_report import write
 from benchmarks.goals import KINDS, Goals
 from benchmarks.variants import schedule_rows, switch_rows
@@ -22,34 +21,8 @@ from ik_node.solver.methods.registry import METHODS
 
 DEFAULT = 'default'  # IkSolver as it comes: the closed form where there is one, then lm
 COARSE = 1e-3  # m and rad: what many would call there
-RESTARTS = 100
 MOST_GOALS = 200
 SPECIAL_SHARE = 0.1  # of that many goals at singular poses, at limits, out of reach and tied
-
-
-@dataclass
-class Answers:
-    """What a method made of Goals: per goal errors [m], [rad] by the benchmark's FK, whether the first
-    descent did it, whether it claims success, and processor time [s]."""
-
-    position: Array
-    direction: Array
-    first: Array
-    claimed: Array
-    seconds: Array
-
-    def solved(self, tolerance: float) -> Array:
-        """Whether both errors are within tolerance (N,)."""
-        return (self.position <= tolerance) & (self.direction <= tolerance)
-
-
-@dataclass
-class Result:
-    """All answers of one method on one arm, by kind of goal."""
-
-    task: Task
-    method: str
-    answers: dict[str, Answers] = field(default_factory=dict)
 
 
 def solver_for(task: Task, method: str, tolerance: float) -> IkSolver:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
 
 from benchmarks.chain import Array
+from benchmarks.compare_answers import RESTARTS, Answers, Result
 from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
 mpl.use('agg')
 from matplotlib import pyplot
-
-if TYPE_CHECKING:
-    from benchmarks.compare import Answers, Result
 
 FINE, COARSE = 1e-6, 1e-3  # m and rad
 COLOURS = (
@@ -289,8 +286,6 @@ def write(
     switches: list[list[str]],
 ) -> None:
     """Write methods.md, methods_success.png and methods_time.png into folder."""
-    from benchmarks.compare import RESTARTS
-
     report = Report(results)
     names = ', '.join(f'`{arm}`' for arm in report.arms)
     methods = '\n'.join(
