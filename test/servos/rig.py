@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An arm of emulated servos behind a real port."""
+"""An arm of emulated servos, on a virtual clock or behind a real port."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
+
+from virtual_time import VirtualBus, virtual_time
 
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions
@@ -24,6 +27,7 @@ class Rig:
 
     def __init__(self, bus: EmulatedBus, profile: str, options: ArmOptions | None) -> None:
         self.bus, self.profile = bus, read_profile(profile)
+        self.clock: Any = getattr(bus, 'clock', time)
         self.seen: list[ArmSnapshot] = []
         self.published: list[float] = []
         self.arm = ServoArm(
@@ -35,7 +39,7 @@ class Rig:
         )
 
     def _see(self, snapshot: ArmSnapshot) -> None:
-        self.published.append(time.monotonic())
+        self.published.append(self.clock.monotonic())
         self.seen.append(snapshot)
 
     def until(self, *states: ArmState, seconds: float = 60.0) -> ArmSnapshot:
@@ -45,10 +49,10 @@ class Rig:
 
     def wait(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
         """Wait until condition is true."""
-        end = time.monotonic() + seconds
+        end = self.clock.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < end, self.arm.snapshot
-            time.sleep(0.005)
+            assert self.clock.monotonic() < end, self.arm.snapshot
+            self.clock.sleep(0.005)
 
     def switch_on(self) -> None:
         """Switch the torque on, again where a busy computer keeps the answers of servos."""
@@ -62,10 +66,10 @@ class Rig:
 
     def stream(self, positions: dict[str, float], seconds: float) -> None:
         """Command positions for a while."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        end = self.clock.monotonic() + seconds
+        while self.clock.monotonic() < end:
             self.arm.command(positions)
-            time.sleep(0.01)
+            self.clock.sleep(0.01)
 
     def tick(self, name: str) -> float:
         """Return where a joint really is."""
@@ -74,9 +78,20 @@ class Rig:
 
 
 @contextlib.contextmanager
-def driven(profile: str = 'so101', options: ArmOptions | None = None) -> Iterator[Rig]:
-    """Yield a rig whose servos were found."""
-    with EmulatedBus(profile) as bus:
+def emulated(profile: str = 'so101', real: bool = False) -> Iterator[EmulatedBus]:
+    """Yield a bus on a virtual clock; real: in a process of its own, behind a pseudo-terminal."""
+    if real:
+        with EmulatedBus(profile) as bus:
+            yield bus
+    else:
+        with virtual_time() as clock:
+            yield VirtualBus(clock, profile)
+
+
+@contextlib.contextmanager
+def driven(profile: str = 'so101', options: ArmOptions | None = None, real: bool = False) -> Iterator[Rig]:
+    """Yield a rig whose servos were found; real: see emulated."""
+    with emulated(profile, real) as bus:
         rig = Rig(bus, profile, options)
         rig.arm.start()
         try:

@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from rig import Rig, driven
+from rig import Rig, driven, emulated
 
 from ik_node.servos.arm.activation import switch_on
 from ik_node.servos.arm.commands import Commands
@@ -17,7 +15,6 @@ from ik_node.servos.bus import feetech
 from ik_node.servos.bus.serial_port import SerialTransport
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.zeros import calibrate
-from ik_node.sim.bus import EmulatedBus
 
 DEGREE = 4096 / 360  # ticks
 TORQUE_LIMIT = {'address': 48, 'size': 2}
@@ -82,11 +79,11 @@ def test_a_lost_torque_is_not_forgotten_because_another_servo_was_silent(rig):
     rig.wait(lambda: 'elbow_flex' in rig.arm.snapshot.joints)
     rig.bus.faults({'kind': 'missing', 'id': 4})
     rig.wait(lambda: 'wrist_flex' not in rig.arm.snapshot.joints)
-    time.sleep(0.5)
+    rig.clock.sleep(0.5)
     rig.seen.clear()
     rig.bus.faults()
     rig.wait(lambda: 'wrist_flex' in rig.arm.snapshot.joints)
-    time.sleep(0.3)
+    rig.clock.sleep(0.3)
     assert {snapshot.state for snapshot in rig.seen} == {ArmState.FAULTED}
     assert 'servo 3 (elbow_flex) has lost its torque' in rig.arm.snapshot.reason
 
@@ -100,14 +97,14 @@ def test_servos_that_still_have_torque_are_lowered_slowly_too(rig):
     rig.bus.call('plug', on=True)
     rig.until(ArmState.PASSIVE)
     assert 'torque is on in' in rig.arm.snapshot.reason
-    before = time.monotonic()
+    before = rig.clock.monotonic()
     rig.arm.set_torque(False)
-    assert time.monotonic() - before > 2.0
+    assert rig.clock.monotonic() - before > 2.0
     assert not any(state['torque'] for state in rig.bus.state().values())
 
 
 def test_an_arm_found_with_torque_outside_its_limits_can_be_released():
-    with EmulatedBus() as bus:
+    with emulated() as bus:
         for id in range(1, 7):
             bus.call('put', id=id, address=40, size=1, value=1)
         bus.call('motor', id=3, blocked=[2000.0, 2100.0])
@@ -126,7 +123,7 @@ def test_an_arm_found_with_torque_outside_its_limits_can_be_released():
 
 
 def test_a_servo_gets_no_torque_where_its_own_range_would_move_it():
-    with EmulatedBus() as bus:
+    with emulated() as bus:
         bus.call('put', id=3, address=9, size=2, value=2080, keep=True)
         rig = Rig(bus, 'so101', None)
         rig.arm.start()
@@ -143,7 +140,7 @@ def test_a_dynamixel_that_has_shut_down_is_named():
     with driven('omx_f') as rig:
         rig.bus.call('alarms', id=12, bits=0x20)
         rig.bus.call('motor', id=12, velocity=0.0)
-        time.sleep(0.1)
+        rig.clock.sleep(0.1)
         with pytest.raises(ArmError, match=r'servo 12 .* has shut down because of overload: support the arm'):
             rig.arm.set_torque(True)
 
@@ -163,16 +160,16 @@ def test_a_joint_that_is_pushed_across_the_step_does_not_turn_back(rig):
     rig.until(ArmState.HOLDING)
     assert rig.tick('wrist_roll') > 4040
     rig.bus.call('motor', id=5, actual=4099.0)
-    time.sleep(1.0)
+    rig.clock.sleep(1.0)
     assert rig.tick('wrist_roll') == pytest.approx(4099, abs=30 * DEGREE)  # on a busy computer; a turn is 360
 
 
 def test_all_torque_is_had_although_packets_are_lost():
     with driven() as rig:
         rig.arm.set_torque(True)
-        time.sleep(0.5)
+        rig.clock.sleep(0.5)
         rig.bus.faults({'kind': 'lost', 'share': 0.5})
-        time.sleep(0.7)
+        rig.clock.sleep(0.7)
         rig.bus.faults()
         with_full_torque(rig)
 
@@ -186,12 +183,12 @@ def test_an_overloaded_joint_is_cleared_and_does_not_sink(rig):
     rig.wait(lambda: 'overload' in conditions(rig, 'shoulder_lift'))
     rig.bus.call('put', id=2, address=36, size=1, value=80)
     before = rig.tick('shoulder_lift')
-    since = time.monotonic()
+    since = rig.clock.monotonic()
     rig.arm.clear()
     rig.wait(lambda: not conditions(rig, 'shoulder_lift'))
     off, on = [when for when, id, _ in rig.bus.log('torques', since) if id == 2]
     assert rig.bus.call('get', id=2, **TORQUE_LIMIT) == 1000
-    time.sleep(0.3)
+    rig.clock.sleep(0.3)
     assert on - off < 0.05
     fallen = 0.5 * 3400 * (on - off)  # [ticks]: emulated joints have no inertia, and fall at once
     assert abs(rig.tick('shoulder_lift') - before) < fallen + 6 * DEGREE  # then it brakes
@@ -200,7 +197,7 @@ def test_an_overloaded_joint_is_cleared_and_does_not_sink(rig):
 def test_only_overloaded_servos_lose_their_torque_for_a_moment(rig):
     rig.bus.call('alarms', id=2, bits=0x05)  # voltage, temperature
     rig.wait(lambda: conditions(rig, 'shoulder_lift'))
-    since = time.monotonic()
+    since = rig.clock.monotonic()
     rig.arm.clear()
     assert rig.bus.log('torques', since) == []
 
@@ -214,7 +211,7 @@ def test_the_goals_are_where_the_arm_is_once_the_driver_has_ended(rig):
     with_full_torque(rig)
     rig.stream({'shoulder_pan': 1.5}, 1.0)
     rig.arm.stop()
-    time.sleep(0.1)
+    rig.clock.sleep(0.1)
     state = rig.bus.state()[1]
     goal = state['goal']
     assert abs(goal - rig.arm.snapshot.ticks.get('shoulder_pan', goal)) < 10 * DEGREE
@@ -238,7 +235,7 @@ class Cutting:
 
 
 def test_servos_that_keep_their_torque_after_a_failed_start_are_named():
-    with EmulatedBus() as bus:
+    with emulated() as bus:
         inner = SerialTransport(bus.port, 1_000_000, feetech)
         transport = Cutting(bus, inner)
         servos = survey(transport, read_profile('so101'))
@@ -265,7 +262,7 @@ class Lying(Cutting):
 
 
 def test_the_first_goals_are_those_of_the_start_whatever_is_measured_next():
-    with EmulatedBus() as bus:
+    with emulated() as bus:
         profile = read_profile('so101')
         inner = SerialTransport(bus.port, 1_000_000, feetech)
         transport = Lying(bus, inner)
@@ -275,6 +272,6 @@ def test_the_first_goals_are_those_of_the_start_whatever_is_measured_next():
         cycle.switch_on()
         for _ in range(10):
             cycle.step()
-            time.sleep(0.01)
+            bus.clock.sleep(0.01)
         inner.close()
         assert {goal for _, id, goal in bus.log('goals') if id == 3} <= set(range(2040, 2057))

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 
 import pytest
-from rig import Rig, driven
+from rig import Rig, driven, emulated
 
 from ik_node.servos.arm.cycle import ArmCycle
 from ik_node.servos.arm.snapshot import ArmState
@@ -18,18 +17,20 @@ from ik_node.servos.bus.models import model_named
 from ik_node.servos.bus.serial_port import SerialTransport
 from ik_node.servos.bus.transport import Answer
 from ik_node.servos.calibration.profile import read_profile
-from ik_node.sim.bus import EmulatedBus
 
 DEGREE = 4096 / 360  # ticks
 LONG = 20.0  # [s] in which an event comes, on any machine
 WEIGHT = 0.3  # share of the largest torque: joints hang 15 ticks below their goals
 
 
-@pytest.fixture
-def rig():
-    with driven() as rig:
+@pytest.fixture(params=[False], ids=[''])
+def rig(request):
+    with driven(real=request.param) as rig:
         rig.switch_on()
         yield rig
+
+
+several_threads = pytest.mark.parametrize('rig', [True], ids=['several threads'], indirect=True)
 
 
 def test_the_joints_with_torque_are_known(rig):
@@ -64,7 +65,7 @@ def test_an_arm_whose_bus_is_gone_at_the_end_may_still_have_torque(rig):
 
 
 def test_an_arm_with_torque_in_some_servos_is_released_at_the_end_too():
-    with EmulatedBus() as bus:
+    with emulated() as bus:
         for id in (2, 3):
             bus.call('put', id=id, address=40, size=1, value=1)
         rig = Rig(bus, 'so101', None)
@@ -76,7 +77,7 @@ def test_an_arm_with_torque_in_some_servos_is_released_at_the_end_too():
 
 
 def test_an_arm_that_was_never_found_ends_without_an_error():
-    with EmulatedBus() as bus:
+    with emulated() as bus:
         bus.call('power', on=False)
         rig = Rig(bus, 'so101', None)
         rig.arm.start()
@@ -102,7 +103,7 @@ def test_a_command_beyond_a_limit_is_followed_to_the_limit_and_told(rig):
 def test_holds_and_recoveries_do_not_let_the_arm_creep_down(rig):
     rig.bus.call('motor', id=2, weight=WEIGHT)
     rig.bus.call('motor', id=3, weight=-WEIGHT)
-    time.sleep(0.5)
+    rig.clock.sleep(0.5)
     before = {name: rig.tick(name) for name in ('shoulder_lift', 'elbow_flex')}
     assert abs(before['shoulder_lift'] - 2048) > DEGREE  # it hangs
     for _ in range(5):
@@ -117,7 +118,7 @@ def test_holds_and_recoveries_do_not_let_the_arm_creep_down(rig):
     rig.until(ArmState.FAULTED)
     rig.bus.faults()
     rig.until(ArmState.HOLDING)
-    time.sleep(0.3)
+    rig.clock.sleep(0.3)
     for name, tick in before.items():
         assert rig.tick(name) == pytest.approx(tick, abs=DEGREE / 2)
 
@@ -129,6 +130,7 @@ def test_a_joint_that_is_pushed_away_is_held_where_it_is_then(rig):
     rig.wait(lambda: abs(rig.bus.state()[3]['goal'] - 2148) < 20)
 
 
+@several_threads
 def test_a_hold_ends_a_lowering(rig):
     rig.bus.call('motor', id=2, weight=WEIGHT)
     rig.wait(lambda: rig.bus.call('get', id=2, address=48, size=2) == 1000)
@@ -151,6 +153,7 @@ def test_a_hold_ends_a_lowering(rig):
     assert all(state['torque'] for state in rig.bus.state().values())
 
 
+@several_threads
 def test_nothing_is_asked_of_servos_that_are_silent(rig, monkeypatch):
     states, hold = [], ArmCycle.hold
     monkeypatch.setattr(ArmCycle, 'hold', lambda cycle: states.append(cycle.state) or hold(cycle))
@@ -163,7 +166,7 @@ def test_nothing_is_asked_of_servos_that_are_silent(rig, monkeypatch):
     threads = [threading.Thread(target=hold_on_and_on) for _ in range(4)]
     for thread in threads:  # so that a request waits at the end of every cycle
         thread.start()
-    time.sleep(0.1)
+    rig.clock.sleep(0.1)
     rig.bus.faults({'kind': 'missing'})
     for thread in threads:
         thread.join()
@@ -190,7 +193,7 @@ def test_a_servo_that_refuses_its_goal_is_told_with_a_remedy():
 
 
 def test_memory_is_believed_only_if_it_is_read_twice_alike():
-    with EmulatedBus() as bus:
+    with emulated() as bus:
         transport = SerialTransport(bus.port, 1_000_000, feetech)
         profile = read_profile('so101')
         joint, model = profile.joints[2], model_named('sts3215')
@@ -206,6 +209,7 @@ def test_memory_is_believed_only_if_it_is_read_twice_alike():
             transport.close()
 
 
+@several_threads
 def test_a_hold_counts_that_comes_between_the_request_to_lower_and_the_lowering(rig):
     entered, go_on, failed = threading.Event(), threading.Event(), []
 

@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
-from rig import Rig, driven
+from rig import Rig, driven, emulated
 
 from ik_node.errors import InputError
 from ik_node.servos.arm.cycle import ArmOptions
 from ik_node.servos.arm.snapshot import POWERED, ArmState
 from ik_node.servos.arm.survey import ArmError
-from ik_node.sim.bus import EmulatedBus
 
 DEGREE = 4096 / 360  # ticks
 
@@ -39,7 +37,7 @@ def test_a_stale_goal_moves_nothing_when_the_torque_is_switched_on(rig):
     before = {id: state['actual'] for id, state in rig.bus.state().items()}
     rig.arm.set_torque(True)
     assert rig.arm.snapshot.state is ArmState.HOLDING
-    time.sleep(1.5)
+    rig.clock.sleep(1.5)
     for id, state in rig.bus.state().items():
         assert state['torque']
         assert state['actual'] == pytest.approx(before[id], abs=DEGREE / 2)
@@ -58,9 +56,9 @@ def test_commands_move_the_arm_and_their_end_holds_it_where_it_is():
         assert rig.arm.snapshot.joints['wrist_roll'].position == pytest.approx(-0.5, abs=0.02)
         rig.stream({'elbow_flex': -1.5}, 0.05)
         rig.until(ArmState.HOLDING)
-        time.sleep(0.2)
+        rig.clock.sleep(0.2)
         held = rig.tick('elbow_flex')
-        time.sleep(0.3)
+        rig.clock.sleep(0.3)
         assert rig.tick('elbow_flex') == pytest.approx(held, abs=DEGREE)
         assert rig.tick('elbow_flex') > 2048 - 1.5 * 4096 / math.tau + 20 * DEGREE  # not at the last command
 
@@ -113,9 +111,9 @@ def test_torque_ends_slowly_on_request(rig):
     rig.arm.set_torque(True)
     for id in (2, 3):
         rig.bus.call('motor', id=id, weight=0.3)
-    before = time.monotonic()
+    before = rig.clock.monotonic()
     rig.arm.set_torque(False)
-    assert time.monotonic() - before > 2.0
+    assert rig.clock.monotonic() - before > 2.0
     assert rig.arm.snapshot.state is ArmState.PASSIVE
     assert not any(state['torque'] for state in rig.bus.state().values())
     with pytest.raises(ArmError, match='holds nothing'):
@@ -123,7 +121,7 @@ def test_torque_ends_slowly_on_request(rig):
 
 
 def test_an_arm_that_holds_when_the_driver_ends_is_taken_over_by_the_next_one():
-    with EmulatedBus() as bus:
+    with emulated() as bus:
         first = Rig(bus, 'so101', None)
         first.arm.start()
         first.until(ArmState.PASSIVE)
@@ -135,7 +133,7 @@ def test_an_arm_that_holds_when_the_driver_ends_is_taken_over_by_the_next_one():
         second = Rig(bus, 'so101', None)
         second.arm.start()
         second.until(ArmState.HOLDING)
-        time.sleep(0.3)
+        bus.clock.sleep(0.3)
         assert bus.state()[3]['actual'] == pytest.approx(held, abs=DEGREE / 2)
         assert all(on for _, _, on in bus.log('torques'))
         second.arm.stop(release=True)
@@ -161,7 +159,7 @@ def test_a_servo_that_loses_its_torque_is_named_and_needs_its_owner(rig):
     rig.bus.call('power', id=3, on=True)
     snapshot = rig.until(ArmState.FAULTED)
     assert 'servo 3 (elbow_flex) has lost its torque' in snapshot.reason
-    time.sleep(0.3)
+    rig.clock.sleep(0.3)
     assert not rig.bus.state()[3]['torque']
     assert rig.bus.state()[2]['torque']
     rig.arm.clear()
@@ -230,7 +228,7 @@ class NOWHERE:
     ],
 )
 def test_a_servo_that_is_not_as_expected_is_named(address, size, value, message):
-    with EmulatedBus() as bus:
+    with emulated() as bus:
         bus.call('put', id=3, address=address, size=size, value=value)
         rig = Rig(bus, 'so101', None)
         rig.arm.start()
@@ -263,7 +261,7 @@ def test_arms_of_dynamixel_servos_follow_hold_and_are_taken_over(profile):
         for id in rig.profile.ids:
             rig.bus.call('put', id=id, address=116, size=4, value=2500)
         rig.arm.set_torque(True)
-        time.sleep(0.3)
+        rig.clock.sleep(0.3)
         assert rig.tick(name) == pytest.approx(2048, abs=DEGREE / 2)
         rig.stream({name: 0.3}, 1.5)
         rig.until(ArmState.HOLDING)

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import pytest
-from rig import Rig
+from rig import Rig, emulated
 
 from ik_node.errors import InputError
 from ik_node.ros.servos.calibrating import Calibrating
 from ik_node.ros.servos.settings import ServoSettings
 from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.calibration.profile import read_profile
-from ik_node.sim.bus import EmulatedBus
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +29,7 @@ def calibrating(profile: str, said: list[str], **settings: str) -> Calibrating:
 
 def test_an_arm_without_a_zero_gets_it_from_its_owner():
     said: list[str] = []
-    with EmulatedBus('koch') as bus:
+    with emulated('koch') as bus:
         rig = Rig(bus, 'koch', None)
         rig.arm._calibrate = calibration = calibrating('koch', said)
         rig.arm.start()
@@ -51,7 +50,7 @@ def test_an_arm_without_a_zero_gets_it_from_its_owner():
 
 def test_only_the_joints_of_the_pose_are_set():
     said: list[str] = []
-    with EmulatedBus('so101') as bus:
+    with emulated('so101') as bus:
         rig = Rig(bus, 'so101', None)
         rig.arm._calibrate = calibration = calibrating('so101', said)
         rig.arm.start()

@@ -216,8 +216,10 @@ class ServoArm:
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                request(cycle)
-                self._publish()
+                try:
+                    request(cycle)
+                finally:
+                    self._publish()  # before the answer, and after failures too: the torque may have changed
             except BaseException as error:
                 future.set_exception(error if isinstance(error, ArmError) else ArmError(str(error)))
                 if not isinstance(error, IkError) or isinstance(error, PortError):

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-import threading
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+
+from virtual_time import VirtualBus, virtual_time
 
 from ik_node.errors import IkError
 from ik_node.servos.arm.commands import Commands
@@ -17,7 +16,6 @@ from ik_node.servos.arm.survey import memories, survey
 from ik_node.servos.bus.serial_port import SerialTransport
 from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile, read_profile
 from ik_node.servos.calibration.zeros import calibrate
-from ik_node.sim.bus import EmulatedBus
 from servo_campaign.chance import DEGREE, random_faults, scatter
 from servo_campaign.outcome import Outcome
 from servo_campaign.remedies import not_said
@@ -27,26 +25,28 @@ def activations(profile: str, seeds: Iterable[int], seconds: float = 0.0) -> Out
     """Switch the torque on once per seed; seconds is for runs of other kinds."""
     del seconds
     found, arm = Outcome(), read_profile(profile)
-    with EmulatedBus(profile) as bus:
-        for seed in seeds:
+    for seed in seeds:
+        with virtual_time() as clock:
+            bus = VirtualBus(clock, profile, seed)
             run = Activation(bus, arm, seed)
             run.run()
             found.runs += 1
             found.counts[run.ended] += 1
             found.counts.update(run.events)
+            found.met(bus.call('hits'), arm)
             if run.wrong:
                 found.wrong[seed] = run.wrong
-        found.met(bus.call('hits'), arm)
     return found
 
 
 class Activation:
     """One run. wrong: what was wrong. ended: how. events: what was done to the arm besides faults."""
 
-    def __init__(self, bus: EmulatedBus, profile: ArmProfile, seed: int) -> None:
+    def __init__(self, bus: VirtualBus, profile: ArmProfile, seed: int) -> None:
         self._bus, self._profile, self._chance = bus, profile, random.Random(seed)
         self.wrong: list[str] = []
         self.ended = ''
+        self._over = False
         self.events: list[str] = []
 
     def run(self) -> None:
@@ -55,14 +55,14 @@ class Activation:
         bus.faults()
         bus.call('power', on=False)
         bus.call('power', on=True)
-        bus.call('plug', on=True)
         scatter(bus, chance, self._profile)
-        before, since = bus.state(), time.monotonic()
+        before, since = bus.state(), bus.clock.now
         bus.faults(*random_faults(chance, self._profile, 0.5))
-        with self._accident():
-            failed = self._activated()
+        self._accident()
+        failed = self._activated()
+        self._over = True
         bus.faults()
-        time.sleep(0.05)
+        bus.clock.sleep(0.05)
         self._judge(before, since, failed)
 
     def _activated(self) -> str:
@@ -79,7 +79,7 @@ class Activation:
             self.ended = 'torque on'
             for _ in range(5):
                 cycle.step()
-                time.sleep(0.005)
+                self._bus.clock.sleep(0.005)
             if cycle.state not in POWERED:
                 self.ended = 'torque on, then a fault'
                 self.wrong += not_said(cycle.reason, self._bus.port)
@@ -90,12 +90,14 @@ class Activation:
                 transport.close()
         return ''
 
-    @contextlib.contextmanager
-    def _accident(self) -> Iterator[None]:
+    def _accident(self) -> None:
         """Seldom unplug the adapter meanwhile, cut the power of a servo, or let it dip."""
         bus, id, what = self._bus, self._chance.choice(self._profile.ids), self._chance.random()
 
         def strike() -> None:
+            if self._over:
+                return
+            self.events.append('unplugged' if what < 0.1 else 'power cut' if what < 0.2 else 'power dips')
             if what < 0.1:
                 bus.call('plug', on=False)
             else:
@@ -103,17 +105,8 @@ class Activation:
                 if what > 0.2:
                     bus.call('power', id=id, on=True)
 
-        timer = threading.Timer(self._chance.uniform(0.0, 0.4), strike)
         if what < 0.3:
-            timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            if timer.is_alive():
-                timer.join()
-            if what < 0.3 and timer.finished.is_set():
-                self.events.append('unplugged' if what < 0.1 else 'power cut' if what < 0.2 else 'power dips')
+            bus.clock.at(bus.clock.now + self._chance.uniform(0.0, 0.4), strike)
 
     def _judge(self, before: dict, since: float, failed: str) -> None:
         told = failed.partition(';')[2]

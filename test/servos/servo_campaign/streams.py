@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rig import Rig
+from virtual_time import VirtualBus, virtual_time
 
 from ik_node.errors import IkError
 from ik_node.servos.arm.goals import LEAD, LEAD_TIME
@@ -88,7 +88,9 @@ class Stream:
 
     def run(self) -> None:
         """Stream, and judge."""
-        with EmulatedBus(self._profile.name, self._chance.randint(0, 10**6)) as bus:
+        with virtual_time() as clock:
+            bus = VirtualBus(clock, self._profile.name, self._chance.randint(0, 10**6))
+            bus.busy = self._chance.choice([0.0, 0.0, 0.001, 0.01])
             rig = Rig(bus, self._profile.name, None)
             rig.arm.start()
             try:
@@ -96,7 +98,7 @@ class Stream:
                 rig.switch_on()
                 for joint in self._profile.joints[1:3]:
                     bus.call('motor', id=joint.id, weight=self._chance.uniform(-0.3, 0.3))
-                begun = time.monotonic()
+                begun = bus.clock.now
                 self._stream(rig, bus, begun)
                 bus.faults()
                 bus.call('power', on=True)
@@ -107,14 +109,14 @@ class Stream:
             finally:
                 rig.arm.stop()
 
-    def _stream(self, rig: Rig, bus: EmulatedBus, begun: float) -> None:
+    def _stream(self, rig: Rig, bus: VirtualBus, begun: float) -> None:
         change, again = 0.5, math.inf
-        while (now := time.monotonic() - begun) < self._seconds:
+        while (now := bus.clock.now - begun) < self._seconds:
             with contextlib.suppress(IkError):
                 rig.arm.command(
                     {name: size * wave(rate * now, self._steps) for name, (size, rate) in self._paths.items()}
                 )
-                self._last = time.monotonic()
+                self._last = bus.clock.now
                 self.counts['commands taken'] += 1
             if now > again:
                 bus.call('plug', on=True)
@@ -125,25 +127,25 @@ class Stream:
                 again = self._event(rig, bus, now)
             if not self._chance.randrange(5):
                 self.wrong += too_far_ahead(bus, self._profile)
-            time.sleep(0.01)
+            bus.clock.sleep(0.01)
 
-    def _event(self, rig: Rig, bus: EmulatedBus, now: float) -> float:
+    def _event(self, rig: Rig, bus: VirtualBus, now: float) -> float:
         """Let something happen; return when it is to end [s]."""
         event = self._chance.random()
         if event < 0.08:
             self.counts['unplugged'] += 1
-            bus.call('plug', on=False)
-            return now + self._chance.uniform(0.01, 1.0)
+            self._soon(bus, 'plug', on=False)
+            return now + self._chance.uniform(0.02, 1.0)
         if event < 0.16:
             self.counts['power cut'] += 1
-            bus.call('power', on=False, id=self._chance.choice([None, *self._profile.ids]))
-            return now + self._chance.uniform(0.01, 0.6)
+            self._soon(bus, 'power', on=False, id=self._chance.choice([None, *self._profile.ids]))
+            return now + self._chance.uniform(0.02, 0.6)
         if event < 0.25:
             self.counts['clear'] += 1
             self._clear(rig)
         elif event < 0.33:
             self.counts['hold'] += 1
-            held = time.monotonic()
+            held = bus.clock.now
             with contextlib.suppress(IkError):
                 rig.arm.hold()
             if rig.arm.snapshot.latched:
@@ -158,8 +160,12 @@ class Stream:
             bus.faults(*random_faults(self._chance, self._profile, 0.3))
         return math.inf
 
+    def _soon(self, bus: VirtualBus, do: str, **arguments: Any) -> None:
+        """Call a method of the bus at any moment of a cycle."""
+        bus.clock.at(bus.clock.now + self._chance.uniform(0.0, 0.01), lambda: bus.call(do, **arguments))
+
     def _clear(self, rig: Rig) -> None:
-        before = time.monotonic()
+        before = rig.clock.now
         with contextlib.suppress(IkError):
             rig.arm.clear()
         if not rig.arm.snapshot.latched:
@@ -168,12 +174,12 @@ class Stream:
     def _end_hold(self, held: float) -> None:
         self._held = [(begin, min(held, end)) for begin, end in self._held]
 
-    def _judge_end(self, rig: Rig, bus: EmulatedBus) -> None:
+    def _judge_end(self, rig: Rig, bus: VirtualBus) -> None:
         """Commands have ended, and the bus is sound again."""
-        ended = time.monotonic()
-        time.sleep(max(self._last + HELD - ended, 0.0))
+        ended = bus.clock.now
+        bus.clock.sleep(max(self._last + HELD - ended, 0.0))
         first = bus.state()
-        time.sleep(0.2)
+        bus.clock.sleep(0.2)
         moved = [
             f'servo {id} still moves {HELD} s after the last command'
             for id, state in bus.state().items()
@@ -191,7 +197,7 @@ class Stream:
         except AssertionError as error:
             self.wrong.append(f'no recovery: {error}')
             return
-        time.sleep(SETTLED)
+        bus.clock.sleep(SETTLED)
         self._judge_state(rig, bus)
 
     def _judge_state(self, rig: Rig, bus: EmulatedBus) -> None:
