@@ -43,13 +43,19 @@ class Running:
             text=True,
             start_new_session=True,
         )
-        self.said = ''
+        self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
+    @property
+    def said(self) -> str:
+        """All that it has said."""
+        return ''.join(self._lines)
+
     def _read(self) -> None:
+        # Adding to a text would take longer and longer: a program that says much would wait for its reader.
         for line in self.process.stdout:
-            self.said += line
+            self._lines.append(line)
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
         wait_for(condition, what, TIMEOUT, alive=self._reader.is_alive, context=lambda: self.said)
