@@ -130,7 +130,8 @@ class TrajectoryJudge:
             before = last.motion(np.clip(times, last.seen.times[0], last.seen.times[-1]))
             off = np.abs(before - place).min(axis=0)
             # Before the first point of the last one only that is known: where it joined, and how, is not.
-            early = max(last.seen.times[0] - min(*passed, between - first) - first, 0.0)
+            begin = max(min(*passed, between - first) - late, 0.0) + first
+            early = max(last.seen.times[0] - begin, 0.0)
             joining = early > 0.0
         room = np.minimum(JOINED * hardest * first**2, fastest * first) + fastest * early + NEAR
         rest = np.abs(speed) <= hardest * first + ROUNDING
