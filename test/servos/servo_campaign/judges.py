@@ -25,7 +25,7 @@ class Logs:
 
     goals: (time, id, ticks). answered: times and ticks of the measured positions, by id. at: times at which
     a servo was measured at a tick, by (id, tick); posed: at which another one answered that with its id.
-    lost: times at which a servo lost its torque, by id.
+    torques: when a servo got or lost its torque, and whether it had it then, by id.
     """
 
     def __init__(self, bus: EmulatedBus, begun: float) -> None:
@@ -35,14 +35,18 @@ class Logs:
         self.posed: dict[tuple[int, int], list[float]] = defaultdict(list)
         for when, id, tick in bus.log('posed'):
             self.posed[id, tick].append(when)
-        self.lost: dict[int, list[float]] = defaultdict(list)
+        self.torques: dict[int, list[tuple[float, bool]]] = defaultdict(list)
         for when, id, tick in bus.log('answered'):
             self.answered[id][0].append(when)
             self.answered[id][1].append(tick)
             self.at[id, tick].append(when)
         for when, id, on in bus.log('torques'):
-            if not on:
-                self.lost[id].append(when)
+            self.torques[id].append((when, bool(on)))
+
+    def always_had_torque(self, id: int, begin: float, end: float) -> bool:
+        """Whether a servo had torque at a time, and did not lose it until another."""
+        before = [on for when, on in self.torques[id] if when < begin]
+        return before[-1:] == [True] and all(on for when, on in self.torques[id] if begin <= when <= end)
 
     def measured(self, id: int, when: float) -> int | None:
         """Return the last tick that a servo was measured at until a time."""
@@ -129,13 +133,13 @@ def is_busy(published: Sequence[float], when: float) -> bool:
 def moved_while_held(held: Iterable[tuple[float, float]], logs: Logs, settled: float) -> list[str]:
     """Return which goals changed while the arm was held, from settled [s] after that on.
 
-    Servos that lost their torque meanwhile are held where they then are.
+    Servos that had no torque, or lost it meanwhile, are held where they then are.
     """
     wrong, times = [], [when for when, _, _ in logs.goals]
     for begin, end in held:
         goals = defaultdict(list)
         for when, id, goal in logs.goals[bisect_left(times, begin + settled) : bisect_left(times, end)]:
-            if not any(begin <= lost <= when for lost in logs.lost[id]):
+            if logs.always_had_torque(id, begin, when):
                 goals[id].append(goal)
         for id, values in goals.items():
             if max(values) - min(values) > 3 * DEGREE:

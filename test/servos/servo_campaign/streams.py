@@ -155,7 +155,7 @@ class Stream:
             with contextlib.suppress(IkError):
                 rig.arm.set_torque(True)
             if not rig.arm.snapshot.latched:
-                self._end_hold(held=now)
+                self._end_hold(bus.clock.now)
         else:
             bus.faults(*random_faults(self._chance, self._profile, 0.3))
         return math.inf
@@ -171,8 +171,8 @@ class Stream:
         if not rig.arm.snapshot.latched:
             self._end_hold(before)
 
-    def _end_hold(self, held: float) -> None:
-        self._held = [(begin, min(held, end)) for begin, end in self._held]
+    def _end_hold(self, time: float) -> None:
+        self._held = [(begin, min(time, end)) for begin, end in self._held]
 
     def _judge_end(self, rig: Rig, bus: VirtualBus) -> None:
         """Commands have ended, and the bus is sound again."""
