@@ -129,7 +129,7 @@ def test_a_servo_gets_no_torque_where_its_own_range_would_move_it():
         rig.arm.start()
         try:
             rig.until(ArmState.PASSIVE)
-            with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) stands at tick 2048, .* 2074'):
+            with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) stands at tick 2048, .* 2070'):
                 rig.arm.set_torque(True)
             assert not any(state['torque'] for state in bus.state().values())
         finally:

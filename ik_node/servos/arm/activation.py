@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ STILL = 6  # [ticks] that a joint at rest may move between two readings:
 BETWEEN = 0.01  # [s]
 REST_TRIES = 30  # readings until a joint counts as moving
 FIRST_TORQUE = 0.2  # share of the torque at the beginning
-BEYOND = 6  # [ticks] by which a joint may be beyond the range of its servo, which drives it inside
+BEYOND = 10  # [ticks] by which a joint may be beyond the range of its servo, which drives it inside
 STEP = 16  # [ticks] that a joint keeps from the step from 4095 to 0: across it a servo turns all the way back
 OFF_TRIES = 6  # to switch a servo off: the bus may be bad, and it must not stay on unnoticed
 WATCHDOG = 50  # [20 ms] without any packet after which a Dynamixel stops by itself
@@ -40,9 +41,12 @@ class PlaceError(ArmError):
     """A joint stands where its servo must not get torque."""
 
 
-def check_place(servo: ServoSurvey, calibration: JointCalibration, tick: int) -> None:
-    """Raise PlaceError if a joint is outside its limits by more than OUTSIDE, or its servo would move it."""
-    if servo.model.homing_sign < 0:
+def check_place(servo: ServoSurvey, calibration: JointCalibration, tick: int, on: bool) -> None:
+    """Raise PlaceError if a joint is outside its limits by more than OUTSIDE, or its servo would move it.
+
+    on: it has torque already, so that its goal counts. Where the joint hangs may be beyond its range.
+    """
+    if servo.model.homing_sign < 0 and not on:
         low, high = STEP, TICKS_PER_TURN - 1 - STEP
         if servo.memory.high:  # 0 to 0: no range
             low, high = max(low, servo.memory.low - BEYOND), min(high, servo.memory.high + BEYOND)
@@ -105,11 +109,20 @@ def watch(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
             write(transport, servo.joint, servo.model, 'bus_watchdog', WATCHDOG)
 
 
+def unwatch(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
+    """Stop the watchdogs, which would keep other programs from moving the arm."""
+    for servo in servos:
+        if 'bus_watchdog' in servo.model.registers:
+            with contextlib.suppress(ArmError):
+                write(transport, servo.joint, servo.model, 'bus_watchdog', 0)
+
+
 def switch_off(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
     """Switch the torque of all servos off, also of those that report a fault. Raises ArmError."""
     left = [named(servo.joint) for servo in servos if not _off(transport, servo)]
     if left:
         raise ArmError(f'the torque of {join_names(left)} stays on: support the arm, and unplug its power')
+    unwatch(transport, servos)
 
 
 def limit_torque(transport: Transport, servos: Sequence[ServoSurvey], shares: Mapping[int, float]) -> None:

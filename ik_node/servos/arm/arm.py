@@ -184,6 +184,9 @@ class ServoArm:
         except PortError as error:
             self._lose(str(error))
             return RETRY
+        except ArmError as error:  # of a servo that does not answer
+            self._pause(ArmState.SILENT, str(error))
+            return RETRY
 
     def _found(self, transport: Transport) -> bool:
         """Look for the servos; whether all are there, and as they should be."""

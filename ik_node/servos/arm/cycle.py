@@ -7,6 +7,7 @@ that stop leave the arm where it is.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from ik_node.servos.arm.activation import (
     reset,
     switch_off,
     switch_on,
+    unwatch,
     watch,
 )
 from ik_node.servos.arm.commands import Commands
@@ -27,7 +29,8 @@ from ik_node.servos.arm.measuring import Measuring
 from ik_node.servos.arm.snapshot import POWERED, ArmState, Counts, JointMeasurement
 from ik_node.servos.arm.soft_start import SoftStart
 from ik_node.servos.arm.survey import ArmError, ServoSurvey, named, read
-from ik_node.servos.bus.transport import Answer, Transport
+from ik_node.servos.arm.torque import Torque
+from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import ArmCalibration
 
 SILENCE = 0.3  # [s] without an answer of a servo after which no command is followed
@@ -51,7 +54,7 @@ class ArmOptions:
 
 
 class ArmCycle:
-    """state, reason, powered: see ArmSnapshot. measured: the joints that answered, at time [s]."""
+    """state, reason: see ArmSnapshot. measured: the joints that answered, at time [s]."""
 
     def __init__(
         self,
@@ -67,28 +70,43 @@ class ArmCycle:
         by_name = {joint.name: joint for joint in calibration.joints}
         self._measuring = Measuring(servos, by_name, counts)
         self._goals = Goals(by_name)
-        self.powered: set[str] = set()
+        self._torque = Torque(transport, servos)
         self.measured: dict[str, JointMeasurement] = {}
         self.state, self._reason = ArmState.PASSIVE, ''
         self._missing = False  # a servo does not answer, and that is the fault
         self._soft_start = SoftStart()
         self.time = time.monotonic()
-        self._checked = 0  # the servo whose torque was checked last
 
     @property
     def reason(self) -> str:
         """Why the arm is in its state, and what blocks it."""
         if self._reason:
             return self._reason
-        if self._commands.latched and self.state is ArmState.HOLDING:
-            return HELD
-        found = [
+        found = [HELD] if self._commands.latched and self.state is ArmState.HOLDING else []
+        found += [
             f'{name} is at its limit {limit:.2f}, its command is beyond'
             for name, (limit, _) in self._goals.limited.items()
         ]
         if self._goals.blocked:
             found.insert(0, f'something blocks {join_names(self._goals.blocked)}')
+        if self._goals.yielding:
+            found.insert(0, f'{join_names(self._goals.yielding)} gave way: pushed, or the load is too heavy')
+        found += [
+            f'"{name}" reports {" and ".join(words)}' for name, words in self._measuring.lasting.items()
+        ]
         return '; '.join(found)
+
+    @property
+    def powered(self) -> set[str]:
+        """The joints whose servos have torque."""
+        return self._torque.on
+
+    @property
+    def _not_held(self) -> str:
+        """Why a passive arm can neither hold nor be cleared."""
+        if self.powered:
+            return f'this driver does not hold the arm: {self._reason}'
+        return 'the torque is off: the arm holds nothing'
 
     @property
     def goals(self) -> Mapping[str, float]:
@@ -105,7 +123,7 @@ class ArmCycle:
         on = [
             one for one in self._servos if read(self._transport, one.joint, one.model, 'torque_enable') == 1
         ]
-        self.powered = {one.joint.name for one in on}
+        self._torque.on = {one.joint.name for one in on}
         if len(on) == len(self._servos):
             try:
                 self._power()
@@ -140,33 +158,19 @@ class ArmCycle:
                 self._hold()
                 for _ in self._servos[1:]:
                     self._check_torque()
-        if self.state in POWERED:
+        if self.state in POWERED or self.state is ArmState.FAULTED:
             self._check_torque()
 
     def _check_torque(self) -> None:
-        """Check the torque of one servo per cycle: a dip of the supply switches it off."""
-        self._checked = (self._checked + 1) % len(self._servos)
-        servo = self._servos[self._checked]
-        count = self._read(servo, 'torque_enable')
-        if count not in (None, 1):
-            self.powered.discard(servo.joint.name)
-            self._fault(
-                f'{named(servo.joint)} has lost its torque: its supply has dipped, or it protects itself. '
-                'Support the arm, then clear the fault'
-            )
-        elif (
-            self.state in POWERED
-            and 'bus_watchdog' in servo.model.registers
-            and (self._read(servo, 'bus_watchdog') or 0) < 0
-        ):
-            watch(self._transport, self._servos)
+        """Check the torque of one servo per cycle."""
+        more = self._reason == self._torque.loss
+        if self._torque.check():
+            if not self._fault(self._torque.loss) and more:
+                self._reason = self._torque.loss
+        elif self.state in POWERED and self._torque.stopped():
+            with contextlib.suppress(ArmError):  # a servo does not answer: again in the next cycles
+                watch(self._transport, self._servos)
             self._hold()
-
-    def _read(self, servo: ServoSurvey, name: str) -> int | None:
-        """Return the count in a register, None without an answer: _watch sees to that."""
-        register = servo.model[name]
-        reply = self._transport.read(servo.joint.id, register.address, register.size)
-        return register.decode(reply.data) if isinstance(reply, Answer) else None
 
     def _move(self, now: float, dt: float) -> None:
         commands: dict[str, float] = {}
@@ -203,26 +207,21 @@ class ArmCycle:
 
     def _power(self) -> None:
         for servo, joint in zip(self._servos, self._calibration.joints, strict=True):
-            check_place(servo, joint, read(self._transport, servo.joint, servo.model, 'present_position'))
-        before, self.powered = self.powered, {servo.joint.name for servo in self._servos}
+            on = read(self._transport, servo.joint, servo.model, 'torque_enable') == 1
+            check_place(servo, joint, read(self._transport, servo.joint, servo.model, 'present_position'), on)
+        before = self._torque.on
+        self._torque.on = {servo.joint.name for servo in self._servos}
         try:
             powered = switch_on(self._transport, self._servos)
         except ArmError:
-            self._find_torque(before)
+            self._torque.look(before)
             raise
+        self._torque.switched_on()
         self._soft_start.begin((one.servo, one.share) for one in powered)
         self._measuring.know({one.servo.joint.name: one.present for one in powered}, self._soft_start.since)
         self._measure()
         self._goals.begin({one.servo.joint.name: one.goal for one in powered})
         self._hold()
-
-    def _find_torque(self, before: set[str]) -> None:
-        """Look which servos have torque; those that do not answer as before."""
-        self.powered = {
-            servo.joint.name
-            for servo in self._servos
-            if self._read(servo, 'torque_enable') in ((1, None) if servo.joint.name in before else (1,))
-        }
 
     def switch_off(self, published: Callable[[], None], holds: int) -> None:
         """Lower the arm slowly, and switch the torque off; published is called meanwhile.
@@ -232,7 +231,7 @@ class ArmCycle:
         begin, limit = time.monotonic(), self._options.torque_limit
         held = self.state in POWERED or self.state is ArmState.FAULTED
         self._commands.clear()
-        powered = [servo for servo in self._servos if self._read(servo, 'torque_enable') != 0]
+        powered = self._torque.left()
         while powered and (passed := time.monotonic() - begin) < LOWERING:
             share = limit * (1.0 - passed / LOWERING)
             limit_torque(self._transport, powered, {one.joint.id: share for one in powered})
@@ -246,19 +245,19 @@ class ArmCycle:
         try:
             switch_off(self._transport, self._servos)
         except ArmError as error:  # without strength it can follow nothing
-            self._find_torque(self.powered)
+            self._torque.look(self._torque.on)
             self._become(ArmState.FAULTED, str(error))
             raise
         self._goals.forget()
         self._soft_start.end()
-        self.powered = set()
+        self._torque.on = set()
         self._become(ArmState.PASSIVE, '')
 
     def hold(self) -> None:
         """Hold the arm where it is measured, and take no commands until clear. Raises ArmError."""
         if self.state is ArmState.PASSIVE:
             self._commands.release()
-            raise ArmError('the torque is off: the arm holds nothing')
+            raise ArmError(self._not_held)
         self._commands.latch()
         if self.state in POWERED:
             self._hold()
@@ -266,7 +265,7 @@ class ArmCycle:
     def clear(self) -> None:
         """Take commands again; the torque of overloaded servos is off for a moment. Raises ArmError."""
         if self.state is ArmState.PASSIVE:
-            raise ArmError('the torque is off: there is nothing to clear')
+            raise ArmError(self._not_held)
         for servo in self._servos:
             measured = self.measured.get(servo.joint.name)
             if measured is not None and 'overload' in measured.conditions:
@@ -278,6 +277,7 @@ class ArmCycle:
         if self.state in POWERED:
             self._hold()
             self._write_goals()
+            unwatch(self._transport, self._servos)
 
     # Changes of state
 

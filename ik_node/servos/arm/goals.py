@@ -23,7 +23,8 @@ STALLED, STALL_TIME = (
     1.0,
 )  # share of the allowed torque, and for how long [s], of a joint that is blocked
 RELIEF = 0.02  # [rad] by which the goal of a blocked joint stays ahead
-SAG = 0.06  # [rad] from its goal at which a joint may hang: its controller has no integral
+SAG = 0.06  # [rad] from its goal at which a joint may hang under its load: its controller has no integral
+YIELD_TIME = 0.2  # [s] for which a held joint is measured too far away until its goal follows
 BEYOND = 1e-3  # [rad] by which a command is beyond a limit
 HALF_TURN = 2048  # [ticks]
 STILL = 0.05  # [rad/s]: a joint that pushes and is slower than that does not move
@@ -36,6 +37,8 @@ class _Goal:
     pushed: float = 0.0  # [s] for which the joint has pushed without moving
     blocked: tuple[float, float] | None = None  # where something blocks it, and in which direction (1 or -1)
     limit: tuple[float, float] | None = None  # that its command is beyond, and the command
+    away: float = 0.0  # [s] for which a held joint has been too far from it
+    yields: bool = False  # the joint gave way while it was held
 
 
 class Goals:
@@ -54,6 +57,11 @@ class Goals:
     def blocked(self) -> list[str]:
         """The joints that are relieved because something blocks them."""
         return [name for name, goal in self._goals.items() if goal.blocked is not None]
+
+    @property
+    def yielding(self) -> list[str]:
+        """The joints that gave way while they were held: pushed, or under a load that is too heavy."""
+        return [name for name, goal in self._goals.items() if goal.yields]
 
     @property
     def limited(self) -> dict[str, tuple[float, float]]:
@@ -101,8 +109,11 @@ class Goals:
                 goal = self._goals[name] = _Goal(joint.position)
             goal.limit = None
             if name in commands:
+                goal.yields = False
                 self._approach(name, goal, commands[name], joint, dt)
-            self._relieve(name, goal, joint, dt, torque)
+                self._relieve(name, goal, joint, dt, torque)
+            else:
+                self._yield(name, goal, joint, dt)
 
     def _approach(self, name: str, goal: _Goal, command: float, joint: JointMeasurement, dt: float) -> None:
         calibration = self._calibration[name]
@@ -113,12 +124,24 @@ class Goals:
             goal.limit = wanted, command
         speed = profile.fastest if goal.caught_up else min(APPROACH * scale, profile.fastest)
         step = min(max(wanted - goal.position, -speed * dt), speed * dt)
-        lead = LEAD * scale + LEAD_TIME * abs(joint.velocity)
-        ahead = min(max(goal.position + step, joint.position - lead), joint.position + lead)
+        ahead = self._near(name, goal.position + step, joint)
         goal.position = min(
             max(ahead, min(calibration.lower, joint.position)), max(calibration.upper, joint.position)
         )
         goal.caught_up |= abs(goal.position - wanted) < NEAR * scale
+
+    def _yield(self, name: str, goal: _Goal, joint: JointMeasurement, dt: float) -> None:
+        """Let the goal of a held joint follow it that is pushed away, or falls: it must not spring back."""
+        near = self._near(name, goal.position, joint)
+        goal.away = goal.away + dt if near != goal.position else 0.0
+        if goal.away > YIELD_TIME:
+            goal.position, goal.yields = near, True
+
+    def _near(self, name: str, position: float, joint: JointMeasurement) -> float:
+        """Return position, or what is nearest to it of the positions that are near enough to a joint."""
+        scale = self._calibration[name].profile.unit * 4096 / math.tau
+        lead = LEAD * scale + LEAD_TIME * abs(joint.velocity)
+        return min(max(position, joint.position - lead), joint.position + lead)
 
     def _inside(self, name: str, joint: JointMeasurement, position: float) -> float:
         """Return position within the limits, or on the way back to them."""
@@ -127,6 +150,10 @@ class Goals:
         return min(max(position, low), high)
 
     def _relieve(self, name: str, goal: _Goal, joint: JointMeasurement, dt: float, torque: float) -> None:
+        """Take the goal of a joint back that commands push against something.
+
+        A joint up to SAG from its goal may as well carry a load; relieved, it would sink.
+        """
         profile = self._calibration[name].profile
         scale = profile.unit * 4096 / math.tau
         ahead = goal.position - joint.position
@@ -138,7 +165,7 @@ class Goals:
                 goal.position = joint.position + side * min(RELIEF * scale, abs(ahead))
             return
         pushes = abs(joint.load) >= STALLED * torque * profile.torque
-        stuck = pushes and abs(joint.velocity) < STILL * scale and abs(ahead) > RELIEF * scale
+        stuck = pushes and abs(joint.velocity) < STILL * scale and abs(ahead) > SAG * scale
         goal.pushed = goal.pushed + dt if stuck else max(goal.pushed - dt, 0.0)
         if goal.pushed > STALL_TIME:
             goal.pushed, goal.blocked = 0.0, (joint.position, math.copysign(1.0, ahead))

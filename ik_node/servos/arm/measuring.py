@@ -15,11 +15,15 @@ from ik_node.servos.calibration.zeros import JointCalibration
 RETRIES = 2  # single reads per cycle, after a sync read with faults
 SLACK = 40  # [ticks] beyond the fastest motion that a position may have changed
 FASTER = 1.5  # times the fastest speed without load: pushed by hand or by gravity
+ALERT = 0x80  # bit of the error byte of a Dynamixel: its register status is not 0
 SETTLED = 3  # readings that agree with each other are believed, even after a jump
 
 
 class Measuring:
-    """Reads all servos once per cycle. last: when each servo answered [s], by joint."""
+    """Reads all servos once per cycle.
+
+    last: when each servo answered [s], by joint. lasting: conditions that a joint reports again.
+    """
 
     def __init__(
         self, servos: Sequence[ServoSurvey], calibration: Mapping[str, JointCalibration], counts: Counts
@@ -27,6 +31,8 @@ class Measuring:
         self._servos, self._counts = servos, counts
         self.calibration = calibration
         self.last: dict[str, float] = {}
+        self.lasting: dict[str, list[str]] = {}
+        self._reported: dict[str, tuple[str, ...]] = {}  # conditions
         self._ticks: dict[str, int] = {}
         self._doubted: dict[str, list[int]] = {}
 
@@ -53,13 +59,16 @@ class Measuring:
                     reply = transport.read(servo.joint.id, address, size)
                     if not isinstance(reply, Answer):
                         self._counts.add(reply.value)
-            measured = self._measured(servo, reply, address, time)
+            measured = self._measured(servo, reply, address, time, transport)
             if measured is not None:
                 found[servo.joint.name] = measured
+        before, self._reported = self._reported, {name: joint.conditions for name, joint in found.items()}
+        both = {name: [c for c in now if c in before.get(name, ())] for name, now in self._reported.items()}
+        self.lasting = {name: conditions for name, conditions in both.items() if conditions}
         return found
 
     def _measured(
-        self, servo: ServoSurvey, reply: Reply, address: int, time: float
+        self, servo: ServoSurvey, reply: Reply, address: int, time: float, transport: Transport
     ) -> JointMeasurement | None:
         if not isinstance(reply, Answer):
             return None
@@ -77,8 +86,7 @@ class Measuring:
         if load is not None:
             share = model['present_load'].quantity(load)
         else:  # a share of the largest current is near enough to tell a stall
-            share = counts['present_current'] / model['current_limit'].range[1]
-        status = counts.get('status', 0) | (reply.error if model.homing_sign < 0 else 0)
+            share = counts['present_current'] / max(servo.most_current, 1)
         self._ticks[joint.name], self.last[joint.name] = tick, time
         return JointMeasurement(
             tick,
@@ -87,8 +95,18 @@ class Measuring:
             joint.sign * share,
             quantity['present_voltage'],
             quantity['present_temperature'],
-            tuple(model.conditions_of(status)),
+            tuple(model.conditions_of(self._status(servo, reply, transport))),
         )
+
+    def _status(self, servo: ServoSurvey, reply: Answer, transport: Transport) -> int:
+        """Return the bits of the register status: in each answer, or, of a Dynamixel, announced by a bit."""
+        if servo.model.homing_sign < 0:
+            return reply.error
+        if not reply.error & ALERT:
+            return 0
+        register = servo.model['status']
+        found = transport.read(servo.joint.id, register.address, register.size)
+        return register.decode(found.data) if isinstance(found, Answer) else 0
 
     def _plausible(self, servo: ServoSurvey, tick: int, time: float) -> bool:
         """Whether a joint can have moved to a tick since it was measured last."""

@@ -23,12 +23,16 @@ class ArmError(IkError):
 
 @dataclass(frozen=True)
 class ServoSurvey:
-    """One servo as it was found. memory: what calibration, or the factory, has stored."""
+    """One servo as it was found. memory: what calibration, or the factory, has stored.
+
+    most_current [counts]: its limit, 0 if it does not measure it.
+    """
 
     joint: JointProfile
     model: ServoModel
     memory: Recorded
     time_profile: bool = False
+    most_current: int = 0
 
 
 def named(joint: JointProfile) -> str:
@@ -107,7 +111,9 @@ def _surveyed(transport: Transport, joint: JointProfile) -> ServoSurvey:
         raise ArmError(f'{named(joint)} is in operating mode {mode}, it must be {allowed}')
     counts = {name: read_constant(transport, joint, model, name) for name in registers_of(model)}
     time_profile = bool(counts.get('drive_mode', 0) & TIME_PROFILE)
-    return ServoSurvey(joint, model, recorded_in(model, counts), time_profile)
+    limited = 'current_limit' in model.registers
+    most = read_constant(transport, joint, model, 'current_limit') if limited else 0
+    return ServoSurvey(joint, model, recorded_in(model, counts), time_profile, most)
 
 
 def memories(servos: list[ServoSurvey]) -> Mapping[str, Recorded]:

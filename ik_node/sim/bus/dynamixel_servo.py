@@ -133,7 +133,8 @@ class DynamixelServo(Servo):
             self.registers[TORQUE] = 0
         self.put(PRESENT, 4, self.present())
         self.put(VELOCITY, 4, sign * round(motor.velocity / UNIT))
-        self.put(CURRENT, 2, sign * round(1000.0 * motor.load))
+        full = self.get(CURRENT_LIMIT, 2) or 1000  # without a limit it measures its load [0.1 %]
+        self.put(CURRENT, 2, sign * round(full * motor.load))
         self.put(VOLTAGE, 2, round(10.0 * self.volts))
         self.registers[MOVING] = int(abs(motor.velocity) > 0.0)
 

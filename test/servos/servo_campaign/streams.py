@@ -18,8 +18,8 @@ from rig import Rig
 from virtual_time import VirtualBus, virtual_time
 
 from ik_node.errors import IkError
-from ik_node.servos.arm.goals import LEAD, LEAD_TIME
-from ik_node.servos.arm.snapshot import ArmState
+from ik_node.servos.arm.goals import LEAD, LEAD_TIME, YIELD_TIME
+from ik_node.servos.arm.snapshot import POWERED, ArmState
 from ik_node.servos.calibration.profile import ArmProfile, read_profile
 from ik_node.sim.bus import EmulatedBus
 from servo_campaign.chance import DEGREE, random_faults
@@ -30,6 +30,8 @@ from servo_campaign.remedies import not_said
 HELD = 0.5  # [s] after the last command at which the arm stands
 RECOVERY = 8.0  # [s] for the driver to find the servos once the bus is sound
 WEAK = 3.0  # [s] after the torque came, in which a joint may give way
+CALM = 5.0  # [s] at the end, in which nothing happens any more
+PATIENCE = 1.0  # [s] without a command that is taken, until the owner helps
 SETTLED = 0.5  # [s] in which it looks at the torque of each servo
 
 
@@ -56,10 +58,15 @@ def wave(phase: float, steps: bool) -> float:
 
 
 def too_far_ahead(
-    bus: EmulatedBus, profile: ArmProfile, states: Mapping[int, Any] | None = None
+    bus: EmulatedBus, profile: ArmProfile, states: Mapping[int, Any] | None = None, time: float = 0.0
 ) -> list[str]:
-    """Return which servos would go on further than a joint needs that moves, if nobody commanded them."""
-    most = {joint.id: 1.1 * (LEAD + LEAD_TIME * joint.fastest) / joint.unit for joint in profile.joints}
+    """Return which servos would go on further than a joint needs that moves, if nobody commanded them.
+
+    time [s]: for which a joint that falls may be ahead of its goal.
+    """
+    most = {
+        joint.id: 1.1 * (LEAD + (LEAD_TIME + time) * joint.fastest) / joint.unit for joint in profile.joints
+    }
     return [
         f'servo {id} is to go on by {abs(state["goal"] - state["present"])} ticks'
         for id, state in (bus.state() if states is None else states).items()
@@ -77,6 +84,7 @@ class Stream:
         self.hits: list[list[Any]] = []
         self._held: list[tuple[float, float]] = []  # from when to when commands were refused
         self._last = 0.0  # [s] when the last command was taken
+        self._helped = 0.0  # [s] when its owner last looked after it
         self._steps = self._chance.random() < 0.4
         self._paths = {
             joint.name: (
@@ -97,7 +105,7 @@ class Stream:
                 rig.until(ArmState.PASSIVE)
                 rig.switch_on()
                 for joint in self._profile.joints[1:3]:
-                    bus.call('motor', id=joint.id, weight=self._chance.uniform(-0.3, 0.3))
+                    bus.call('motor', id=joint.id, weight=self._chance.uniform(-0.7, 0.7))
                 begun = bus.clock.now
                 self._stream(rig, bus, begun)
                 bus.faults()
@@ -118,15 +126,20 @@ class Stream:
                 )
                 self._last = bus.clock.now
                 self.counts['commands taken'] += 1
-            if now > again:
+            if now > again or (now > self._seconds - CALM and change < math.inf):
                 bus.call('plug', on=True)
                 bus.call('power', on=True)
                 again = math.inf
+                if now > self._seconds - CALM:
+                    change = math.inf
+                    bus.faults()
             elif now > change:
-                change = now + self._chance.uniform(0.2, 1.0)
+                change = now + self._chance.uniform(0.2, 1.5)
                 again = self._event(rig, bus, now)
-            if not self._chance.randrange(5):
-                self.wrong += too_far_ahead(bus, self._profile)
+            elif bus.clock.now - max(self._last, self._helped) > PATIENCE and again == math.inf:
+                self._help(rig, bus)
+            if not self._chance.randrange(5) and rig.arm.snapshot.state in POWERED:
+                self.wrong += too_far_ahead(bus, self._profile, time=YIELD_TIME)
             bus.clock.sleep(0.01)
 
     def _event(self, rig: Rig, bus: VirtualBus, now: float) -> float:
@@ -156,9 +169,35 @@ class Stream:
                 rig.arm.set_torque(True)
             if not rig.arm.snapshot.latched:
                 self._end_hold(bus.clock.now)
+        elif event < 0.6:
+            self.counts['blocked, or free again'] += 1
+            self._load(bus)
         else:
             bus.faults(*random_faults(self._chance, self._profile, 0.3))
         return math.inf
+
+    def _load(self, bus: VirtualBus) -> None:
+        """Block a joint where it is, free all others, and change what some carry."""
+        for joint in self._profile.joints:
+            bus.call('motor', id=joint.id, blocked=None)
+        joint = self._chance.choice(self._profile.joints)
+        place = bus.state()[joint.id]['actual']
+        bus.call('motor', id=joint.id, blocked=[place - 60.0, place + 60.0])
+        for joint in self._profile.joints[1:3]:
+            bus.call('motor', id=joint.id, weight=self._chance.uniform(-0.7, 0.7))
+
+    def _help(self, rig: Rig, bus: VirtualBus) -> None:
+        """Do what an owner does whose arm takes no commands: mend the bus, then switch on or clear."""
+        self.counts['helped by its owner'] += 1
+        self._helped = bus.clock.now
+        bus.faults()
+        if rig.arm.snapshot.state is ArmState.PASSIVE:
+            with contextlib.suppress(IkError):
+                rig.arm.set_torque(True)
+        else:
+            self._clear(rig)
+        if not rig.arm.snapshot.latched:
+            self._end_hold(bus.clock.now)
 
     def _soon(self, bus: VirtualBus, do: str, **arguments: Any) -> None:
         """Call a method of the bus at any moment of a cycle."""

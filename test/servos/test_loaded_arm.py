@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An arm under load: it neither sinks nor springs back, and its owner is told what gives way and why."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from rig import Rig, driven, emulated
+
+from ik_node.errors import IkError
+from ik_node.servos.arm.cycle import ArmOptions
+from ik_node.servos.arm.snapshot import POWERED, ArmState
+from ik_node.servos.arm.survey import ArmError
+
+DEGREE = 4096 / 360  # ticks
+FULL = 2.0  # [s] in which the torque has grown
+
+
+@pytest.fixture
+def rig():
+    with driven() as rig:
+        rig.switch_on()
+        rig.clock.sleep(FULL)
+        yield rig
+
+
+@pytest.mark.parametrize('weight', [0.5, 0.62, 0.7, 0.78])
+@pytest.mark.parametrize('commanded', [False, True])
+def test_an_arm_that_holds_a_load_does_not_sink(rig, weight, commanded):
+    place = rig.arm.snapshot.joints['shoulder_lift'].position
+    rig.bus.call('motor', id=2, weight=weight)
+    rig.clock.sleep(0.5)
+    hangs = rig.tick('shoulder_lift')
+    for _ in range(20):
+        if commanded:
+            rig.stream({'shoulder_lift': place}, 0.5)
+        else:
+            rig.clock.sleep(0.5)
+        assert abs(rig.tick('shoulder_lift') - hangs) < DEGREE
+    assert rig.arm.snapshot.state in POWERED
+
+
+def test_an_arm_with_little_torque_does_not_sink_either():
+    with driven(options=ArmOptions(torque_limit=0.5)) as rig:
+        rig.switch_on()
+        rig.clock.sleep(FULL)
+        rig.bus.call('motor', id=2, weight=0.4)
+        rig.clock.sleep(0.5)
+        hangs = rig.tick('shoulder_lift')
+        rig.clock.sleep(10.0)
+        assert rig.tick('shoulder_lift') == pytest.approx(hangs, abs=DEGREE)
+
+
+@pytest.mark.parametrize('latched', [False, True])
+def test_a_held_joint_that_was_pushed_away_does_not_spring_back(rig, latched):
+    if latched:
+        rig.arm.hold()
+    rig.bus.call('motor', id=3, actual=2500.0, blocked=[2499.0, 2501.0])
+    rig.clock.sleep(0.6)
+    assert abs(rig.bus.state()[3]['goal'] - 2500) < 8 * DEGREE
+    assert '"elbow_flex" gave way: pushed, or the load is too heavy' in rig.arm.snapshot.reason
+    rig.bus.call('motor', id=3, blocked=None)
+    rig.clock.sleep(1.0)
+    assert abs(rig.tick('elbow_flex') - 2500) < 8 * DEGREE
+    if latched:
+        assert 'held until it is cleared' in rig.arm.snapshot.reason
+        rig.arm.clear()
+    rig.stream({'elbow_flex': 0.5}, 0.1)
+    assert 'gave way' not in rig.arm.snapshot.reason
+
+
+def test_an_arm_that_fell_does_not_swing_back_when_its_load_is_gone(rig):
+    rig.bus.call('motor', id=2, weight=0.82)
+    rig.clock.sleep(4.0)
+    fallen = rig.tick('shoulder_lift')
+    assert abs(fallen - 2048) > 20 * DEGREE
+    assert '"shoulder_lift" reports overload' in rig.arm.snapshot.reason
+    rig.bus.call('motor', id=2, weight=0.0)
+    rig.clock.sleep(1.0)
+    assert abs(rig.tick('shoulder_lift') - fallen) < 8 * DEGREE
+
+
+@pytest.mark.parametrize(
+    ('profile', 'joint', 'id'),
+    [
+        ('omx_f', 'joint2', 12),
+        ('omx_f', 'joint4', 14),
+        ('omx_f', 'gripper_joint_1', 16),
+        ('wx200', 'elbow', 4),
+        ('so101', 'elbow_flex', 3),
+    ],
+)
+def test_a_blocked_joint_is_relieved_whatever_its_servo_measures(profile, joint, id):
+    with driven(profile) as rig:
+        rig.switch_on()
+        rig.clock.sleep(FULL)
+        rig.bus.call('motor', id=id, blocked=[2000.0, 2100.0])
+        rig.stream({joint: 0.5}, 1.8)
+        assert f'something blocks "{joint}"' in rig.arm.snapshot.reason
+        rig.stream({joint: 0.5}, 2.0)
+        state = rig.bus.state()[id]
+        assert state['torque']
+        assert abs(state['load']) < 0.5
+        assert rig.arm.snapshot.state is ArmState.FOLLOWING
+
+
+def test_a_joint_that_hangs_beyond_its_range_can_be_cleared_and_is_taken_over():
+    with emulated() as bus:
+        high = bus.call('get', id=2, address=11, size=2) - 28
+        bus.call('put', id=2, address=11, size=2, value=high, keep=True)  # recorded 2.5 degrees short
+        rig = Rig(bus, 'so101', None)
+        rig.arm.start()
+        try:
+            rig.until(ArmState.PASSIVE)
+            rig.switch_on()
+            rig.clock.sleep(FULL)
+            rig.stream({'shoulder_lift': rig.arm.calibration.joint('shoulder_lift').upper}, 4.0)
+            bus.call('motor', id=2, weight=0.5)
+            rig.clock.sleep(1.0)
+            assert rig.tick('shoulder_lift') > high + 10
+            rig.arm.hold()
+            rig.arm.clear()
+            bus.call('plug', on=False)
+            rig.until(ArmState.CLOSED)
+            bus.call('plug', on=True)
+            rig.until(ArmState.HOLDING)
+        finally:
+            rig.arm.stop()
+
+
+def test_a_servo_without_torque_beyond_its_range_gets_none():
+    with emulated() as bus:
+        bus.call('put', id=3, address=9, size=2, value=2060, keep=True)
+        rig = Rig(bus, 'so101', None)
+        rig.arm.start()
+        try:
+            rig.until(ArmState.PASSIVE)
+            with pytest.raises(ArmError, match='its servo holds it from'):
+                rig.arm.set_torque(True)
+        finally:
+            rig.arm.stop()
+
+
+def test_all_servos_that_lose_their_torque_are_named(rig):
+    for id in (1, 2, 3):
+        rig.bus.call('power', id=id, on=False)
+        rig.bus.call('power', id=id, on=True)
+    rig.clock.sleep(0.5)
+    assert rig.arm.snapshot.powered == {'wrist_flex', 'wrist_roll', 'gripper'}
+    reason = rig.arm.snapshot.reason
+    assert all(f'servo {id} ' in reason for id in (1, 2, 3))
+    assert 'have lost their torque' in reason
+
+
+def test_the_driver_outlives_a_watchdog_that_cannot_be_set():
+    with driven('omx_f') as rig:
+        rig.switch_on()
+        rig.clock.sleep(FULL)
+        for _ in range(10):
+            rig.clock.now += 2.5  # the computer was suspended: all watchdogs have stopped their servos
+            rig.bus.faults({'kind': 'missing', 'id': 14, 'share': 0.8})
+            rig.clock.sleep(0.5)
+        rig.bus.faults()
+        rig.until(ArmState.HOLDING)
+
+
+def test_hardware_errors_of_dynamixels_are_told():
+    with driven('omx_f') as rig:
+        rig.switch_on()
+        rig.bus.call('alarms', id=12, bits=0x01)
+        rig.clock.sleep(0.5)
+        assert rig.arm.snapshot.joints['joint2'].conditions == ('voltage',)
+        assert '"joint2" reports voltage' in rig.arm.snapshot.reason
+
+
+@pytest.mark.parametrize('release', [False, True])
+def test_other_programs_can_move_dynamixels_after_a_clean_end(release):
+    with driven('omx_f') as rig:
+        rig.switch_on()
+        rig.arm.stop(release)
+        rig.clock.sleep(3.0)
+        assert {rig.bus.call('get', id=id, address=98, size=1) for id in rig.profile.ids} == {0}
+
+
+def test_a_passive_arm_with_torque_does_not_claim_to_have_none():
+    with emulated() as bus:
+        bus.call('put', id=2, address=40, size=1, value=1)
+        rig = Rig(bus, 'so101', None)
+        rig.arm.start()
+        try:
+            rig.until(ArmState.PASSIVE)
+            for ask in (rig.arm.hold, rig.arm.clear):
+                with pytest.raises(IkError, match=r'does not hold the arm: torque is on in .*shoulder_lift'):
+                    ask()
+        finally:
+            rig.arm.stop()
+
+
+def test_a_command_far_away_is_approached_whatever_the_load(rig):
+    rig.bus.call('motor', id=3, weight=0.6)
+    rig.stream({'elbow_flex': 1.0}, 3.0)
+    assert rig.arm.snapshot.joints['elbow_flex'].position == pytest.approx(1.0, abs=math.radians(4))
