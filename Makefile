@@ -40,7 +40,7 @@ newest:  ## Run every test with the newest versions of all packages that setup.p
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
 	@$(KERNELS)
-	@$(RUN) -m pytest -q -m 'not slow' test/unit test/solver test/control test/servos test/sim
+	@$(RUN) -m pytest -q -n logical --max-worker-restart 0 -m 'not slow' test/unit test/solver test/control test/servos test/sim
 
 durations:  ## Choose the tests of make quick by the times in FROM=junit.xml, which pytest --junitxml has written
 	@$(PYTHON) test/durations.py '$(FROM)'
