@@ -201,3 +201,23 @@ def test_a_command_far_away_is_approached_whatever_the_load(rig):
     rig.bus.call('motor', id=3, weight=0.6)
     rig.stream({'elbow_flex': 1.0}, 3.0)
     assert rig.arm.snapshot.joints['elbow_flex'].position == pytest.approx(1.0, abs=math.radians(4))
+
+
+@pytest.mark.parametrize(
+    ('do', 'values', 'message'),
+    [
+        ('power', {'on': False}, r'no answer from servo 3 \(shoulder\), which turns with servo 2'),
+        ('put', {'address': 12, 'size': 1, 'value': 255}, r'servo 3 \(shoulder\) has the secondary id 255'),
+    ],
+)
+def test_an_arm_whose_shadow_servo_does_not_turn_with_it_gets_no_torque(do, values, message):
+    with emulated('wx200') as bus:
+        bus.call(do, id=3, **values)
+        rig = Rig(bus, 'wx200', None)
+        rig.arm.start()
+        try:
+            rig.until(ArmState.SILENT)
+            with pytest.raises(ArmError, match=message):
+                rig.arm.set_torque(True)
+        finally:
+            rig.arm.stop()

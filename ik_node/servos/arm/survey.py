@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ik_node.errors import IkError, join_names
 from ik_node.servos.bus.models import model_named, model_numbered
@@ -89,11 +89,30 @@ def survey(transport: Transport, profile: ArmProfile) -> list[ServoSurvey]:
     if missing:
         names = join_names([named(joint) for joint in missing])
         raise ArmError(f'no answer from {names}. Check the cables after the last servo that answers')
-    return [_surveyed(transport, joint) for joint in profile.joints]
+    surveyed = [_surveyed(transport, joint) for joint in profile.joints]
+    for servo in surveyed:
+        for id in servo.joint.shadows:
+            _check_shadow(transport, servo, id)
+    return surveyed
 
 
 def _answers(transport: Transport, id: int) -> bool:
     return any(isinstance(transport.ping(id), Answer) for _ in range(TRIES))
+
+
+def _check_shadow(transport: Transport, servo: ServoSurvey, id: int) -> None:
+    """Raise ArmError unless the servo of that id does what the other servo of its joint does."""
+    shadow, leader = replace(servo.joint, id=id), servo.joint.id
+    if not _answers(transport, id):
+        raise ArmError(
+            f'no answer from {named(shadow)}, which turns with servo {leader}. Check its cable and its power'
+        )
+    listens = read_constant(transport, shadow, servo.model, 'secondary_id')
+    if listens != leader:
+        raise ArmError(
+            f'{named(shadow)} has the secondary id {listens}, so it does not turn with servo {leader}: set it '
+            f'to {leader}'
+        )
 
 
 def _surveyed(transport: Transport, joint: JointProfile) -> ServoSurvey:

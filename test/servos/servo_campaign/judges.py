@@ -99,6 +99,8 @@ def beyond_or_leaping(
     last: dict[int, tuple[float, int]] = {}
     by_id = {joint.profile.id: joint for joint in joints}
     for when, id, goal in logs.goals:
+        if id not in by_id:
+            continue  # a shadow: it has the goals of another servo
         joint = by_id[id]
         low, high = sorted((joint.tick(joint.lower), joint.tick(joint.upper)))
         measured = logs.measured(id, when)
