@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import pytest
@@ -151,6 +152,19 @@ def test_all_servos_that_lose_their_torque_are_named(rig):
     reason = rig.arm.snapshot.reason
     assert all(f'servo {id} ' in reason for id in (1, 2, 3))
     assert 'have lost their torque' in reason
+
+
+def test_a_clear_that_fails_leaves_no_joint_without_torque_unnoticed():
+    with driven('omx_f') as rig:
+        rig.switch_on()
+        rig.clock.sleep(FULL)
+        rig.bus.call('put', id=12, address=64, size=1, value=0)
+        rig.bus.faults({'kind': 'missing', 'id': 13, 'share': 0.9})
+        with contextlib.suppress(ArmError):
+            rig.arm.clear()
+        rig.bus.faults()
+        rig.until(ArmState.FAULTED)
+        rig.wait(lambda: 'servo 12 (joint2) has lost its torque' in rig.arm.snapshot.reason)
 
 
 def test_the_driver_outlives_a_watchdog_that_cannot_be_set():

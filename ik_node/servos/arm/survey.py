@@ -110,8 +110,8 @@ def _check_shadow(transport: Transport, servo: ServoSurvey, id: int) -> None:
     listens = read_constant(transport, shadow, servo.model, 'secondary_id')
     if listens != leader:
         raise ArmError(
-            f'{named(shadow)} has the secondary id {listens}, so it does not turn with servo {leader}: set it '
-            f'to {leader}'
+            f'{named(shadow)} has the secondary id {listens}, so it does not turn with servo {leader}: '
+            f'set it to {leader}'
         )
 
 

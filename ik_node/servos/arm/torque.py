@@ -38,11 +38,13 @@ class Torque:
         """Check one servo per call: a dip of the supply switches it off. Return whether one is newly off."""
         self._checked = (self._checked + 1) % len(self._servos)
         servo = self._servos[self._checked]
-        if servo.joint.name not in self.on or self._read(servo, 'torque_enable') in (None, 1):
+        if self._read(servo, 'torque_enable') in (None, 1):
             return False
         self.on.discard(servo.joint.name)
-        self._lost.append(named(servo.joint))
-        return True
+        known = named(servo.joint) in self._lost
+        if not known:
+            self._lost.append(named(servo.joint))
+        return not known
 
     def stopped(self) -> bool:
         """Whether the watchdog of the servo that was checked last has stopped it."""

@@ -15,6 +15,7 @@ from ik_node.servos.calibration.zeros import JointCalibration
 from ik_node.sim.bus import EmulatedBus
 from servo_campaign.chance import DEGREE
 
+AWAY = 6 * DEGREE  # from the goal: the joint of a held servo has given way
 BRAKING = 1.5  # times the fastest speed that a goal may have
 TOGETHER = 0.05  # [s] in which several goals may come
 BUSY, BUSY_WINDOW = 0.12, 0.5  # [s] between two cycles, and around a time
@@ -47,6 +48,11 @@ class Logs:
         """Whether a servo had torque at a time, and did not lose it until another."""
         before = [on for when, on in self.torques[id] if when < begin]
         return before[-1:] == [True] and all(on for when, on in self.torques[id] if begin <= when <= end)
+
+    def between(self, id: int, begin: float, end: float) -> list[int]:
+        """Return the ticks that a servo was measured at between two times."""
+        times, ticks = self.answered[id]
+        return ticks[bisect_left(times, begin) : bisect_right(times, end)]
 
     def measured(self, id: int, when: float) -> int | None:
         """Return the last tick that a servo was measured at until a time."""
@@ -135,7 +141,8 @@ def is_busy(published: Sequence[float], when: float) -> bool:
 def moved_while_held(held: Iterable[tuple[float, float]], logs: Logs, settled: float) -> list[str]:
     """Return which goals changed while the arm was held, from settled [s] after that on.
 
-    Servos that had no torque, or lost it meanwhile, are held where they then are.
+    Servos that had no torque, or lost it meanwhile, are held where they then are, and so are joints that gave
+    way.
     """
     wrong, times = [], [when for when, _, _ in logs.goals]
     for begin, end in held:
@@ -144,6 +151,8 @@ def moved_while_held(held: Iterable[tuple[float, float]], logs: Logs, settled: f
             if logs.always_had_torque(id, begin, when):
                 goals[id].append(goal)
         for id, values in goals.items():
-            if max(values) - min(values) > 3 * DEGREE:
+            measured = logs.between(id, begin, end)
+            gave_way = max((abs(tick - values[0]) for tick in measured), default=0) > AWAY
+            if max(values) - min(values) > 3 * DEGREE and not gave_way:
                 wrong.append(f'servo {id} was sent from {min(values)} to {max(values)} while held')
     return wrong
