@@ -20,6 +20,7 @@ from ik_node.control.state.states import State
 
 SETTINGS = ArmSettings(**PARAMETERS)
 PERIOD = 1.0 / SETTINGS.publish_rate
+AFTER = 1e9  # [s] added to a made-up arrival: on the real clock it is later than all stops of a test
 
 
 @dataclass

@@ -10,7 +10,7 @@ import os
 
 import numpy as np
 import pytest
-from control_harness import PERIOD, SETTINGS, Asked, Kept
+from control_harness import AFTER, PERIOD, SETTINGS, Asked, Kept
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -88,7 +88,7 @@ class Sequences(RuleBasedStateMachine):
         for k in range(count):
             if k % every == 0:
                 goal = Goal(np.add(place, np.multiply(speed, k * PERIOD)))
-                request = Asked(goal, arrival=self.time, received=self.time, goal_time=self.time)
+                request = Asked(goal, arrival=AFTER + self.time, received=self.time, goal_time=self.time)
                 self.controller.submit(request)
             self.tick(1, PERIOD)
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from control_harness import SETTINGS, Asked, Rig
+from control_harness import AFTER, SETTINGS, Asked, Rig
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -326,7 +326,7 @@ def follow_circle(model, *, follow: bool, laps: float = 1.5) -> tuple[Rig, float
         if k % 2 == 0:
             now = rig.time
             goal = Goal(track.position(now - begin))
-            rig.controller.submit(Asked(goal, arrival=now, received=now, goal_time=now))
+            rig.controller.submit(Asked(goal, arrival=AFTER + now, received=now, goal_time=now))
         rig.tick()
         q = rig.controller.snapshot().position
         distances.append(np.linalg.norm(model.arm.fk(q)[0] - track.position(rig.time - begin)))

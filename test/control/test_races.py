@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,9 @@ from control_harness import SETTINGS, Asked, Rig
 
 import ik_node
 from ik_node import Goal
+from ik_node.control.controller.controller import VOID, ArmController
 from ik_node.control.locks import LockOrderError, OrderedLock, Rank, _held
+from ik_node.control.state.requests import HomeRequest
 from ik_node.control.state.states import State
 from ik_node.control.targets.targets import ArmTargets
 
@@ -76,7 +79,7 @@ class Broken:
     def __init__(self, where):
         self.where = where
 
-        self.tool, self.source, self.moves, self.arrival = 'broken', 'test', True, 0.0
+        self.tool, self.source, self.moves, self.arrival = 'broken', 'test', True, time.perf_counter()
 
     def wanted(self, _):
         if self.where == 'reading':
@@ -260,6 +263,62 @@ def test_a_goal_from_before_a_stop_does_not_move_the_arm_after_a_resume(model):
     assert rig.position('yaw') == 0.0
     (report,) = [report for report in rig.reports if report.request is request]
     assert 'stopped or changed since the request' in report.message
+
+
+@pytest.mark.parametrize('last', [Asked({'pitch': 0.5}, tool='other'), HomeRequest(tool='other')])
+def test_a_goal_whose_turn_comes_after_a_stop_and_a_resume_does_not_move_the_arm_either(model, last):
+    """It was taken from the inbox together with the one that takes its time."""
+    rig = Rig(model)
+    first, last = Interrupted({'yaw': 1.0}), replace(last, arrival=time.perf_counter())
+    first.rig = rig
+    rig.controller.submit(first, last)
+    rig.tick(50)
+    assert rig.state is State.HOLDING
+    (report,) = [report for report in rig.reports if report.request is last]
+    assert (report.status, VOID in report.message) == ('rejected', True)
+    assert rig.go(yaw=0.1).status == 'solved'
+
+
+def ends_hand_guiding(rig):
+    rig.controller.guide(True, rig.time)
+    rig.controller.guide(False, rig.time)
+
+
+def ends_a_fault(rig):
+    rig.controller.fault('made up')
+    rig.controller.resume()
+
+
+def ends_a_fault_by_a_pause(rig):
+    rig.controller.fault('made up')
+    pauses(rig)
+
+
+def pauses(rig):
+    rig.controller.deactivate()
+    rig.controller.activate()
+
+
+@pytest.mark.parametrize('act', [ends_hand_guiding, ends_a_fault, ends_a_fault_by_a_pause, pauses])
+def test_a_goal_from_before_the_arm_was_given_back_is_void(real, act):
+    real.measure_all()
+    request = Asked({'yaw': 1.0})
+    act(real)
+    real.measure_all()
+    real.settle()
+    assert real.state is State.HOLDING
+    real.controller.submit(request)
+    assert VOID in real.reports[-1].message
+    assert real.go(yaw=1.0).status == 'solved'
+
+
+def test_a_goal_from_before_the_first_activation_is_void_even_without_an_arm(model):
+    reports = []
+    controller, request = ArmController(reports.append), Asked({'yaw': 1.0})
+    controller.activate()
+    assert controller.configure(model, SETTINGS)
+    controller.submit(request)
+    assert VOID in reports[-1].message
 
 
 def test_settings_of_another_arm_are_read_where_no_change_of_a_parameter_can_come_between(model):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from control_harness import SETTINGS, Asked, Rig
+from control_harness import AFTER, SETTINGS, Asked, Rig
 from folding_arm import bar, folding_urdf
 from small_arm import arm_urdf
 
@@ -165,7 +165,7 @@ def test_a_stream_of_goals_far_from_a_collision_is_followed_with_few_looks(monke
     for k in range(200):
         q = [1.5 + 0.2 * np.sin(0.02 * k), 0.3 * np.cos(0.02 * k), 0.5, 0.0]
         goal = Goal(*folding.arm.fk(q))
-        rig.controller.submit(Asked(goal, arrival=rig.time, received=rig.time, goal_time=rig.time))
+        rig.controller.submit(Asked(goal, arrival=AFTER + rig.time, received=rig.time, goal_time=rig.time))
         rig.tick()
         assert rig.state is State.MOVING, rig.reports[-1].message
     assert len(looks) < 60
@@ -179,7 +179,7 @@ def test_a_stream_of_goals_into_the_post_ends_in_a_stop_before_it(folding):
     for k in range(150):
         at = 0.8 - 0.01 * k
         goal = Goal(*folding.arm.fk([at, 0.0, 0.0, 0.0]))
-        rig.controller.submit(Asked(goal, arrival=rig.time, received=rig.time, goal_time=rig.time))
+        rig.controller.submit(Asked(goal, arrival=AFTER + rig.time, received=rig.time, goal_time=rig.time))
         rig.tick()
         assert rig.state is not State.FAULTED, rig.reports[-1].message
     assert rig.position('yaw') < 0.5
@@ -191,7 +191,7 @@ def test_the_way_to_the_last_goal_is_checked_when_a_stream_ends(folding):
     way = rig.controller._joints.motion_check
     for k in range(60):
         goal = Goal(*folding.arm.fk([1.5 - 0.005 * k, 0.0, 0.0, 0.0]))
-        rig.controller.submit(Asked(goal, arrival=rig.time, received=rig.time, goal_time=rig.time))
+        rig.controller.submit(Asked(goal, arrival=AFTER + rig.time, received=rig.time, goal_time=rig.time))
         rig.tick()
         if k == 30:
             way.rejection = lambda *_: 'the way is not free'  # known distances do not ask for it

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from control_harness import Asked, Kept
+from control_harness import AFTER, Asked, Kept
 
 from ik_node import Goal
 from ik_node.control.controller.controller import ArmController
@@ -68,7 +68,7 @@ class Arms:
 
     def ask(self, tool: str, wanted: object, stamp: float | None = None) -> Report:
         """Submit a goal of a tool, with a stamp of a moving one, and return the report on it."""
-        request = Asked(wanted, tool=tool, arrival=self.time, received=self.time, goal_time=stamp)
+        request = Asked(wanted, tool=tool, arrival=AFTER + self.time, received=self.time, goal_time=stamp)
         first = next(
             first
             for first, model in self.models.items()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from control_harness import Asked, Rig
+from control_harness import AFTER, Asked, Rig
 
 from benchmarks.torsos import torso_text
 from ik_node import Arm, Goal, IkSolver
@@ -83,7 +83,7 @@ def driven(
                 lateral = np.array([np.cos(angle), np.sin(angle), 0.0])
                 goal = Goal(track.position(time) + offset, (0.0, 0.0, -1.0), lateral)
                 stamp = now if stream else None
-                rig.controller.submit(Asked(goal, tool, arrival=now, received=now, goal_time=stamp))
+                rig.controller.submit(Asked(goal, tool, arrival=AFTER + now, received=now, goal_time=stamp))
         rig.tick()
         joints.append(rig.controller.snapshot(next(iter(offsets))).values[model.index])
     return rig, np.array(joints)

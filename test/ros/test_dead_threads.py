@@ -1,5 +1,7 @@
 """The arm rests and a reason is given when a thread of the node has ended."""
 
+import math
+
 import pytest
 from node_harness import running
 from small_arm import arm_urdf
@@ -10,6 +12,7 @@ class Fatal:
 
     tool = ''
     moves = True
+    arrival = math.inf
 
     def wanted(self, _):
         raise SystemExit

@@ -22,9 +22,11 @@ from rclpy.parameter import Parameter
 from std_msgs.msg import Int8
 from trajectory_msgs.msg import JointTrajectory
 
+from ik_node.control.state.requests import HomeRequest, Request
 from ik_node.errors import IkError
 from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description
+from ik_node.ros.goals.goal_requests import GOALS
 from ik_node.ros.node.node import IkNode
 from ik_node.ros.qos import REPORTS
 from ik_node.share import share_path
@@ -118,6 +120,40 @@ def test_each_arm_has_goals_a_stop_and_reports_of_its_own():
             client.wait_said('arrived')
         foreign = two.left.answer('goal_joints', two.left.joints(right_joint1=0.3))
         assert 'joint "right_joint1" is commanded by another tool' in foreign.message
+
+
+@pytest.mark.parametrize('kind', ['goal_joints', 'home'])
+def test_what_waits_behind_another_arm_does_not_move_after_a_stop_and_a_resume(kind):
+    """The goal thread has taken both requests together, and the first one takes its time."""
+    with robot('two_arms', goal_timeout=TIMEOUT) as two:
+        two.right.answer('goal_joints', two.right.joints(right_joint1=-0.5))
+        two.right.wait_said('arrived')
+        left, right = two.node._tools
+        submit, taken, go_on = left.own.submit, threading.Event(), threading.Event()
+
+        def busy(*requests: Request) -> None:
+            if requests:
+                taken.set()
+                assert go_on.wait(TIMEOUT)
+            submit(*requests)
+
+        left.own.submit = busy
+        late = HomeRequest('right', 'late')
+        if kind == 'goal_joints':
+            late = GOALS[kind][1]('late', two.right.joints(right_joint1=0.5), right.goals)
+        with two.node._inbox._changed:
+            two.node._inbox.put(HomeRequest('left'))
+            two.node._inbox.put(late)
+        assert taken.wait(TIMEOUT)
+        assert two.right.call('ik_node/stop').success
+        assert two.right.call('ik_node/resume').success
+        go_on.set()
+        two.right.wait_said('late rejected: it came before the arm was resumed')
+        two.still()
+        assert two.values(two.right.samples[-1])[two.tree.joint_names.index('right_joint1')] == -0.5
+        assert two.right.answer('goal_joints', two.right.joints(right_joint1=0.1)).message.startswith(
+            'solved'
+        )
 
 
 def test_the_arms_of_one_robot_do_not_collide():

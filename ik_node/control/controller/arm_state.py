@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 
 from ik_node.control.controller.goal_tracker import GoalTracker
 from ik_node.control.controller.report_queue import ReportQueue
@@ -20,7 +21,7 @@ from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.state.report import Level, Report, condition
 from ik_node.control.state.snapshot import Snapshot
-from ik_node.control.state.states import TRANSITIONS, Event, State
+from ik_node.control.state.states import REFUSING, TRANSITIONS, Event, State
 from ik_node.control.targets.targets import Targets
 
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
@@ -50,6 +51,7 @@ class ArmState:
         self._settings: ArmSettings
         self._halts = 0  # how often the arm was stopped, deactivated or faulted
         self._epoch = 0  # a solution for a request of another epoch is void
+        self._void_before = -math.inf  # so is a request that arrived before this time (time.perf_counter)
         self._progress = GoalTracker(self._reports)
         self._fault_reason = ''
         self._ended = False  # no more setpoints are sent
@@ -139,6 +141,10 @@ class ArmState:
         self._joints.brake()
         self._targets.restart()
 
+    def _void_earlier(self) -> None:
+        """Reject all requests that have arrived until now, whenever their turn comes."""
+        self._void_before = perf_counter()
+
     def _release(self) -> None:
         if self._state is State.HAND_GUIDED and self._model is not None:
             self._joints.brake()
@@ -163,6 +169,8 @@ class ArmState:
         """Change the state by the table, and report changes that matter to users."""
         before = self._state
         self._state = TRANSITIONS[before].get(event, before)
+        if before in REFUSING and self._state is not before:
+            self._void_earlier()
         if (before is State.HAND_GUIDED) is not (self._state is State.HAND_GUIDED):
             self._limit()
         begins = before is State.WAITING and self._state is State.HOLDING

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ArmController: decides what an arm may be commanded at any time. It uses neither ROS nor a clock.
+"""ArmController: decides what an arm may be commanded at any time. It does not use ROS.
 
 Configuration and requests are here; arm_state.py has the states, timed_arm.py the ticks.
 
@@ -25,12 +25,15 @@ from ik_node.control.state.states import READY, Event, State
 from ik_node.control.targets.tree_targets import targets_of
 from ik_node.errors import InputError
 
+VOID = 'it came before the arm was resumed, activated or released: send it again'
+
 
 class ArmController(TimedArm):
     """One arm, from requests to setpoints. Thread-safe.
 
     report receives every Report and outputs receive every setpoint, in the thread that caused them. robot:
     shared with the other arms of the same robot. Times are seconds of one clock of the caller; it may jump.
+    Only the arrivals of requests are on the clock time.perf_counter.
     """
 
     # Configuration
@@ -75,6 +78,8 @@ class ArmController(TimedArm):
     def activate(self) -> None:
         """Allow commands."""
         with self._change():
+            if not self._active:
+                self._void_earlier()
             self._active = True
             if self._state is State.INACTIVE and self._feedback.expected:
                 self._forget_places('the joints have to be measured again')
@@ -120,8 +125,11 @@ class ArmController(TimedArm):
             with self._answered(request, failed):
                 with self._lock:
                     snapshot, epoch = self.snapshot(request.tool), self._epoch
+                    void = request.arrival <= self._void_before
                 if snapshot is None or (request.moves and snapshot.state not in READY):
                     raise InputError(self.condition()[1])
+                if request.moves and void:
+                    raise InputError(VOID)
                 wanted = request.wanted(snapshot)
                 if wanted is not None:
                     newest[request.tool] = request, wanted, epoch

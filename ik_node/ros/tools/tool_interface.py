@@ -163,7 +163,6 @@ class ToolInterface:
         """Accept goals again."""
         for member in self.leader._members:
             member._stopped = False
-            self._inbox.clear(member.tool)  # goals from before do not move the arm afterwards
         return self._tried(self.leader.own.resume)
 
     def guide(self, begin: bool) -> ServiceResult:
