@@ -19,7 +19,7 @@ from node_harness import TIMEOUT, Client
 from processes import Running
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
-from std_msgs.msg import Int8
+from std_msgs.msg import Int8, String
 from trajectory_msgs.msg import JointTrajectory
 
 from ik_node.control.state.requests import HomeRequest, Request
@@ -82,7 +82,7 @@ def robot(name: str, **parameters: Any) -> Iterator[Robot]:
     try:
         for client in served.clients.values():
             client.wait_connected()
-        if 'joint_states' in parameters.get('output', 'joint_states'):
+        if given['robot_description'] and 'joint_states' in parameters.get('output', 'joint_states'):
             served.left.wait(lambda: served.left.samples, 'joint_states')
         yield served
     finally:
@@ -213,6 +213,20 @@ def test_tools_that_share_a_torso_meet_their_goals_together():
 
         torso.left.wait(rejected, 'the rejection of a twist')
         assert torso.values(torso.left.samples[-1]) == pytest.approx(before, abs=1e-12)
+
+
+def test_a_resume_that_is_refused_forgets_no_stop():
+    """Before the first robot each tool is stopped alone; the robot has one controller for both."""
+    with robot('torso_arms', robot_description='', self_collision='false') as torso:
+        assert torso.right.call('ik_node/right/stop').success
+        assert not torso.right.call('ik_node/right/resume').success
+        torso.left.description.publish(String(data=text_of('torso_arms')))
+        torso.left.wait(lambda: torso.left.samples, 'joint_states')
+        goal = torso.left.joints(left_joint1=0.1)
+        assert 'rejected: stopped' in torso.left.answer('goal_joints', goal).message
+        assert torso.right.call('ik_node/right/resume').success
+        goal = torso.left.joints(left_joint1=0.1)
+        assert torso.left.answer('goal_joints', goal).message.startswith('solved')
 
 
 def test_every_arm_has_a_controller_of_its_own():

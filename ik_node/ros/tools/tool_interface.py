@@ -161,9 +161,11 @@ class ToolInterface:
 
     def resume(self) -> ServiceResult:
         """Accept goals again."""
-        for member in self.leader._members:
-            member._stopped = False
-        return self._tried(self.leader.own.resume)
+        result = self._tried(self.leader.own.resume)
+        if result[0]:
+            for member in self.leader._members:
+                member._stopped = False
+        return result
 
     def guide(self, begin: bool) -> ServiceResult:
         """Begin or end hand guiding."""
