@@ -208,10 +208,24 @@ class ArmController(TimedArm):
             if self._state is State.TELEOPERATED and self._joints.far_behind:
                 self._brake('teleoperation ended')
 
-    def tell(self, level: Level, message: str) -> None:
-        """Report a sentence on teleoperation."""
+    def tell(
+        self,
+        level: Level,
+        message: str,
+        word: str = '',
+        during: State | None = None,
+        logged: bool = True,
+    ) -> bool:
+        """Report a sentence that belongs to no request, after all that has been reported.
+
+        word: names it as data, by default the state. during: the only state in which it holds; in another
+        one nothing is reported, and False returned. logged: as in Report.
+        """
         with self._change():
-            self._reports.state(self._state.value, self._state, (level, message))
+            if during not in (None, self._state):
+                return False
+            self._reports.state(word or self._state.value, self._state, (level, message), logged)
+            return True
 
     def stop(self) -> None:
         """Stop within the limits and hold: goals are rejected until resume.

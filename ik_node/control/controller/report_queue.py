@@ -29,9 +29,9 @@ class ReportQueue:
         with self._lock:
             self._reports.append(report)
 
-    def state(self, word: str, state: State, condition: tuple[Level, str]) -> None:
-        """Add the report of a state; word: its name as data."""
-        self.add(Report(*condition, word, word, state))
+    def state(self, word: str, state: State, condition: tuple[Level, str], logged: bool = True) -> None:
+        """Add the report of a state; word: its name as data. logged: as in Report."""
+        self.add(Report(*condition, word, word, state, logged=logged))
 
     def waiting(self, state: State, condition: Callable[[], tuple[Level, str]]) -> None:
         """Add a report when the arm starts to wait, or waits for something else.

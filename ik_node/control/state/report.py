@@ -29,6 +29,7 @@ class Report:
     status: 'solved', 'unreachable', 'not found' or 'rejected' for a request, else the name of the state.
     phase: 'moving', 'arrived' or 'held' for a request that was not rejected, else as status.
     number: counts the requests, 0 without one. goal and solution: None for joint targets. solve_time in s.
+    logged: False for what another controller reports to the log as well.
     """
 
     level: Level
@@ -41,6 +42,7 @@ class Report:
     goal: Goal | None = None
     solution: Solution | None = None
     solve_time: float = 0.0
+    logged: bool = True
 
 
 def condition(

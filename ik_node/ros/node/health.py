@@ -10,7 +10,8 @@ from diagnostic_msgs.msg import DiagnosticArray
 
 from ik_node import kernels
 from ik_node.control.controller.arm_state import NO_MODEL
-from ik_node.control.state.report import Level, Report
+from ik_node.control.state.report import Level
+from ik_node.control.state.states import State
 from ik_node.ros.goals.node_time import NO_CLOCK
 from ik_node.ros.goals.reports import diagnostic
 from ik_node.ros.node.garbage import Garbage
@@ -47,9 +48,10 @@ class Health:
         summary = self._shared.statistics.summary(period)
         for tool in self._tools:
             tool.publish_due()  # there are no setpoints while simulated time is paused
+            state = tool.leader.own.state  # read first: a later one has reports of its own
             level, message = self._condition(tool)
             if tool.leads:
-                self._remind(tool, level, message)
+                self._remind(tool, state, level, message)
             values = {**summary, 'kernels': str(self._kernels), **tool.diagnostics(message)}
             name = self._shared.node.get_fully_qualified_name() + (f'/{tool.tool}' if tool.tool else '')
             array.status.append(diagnostic(level, name, message, values))
@@ -66,17 +68,17 @@ class Health:
             return
         level = Level.WARN if now.reason else Level.OK
         for tool in self._tools:
-            state = tool.leader.own.state
-            report = Report(level, str(now), state.value, state.value, state)
-            tool.report(report, logged=tool is self._tools[0])
+            if tool.leads:
+                tool.own.tell(level, str(now), logged=tool is self._tools[0])
 
-    def _remind(self, tool: ToolInterface, level: Level, message: str) -> None:
-        """Report a condition that lasts, and log it from time to time."""
+    def _remind(self, tool: ToolInterface, state: State, level: Level, message: str) -> None:
+        """Report a condition that lasts, and log it from time to time; state: in which it was found."""
         if level is Level.OK or time.monotonic() <= self._started + PATIENCE:
             return
         if message != self._announced.get(tool.tool):  # the controller has reported its own conditions
-            if tool.snapshot() is None or self._shared.time.stands:
-                tool.report(Report(level, message, 'waiting', 'waiting', tool.leader.own.state))
+            silent = tool.snapshot() is None or self._shared.time.stands
+            if silent and not tool.own.tell(level, message, 'waiting', state):
+                return
             self._remind_at[tool.tool] = time.monotonic() + REMINDER
         elif time.monotonic() >= self._remind_at[tool.tool]:
             self._remind_at[tool.tool] += REMINDER

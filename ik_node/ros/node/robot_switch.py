@@ -15,7 +15,7 @@ from ik_node.control.robot.robot_settings import RobotSettings
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.tree_model import TreeModel
 from ik_node.control.robot.workspace import Workspace
-from ik_node.control.state.report import Level, Report
+from ik_node.control.state.report import Level
 from ik_node.control.state.states import State
 from ik_node.errors import IkError, InputError
 from ik_node.ros.node.garbage import Garbage
@@ -87,12 +87,8 @@ class RobotSwitch:
             self.rejected = f'robot_description rejected: {error}'
             self._text, self._rejected = (known, '') if before else ('', text)
             for tool in self._tools:
-                if not tool.leads:
-                    continue
-                state = tool.own.state
-                tool.report(
-                    Report(Level.ERROR, self.rejected, 'rejected', 'rejected', state), tool is self._tools[0]
-                )
+                if tool.leads:
+                    tool.own.tell(Level.ERROR, self.rejected, 'rejected', logged=tool is self._tools[0])
             return
         self.rejected = ''
         self.models = models

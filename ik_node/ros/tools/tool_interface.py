@@ -189,12 +189,23 @@ class ToolInterface:
         tool = None if report.request is None else report.request.tool
         for member in self._members:
             if tool in (None, member.tool):
-                member.report(report, logged=tool is not None or member is self)
+                member.report(report, logged=report.logged and (tool is not None or member is self))
 
     def report(self, report: Report, logged: bool = True) -> None:
         """Publish the result of a goal or the state of the arm, and log problems."""
         if report.request is not None:
             self.last_report = report
+            self._count(report)
+        if report.status == 'rejected' or report.phase == 'stopped':
+            self.goals.joints = None  # a repeated joint goal is a new one
+        self._pace.add(report)
+        if report.request is not None and report.phase == 'moving' and not self._on_its_way:
+            self._send_now()
+        if logged and not self._node.closing:  # rejections during shutdown are expected
+            self._log(report)
+
+    def _count(self, report: Report) -> None:
+        """Count the result of a goal, and show the goal if it is pursued."""
         if report.phase in ('moving', 'held'):
             self._statistics.count('taken')
             self._statistics.solved_in(report.solve_time)
@@ -204,13 +215,6 @@ class ToolInterface:
                 self.markers.set(report.goal, report.solution.status)
         elif report.status == 'rejected':
             self._statistics.count('rejected')
-        if report.status == 'rejected' or report.phase == 'stopped':
-            self.goals.joints = None  # a repeated joint goal is a new one
-        self._pace.add(report)
-        if report.phase == 'moving' and not self._on_its_way:
-            self._send_now()
-        if logged and not self._node.closing:  # rejections during shutdown are expected
-            self._log(report)
 
     def _log(self, report: Report) -> None:
         log = self._node.get_logger()
