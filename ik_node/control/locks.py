@@ -2,8 +2,8 @@
 """The locks of a running arm, in the one order in which a thread may take them.
 
 A thread that holds a lock may only take locks further down in Rank, or the same lock again, so threads never
-deadlock. Code of other packages is called without locks, except that outputs are called under OUTPUT and
-publishers of reports under REPORTS.
+deadlock. Code of other packages is called without locks, except that outputs are called under OUTPUT,
+publishers of reports under REPORTS, and tf2 is subscribed to under FRAMES.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Rank(enum.IntEnum):
     GOAL = 7  # one of these goals, until it is noted
     INBOX = 8
     STATISTICS = 9
+    FRAMES = 10  # one thread subscribes to tf2, for all
 
 
 class LockOrderError(RuntimeError):

@@ -12,6 +12,7 @@ from rclpy.time import Time
 from std_msgs.msg import Header
 
 from ik_node.checks import Array
+from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.errors import InputError, join_names
 from ik_node.ros.conversions import pose_matrix
@@ -21,10 +22,14 @@ FIRST_WAIT = 1.0  # seconds to wait at the first lookup: tf2 has to receive the 
 
 
 class Frames:
-    """Looks up frames. tf2 is imported and subscribed to when a goal first names a frame off the robot."""
+    """Looks up frames, in any thread.
+
+    tf2 is imported and subscribed to when a goal first names a frame off the robot.
+    """
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._lock = OrderedLock(Rank.FRAMES)
         self._transforms: Any = None  # those of tf2
 
     def in_base(self, header: Header, model: ArmModel, values: Array) -> Array:
@@ -43,22 +48,30 @@ class Frames:
         frame = header.frame_id
         robot = model.robot
         unknown = f'frame "{frame}" is not a link of robot "{robot.name}": {join_names(robot.links, frame)}'
-        wait = STAMP_WAIT
-        if self._transforms is None:
-            try:
-                from ik_node.ros.goals.transforms import Transforms
-            except ImportError:
-                raise InputError(f'{unknown}; tf2 is not installed') from None
-            self._transforms = Transforms(self._node)
-            wait = FIRST_WAIT
+        wait = STAMP_WAIT if self._transforms is not None else FIRST_WAIT
         try:
-            found = self._transforms.look_up(model.arm.base_link, frame, Time.from_msg(header.stamp), wait)
+            transforms = self._subscribed()
+        except ImportError:
+            raise InputError(f'{unknown}; tf2 is not installed') from None
+        try:
+            found = transforms.look_up(model.arm.base_link, frame, Time.from_msg(header.stamp), wait)
         except InputError as error:
             raise InputError(f'{unknown}; tf2: {error}') from None
         place = found.translation
         return pose_matrix(Pose(position=Point(x=place.x, y=place.y, z=place.z), orientation=found.rotation))
 
+    def _subscribed(self) -> Any:
+        """Return the transforms of tf2, which the first thread to come subscribes to. Raises ImportError."""
+        with self._lock:
+            if self._transforms is None:
+                from ik_node.ros.goals.transforms import Transforms
+
+                self._transforms = Transforms(self._node)
+            return self._transforms
+
     def close(self) -> None:
         """End the subscription to tf2."""
-        if self._transforms is not None:
-            self._transforms.close()
+        with self._lock:
+            transforms = self._transforms
+        if transforms is not None:
+            transforms.close()
