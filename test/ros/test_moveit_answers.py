@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,8 +30,12 @@ from ik_node.ros.goals.frames import Frames
 from ik_node.ros.moveit.answers import Code, Query, RejectedError, forward, inverse
 from ik_node.share import share_path
 from ik_node.solver.solver import IkSolver
+from ik_node.solver.trees.tree_solver import TreeSolver
 
 Q = dict(zip(ARM_JOINTS, (0.4, 0.5, 0.9, 0.4, 0.6), strict=True))
+COLLIDING = -0.05, -0.38, -0.55, -0.15  # of the folding arm; another solution does not collide
+ENDED = 1e-9  # [s] over before the first look at the clock
+LATER = 0.05  # [s] that a search takes at least
 NO_NODE: Node = None  # only frames that are no links of the robot need one
 
 
@@ -157,8 +165,8 @@ def test_poses_in_a_vector_need_as_many_links(little):
     assert rejected(asked(little), request).code is Code.INVALID_LINK_NAME
 
 
-@pytest.mark.parametrize('name', ['two_arms', 'torso_arms'])
-def test_several_tools_are_answered_together(name):
+def two_tools(name: str, **more: object) -> tuple[Query, ArmModel, np.ndarray]:
+    """A query to a shipped robot with two arms, its left arm, and where the joints are."""
     text = load_description(share_path('urdf', f'{name}.urdf.xacro'))
     own = {side: {'tip_link': f'{side}_tool0'} for side in ('left', 'right')}
     models = build_models(text, RobotSettings(ArmSettings(self_collision='false'), own), {})
@@ -169,7 +177,12 @@ def test_several_tools_are_answered_together(name):
         side: Snapshot(arm, State.HOLDING, values, values[arm.index], 0.0, math.nan, math.nan)
         for side, arm in arms.items()
     }
-    query = Query(snapshots, models, Frames(NO_NODE))
+    return Query(snapshots, models, Frames(NO_NODE), **more), left, values
+
+
+@pytest.mark.parametrize('name', ['two_arms', 'torso_arms'])
+def test_several_tools_are_answered_together(name):
+    query, left, values = two_tools(name)
     wanted = left.joints.named(values + 0.05)
     request = PositionIKRequest(
         ik_link_names=['right_tool0', 'left_tool0'],
@@ -178,7 +191,7 @@ def test_several_tools_are_answered_together(name):
     joints, said = inverse(query, request)
     assert said.startswith('right: solved')
     found = left.joints.filled(dict(zip(joints.name, joints.position, strict=True)))
-    for side in arms:
+    for side in query.arms:
         reached, asked_for = (
             left.link_in_base(f'{side}_tool0', place) for place in (found, left.joints.filled(wanted))
         )
@@ -234,13 +247,18 @@ def test_constraints_and_invalid_poses_are_rejected(little):
     assert 'orientation_constraints' in str(rejection)
 
 
-def test_collisions_are_avoided_or_the_answer_is_rejected():
+def folding() -> ArmModel:
+    """An arm whose hand can meet its base."""
     pytest.importorskip('coal')
-    model = ArmModel.build(
+    return ArmModel.build(
         folding_urdf(),
         ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.05, 0.0, 0.0)),
     )
-    for q, other in (((-0.05, -0.38, -0.55, -0.15), True), ((0.0, -0.5, -0.1, 0.0), False)):
+
+
+def test_collisions_are_avoided_or_the_answer_is_rejected():
+    model = folding()
+    for q, other in ((COLLIDING, True), ((0.0, -0.5, -0.1, 0.0), False)):
         named = dict(zip(model.arm.joint_names, q, strict=True))
         request = PositionIKRequest(pose_stamped=at(model, 'hand', 'base', **named))
         request.robot_state = state(**named)
@@ -271,6 +289,81 @@ def test_collisions_that_are_not_checked_are_left_to_the_caller_or_rejected(litt
 def test_a_search_ends_at_its_timeout(little):
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=state(**Q))
     assert inverse(asked(little, timeout=5.0), request)[1] == 'solved'
+    turned = pose_matrix(request.pose_stamped.pose)
+    turned[:3, 2] *= -1.0  # into its own arm
+    turned[:3, 0] *= -1.0
+    request.pose_stamped.pose = matrix_pose(turned)
+    assert rejected(asked(little), request).code is Code.NO_IK_SOLUTION
+    assert rejected(asked(little, timeout=ENDED), request).code is Code.TIMED_OUT
+
+
+def spent(monkeypatch: pytest.MonkeyPatch, *searches: tuple[type, str]) -> list[float | None]:
+    """Return the time budgets of all searches from now on, each of which takes LATER at least."""
+    budgets: list[float | None] = []
+
+    def late(plain: Callable[..., object]) -> Callable[..., object]:
+        def search(self, *given, **more):
+            called = inspect.signature(plain).bind(self, *given, **more)
+            budgets.append(called.arguments.get('time_budget'))
+            time.sleep(LATER)
+            return plain(self, *given, **more)
+
+        return search
+
+    for solver, name in searches:
+        monkeypatch.setattr(solver, name, late(getattr(solver, name)))
+    return budgets
+
+
+def test_tools_that_share_joints_are_searched_until_the_timeout(monkeypatch):
+    query, left, values = two_tools('torso_arms', timeout=ENDED)
+    one, other = (
+        np.zeros_like(values),
+        np.zeros_like(values),
+    )  # both arms stretched, which leaves the torso no choice
+    index = list(left.joints.variables).index('torso_yaw')
+    one[index], other[index] = left.joints.lower[index], left.joints.upper[index]
+    places = {'left': left.joints.named(one), 'right': left.joints.named(other)}
+    request = PositionIKRequest(
+        ik_link_names=['left_tool0', 'right_tool0'],
+        pose_stamped_vector=[at(left, f'{side}_tool0', '', **place) for side, place in places.items()],
+    )
+    budgets = spent(monkeypatch, (TreeSolver, 'solve'))
+    rejection = rejected(query, request)
+    assert (rejection.code, len(budgets)) == (Code.TIMED_OUT, 1)
+    assert 0.0 < budgets[0] <= ENDED
+    assert 'time' in str(rejection)
+    rejected(replace(query, timeout=0.25), request)
+    assert budgets[1] <= 0.25
+    request.pose_stamped_vector[1] = at(left, 'right_tool0', '', **places['left'])
+    request.robot_state = state(**places['left'])
+    assert inverse(replace(query, timeout=math.inf), request)[1].startswith('left: solved')
+    assert budgets[2] is None
+
+
+def test_all_searches_of_an_answer_have_one_timeout(monkeypatch):
+    query, left, values = two_tools('two_arms', timeout=5.0)
+    request = PositionIKRequest(
+        ik_link_names=['left_tool0', 'right_tool0'],
+        pose_stamped_vector=[
+            at(left, f'{side}_tool0', '', **left.joints.named(values)) for side in ('left', 'right')
+        ],
+    )
+    budgets = spent(monkeypatch, (IkSolver, 'solve'))
+    assert inverse(query, request)[1].startswith('left: solved')
+    first, second = budgets
+    assert second <= first - LATER <= 5.0 - LATER
+
+
+def test_other_solutions_have_what_the_first_search_left(monkeypatch):
+    model = folding()
+    named = dict(zip(model.arm.joint_names, COLLIDING, strict=True))
+    request = PositionIKRequest(pose_stamped=at(model, 'hand', 'base', **named), avoid_collisions=True)
+    request.robot_state = state(**named)
+    budgets = spent(monkeypatch, (IkSolver, 'solve'), (IkSolver, 'solve_all'))
+    inverse(asked(model, timeout=5.0), request)
+    first, second = budgets
+    assert second <= first - LATER <= 5.0 - LATER
 
 
 def test_no_timeout_makes_another_solver(little, monkeypatch):

@@ -7,7 +7,6 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from ik_node.model.robot import Robot
 from ik_node.ros.conversions import joint_values, matrix_pose, pose_matrix
 from ik_node.ros.goals.frames import Frames
 from ik_node.solver.goal import Goal, Solution, Status
+from ik_node.solver.trees.clock import Clock
 
 ALTERNATIVES = 8  # number of other solutions to try if the nearest collides
 TURNED = 1e-3  # [rad] of the roll above which it is reported
@@ -100,14 +100,14 @@ def inverse(query: Query, request: Any) -> tuple[JointState, str]:
     values = _state(query, request.robot_state)
     goals = _goals(query, request)
     checkers = _checkers(query, request, goals)
-    begin = perf_counter()
-    candidates = _together(query, goals, values) if len(goals) > 1 else _alone(query, goals, values)
+    clock = Clock(query.timeout)  # one for all searches
+    candidates = (_together if len(goals) > 1 else _alone)(query, goals, values, clock)
     reason = ''
     for found in candidates:
         missed = {tool: solution for tool, solution in found.items() if not solution.solved}
         if missed:
             searched = all(solution.status is Status.NOT_FOUND for solution in missed.values())
-            late = searched and perf_counter() - begin >= query.timeout
+            late = searched and clock.late
             raise RejectedError(Code.TIMED_OUT if late else Code.NO_IK_SOLUTION, _told(missed))
         there = values.copy()
         for tool, solution in found.items():
@@ -118,7 +118,10 @@ def inverse(query: Query, request: Any) -> tuple[JointState, str]:
             positions, _ = joints.expand(there, np.zeros(joints.n))
             return JointState(name=list(joints.names), position=positions.tolist()), _told(found)
         reason = reason or overlap
-    raise RejectedError(Code.NO_IK_SOLUTION, f'every solution that was tried collides; the nearest: {reason}')
+    raise RejectedError(
+        Code.TIMED_OUT if clock.late else Code.NO_IK_SOLUTION,
+        f'every solution that was tried collides; the nearest: {reason}',
+    )
 
 
 def forward(query: Query, request: Any) -> tuple[list[PoseStamped], list[str], str]:
@@ -271,27 +274,37 @@ def _checkers(query: Query, request: Any, tools: Collection[str]) -> list[SelfCo
     return found
 
 
-def _alone(query: Query, goals: Mapping[str, Goal], values: Array) -> Iterator[dict[str, Solution]]:
+def _alone(
+    query: Query, goals: Mapping[str, Goal], values: Array, clock: Clock
+) -> Iterator[dict[str, Solution]]:
     """Yield the solution for one tool that is nearest to values (n,), then others."""
     ((tool, goal),) = goals.items()
     model = query.arms[tool].model
     solver, seed = model.solver, values[model.index]
-    budget = None if query.timeout == math.inf else query.timeout
-    yield {tool: solver.solve(goal, seed, budget)}
-    for other in solver.solve_all(goal, seed, time_budget=budget)[:ALTERNATIVES]:
+    yield {tool: solver.solve(goal, seed, _budget(clock))}
+    for other in solver.solve_all(goal, seed, time_budget=_budget(clock))[:ALTERNATIVES]:
         yield {tool: solver.align_lateral(goal, seed, other)}
 
 
-def _together(query: Query, goals: Mapping[str, Goal], values: Array) -> Iterator[dict[str, Solution]]:
+def _together(
+    query: Query, goals: Mapping[str, Goal], values: Array, clock: Clock
+) -> Iterator[dict[str, Solution]]:
     """Yield the solution for several tools that is nearest to values (n,)."""
     found: dict[str, Solution] = {}
     for model in dict.fromkeys(query.group(tool) for tool in goals):
         own = {tool: goal for tool, goal in goals.items() if query.group(tool) is model}
         if isinstance(model, TreeModel):
-            found |= model.solver.solve(own, values[model.index], free=model.arms.keys() - own.keys()).tools
+            free = model.arms.keys() - own.keys()
+            solved = model.solver.solve(own, values[model.index], free=free, time_budget=_budget(clock))
+            found |= solved.tools
         else:
-            found |= next(_alone(query, own, values))
+            found |= next(_alone(query, own, values, clock))
     yield {tool: found[tool] for tool in goals}
+
+
+def _budget(clock: Clock) -> float | None:
+    """Return what is left of the time [s], None: as the solver has it."""
+    return None if clock.budget == math.inf else clock.left
 
 
 def _overlap(collision: SelfCollision, values: Array) -> str:

@@ -93,7 +93,7 @@ class MoveItServices:
             waited = perf_counter() - arrival
             if waited > timeout:
                 raise RejectedError(Code.TIMED_OUT, f'waited {waited:.3g} s, timeout {timeout:g} s')
-            _say(response, self._node, Code.SUCCESS, answer(request, response, self._query(timeout)))
+            _say(response, self._node, Code.SUCCESS, answer(request, response, self._query(timeout - waited)))
         except RejectedError as rejection:
             _say(response, self._node, rejection.code, str(rejection))
         except Exception as error:
