@@ -60,6 +60,19 @@ class ChainError(UrdfError):
     """Base and tip link have no arm between them, or a joint there is not supported."""
 
 
+def shown(value: object) -> str:
+    """Return the repr of any value for a message, that of object if its own fails."""
+    try:
+        return repr(value)
+    except Exception:
+        return object.__repr__(value)
+
+
+def titled(name: object) -> str:
+    """Return what a caller calls an argument, for a message: text as it is, anything else shown."""
+    return name if isinstance(name, str) else shown(name)
+
+
 def escaped(text: str, most: int = SHOWN_CHARACTERS) -> str:
     """Return text for a message: on one line, control characters escaped, at most `most` characters."""
     cut = text if len(text) <= most else f'{text[:most]}... ({len(text)} characters)'

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node.checks import Array, real_array, whole
-from ik_node.errors import InputError
+from ik_node.errors import InputError, shown
 from ik_node.solver.closed_form import NO_FORM
 from ik_node.solver.cores import usable_cores
 from ik_node.solver.goal import BatchSolution, Goal, Reason, Solution, Status
@@ -85,7 +85,9 @@ def seed_rows(seeds: ArrayLike, count: int, n: int) -> Array:
     try:
         starts = np.atleast_2d(np.ascontiguousarray(real_array(seeds)))
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {seeds!r}') from None
+        raise InputError(
+            f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {shown(seeds)}'
+        ) from None
     with np.errstate(over='ignore'):  # as joint_array: a sum that overflows is not finite
         finite = np.isfinite(starts.sum(axis=-1)).all()
     if starts.shape not in ((1, n), (count, n)) or not finite:

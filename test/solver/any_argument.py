@@ -59,7 +59,18 @@ class Hostile:
     def _fails(self, *_: Any) -> Any:
         raise RuntimeError('hostile')
 
-    __array__ = __len__ = __iter__ = __getitem__ = __float__ = __index__ = _fails
+    __array__ = __len__ = __iter__ = __getitem__ = __float__ = __index__ = __bool__ = __repr__ = __str__ = (
+        _fails
+    )
+
+
+class NoNumber:
+    """An object of which numpy makes an entry of an array, and which fails only as a number or as text."""
+
+    def _fails(self, *_: Any) -> Any:
+        raise RuntimeError('no number')
+
+    __float__ = __index__ = __repr__ = __str__ = _fails
 
 
 def objects() -> list[Any]:
@@ -68,7 +79,21 @@ def objects() -> list[Any]:
     collections = [[], (), {}, set(), {1: 2}, {'x': None}, {None: None}, {'x'}, frozenset(), range(N)]
     nested: list[Any] = []
     nested.append(nested)
-    others = [None, [None] * N, object(), Hostile(), len, int, ..., nested, (x for x in 'xyz')]
+    odd = [NoNumber(), *([NoNumber()] * size for size in (3, N)), np.full((4, 4), NoNumber())]
+    others = [
+        None,
+        [None] * N,
+        object(),
+        Hostile(),
+        [Hostile()] * N,
+        {'hand': Hostile()},
+        *odd,
+        len,
+        int,
+        ...,
+        nested,
+        (x for x in 'xyz'),
+    ]
     return [*text, *collections, *others]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from any_argument import NoNumber
 
 from ik_node import Arm, Goal, IkSolver, InputError
 
@@ -79,6 +80,17 @@ def test_numbers_of_numpy_are_numbers():
     position, direction = arm.fk(arm.middle + 0.1)
     assert solver.solve(Goal(position, direction)).solved
     assert solver.solve_batch([position], [direction], workers=np.int64(1)).solved.all()
+
+
+@pytest.mark.parametrize('wrong', [[NoNumber()] * 5, np.full(5, NoNumber()), NoNumber()])
+def test_entries_that_fail_as_a_number_and_as_text_are_rejected(wrong):
+    arm = seed_arm()
+    with pytest.raises(InputError, match='seed must be 5 finite numbers'):
+        IkSolver(arm).solve(Goal((0.3, 0.0, 0.2)), wrong)
+    with pytest.raises(InputError, match=r'q must be 5 finite numbers .* got <'):
+        arm.fk(wrong)
+    with pytest.raises(InputError, match='time_budget must be'):
+        IkSolver(arm, time_budget=wrong)
 
 
 @pytest.mark.parametrize('wrong', [((0.3, 0.0, 0.2), (0.0, 0.0, -1.0)), None, 'goal', np.zeros(9)])
