@@ -135,7 +135,7 @@ def test_a_command_that_is_wrong_or_old_is_ignored_with_a_reason(emulated, names
 def test_a_known_pose_sets_the_zero_for_good(tmp_path, monkeypatch):
     monkeypatch.setenv('XDG_CONFIG_HOME', str(tmp_path))
     with EmulatedBus('so101') as bus:
-        client = Client("known_pose:='elbow_flex: 0.25'", bus=bus)
+        client = Client('known_pose:=elbow_flex=0.25, wrist_roll=0', bus=bus)
         try:
             client.wait(lambda: client.heard, 'joint_states')
             answer = client.call('set_zero')

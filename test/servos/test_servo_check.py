@@ -325,6 +325,7 @@ def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(bus):
         (['--port', '/dev/null'], '/dev/null is no serial port'),
         (['--profile', 'so100x'], 'did you mean "so100"'),
         (['--zeros', 'elbow_flex'], 'zeros must be ticks by joint'),
+        (['--zeros', 'elbow_flx=2000'], '--zeros "elbow_flx" is none of'),
         (['--port', 'emulated', '--wiggle', 'elbow'], '--wiggle "elbow" is none of'),
         (['--port', 'emulated', '--calibration', '/nothing.json'], 'cannot read calibration /nothing.json'),
     ],

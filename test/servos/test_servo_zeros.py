@@ -262,7 +262,18 @@ def test_memory_is_what_the_registers_have():
 
 
 @pytest.mark.parametrize(
-    'text', ['elbow_flex', 'elbow_flex: x', 'elbow_flex: 1e9', ': 3', 'elbow_flex: nan', 'a: 1, a: 2']
+    'text',
+    [
+        'elbow_flex',
+        'elbow_flex=x',
+        'elbow_flex=1e9',
+        '=3',
+        'elbow_flex=nan',
+        'a=1, a=2',
+        'a=1=',
+        'a: x',
+        ': 3',
+    ],
 )
 def test_zeros_that_are_no_ticks_are_rejected(text):
     with pytest.raises(InputError, match='zeros must be ticks by joint'):
@@ -270,5 +281,6 @@ def test_zeros_that_are_no_ticks_are_rejected(text):
 
 
 def test_zeros_of_the_parameter_are_ticks_by_joint():
-    assert read_zeros(' elbow_flex: 2126,wrist_roll:2050.5 ') == {'elbow_flex': 2126, 'wrist_roll': 2050.5}
+    for text in (' elbow_flex=2126,wrist_roll = 2050.5 ', 'elbow_flex: 2126, wrist_roll:2050.5,'):
+        assert read_zeros(text) == {'elbow_flex': 2126, 'wrist_roll': 2050.5}
     assert read_zeros('') == {}

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 from rig import Rig, emulated
 
 from ik_node.errors import InputError
-from ik_node.ros.servos.calibrating import Calibrating
+from ik_node.ros.servos.calibrating import Calibrating, read_pose
 from ik_node.ros.servos.settings import ServoSettings
 from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.calibration.profile import read_profile
+from ik_node.servos.calibration.zeros import read_zeros
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +45,7 @@ def test_an_arm_without_a_zero_gets_it_from_its_owner():
             assert '"joint_6": the zero is not known' in arm.reason
             assert arm.joints == {}
             pose = {name: 0.1 * number for number, name in enumerate(rig.profile.names)}
-            calibration.store_pose(arm.ticks, ', '.join(f'{name}: {q}' for name, q in pose.items()))
+            calibration.store_pose(arm.ticks, ', '.join(f'{name}={q}' for name, q in pose.items()))
             found = rig.until(ArmState.PASSIVE).joints
         finally:
             rig.arm.stop()
@@ -56,9 +61,9 @@ def test_only_the_joints_of_the_pose_are_set():
         rig.arm.start()
         try:
             before = rig.until(ArmState.PASSIVE)
-            with pytest.raises(InputError, match=r"known_pose is empty: .*'shoulder_pan: 0'"):
+            with pytest.raises(InputError, match=r"known_pose is empty: .*'shoulder_pan=0'"):
                 calibration.store_pose(before.ticks, '')
-            calibration.store_pose(before.ticks, 'wrist_roll: 0.5')
+            calibration.store_pose(before.ticks, 'wrist_roll=0.5')
             rig.arm.recalibrate()
             rig.wait(lambda: rig.arm.snapshot.joints and rig.arm.snapshot.time > before.time + 0.5)
             after = rig.until(ArmState.PASSIVE).joints
@@ -70,5 +75,22 @@ def test_only_the_joints_of_the_pose_are_set():
 
 
 def test_the_parameter_counts_before_what_is_stored():
-    calibration = calibrating('koch', [], zeros=', '.join(f'joint_{k}: {2000 + k}' for k in range(1, 7)))
+    calibration = calibrating('koch', [], zeros=', '.join(f'joint_{k}={2000 + k}' for k in range(1, 7)))
     assert [joint.zero for joint in calibration({}).joints] == [2001, 2002, 2003, 2004, 2005, 2006]
+
+
+def test_the_documented_pose_is_text_for_ros_too():
+    """`ros2 param set` and rcl read the value as YAML, where 'wrist_roll: 0' is a mapping."""
+    page = (Path(__file__).parents[2] / 'docs' / 'how_to' / 'servo_zeros.md').read_text()
+    (pose,) = re.findall(r'ros2 param set /ik_servos known_pose (\S+)', page)
+    assert yaml.safe_load(pose) == pose
+    names = read_profile('so101').names
+    assert read_pose(pose, names) == {'wrist_roll': 0.0}
+    (text,) = re.findall(r'The parameter `zeros`, such as `\'(.*?)\'`', page)
+    assert yaml.safe_load(text) == text
+    assert read_zeros(text) == {'elbow_flex': 2126, 'wrist_roll': 2050}
+
+
+def test_a_pose_names_each_joint_once():
+    with pytest.raises(InputError, match='each once'):
+        read_pose('wrist_roll=0, wrist_roll=1', read_profile('so101').names)

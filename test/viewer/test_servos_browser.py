@@ -83,7 +83,7 @@ def test_torque_off_is_asked_twice_and_the_zero_is_set_after_it(browser: Any, ar
     pose = wait(lambda: shown(browser, 'Known pose'), 'the pose')[0].find_element(
         'xpath', 'following::input[1]'
     )
-    pose.send_keys('elbow_flex: 0.25')
+    pose.send_keys('elbow_flex=0.25')
     click(browser, ZERO)
     wait(lambda: shown(browser, 'the zero can only be set while the torque is off'), 'a refusal')
     click(browser, OFF)

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ik_node.checks import yaml_number
 from ik_node.errors import InputError, join_names, path_text
 from ik_node.model.urdf.description import load_description, read_from
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.servos.settings import LEROBOT, MEMORY, ServoSettings
+from ik_node.servos.calibration.by_joint import read_by_joint
 from ik_node.servos.calibration.lerobot_file import find_file, folder_of_lerobot, read_file
 from ik_node.servos.calibration.owner_zeros import (
     load_zeros,
@@ -82,7 +82,7 @@ class Calibrating:
         if not known:
             raise InputError(
                 'known_pose is empty: set it to the positions at which you hold the joints whose zeros are '
-                f"to be set, such as '{self._profile.names[0]}: 0'"
+                f"to be set, such as '{self._profile.names[0]}=0'"
             )
         zeros = owner_zeros(self._profile, known, ticks, self._memory)
         path = self._path()
@@ -91,15 +91,13 @@ class Calibrating:
 
 
 def read_pose(text: str, names: tuple[str, ...]) -> dict[str, float]:
-    """Return the positions [rad or m] by joint of a pose such as 'elbow_flex: 1.57'. Raises InputError."""
+    """Return the positions [rad or m] by joint of a pose such as 'elbow_flex=1.57'. Raises InputError."""
     found: dict[str, float] = {}
-    for part in filter(None, (part.strip() for part in text.split(','))):
-        name, _, value = (item.strip() for item in part.rpartition(':'))
-        position = yaml_number(value)
-        if name not in names or position is None or not abs(position) <= 10.0:
+    for name, position in read_by_joint(text):
+        if name not in names or position is None or not abs(position) <= 10.0 or name in found:
             raise InputError(
-                f"known_pose must be positions by joint such as '{names[0]}: 0.5', got {text!r}; joints: "
-                f'{join_names(names, name)}'
+                f"known_pose must be positions by joint, each once, such as '{names[0]}=0.5', got {text!r}; "
+                f'joints: {join_names(names, name)}'
             )
         found[name] = position
     return found

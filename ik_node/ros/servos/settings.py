@@ -47,12 +47,12 @@ class ServoSettings:
     )
     zeros: str = parameter(
         '',
-        "ticks of zero by joint, such as 'elbow_flex: 2126'; they count before all else",
+        "ticks of zero by joint, such as 'elbow_flex=2126'; they count before all else",
         read_only=True,
     )
     known_pose: str = parameter(
         '',
-        "pose that ~/set_zero takes the arm to be in [rad or m], such as 'wrist_roll: 0, elbow_flex: 1.57'; "
+        "pose that ~/set_zero takes the arm to be in [rad or m], such as 'wrist_roll=0, elbow_flex=1.57'; "
         'joints that are not named keep their zeros',
     )
     rate: float = parameter(100.0, 'cycles per second [Hz]', low=10.0, high=500.0, read_only=True)

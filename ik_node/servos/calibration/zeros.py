@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ik_node.checks import yaml_number
 from ik_node.errors import InputError, join_names, quoted
 from ik_node.servos.bus.models import TICKS_PER_TURN
+from ik_node.servos.calibration.by_joint import read_by_joint
 from ik_node.servos.calibration.estimates import OWNER, ZERO_FROM, best_estimate, doubts_of, estimates_of
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile
 from ik_node.servos.calibration.recorded import Recorded
@@ -104,17 +104,15 @@ class ArmCalibration:
 
 
 def read_zeros(text: str) -> dict[str, float]:
-    """Return the ticks of zero by joint, of a parameter such as 'elbow_flex: 2126, wrist_roll: 2050'.
+    """Return the ticks of zero by joint, of a parameter such as 'elbow_flex=2126, wrist_roll=2050'.
 
     Raises InputError.
     """
     found: dict[str, float] = {}
-    for part in filter(None, (part.strip() for part in text.split(','))):
-        name, colon, value = (item.strip() for item in part.rpartition(':'))
-        tick = yaml_number(value)
-        if not (name and colon) or tick is None or not abs(tick) <= 2 * TICKS_PER_TURN or name in found:
+    for name, tick in read_by_joint(text):
+        if not name or tick is None or not abs(tick) <= 2 * TICKS_PER_TURN or name in found:
             raise InputError(
-                "zeros must be ticks by joint, each once, such as 'elbow_flex: 2126, wrist_roll: 2050', "
+                "zeros must be ticks by joint, each once, such as 'elbow_flex=2126, wrist_roll=2050', "
                 f'got {text!r}'
             )
         found[name] = tick

@@ -7,7 +7,7 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -55,7 +55,7 @@ def main(given: Sequence[str] | None = None) -> int:
     )
     parser.add_argument('--calibration', help="LeRobot's file of this arm (default: the one that fits)")
     parser.add_argument('--zero-from', choices=ZERO_FROM, default=ZERO_FROM[0], help='estimate to prefer')
-    parser.add_argument('--zeros', default='', help="ticks, such as 'elbow_flex: 2126, wrist_roll: 2050'")
+    parser.add_argument('--zeros', default='', help="ticks, such as 'elbow_flex=2126, wrist_roll=2050'")
     action = parser.add_mutually_exclusive_group()
     action.add_argument('--live', action='store_true', help='show what the servos measure until Ctrl-C')
     action.add_argument(
@@ -77,8 +77,9 @@ def main(given: Sequence[str] | None = None) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     profile = read_profile(arguments.profile)
     zeros = read_zeros(arguments.zeros)
+    _check_names(profile, '--zeros', zeros)
     if arguments.wiggle is not None:
-        _check_name(profile, arguments.wiggle)
+        _check_names(profile, '--wiggle', [arguments.wiggle])
     if arguments.record:
         check_file(Path(arguments.record))
     with ExitStack() as stack:
@@ -102,9 +103,10 @@ def _check(arguments: argparse.Namespace) -> int:
         return 1 if diagnosis.problems else 0
 
 
-def _check_name(profile: ArmProfile, name: str) -> None:
-    if name not in profile.names:
-        raise InputError(f'--wiggle {quoted(name)} is none of {join_names(profile.names, name)}')
+def _check_names(profile: ArmProfile, option: str, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in profile.names:
+            raise InputError(f'{option} {quoted(name)} is none of {join_names(profile.names, name)}')
 
 
 def _head(port: str, profile: ArmProfile) -> list[str]:

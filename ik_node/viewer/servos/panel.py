@@ -28,7 +28,7 @@ HINTS = {
     ZERO: 'Stores that the joints are in the known pose, which you hold them in; without torque only.',
 }
 POSE_HINT = (
-    "Positions [rad or m] of joints that you hold, such as 'elbow_flex: 1.57'; others keep their zeros."
+    "Positions [rad or m] of joints that you hold, such as 'elbow_flex=1.57'; others keep their zeros."
 )
 ORDER = 2e6  # of the folder: below the joints
 COLOURS = (GREEN, AMBER, RED, RED)  # by level of the status
