@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from ik_node.checks import AXES
+from ik_node.ros.servos.settings import ON_EXIT
+from ik_node.servos.calibration.estimates import ZERO_FROM
 from ik_node.servos.calibration.profile import shipped_profiles
 from ik_node.share import share_path
 from ik_node.startup.robots import ROBOTS
@@ -13,6 +15,7 @@ from ik_node.tracks.settings import NO_TRACK
 PARAMS_FILE = share_path('config', 'ik_node.yaml')
 YES_OR_NO = ('true', 'false', 'True', 'False')
 NO_SIMULATION = 'none'
+ELSE_DRIVER = 'empty: as in params_file, or the default of ik_servos'
 SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
 # name: (default, description, choices or None for any text)
 ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
@@ -75,6 +78,21 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
         None,
     ),
     'torque': ('true', 'Switch the torque of these servos on, where the arm is', YES_OR_NO),
+    'torque_limit': ('', f'Share of their torque that may be used; {ELSE_DRIVER}', None),
+    'on_exit': (
+        '',
+        'When their driver ends: hold the pose with torque, or release: lower the arm slowly, then no '
+        f'torque; {ELSE_DRIVER}',
+        ('', *ON_EXIT),
+    ),
+    'calibration': (
+        '',
+        "What was recorded at their calibration: memory: what they have; lerobot: also LeRobot's file of the "
+        f'arm; or the path of that file; {ELSE_DRIVER}',
+        None,
+    ),
+    'zero_from': ('', f'Zero of their joints; {ELSE_DRIVER}', ('', *ZERO_FROM)),
+    'zeros': ('', f"Ticks of zero by joint, such as 'elbow_flex=2126'; {ELSE_DRIVER}", None),
     'speed_scaling': (
         '',
         'Share of the velocity limits that motions may use; empty: as in params_file',

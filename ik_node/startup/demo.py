@@ -23,6 +23,7 @@ from typing import Any
 
 from ik_node.errors import IkError, InputError, MissingError, join_names
 from ik_node.extras import EXTRAS, require
+from ik_node.ros.servos.settings import ON_EXIT
 from ik_node.ros.signal_flag import SignalFlag
 from ik_node.share import PACKAGE
 from ik_node.startup.arguments import ARGUMENTS, NO_SIMULATION, SEED
@@ -68,6 +69,11 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         help="serial port of an arm with servos on a bus; 'auto': the only one; 'emulated': no arm",
     )  # fmt: skip
     parser.add_argument('--profile', default='so101', help='the servos of that arm; default: so101')
+    parser.add_argument('--torque-limit', default='', metavar='SHARE', help='of the torque of the servos')
+    parser.add_argument(
+        '--on-exit', default='', choices=ON_EXIT,
+        help='whether the servos hold the arm at the end, or release it: lower it slowly; default: hold',
+    )  # fmt: skip
     parser.add_argument(
         '--speed-scaling', default='', metavar='SHARE', help='fraction of the velocity limits that is used'
     )
@@ -94,6 +100,7 @@ def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
     }
     if options.servos:
         given |= {'port': options.servos, 'profile': options.profile}
+        given |= {'torque_limit': options.torque_limit, 'on_exit': options.on_exit}
     if options.params_file is not None:
         given['params_file'] = options.params_file
     if options.teleop and (tools := tools_of(given)[0]):

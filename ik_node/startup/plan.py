@@ -31,6 +31,7 @@ from ik_node.tracks.settings import NO_TRACK
 
 FRAME_RATE = 60.0  # [Hz] of robot_state_publisher; its default of 20 looks jerky in RViz
 FOR_ONE_TOOL = ('base_link', 'tool_axis', 'tool_point', 'gui', 'track_centre', 'track_size')
+OF_DRIVER = ('on_exit', 'calibration', 'zero_from', 'zeros')  # that ik_servos takes as they are
 PLACING = 'placing the track in the workspace (slower on a first start, while the solver is being compiled)'
 REAL_NAMES = (('joint_states', 'joint_commands'), ('measured_joint_states', 'joint_states'))
 # One tf tree for each namespace, so that several arms of the same model can run at once.
@@ -156,8 +157,12 @@ class Planner:
         )
         if self._driven:
             port = the_port('') if self._given['port'] == 'auto' else self._given['port']
-            servos = {'port': port, 'profile': self._given['profile'], 'description': str(self._path)}
-            yield self._own('ik_servos', {**servos, 'torque_at_start': 'torque' in self._wanted})
+            servos: dict[str, Any] = {'port': port, 'profile': self._given['profile']}
+            servos |= {'description': str(self._path), 'torque_at_start': 'torque' in self._wanted}
+            servos |= {name: self._given[name] for name in OF_DRIVER if self._given[name]}
+            if self._given['torque_limit']:
+                (servos['torque_limit'],) = numbers('torque_limit', self._given['torque_limit'], 1)
+            yield self._own('ik_servos', servos)
         if self._simulated:
             yield self._own('ik_plant', {})
 

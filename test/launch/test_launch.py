@@ -14,6 +14,7 @@ from launch_file import ROOT
 from ik_node import InputError, UrdfError
 from ik_node.checks import AXES
 from ik_node.model.urdf.reader import load_description, read_urdf
+from ik_node.ros.servos.settings import ServoSettings
 from ik_node.startup import plan as planning
 from ik_node.startup.arguments import ARGUMENTS
 from ik_node.startup.plan import Program, check_installed, plan
@@ -96,6 +97,24 @@ def test_an_arm_with_servos_has_its_driver():
     assert dict(nodes['ik_node'].remappings)['joint_states'] == 'joint_commands'
     with pytest.raises(InputError, match='port:=emulated and sim:=mujoco exclude each other'):
         starts(port='emulated', sim='mujoco')
+
+
+def test_the_driver_of_servos_takes_its_parameters_from_arguments():
+    given = {
+        'on_exit': 'release',
+        'calibration': 'lerobot',
+        'zero_from': 'homing',
+        'zeros': 'elbow_flex=2126',
+        'torque_limit': '0.5',
+    }
+    arm = {'port': 'emulated', 'description_file': 'so101_like'}
+    servos = starts(**arm, **given)['ik_servos'].parameters
+    assert {name: servos[name] for name in given} == {**given, 'torque_limit': 0.5}
+    checked = ServoSettings(**{name: servos[name] for name in given})
+    assert checked.on_exit == 'release'
+    assert not given.keys() & starts(**arm)['ik_servos'].parameters.keys()  # they would override params_file
+    with pytest.raises(InputError, match="torque_limit must be 1 number, got 'half'"):
+        starts(**arm, torque_limit='half')
 
 
 @pytest.mark.parametrize('flag', FLAGS)

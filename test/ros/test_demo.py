@@ -2,8 +2,10 @@
 
 import os
 import pty
+import shlex
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
 
@@ -163,6 +165,20 @@ def test_emulated_servos_reach_a_goal_and_hold_the_arm_at_the_end(demo):
     os.killpg(running.process.pid, signal.SIGINT)
     ended_well(running, nodes)
     assert 'the servos go on holding the arm' in running.said
+
+
+def test_make_arm_gives_what_the_driver_of_servos_takes():
+    make = subprocess.run(
+        ['make', '-n', 'arm', 'PORT=emulated', 'ON_EXIT=release', 'TORQUE_LIMIT=0.5'],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    line = make.stdout.replace('\\\n', ' ').strip().splitlines()[-1]
+    options = ik_demo.parse(shlex.split(line)[1:])
+    servos = {one.executable: one.parameters for one in ik_demo.programs(options)[1]}['ik_servos']
+    assert (servos['port'], servos['on_exit'], servos['torque_limit']) == ('emulated', 'release', 0.5)
 
 
 def test_a_port_that_is_taken_is_told_before_anything_starts(demo):

@@ -10,6 +10,7 @@ from ik_node.servos.calibration.profile import shipped_profiles
 from ik_node.settings import check, parameter
 
 MEMORY, LEROBOT = 'memory', 'lerobot'
+ON_EXIT = ('hold', 'release')
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class ServoSettings:
     on_exit: str = parameter(
         'hold',
         'when the node ends: hold the pose with torque, or release: lower the arm slowly, then no torque',
-        choices=('hold', 'release'),
+        choices=ON_EXIT,
     )
 
     def __post_init__(self) -> None:
