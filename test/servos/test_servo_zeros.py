@@ -284,3 +284,12 @@ def test_zeros_of_the_parameter_are_ticks_by_joint():
     for text in (' elbow_flex=2126,wrist_roll = 2050.5 ', 'elbow_flex: 2126, wrist_roll:2050.5,'):
         assert read_zeros(text) == {'elbow_flex': 2126, 'wrist_roll': 2050.5}
     assert read_zeros('') == {}
+
+
+def test_a_urdf_with_another_zero_is_told():
+    old = {'shoulder_lift': (-3.3161, 0.17453), 'elbow_flex': (-0.17453, 3.14159)}
+    new = {'shoulder_lift': (-1.74533, 1.74533), 'elbow_flex': (-1.69, 1.69), 'gripper': (-0.17453, 1.74533)}
+    warnings = calibrate(SO101, GOOD, limits=old).warnings
+    assert len(warnings) == 2
+    assert all('take so101_new_calib.urdf' in text for text in warnings)
+    assert calibrate(SO101, GOOD, limits=new).warnings == []

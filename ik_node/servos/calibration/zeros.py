@@ -20,6 +20,9 @@ from ik_node.servos.calibration.recorded import Recorded
 
 MARGIN = 8  # ticks that commands keep from the ends of the recorded range
 STEP_MARGIN = 32  # ticks that commands keep from the step from 4095 to 0: beyond it the servo turns back
+ASIDE = (
+    0.5  # [rad] from the middle of the stops to that of the limits of a URDF: more, and its zero is another
+)
 LEROBOT_TURN = TICKS_PER_TURN - 1  # ticks that LeRobot takes for 360 degrees
 
 
@@ -173,7 +176,7 @@ def _calibrated(
     estimates = estimates_of(joint, recorded)
     source = OWNER if given is not None else best_estimate(joint, estimates, zero_from)
     zero = given if given is not None else estimates.get(source or '')
-    warnings = doubts_of(joint, recorded, file, estimates, source, zero)
+    warnings = [*doubts_of(joint, recorded, file, estimates, source, zero), *_other_zero(joint, limits)]
     if source is None or zero is None:
         why = f' ({"; ".join(text.partition(":")[0] for text in warnings)})' if warnings else ''
         raise InputError(
@@ -185,6 +188,20 @@ def _calibrated(
     return JointCalibration(
         joint, recorded, zero, source, lower, upper, estimates, tuple(warnings), tuple(notes)
     )
+
+
+def _other_zero(joint: JointProfile, urdf: tuple[float, float] | None) -> list[str]:
+    """Return a warning if the limits of a URDF are so far beside the stops that its zero is another pose."""
+    if urdf is None or joint.stops is None or joint.gripper:
+        return []
+    aside = (sum(urdf) - sum(joint.stops)) / 2.0
+    if abs(aside) <= ASIDE:
+        return []
+    return [
+        f'the limits of the URDF, {urdf[0]:.2f} to {urdf[1]:.2f}, are {abs(aside):.2f} beside the stops, '
+        f'{joint.stops[0]:.2f} to {joint.stops[1]:.2f}: its zero is probably another pose, and the tool would '
+        'miss its goals. For an SO-101 take so101_new_calib.urdf'
+    ]
 
 
 def _limits(
