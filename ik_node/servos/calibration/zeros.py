@@ -199,8 +199,8 @@ def _other_zero(joint: JointProfile, urdf: tuple[float, float] | None) -> list[s
         return []
     return [
         f'the limits of the URDF, {urdf[0]:.2f} to {urdf[1]:.2f}, are {abs(aside):.2f} beside the stops, '
-        f'{joint.stops[0]:.2f} to {joint.stops[1]:.2f}: its zero is probably another pose, and the tool would '
-        'miss its goals. For an SO-101 take so101_new_calib.urdf'
+        f'{joint.stops[0]:.2f} to {joint.stops[1]:.2f}: its zero is probably another pose, so the tool '
+        'misses its goals. For an SO-101 take so101_new_calib.urdf'
     ]
 
 
