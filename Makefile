@@ -26,7 +26,7 @@ demo: venv  ## Start an arm, the viewer and a goal on a circle; ARM=two_arms TRA
 
 arm: venv-arm  ## Drive a real arm with its viewer: PORT=/dev/ttyACM0 or emulated, PROFILE=so100, ARM=my.urdf, SPEED=0.5, TORQUE_LIMIT=0.5, ON_EXIT=release, PAGE=8081
 	@$(VENV)/bin/ik_demo --servos '$(or $(PORT),auto)' --profile '$(or $(PROFILE),so101)' \
-		--description-file '$(or $(ARM),so101_like)' --speed-scaling '$(or $(SPEED),0.2)' $(if $(PAGE),--port $(PAGE)) \
+		$(if $(ARM),--description-file '$(ARM)') --speed-scaling '$(or $(SPEED),0.2)' $(if $(PAGE),--port $(PAGE)) \
 		$(if $(TORQUE_LIMIT),--torque-limit '$(TORQUE_LIMIT)') $(if $(ON_EXIT),--on-exit '$(ON_EXIT)')
 
 test: check  ## Run every check and every test, on all cores

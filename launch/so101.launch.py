@@ -16,7 +16,7 @@ from launch.substitutions import LaunchConfiguration
 
 from ik_node.startup.arguments import ARGUMENTS
 
-DEFAULTS = {'port': 'auto', 'description_file': 'so101_like', 'profile': 'so101', 'speed_scaling': '0.2'}
+DEFAULTS = {'port': 'auto', 'profile': 'so101', 'speed_scaling': '0.2'}
 
 
 def generate_launch_description() -> LaunchDescription:

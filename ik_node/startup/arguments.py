@@ -20,8 +20,9 @@ SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
 # name: (default, description, choices or None for any text)
 ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'description_file': (
-        SEED,
-        f'Path of a .urdf or .xacro file, or one of the robots shipped with ik_node: {", ".join(ROBOTS)}',
+        '',
+        f'Path of a .urdf or .xacro file, or one of the robots shipped with ik_node: {", ".join(ROBOTS)}; '
+        f'empty: with a port the one that profile names, else {SEED}',
         None,
     ),
     'xacro_args': ('', "Arguments for the xacro file, such as 'prefix:=left_ gripper:=true'", None),

@@ -49,8 +49,9 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(prog='ik_demo', description=(__doc__ or '').split('\n', 1)[0])
     parser.add_argument(
-        '--description-file', default=SEED, metavar='ROBOT',
-        help=f'a .urdf or .xacro file, or one of {", ".join(ROBOTS)}; default: {SEED}',
+        '--description-file', default='', metavar='ROBOT',
+        help=f'a .urdf or .xacro file, or one of {", ".join(ROBOTS)}; default: with --servos the one that '
+        f'the profile names, else {SEED}',
     )  # fmt: skip
     parser.add_argument('--params-file', help='a parameter file with the tools of a robot with several')
     parser.add_argument('--base-link', default='', help='reference link of goals; default: the root')

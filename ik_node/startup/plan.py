@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ik_node.checks import read_axis
-from ik_node.errors import IkError, InputError, join_names
+from ik_node.errors import IkError, InputError, join_names, quoted
 from ik_node.extras import require
 from ik_node.model.arm import Arm
 from ik_node.model.meshes import mesh_folder
@@ -21,6 +21,7 @@ from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description, read_from, xacro_args
 from ik_node.model.urdf.reader import read_urdf
+from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.ports import the_port
 from ik_node.share import PACKAGE
 from ik_node.startup.arguments import ARGUMENTS, NO_SIMULATION, PARAMS_FILE, SEED
@@ -75,7 +76,10 @@ def plan(given: Mapping[str, str], tell: Callable[[str], None] = lambda _: None)
 
     tell: is called with sentences on findings and on steps that take long.
     """
-    planner = Planner({name: given[name].strip() for name in ARGUMENTS}, tell)
+    values = {name: given[name].strip() for name in ARGUMENTS}
+    planner = Planner(
+        values | {'description_file': values['description_file'] or default_robot(values)}, tell
+    )
     programs = [
         *planner.moving(),
         *planner.markers(),
@@ -108,6 +112,8 @@ class Planner:
         self._driven = bool(given['port'])
         if self._driven and self._simulated:
             raise InputError(f'port:={given["port"]} and sim:={given["sim"]} exclude each other')
+        if self._driven:
+            read_profile(given['profile']).check_described(self._robot.joints)
         self._links = {name: given[name] for name in ('base_link', 'tip_link') if given[name]}
         self._tool: dict[str, Any] = {}
         if given['tool_axis']:
@@ -231,6 +237,23 @@ class Planner:
                 f'{who} cannot follow a {track} with a fixed direction at any tested position: no track'
             )
         return goals['track'] != NO_TRACK
+
+
+def default_robot(given: Mapping[str, str]) -> str:
+    """Return the description of an arm for which none is given: with servos, that of their profile.
+
+    Raises InputError if the profile names none.
+    """
+    if not given['port']:
+        return SEED
+    profile = read_profile(given['profile'])
+    if not profile.robot:
+        raise InputError(
+            f'ik_node has no description for profile {quoted(profile.name)}: give the URDF of the arm, as '
+            'ARM=path.urdf to make arm, --description-file path.urdf to ik_demo, or '
+            'description_file:=path.urdf to ros2 launch'
+        )
+    return profile.robot
 
 
 def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]]:

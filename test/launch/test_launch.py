@@ -10,6 +10,7 @@ import pytest
 import trimesh
 import yaml
 from launch_file import ROOT
+from shared_files import shared_path
 
 from ik_node import InputError, UrdfError
 from ik_node.checks import AXES
@@ -92,11 +93,25 @@ def test_an_arm_with_servos_has_its_driver():
     nodes = starts(port='emulated', profile='so100', speed_scaling='0.1', torque='false')
     servos = nodes['ik_servos'].parameters
     assert (servos['port'], servos['profile'], servos['torque_at_start']) == ('emulated', 'so100', False)
-    assert servos['description'].endswith('seed_arm.urdf.xacro')
+    assert servos['description'].endswith('so101_like.urdf.xacro')
     assert nodes['ik_node'].parameters['speed_scaling'] == 0.1
     assert dict(nodes['ik_node'].remappings)['joint_states'] == 'joint_commands'
     with pytest.raises(InputError, match='port:=emulated and sim:=mujoco exclude each other'):
         starts(port='emulated', sim='mujoco')
+
+
+def test_servos_have_the_description_of_their_profile_or_one_that_is_given():
+    with pytest.raises(InputError, match=r'no description for profile "omx_f": .* ARM=path.urdf to make arm'):
+        starts(port='emulated', profile='omx_f')
+    for robot, profile in (('so101_like', 'omx_f'), ('seed_arm', 'so101')):
+        with pytest.raises(InputError, match=f'none of the joints of profile "{profile}"'):
+            starts(port='emulated', profile=profile, description_file=robot)
+
+
+def test_servos_whose_profile_names_no_description_take_that_of_their_maker():
+    omx = str(shared_path('arms', 'omx_f.urdf'))
+    servos = starts(port='emulated', profile='omx_f', description_file=omx)['ik_servos'].parameters
+    assert (servos['profile'], servos['description']) == ('omx_f', omx)
 
 
 def test_the_driver_of_servos_takes_its_parameters_from_arguments():

@@ -29,6 +29,7 @@ def test_its_values_start_the_driver_of_an_so101():
     programs = {one.executable: one for one in plan(values | defaults() | {'port': 'emulated'}).programs}
     assert programs['ik_servos'].parameters['profile'] == 'so101'
     assert programs['ik_servos'].parameters['torque_at_start'] is True
+    assert programs['ik_servos'].parameters['description'].endswith('so101_like.urdf.xacro')
     assert programs['ik_node'].parameters['speed_scaling'] == 0.2
 
 

@@ -151,7 +151,7 @@ def test_keys_move_the_arm_instead_and_q_ends_all():
 
 
 def test_emulated_servos_reach_a_goal_and_hold_the_arm_at_the_end(demo):
-    running = demo('--no-viewer', '--servos', 'emulated', '--description-file', 'so101_like')
+    running = demo('--no-viewer', '--servos', 'emulated')
     running.wait_said('the arm is held where it is')
     running.wait_said('self-collision')  # ik_node is ready
     goto = Running('ik_goto', '0.25', '0.05', '0.15', domain=running.domain)
@@ -218,6 +218,8 @@ def test_a_simulated_arm_follows_the_circle(demo):
         (['--track', 'line', 'line'], 'track must be one track, got 2: line line'),
         (['--description-file', 'two_arms', '--teleop'], '--teleop is for robots with one tool'),
         (['--params-file', 'README.md'], 'README.md as a ROS parameter file'),
+        (['--servos', 'emulated', '--profile', 'omx_f'], 'ARM=path.urdf to make arm'),
+        (['--servos', 'emulated', '--description-file', 'seed_arm'], 'none of the joints of profile "so101"'),
         (['--port', '99999'], '--port must be from 1 to 65535'),
     ],
 )

@@ -39,7 +39,7 @@ class Calibrating:
         """Raises InputError for settings that are wrong."""
         self._profile, self._settings, self._tell, self._warn = profile, settings, tell, warn
         self._zeros = read_zeros(settings.zeros)
-        self._limits = _limits(settings.description or profile.robot, profile.names)
+        self._limits = _limits(settings.description or profile.robot, profile)
         self._memory: Mapping[str, Recorded] = {}
         self._told: tuple[list[str], list[str]] = [], []
 
@@ -103,8 +103,8 @@ def read_pose(text: str, names: tuple[str, ...]) -> dict[str, float]:
     return found
 
 
-def _limits(given: str, names: tuple[str, ...]) -> dict[str, tuple[float, float]]:
-    """Return the limits of the joints that a description has, by name. Raises IkError."""
+def _limits(given: str, profile: ArmProfile) -> dict[str, tuple[float, float]]:
+    """Return the limits of the joints that a description has, by name. Raises IkError if it has none."""
     if not given:
         return {}
     try:
@@ -114,4 +114,5 @@ def _limits(given: str, names: tuple[str, ...]) -> dict[str, tuple[float, float]
     text = load_description(path)
     with read_from(path):
         joints = read_urdf(text).joints
-    return {name: (joints[name].lower, joints[name].upper) for name in names if name in joints}
+    profile.check_described(joints)
+    return {name: (joints[name].lower, joints[name].upper) for name in profile.names if name in joints}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,15 @@ class ArmProfile:
     def ids(self) -> tuple[int, ...]:
         """The ids of the servos that are commanded."""
         return tuple(joint.id for joint in self.joints)
+
+    def check_described(self, joints: Collection[str]) -> None:
+        """Raise InputError unless a description with these joints has one of this arm at least."""
+        if set(self.names).isdisjoint(joints):
+            raise InputError(
+                f'the description has none of the joints of profile {quoted(self.name)}, which are '
+                f'{join_names(self.names)}, but {join_names(joints)}: give the description of this arm, or '
+                'its names in a copy of the profile'
+            )
 
 
 def shipped_profiles() -> tuple[str, ...]:
