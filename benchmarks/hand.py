@@ -105,7 +105,7 @@ class Ours:
 
     def enable(self, closed: bool, time: float) -> None:
         """Take a message of the clutch."""
-        self._teleop.clutch.enable(closed, time, self._settings.clutch_timeout)
+        self._teleop.enable(closed, time, self._settings)
 
     def take(self, pose: Pose, _: HandGoals) -> None:
         """Take a pose when it arrives."""

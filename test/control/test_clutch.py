@@ -9,11 +9,19 @@ import pytest
 from control_harness import SETTINGS
 from interleaved import at_step
 
-from ik_node.control.teleop.clutch import Clutch
+from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.state.states import State
+from ik_node.control.teleop.clutch import DROPPED, Clutch
 
 Q = np.array([0.2, 0.3, 0.4, 0.1, 0.2])
 REQUIRED = replace(SETTINGS, position_scale=2.0)
 NONE = replace(SETTINGS, clutch='none')
+
+
+def at(model, q=Q, halts: int = 0) -> Snapshot:
+    """The arm at rest at q (n,)."""
+    values = model.joints.filled(dict(zip(model.joint_names, q.tolist(), strict=True)))
+    return Snapshot(model, State.HOLDING, values, q, 0.0, np.nan, np.nan, halts=halts)
 
 
 def pose_at(point) -> np.ndarray:
@@ -25,47 +33,49 @@ def pose_at(point) -> np.ndarray:
 def test_a_clutch_is_open_until_it_is_closed(model):
     clutch, hand = Clutch(), pose_at(model.arm.fk(Q)[0])
     for time in (0.0, 0.02, 5.0):
-        assert clutch.goal(hand, model, Q, time, REQUIRED) is None
+        assert clutch.goal(hand, at(model), time, REQUIRED) is None
         assert 'the clutch is open' in clutch.why
         assert not clutch.engaged(time, REQUIRED)
 
 
 def test_a_clutch_makes_hand_poses_relative(model):
     clutch, hand = Clutch(), np.eye(4)
-    clutch.enable(True, 0.0, 0.5)
+    clutch.enable(True, 0.0, 0.5, 0)
     point, axis = model.arm.fk(Q)
-    assert clutch.goal(hand, model, Q, 0.1, REQUIRED).position == pytest.approx(point)
+    assert clutch.goal(hand, at(model), 0.1, REQUIRED).position == pytest.approx(point)
     assert clutch.why == ''
     hand[:3, 3] = 0.01, 0.0, 0.0
-    goal = clutch.goal(hand, model, Q, 0.2, REQUIRED)
+    goal = clutch.goal(hand, at(model), 0.2, REQUIRED)
     assert goal.position == pytest.approx(np.add(point, [0.02, 0.0, 0.0]))
     assert goal.direction == pytest.approx(axis)
-    assert clutch.goal(hand, model, Q, 0.6, REQUIRED) is None  # nobody has confirmed it
-    clutch.enable(True, 0.7, 0.5)
+    assert clutch.goal(hand, at(model), 0.6, REQUIRED) is None  # nobody has confirmed it
+    clutch.enable(True, 0.7, 0.5, 0)
     hand[:3, 3] = 1.0, 1.0, 1.0
-    assert clutch.goal(hand, model, Q, 0.8, REQUIRED).position == pytest.approx(point)  # relative anew
+    assert clutch.goal(hand, at(model), 0.8, REQUIRED).position == pytest.approx(point)  # relative anew
     hand[:3, 3] = 2.0, 1.0, 1.0
-    assert clutch.goal(hand, model, Q, 0.85, REQUIRED).position == pytest.approx(point)  # a jump is no motion
-    clutch.enable(False, 0.9, 0.5)
-    assert clutch.goal(hand, model, Q, 0.9, REQUIRED) is None
+    assert clutch.goal(hand, at(model), 0.85, REQUIRED).position == pytest.approx(
+        point
+    )  # a jump is no motion
+    clutch.enable(False, 0.9, 0.5, 0)
+    assert clutch.goal(hand, at(model), 0.9, REQUIRED) is None
 
 
 @pytest.mark.parametrize('later', [-3600.0, -1.0, 1.0])
 def test_a_clock_that_jumps_opens_a_clutch(model, later):
     clutch = Clutch()
-    clutch.enable(True, 5000.0, 0.5)
-    assert clutch.goal(np.eye(4), model, Q, 5000.1, REQUIRED) is not None
+    clutch.enable(True, 5000.0, 0.5, 0)
+    assert clutch.goal(np.eye(4), at(model), 5000.1, REQUIRED) is not None
     assert not clutch.engaged(5000.1 + later, REQUIRED)
-    assert clutch.goal(np.eye(4), model, Q, 5000.1 + later, REQUIRED) is None
+    assert clutch.goal(np.eye(4), at(model), 5000.1 + later, REQUIRED) is None
 
 
 def test_a_hand_that_was_silent_counts_from_where_the_tool_is(model):
     clutch, moved = Clutch(), Q + 0.3
     for time in (0.0, 0.4, 0.8, 1.2, 1.6):
-        clutch.enable(True, time, 0.5)
+        clutch.enable(True, time, 0.5, 0)
         if time == 0.0:
-            clutch.goal(np.eye(4), model, Q, time, REQUIRED)
-    goal = clutch.goal(pose_at([0.05, 0.0, 0.0]), model, moved, 1.7, REQUIRED)
+            clutch.goal(np.eye(4), at(model), time, REQUIRED)
+    goal = clutch.goal(pose_at([0.05, 0.0, 0.0]), at(model, moved), 1.7, REQUIRED)
     assert goal.position == pytest.approx(model.arm.fk(moved)[0])
 
 
@@ -73,10 +83,10 @@ def test_two_who_disagree_on_the_clutch_hardly_move_the_tool(model):
     clutch, point = Clutch(), model.arm.fk(Q)[0]
     for k in range(50):
         time = 0.02 * k
-        clutch.enable(True, time, 0.5)
-        goal = clutch.goal(pose_at([0.004 * k, 0.0, 0.0]), model, Q, time + 0.001, REQUIRED)
+        clutch.enable(True, time, 0.5, 0)
+        goal = clutch.goal(pose_at([0.004 * k, 0.0, 0.0]), at(model), time + 0.001, REQUIRED)
         assert goal.position == pytest.approx(point)
-        clutch.enable(False, time + 0.002, 0.5)
+        clutch.enable(False, time + 0.002, 0.5, 0)
         assert not clutch.engaged(time + 0.003, REQUIRED)
 
 
@@ -85,47 +95,94 @@ def test_without_a_clutch_only_a_pose_near_the_tool_is_a_first_one(model):
     offsets = np.outer([0.5, 0.11, 0.09, 0.3, 0.5], [0.0, 0.0, 1.0])
     goals = []
     for k, offset in enumerate(offsets):
-        goals.append(clutch.goal(pose_at(point + offset), model, Q, 0.02 * k, NONE))
+        goals.append(clutch.goal(pose_at(point + offset), at(model), 0.02 * k, NONE))
         assert (goals[-1] is None) == ('tool' in clutch.why)
         assert clutch.engaged(0.02 * k, NONE) is (goals[-1] is not None)
     assert [goal is None for goal in goals] == [True, True, False, False, False]
     np.testing.assert_allclose([goal.position for goal in goals[2:]], point + offsets[2:], atol=1e-12)
-    assert clutch.goal(pose_at(point + offsets[-1]), model, Q, 3.0, NONE) is None  # after a silence
-    assert clutch.goal(pose_at(point), model, Q, 3.02, NONE) is not None
-    assert clutch.goal(pose_at(np.add(point, [0.0, 0.3, 0.0])), model, Q, 3.04, NONE) is None  # a leap
+    assert clutch.goal(pose_at(point + offsets[-1]), at(model), 3.0, NONE) is None  # after a silence
+    assert clutch.goal(pose_at(point), at(model), 3.02, NONE) is not None
+    assert clutch.goal(pose_at(np.add(point, [0.0, 0.3, 0.0])), at(model), 3.04, NONE) is None  # a leap
 
 
 def test_a_clutch_that_is_used_counts_though_none_is_required(model):
     clutch, hand = Clutch(), pose_at(model.arm.fk(Q)[0])
-    assert clutch.goal(hand, model, Q, 0.0, NONE) is not None
-    clutch.enable(False, 0.01, 0.5)
+    assert clutch.goal(hand, at(model), 0.0, NONE) is not None
+    clutch.enable(False, 0.01, 0.5, 0)
     assert not clutch.engaged(0.01, NONE)
-    assert clutch.goal(hand, model, Q, 0.02, NONE) is None
-    clutch.enable(True, 0.03, 0.5)
-    assert clutch.goal(hand, model, Q, 0.04, NONE) is not None
+    assert clutch.goal(hand, at(model), 0.02, NONE) is None
+    clutch.enable(True, 0.03, 0.5, 0)
+    assert clutch.goal(hand, at(model), 0.04, NONE) is not None
 
 
 @pytest.mark.parametrize('settings', [REQUIRED, NONE], ids=['required', 'none'])
 @pytest.mark.parametrize('engaged', [True, False])
 def test_a_clutch_that_opens_while_a_pose_is_taken_is_open(model, settings, engaged):
     """At every step: callbacks open it while a thread takes a pose."""
-    hand = pose_at(model.arm.fk(Q)[0])
+    arm, hand = at(model), pose_at(model.arm.fk(Q)[0])
     for number in range(1, 5000):
         clutch = Clutch()
         if settings is REQUIRED:
-            clutch.enable(True, 0.0, 0.5)
+            clutch.enable(True, 0.0, 0.5, 0)
         if engaged:
-            clutch.goal(hand, model, Q, 0.0, settings)
+            clutch.goal(hand, arm, 0.0, settings)
         if not at_step(
             number,
-            lambda clutch=clutch: clutch.enable(False, 0.1, 0.5),
-            lambda clutch=clutch: clutch.goal(hand, model, Q, 0.1, settings),
+            lambda clutch=clutch: clutch.enable(False, 0.1, 0.5, 0),
+            lambda clutch=clutch: clutch.goal(hand, arm, 0.1, settings),
         ):
             break
         assert not clutch.engaged(0.1, settings), f'step {number}'
-        clutch.enable(True, 0.2, 0.5)
+        clutch.enable(True, 0.2, 0.5, 0)
         assert not clutch.engaged(0.2, settings), 'before a pose'
-        assert clutch.goal(pose_at([1.0, 1.0, 1.0]), model, Q, 0.2, settings).position == pytest.approx(
+        assert clutch.goal(pose_at([1.0, 1.0, 1.0]), arm, 0.2, settings).position == pytest.approx(
             model.arm.fk(Q)[0]
         ), f'step {number}: not where the tool is'
     assert 100 < number < 4999
+
+
+def repeated(clutch: Clutch, times, halts: int, closed: bool = True) -> None:
+    for time in times:
+        clutch.enable(closed, time, 0.5, halts)
+
+
+@pytest.mark.parametrize('gap', [0.1, 2.0])
+def test_only_a_false_lets_go_of_a_button_whose_false_was_heard_before(model, gap):
+    """A gap in the trues during a stop is no release: the network may have failed with the button held."""
+    clutch, hand = Clutch(), pose_at([0.0, 0.0, 0.0])
+    clutch.enable(False, -1.0, 0.5, 0)
+    repeated(clutch, (0.0, 0.1), halts=0)
+    assert clutch.goal(hand, at(model), 0.1, REQUIRED) is not None
+    repeated(clutch, (0.1 + gap, 0.2 + gap), halts=1)
+    assert clutch.goal(hand, at(model, halts=1), 0.2 + gap, REQUIRED) is None
+    assert clutch.why == DROPPED
+    repeated(clutch, (1.1 + 2.0 * gap,), halts=1)  # and the gap after it
+    assert clutch.goal(hand, at(model, halts=1), 1.1 + 2.0 * gap, REQUIRED) is None
+    clutch.enable(False, 6.0, 0.5, 1)
+    clutch.enable(True, 6.1, 0.5, 1)
+    assert clutch.goal(hand, at(model, halts=1), 6.1, REQUIRED) is not None
+
+
+def test_silence_lets_go_of_a_button_from_which_no_false_ever_came(model):
+    clutch, hand = Clutch(), pose_at([0.0, 0.0, 0.0])
+    repeated(clutch, (0.0, 0.4), halts=0)
+    repeated(clutch, (0.8, 1.2), halts=1)
+    assert clutch.goal(hand, at(model, halts=1), 1.2, REQUIRED) is None
+    assert clutch.why == DROPPED
+    clutch.enable(True, -3600.0, 0.5, 1)  # the clock is set back
+    assert clutch.goal(hand, at(model, halts=1), -3600.0, REQUIRED) is None
+    clutch.enable(True, -3599.4, 0.5, 1)
+    assert clutch.goal(hand, at(model, halts=1), -3599.4, REQUIRED) is not None
+
+
+@pytest.mark.parametrize('falses', [True, False])
+def test_the_first_press_after_a_stop_counts_without_a_pose_in_between(model, falses):
+    clutch, hand = Clutch(), pose_at([0.0, 0.0, 0.0])
+    repeated(clutch, (0.0, 0.1), halts=0)
+    assert clutch.goal(hand, at(model), 0.1, REQUIRED) is not None
+    if falses:
+        clutch.enable(False, 0.2, 0.5, 1)
+    clutch.enable(True, 2.0, 0.5, 2)
+    assert clutch.goal(hand, at(model, halts=2), 2.1, REQUIRED) is not None
+    clutch.enable(True, 2.2, 0.5, 3)  # still held
+    assert not clutch.engaged(2.2, REQUIRED)

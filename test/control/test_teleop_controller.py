@@ -40,7 +40,7 @@ class Hand:
             self.rig.tick()
             now, settings = self.rig.time, self.rig.settings
             if closed is not None:
-                self.teleop.clutch.enable(closed, now, settings.clutch_timeout)
+                self.teleop.enable(closed, now, settings)
             arm = self.teleop.ready()
             if k % 2 == 0:
                 self.teleop.take(arm, self.T, now, now, settings)
@@ -118,7 +118,7 @@ def test_a_closed_clutch_waits_for_a_pose(hand):
     hand.move([0.0, 0.0, 0.0], 10, closed=True)
     hand.move([-0.2, 0.0, 0.1], 4, closed=True)  # far, and at once
     for closed in (False, True):
-        hand.teleop.clutch.enable(closed, hand.rig.time, 0.5)
+        hand.teleop.enable(closed, hand.rig.time, hand.rig.settings)
     hand.rig.tick()
     start = hand.point
     assert not hand.teleop.follow(hand.teleop.ready(), hand.rig.time, hand.rig.settings)
@@ -179,7 +179,7 @@ def test_after_a_stop_the_operator_has_to_close_the_clutch_again(hand, how):
     hand.T[:3, 3] += (0.0, 0.15, 0.0)
     for _ in range(40):
         hand.rig.tick()
-        hand.teleop.clutch.enable(True, hand.rig.time, hand.rig.settings.clutch_timeout)
+        hand.teleop.enable(True, hand.rig.time, hand.rig.settings)
         with pytest.raises(InputError):
             hand.teleop.ready()
     controller.resume()

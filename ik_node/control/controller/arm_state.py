@@ -64,6 +64,11 @@ class ArmState:
         return self._state
 
     @property
+    def halts(self) -> int:
+        """How often the arm was halted, as in Snapshot."""
+        return self._halts
+
+    @property
     def resting(self) -> bool:
         """Whether nothing is commanded, and a controller that was halted is at rest."""
         idle = self._state in (State.UNCONFIGURED, State.INACTIVE)

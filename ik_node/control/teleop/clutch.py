@@ -12,6 +12,7 @@ from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.teleop_settings import NO_CLUTCH
+from ik_node.control.state.snapshot import Snapshot
 from ik_node.solver.goal import Goal
 
 JUMP = 0.25  # [m] between successive poses: tracking was lost, so operator and tool are related again
@@ -32,7 +33,9 @@ class Clutch:
     def __init__(self) -> None:
         self._lock = OrderedLock(Rank.CLUTCH)
         self._used = False
-        self._dropped = False  # an enable that only repeats the last one does not close it
+        self._dropped = False  # a true that only repeats the last one does not close it
+        self._hears_false = False  # a program sends false too, so its silence does not let go of the button
+        self._halts = 0  # of the arm, as in Snapshot, when they were last noticed
         self._enabled, self._timeout = -math.inf, 0.0
         self._origin: Array | None = None  # T (4, 4) of the operator when the clutch closed
         self._tool = np.eye(4)  # and of the tool
@@ -40,18 +43,42 @@ class Clutch:
         self.began = False  # the last goal was the first one since the clutch closed
         self.why = ''  # why the last pose was ignored; empty if it was accepted
 
-    def enable(self, closed: bool, time: float, timeout: float) -> None:
-        """Close it for timeout [s] from time on, or open it."""
+    def enable(self, closed: bool, time: float, timeout: float, halts: int) -> None:
+        """Close it for timeout [s] from time on, or open it. halts: of the arm, as in Snapshot."""
         with self._lock:
-            if not (closed and self._repeats(time)):
+            if not closed:
+                self._origin, self._dropped, self._hears_false = None, False, True
+            elif self._released(time):
                 self._origin, self._dropped = None, False
-            self._used = True
+            elif halts != self._halts:
+                self._drop()
+            elif not self._repeats(time):
+                self._origin = None
+            self._halts, self._used = halts, True
             self._enabled, self._timeout = time if closed else -math.inf, timeout
+
+    def notice(self, arm: Snapshot) -> None:
+        """Open it if the arm was halted."""
+        with self._lock:
+            self._notice(arm)
+
+    def _notice(self, arm: Snapshot) -> None:
+        if arm.halts != self._halts:
+            self._halts = arm.halts
+            self._drop()
 
     def drop(self) -> None:
         """Open it, as after a stop: the operator has to let go, and to close it again."""
         with self._lock:
-            self._origin, self._dropped = None, True
+            self._drop()
+
+    def _drop(self) -> None:
+        self._origin, self._dropped = None, True
+
+    def _released(self, time: float) -> bool:
+        """Whether a true at a time is a new press of the button: see the docs on teleoperation."""
+        silent = time - self._enabled > self._timeout  # a clock that is set back releases nothing
+        return self._enabled == -math.inf or (silent and not self._hears_false)
 
     def _repeats(self, time: float) -> bool:
         # A clock that is set back must not keep it closed for longer.
@@ -68,17 +95,13 @@ class Clutch:
         with self._lock:
             return self._origin is not None and (self._absolute(settings) or self._closed(time))
 
-    def goal(self, pose: Array, model: ArmModel, q: Array, time: float, settings: ArmSettings) -> Goal | None:
-        """Return the goal for pose T (4, 4), of the tip in the base link; None if the pose is ignored.
-
-        q (n,): current joint positions.
-        """
+    def goal(self, pose: Array, arm: Snapshot, time: float, settings: ArmSettings) -> Goal | None:
+        """Return the goal for pose T (4, 4), of the tip in the base link; None if the pose is ignored."""
         with self._lock:
-            return self._goal(pose, model, q, time, settings)
+            self._notice(arm)
+            return self._goal(pose, arm, time, settings)
 
-    def _goal(
-        self, pose: Array, model: ArmModel, q: Array, time: float, settings: ArmSettings
-    ) -> Goal | None:
+    def _goal(self, pose: Array, arm: Snapshot, time: float, settings: ArmSettings) -> Goal | None:
         self.began, self.why = False, ''
         absolute = self._absolute(settings)
         if not (absolute or self._closed(time)):
@@ -87,8 +110,8 @@ class Clutch:
         begin = self._origin
         moved = float(np.linalg.norm(pose[:3, 3] - self._last))
         if begin is None or moved > JUMP or not 0.0 <= time - self._seen <= SILENCE:
-            tool = tool_pose(model, q)
-            if absolute and np.linalg.norm(model.pose_goal(pose).position - tool[:3, 3]) > NEAR:
+            tool = tool_pose(arm.model, arm.position)
+            if absolute and np.linalg.norm(arm.model.pose_goal(pose).position - tool[:3, 3]) > NEAR:
                 self._origin, self.why = None, FAR
                 return None
             self.began = True
@@ -96,7 +119,7 @@ class Clutch:
             self._origin = begin
         self._last, self._seen = pose[:3, 3].copy(), time
         if absolute:
-            return model.pose_goal(pose)
+            return arm.model.pose_goal(pose)
         turn = pose[:3, :3] @ begin[:3, :3].T
         position = self._tool[:3, 3] + settings.position_scale * (pose[:3, 3] - begin[:3, 3])
         return Goal(position, turn @ self._tool[:3, 2], turn @ self._tool[:3, 0])

@@ -34,7 +34,6 @@ class TeleopController:
         self._poses = PoseSmoother()
         self._arm: JogKinematics | None = None
         self._stepped = -math.inf  # time of the last step
-        self._halts = 0  # of the arm, as in Snapshot, when it was last ready
         self.ignored = ''  # why the last operator pose was ignored; empty if it was accepted
 
     @property
@@ -42,12 +41,15 @@ class TeleopController:
         """Whether the last step ended at a limit or at the edge of the workspace."""
         return self._arm is not None and self._arm.held_back
 
+    def enable(self, closed: bool, time: float, settings: ArmSettings) -> None:
+        """Take a message of the clutch. Safe to call from another thread."""
+        self.clutch.enable(closed, time, settings.clutch_timeout, self._controller.halts)
+
     def ready(self) -> Snapshot:
         """Return the state of the arm. Raises InputError if it does not accept commands."""
         snapshot = self._controller.snapshot()
-        if snapshot is not None and snapshot.halts != self._halts:
-            self._halts = snapshot.halts
-            self.clutch.drop()
+        if snapshot is not None:
+            self.clutch.notice(snapshot)
         if snapshot is None or snapshot.state not in READY:
             raise InputError(self._controller.condition()[1])
         return snapshot
@@ -95,7 +97,7 @@ class TeleopController:
 
         stamp: when it was measured, None if unknown. A report tells when poses begin or cease to be accepted.
         """
-        goal = self.clutch.goal(pose, arm.model, arm.position, received, settings)
+        goal = self.clutch.goal(pose, arm, received, settings)
         if self.clutch.why != self.ignored:
             self.ignored = self.clutch.why
             level = Level.WARN if self.ignored else Level.OK

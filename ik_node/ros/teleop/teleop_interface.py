@@ -104,7 +104,7 @@ class TeleopInterface:
         return store
 
     def _enable(self, message: Bool) -> None:
-        self._teleop.clutch.enable(message.data, self._time.now(), self._settings().clutch_timeout)
+        self._teleop.enable(message.data, self._time.now(), self._settings())
 
     def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         if request.data:
