@@ -18,10 +18,10 @@ REQUIRED = replace(SETTINGS, position_scale=2.0)
 NONE = replace(SETTINGS, clutch='none')
 
 
-def at(model, q=Q, halts: int = 0) -> Snapshot:
+def at(model, q=Q, interruptions: int = 0) -> Snapshot:
     """The arm at rest at q (n,)."""
     values = model.joints.filled(dict(zip(model.joint_names, q.tolist(), strict=True)))
-    return Snapshot(model, State.HOLDING, values, q, 0.0, np.nan, np.nan, halts=halts)
+    return Snapshot(model, State.HOLDING, values, q, 0.0, np.nan, np.nan, interruptions=interruptions)
 
 
 def pose_at(point) -> np.ndarray:
@@ -141,9 +141,9 @@ def test_a_clutch_that_opens_while_a_pose_is_taken_is_open(model, settings, enga
     assert 100 < number < 4999
 
 
-def repeated(clutch: Clutch, times, halts: int, closed: bool = True) -> None:
+def repeated(clutch: Clutch, times, interruptions: int, closed: bool = True) -> None:
     for time in times:
-        clutch.enable(closed, time, 0.5, halts)
+        clutch.enable(closed, time, 0.5, interruptions)
 
 
 @pytest.mark.parametrize('gap', [0.1, 2.0])
@@ -151,38 +151,38 @@ def test_only_a_false_lets_go_of_a_button_whose_false_was_heard_before(model, ga
     """A gap in the trues during a stop is no release: the network may have failed with the button held."""
     clutch, hand = Clutch(), pose_at([0.0, 0.0, 0.0])
     clutch.enable(False, -1.0, 0.5, 0)
-    repeated(clutch, (0.0, 0.1), halts=0)
+    repeated(clutch, (0.0, 0.1), interruptions=0)
     assert clutch.goal(hand, at(model), 0.1, REQUIRED) is not None
-    repeated(clutch, (0.1 + gap, 0.2 + gap), halts=1)
-    assert clutch.goal(hand, at(model, halts=1), 0.2 + gap, REQUIRED) is None
+    repeated(clutch, (0.1 + gap, 0.2 + gap), interruptions=1)
+    assert clutch.goal(hand, at(model, interruptions=1), 0.2 + gap, REQUIRED) is None
     assert clutch.why == DROPPED
-    repeated(clutch, (1.1 + 2.0 * gap,), halts=1)  # and the gap after it
-    assert clutch.goal(hand, at(model, halts=1), 1.1 + 2.0 * gap, REQUIRED) is None
+    repeated(clutch, (1.1 + 2.0 * gap,), interruptions=1)  # and the gap after it
+    assert clutch.goal(hand, at(model, interruptions=1), 1.1 + 2.0 * gap, REQUIRED) is None
     clutch.enable(False, 6.0, 0.5, 1)
     clutch.enable(True, 6.1, 0.5, 1)
-    assert clutch.goal(hand, at(model, halts=1), 6.1, REQUIRED) is not None
+    assert clutch.goal(hand, at(model, interruptions=1), 6.1, REQUIRED) is not None
 
 
 def test_silence_lets_go_of_a_button_from_which_no_false_ever_came(model):
     clutch, hand = Clutch(), pose_at([0.0, 0.0, 0.0])
-    repeated(clutch, (0.0, 0.4), halts=0)
-    repeated(clutch, (0.8, 1.2), halts=1)
-    assert clutch.goal(hand, at(model, halts=1), 1.2, REQUIRED) is None
+    repeated(clutch, (0.0, 0.4), interruptions=0)
+    repeated(clutch, (0.8, 1.2), interruptions=1)
+    assert clutch.goal(hand, at(model, interruptions=1), 1.2, REQUIRED) is None
     assert clutch.why == DROPPED
     clutch.enable(True, -3600.0, 0.5, 1)  # the clock is set back
-    assert clutch.goal(hand, at(model, halts=1), -3600.0, REQUIRED) is None
+    assert clutch.goal(hand, at(model, interruptions=1), -3600.0, REQUIRED) is None
     clutch.enable(True, -3599.4, 0.5, 1)
-    assert clutch.goal(hand, at(model, halts=1), -3599.4, REQUIRED) is not None
+    assert clutch.goal(hand, at(model, interruptions=1), -3599.4, REQUIRED) is not None
 
 
 @pytest.mark.parametrize('falses', [True, False])
 def test_the_first_press_after_a_stop_counts_without_a_pose_in_between(model, falses):
     clutch, hand = Clutch(), pose_at([0.0, 0.0, 0.0])
-    repeated(clutch, (0.0, 0.1), halts=0)
+    repeated(clutch, (0.0, 0.1), interruptions=0)
     assert clutch.goal(hand, at(model), 0.1, REQUIRED) is not None
     if falses:
         clutch.enable(False, 0.2, 0.5, 1)
     clutch.enable(True, 2.0, 0.5, 2)
-    assert clutch.goal(hand, at(model, halts=2), 2.1, REQUIRED) is not None
+    assert clutch.goal(hand, at(model, interruptions=2), 2.1, REQUIRED) is not None
     clutch.enable(True, 2.2, 0.5, 3)  # still held
     assert not clutch.engaged(2.2, REQUIRED)

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from control_harness import Rig
+from operator_hand import Hand
 
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.state.report import Level
 from ik_node.control.state.states import State
 from ik_node.control.teleop.clutch import FAR, OPEN
-from ik_node.control.teleop.teleop_controller import TeleopController
 
 pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
 
@@ -22,33 +21,6 @@ from benchmarks.hand_paths import HandPath
 from ik_node.errors import InputError
 
 FEW = 12  # changes of sign per joint and minute beyond those of the hand
-
-
-class Hand:
-    """Poses for the arm of a rig, every other sample."""
-
-    def __init__(self, rig: Rig) -> None:
-        self.rig, self.teleop = rig, TeleopController(rig.controller)
-        q = rig.controller.snapshot().position
-        self.T = np.eye(4)
-        self.T[:3, 3] = rig.model.arm.fk(q)[0]
-
-    def move(self, way: np.ndarray, count: int, closed: bool | None = None) -> None:
-        """Move the hand by way (3,) in count samples, with the clutch closed or open."""
-        for k in range(count):
-            self.T[:3, 3] += np.asarray(way) / count
-            self.rig.tick()
-            now, settings = self.rig.time, self.rig.settings
-            if closed is not None:
-                self.teleop.enable(closed, now, settings)
-            arm = self.teleop.ready()
-            if k % 2 == 0:
-                self.teleop.take(arm, self.T, now, now, settings)
-            self.teleop.follow(arm, now, settings)
-
-    @property
-    def point(self) -> np.ndarray:
-        return self.rig.model.arm.fk(self.rig.controller.snapshot().position)[0]
 
 
 @pytest.fixture

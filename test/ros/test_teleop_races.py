@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 from geometry_msgs.msg import TwistStamped
 from node_harness import running
 from small_arm import arm_urdf
+from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
+from ik_node.control.teleop.clutch import DROPPED
 from ik_node.errors import InputError
 
 SOON = 0.2  # [s] in which a thread ends that nothing holds up; one that is held up does not end at all
@@ -84,3 +87,27 @@ def test_a_command_that_comes_while_one_is_rejected_is_not_forgotten_with_it(tel
     else:
         assert teleop._command is None
         assert released == [True]
+
+
+def test_a_press_while_commands_are_paused_does_not_count(teleop):
+    def pause(paused: bool) -> None:
+        teleop._pause(SetBool.Request(data=paused), SetBool.Response())
+
+    def why(*closed: bool) -> str:
+        """Why a pose is ignored after messages on ~/enable."""
+        for one in closed:
+            teleop._enable(Bool(data=one))
+        hand = teleop._teleop
+        hand.take(hand.ready(), np.eye(4), teleop._time.now(), None, teleop._settings())
+        return hand.ignored
+
+    assert not why(True)
+    pause(True)
+    teleop._enable(Bool(data=False))
+    teleop._enable(Bool(data=True))
+    pause(False)
+    assert why(True) == DROPPED
+    pause(False)  # commands are accepted already
+    assert not why(False, True)
+    pause(False)
+    assert not why(True)

@@ -49,7 +49,8 @@ class ArmState:
         self._joints: ArmJoints  # of the model
         self._targets: Targets
         self._settings: ArmSettings
-        self._halts = 0  # how often the arm was stopped, deactivated or faulted
+        self._interruptions = 0  # as in Snapshot
+        self._goals = 0  # that moved joints of the arm
         self._epoch = 0  # a solution for a request of another epoch is void
         self._void_before = -math.inf  # so is a request that arrived before this time (time.perf_counter)
         self._progress = GoalTracker(self._reports)
@@ -64,9 +65,9 @@ class ArmState:
         return self._state
 
     @property
-    def halts(self) -> int:
-        """How often the arm was halted, as in Snapshot."""
-        return self._halts
+    def interruptions(self) -> int:
+        """How often the arm was interrupted, as in Snapshot."""
+        return self._interruptions
 
     @property
     def resting(self) -> bool:
@@ -90,7 +91,8 @@ class ArmState:
                 self._progress.share(self._ticked, remaining),
                 self._feedback.age(joints.arm.names),
                 None if joints.chased is None else joints.chased[columns],
-                self._halts,
+                self._interruptions,
+                self._goals,
             )
 
     def condition(self) -> tuple[Level, str]:
@@ -166,7 +168,7 @@ class ArmState:
         if void:  # no motion from the commanded position is allowed
             self._forget_places(reason)
         self._fault_reason = reason
-        self._halts += 1
+        self._interruptions += 1
         self._brake(reason)
         self._on(Event.FAULT)
 
@@ -176,9 +178,11 @@ class ArmState:
         self._state = TRANSITIONS[before].get(event, before)
         if before in REFUSING and self._state is not before:
             self._void_earlier()
-        if (before is State.HAND_GUIDED) is not (self._state is State.HAND_GUIDED):
+        guided = (before is State.HAND_GUIDED) is not (self._state is State.HAND_GUIDED)
+        if guided:
             self._limit()
         begins = before is State.WAITING and self._state is State.HOLDING
+        self._interruptions += guided or begins
         if begins or (self._state in ANNOUNCED and self._state is not before):
             self._reports.state('ready' if begins else self._state.value, self._state, self.condition())
 

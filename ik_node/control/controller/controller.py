@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
+
 from ik_node.checks import Array
 from ik_node.control.controller.timed_arm import TimedArm
 from ik_node.control.joints.arm_joints import ArmJoints
@@ -89,7 +91,7 @@ class ArmController(TimedArm):
         """Stop within the limits, then command nothing."""
         with self._robot.sending(), self._change():
             self._active = False
-            self._halts += 1
+            self._interruptions += 1
             if self._model is not None:
                 self._brake('the node is deactivated', Level.OK)
                 self._on(Event.STOP if self._joints.moving else Event.DEACTIVATE)
@@ -175,6 +177,7 @@ class ArmController(TimedArm):
                     self._joints.check_listed(answer)
                 fresh = self._fresh if self._feedback.expected else None
                 self._joints.pursue(answer, self._feedback, fresh)
+                self._goals += not bool(np.isnan(answer.joints).all())  # not of a gripper alone
                 self._on(Event.GOAL)
             try:
                 targets.accept(answer, request)
@@ -191,10 +194,19 @@ class ArmController(TimedArm):
         if epoch != self._epoch:
             raise InputError('the arm has been stopped or changed since the request')
 
-    def steer(self, joints: Array, time: float, rates: tuple[Array, Array] | None = None) -> bool:
-        """Continue to joints (arm.n,) as Targets.steer does, at time [s]; False if the arm is not ready."""
+    def steer(
+        self,
+        joints: Array,
+        time: float,
+        rates: tuple[Array, Array] | None = None,
+        since: int | None = None,
+    ) -> bool:
+        """Continue to joints (arm.n,) as Targets.steer does, at time [s]; False if the arm is not ready.
+
+        since: Snapshot.interruptions when joints were determined: nothing moves if there was one after that.
+        """
         with self._change():
-            if self._state not in READY:
+            if self._state not in READY or since not in (None, self._interruptions):
                 return False
             self._progress.end(self._state, 'superseded by a teleoperation command')
             self._targets.steer(joints, time, rates)
@@ -234,7 +246,7 @@ class ArmController(TimedArm):
         """
         with self._robot.sending(), self._change():
             self._stopped = True
-            self._halts += 1
+            self._interruptions += 1
             if self._model is not None:
                 self._brake('stopped')
                 self._on(Event.STOP)

@@ -20,8 +20,9 @@ class Snapshot:
     remaining: time left of the motion [s]. share: completed share of the motion to the goal, 1 after the
     arrival, NaN without a goal. measured_age: of the oldest measurement of a joint of the arm [s], infinite
     if there is none, NaN if none is expected. moving_target: joints (arm.n,) for where
-    the goal that the arm follows is now, None if it follows none. halts: how often it was stopped,
-    deactivated or faulted.
+    the goal that the arm follows is now, None if it follows none. interruptions: how often it was stopped,
+    deactivated or faulted, began to accept commands, and was begun or ended to be guided by hand. goals: how
+    many goals moved its joints.
     """
 
     model: ArmModel
@@ -32,7 +33,8 @@ class Snapshot:
     share: float
     measured_age: float
     moving_target: Array | None = None
-    halts: int = 0
+    interruptions: int = 0
+    goals: int = 0
 
     @property
     def position(self) -> Array:

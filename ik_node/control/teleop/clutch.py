@@ -19,7 +19,7 @@ JUMP = 0.25  # [m] between successive poses: tracking was lost, so operator and 
 SILENCE = 1.0  # [s] between successive poses: operator or tool may have moved far in the meantime
 NEAR = 0.1  # [m] from the tool within which the first pose without a clutch must be
 OPEN = 'the clutch is open: teleoperation poses do not move the arm; true on ~/enable, repeated, closes it'
-DROPPED = 'the clutch opened when the arm stopped: false, then true on ~/enable closes it'
+DROPPED = 'the clutch opened when the arm stopped or was placed: false, then true on ~/enable closes it'
 FAR = f'pose ignored: without a clutch the first one must be within {NEAR} m of the tool'
 
 
@@ -35,7 +35,9 @@ class Clutch:
         self._used = False
         self._dropped = False  # a true that only repeats the last one does not close it
         self._hears_false = False  # a program sends false too, so its silence does not let go of the button
-        self._halts = 0  # of the arm, as in Snapshot, when they were last noticed
+        # Of the arm, as in Snapshot, when it was last noticed:
+        self._interruptions, self._goals = 0, 0
+        self._model: ArmModel | None = None
         self._enabled, self._timeout = -math.inf, 0.0
         self._origin: Array | None = None  # T (4, 4) of the operator when the clutch closed
         self._tool = np.eye(4)  # and of the tool
@@ -43,29 +45,36 @@ class Clutch:
         self.began = False  # the last goal was the first one since the clutch closed
         self.why = ''  # why the last pose was ignored; empty if it was accepted
 
-    def enable(self, closed: bool, time: float, timeout: float, halts: int) -> None:
-        """Close it for timeout [s] from time on, or open it. halts: of the arm, as in Snapshot."""
+    def enable(self, closed: bool, time: float, timeout: float, interruptions: int) -> None:
+        """Close it for timeout [s] from time on, or open it. interruptions: of the arm, as in Snapshot."""
         with self._lock:
             if not closed:
                 self._origin, self._dropped, self._hears_false = None, False, True
             elif self._released(time):
                 self._origin, self._dropped = None, False
-            elif halts != self._halts:
+            elif interruptions != self._interruptions:
                 self._drop()
             elif not self._repeats(time):
                 self._origin = None
-            self._halts, self._used = halts, True
+            self._interruptions, self._used = interruptions, True
             self._enabled, self._timeout = time if closed else -math.inf, timeout
 
     def notice(self, arm: Snapshot) -> None:
-        """Open it if the arm was halted."""
+        """Open it if the arm was interrupted; relate operator and tool anew if a goal has moved the arm."""
         with self._lock:
             self._notice(arm)
 
     def _notice(self, arm: Snapshot) -> None:
-        if arm.halts != self._halts:
-            self._halts = arm.halts
+        if arm.interruptions != self._interruptions:
+            self._interruptions = arm.interruptions
             self._drop()
+        if arm.goals != self._goals or arm.model is not self._model:
+            self._goals, self._model, self._origin = arm.goals, arm.model, None
+
+    def loosen(self) -> None:
+        """Relate operator and tool anew at the next pose, because something else moves the arm."""
+        with self._lock:
+            self._origin = None
 
     def drop(self) -> None:
         """Open it, as after a stop: the operator has to let go, and to close it again."""

@@ -43,7 +43,7 @@ class TeleopController:
 
     def enable(self, closed: bool, time: float, settings: ArmSettings) -> None:
         """Take a message of the clutch. Safe to call from another thread."""
-        self.clutch.enable(closed, time, settings.clutch_timeout, self._controller.halts)
+        self.clutch.enable(closed, time, settings.clutch_timeout, self._controller.interruptions)
 
     def ready(self) -> Snapshot:
         """Return the state of the arm. Raises InputError if it does not accept commands."""
@@ -82,13 +82,17 @@ class TeleopController:
         jog, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
         if dt <= 0.0:
             return False
+        if linear.any() or angular.any():
+            self.clutch.loosen()
         fastest = settings.speed_scaling * arm.model.arm.velocity
-        return self._controller.steer(jog.twist(linear, angular, dt, fastest), now)
+        return self._controller.steer(jog.twist(linear, angular, dt, fastest), now, since=arm.interruptions)
 
     def jog(self, arm: Snapshot, velocities: Array, now: float, settings: ArmSettings) -> bool:
         """Move the joints at velocities (arm.n,) until now. Returns whether the arm moves."""
         jog, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
-        return dt > 0.0 and self._controller.steer(jog.jog(velocities, dt), now)
+        if velocities.any():
+            self.clutch.loosen()
+        return dt > 0.0 and self._controller.steer(jog.jog(velocities, dt), now, since=arm.interruptions)
 
     def take(
         self, arm: Snapshot, pose: Array, received: float, stamp: float | None, settings: ArmSettings
@@ -127,7 +131,7 @@ class TeleopController:
         velocity = np.clip((4.0 * after - 3.0 * q - later) / (2.0 * AHEAD), -fastest, fastest)
         hardest = limits.acceleration
         acceleration = np.clip((later - 2.0 * after + q) / AHEAD**2, -hardest, hardest)
-        return self._controller.steer(q, now, (velocity, acceleration))
+        return self._controller.steer(q, now, (velocity, acceleration), arm.interruptions)
 
     def _goal(self, time: float) -> Goal:
         value = self._poses.at(time)

@@ -110,6 +110,8 @@ class TeleopInterface:
         if request.data:
             self._teleop.clutch.drop()
         with self._changed:
+            if self._paused and not request.data:  # a press during the pause does not count
+                self._teleop.clutch.drop()
             self._paused = request.data
             if self._command is not None:  # its motion ends
                 self._command, self._new = (*self._command[:2], -math.inf), False
