@@ -14,10 +14,8 @@ class Hand:
 
     def __init__(self, rig: Rig) -> None:
         self.rig, self.teleop = rig, TeleopController(rig.controller)
-        q = rig.controller.snapshot().position
         self.measured = False
-        self.T = np.eye(4)
-        self.T[:3, 3] = rig.model.arm.fk(q)[0]
+        self.T = rig.model.link_in_base('tool0', rig.controller.snapshot().values)
 
     def move(self, way: np.ndarray, count: int, closed: bool | None = None) -> None:
         """Move the hand by way (3,) in count samples, with the clutch closed or open."""

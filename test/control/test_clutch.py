@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 from control_harness import SETTINGS
 from interleaved import at_step
+from small_arm import arm_urdf
 
+from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import State
 from ik_node.control.teleop.clutch import DROPPED, Clutch
+from ik_node.control.teleop.jog_kinematics import rotation_about
+from ik_node.control.teleop.turns import TURNED
 
 Q = np.array([0.2, 0.3, 0.4, 0.1, 0.2])
 REQUIRED = replace(SETTINGS, position_scale=2.0)
@@ -22,6 +26,14 @@ def at(model, q=Q, interruptions: int = 0) -> Snapshot:
     """The arm at rest at q (n,)."""
     values = model.joints.filled(dict(zip(model.joint_names, q.tolist(), strict=True)))
     return Snapshot(model, State.HOLDING, values, q, 0.0, np.nan, np.nan, interruptions=interruptions)
+
+
+def tip_at(model, offset=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0)) -> np.ndarray:
+    """The pose of the tip, which is the tool point, at Q; moved by offset, and turned in its own frame."""
+    T = model.link_in_base('tool0', at(model).values)
+    T[:3, 3] += offset
+    T[:3, :3] = T[:3, :3] @ rotation_about(np.array(turn, float))
+    return T
 
 
 def pose_at(point) -> np.ndarray:
@@ -95,18 +107,18 @@ def test_without_a_clutch_only_a_pose_near_the_tool_is_a_first_one(model):
     offsets = np.outer([0.5, 0.11, 0.09, 0.3, 0.5], [0.0, 0.0, 1.0])
     goals = []
     for k, offset in enumerate(offsets):
-        goals.append(clutch.goal(pose_at(point + offset), at(model), 0.02 * k, NONE))
+        goals.append(clutch.goal(tip_at(model, offset), at(model), 0.02 * k, NONE))
         assert (goals[-1] is None) == ('tool' in clutch.why)
         assert clutch.engaged(0.02 * k, NONE) is (goals[-1] is not None)
     assert [goal is None for goal in goals] == [True, True, False, False, False]
     np.testing.assert_allclose([goal.position for goal in goals[2:]], point + offsets[2:], atol=1e-12)
-    assert clutch.goal(pose_at(point + offsets[-1]), at(model), 3.0, NONE) is None  # after a silence
-    assert clutch.goal(pose_at(point), at(model), 3.02, NONE) is not None
-    assert clutch.goal(pose_at(np.add(point, [0.0, 0.3, 0.0])), at(model), 3.04, NONE) is None  # a leap
+    assert clutch.goal(tip_at(model, offsets[-1]), at(model), 3.0, NONE) is None  # after a silence
+    assert clutch.goal(tip_at(model), at(model), 3.02, NONE) is not None
+    assert clutch.goal(tip_at(model, [0.0, 0.3, 0.0]), at(model), 3.04, NONE) is None  # a leap
 
 
 def test_a_clutch_that_is_used_counts_though_none_is_required(model):
-    clutch, hand = Clutch(), pose_at(model.arm.fk(Q)[0])
+    clutch, hand = Clutch(), tip_at(model)
     assert clutch.goal(hand, at(model), 0.0, NONE) is not None
     clutch.enable(False, 0.01, 0.5, 0)
     assert not clutch.engaged(0.01, NONE)
@@ -119,7 +131,7 @@ def test_a_clutch_that_is_used_counts_though_none_is_required(model):
 @pytest.mark.parametrize('engaged', [True, False])
 def test_a_clutch_that_opens_while_a_pose_is_taken_is_open(model, settings, engaged):
     """At every step: callbacks open it while a thread takes a pose."""
-    arm, hand = at(model), pose_at(model.arm.fk(Q)[0])
+    arm, hand = at(model), tip_at(model)
     for number in range(1, 5000):
         clutch = Clutch()
         if settings is REQUIRED:
@@ -186,3 +198,48 @@ def test_the_first_press_after_a_stop_counts_without_a_pose_in_between(model, fa
     assert clutch.goal(hand, at(model, interruptions=2), 2.1, REQUIRED) is not None
     clutch.enable(True, 2.2, 0.5, 3)  # still held
     assert not clutch.engaged(2.2, REQUIRED)
+
+
+@pytest.mark.parametrize('turn', [(1.0, 0.0, 0.0), (0.0, -1.0, 0.0)])
+def test_without_a_clutch_a_first_pose_is_turned_as_the_tool_is(model, turn):
+    for angle in (0.35, np.pi):
+        clutch = Clutch()
+        assert clutch.goal(tip_at(model, turn=angle * np.array(turn)), at(model), 0.0, NONE) is None
+        assert clutch.why == TURNED
+        assert not clutch.engaged(0.0, NONE)
+        assert clutch.goal(tip_at(model, turn=0.25 * np.array(turn)), at(model), 0.02, NONE) is not None
+        assert clutch.goal(tip_at(model, turn=0.7 * np.array(turn)), at(model), 0.04, NONE) is not None
+        assert clutch.goal(tip_at(model, turn=-0.6 * np.array(turn)), at(model), 0.06, NONE) is None  # a leap
+
+
+def test_without_a_clutch_only_turns_that_a_joint_serves_count(model):
+    assert Clutch().goal(tip_at(model, turn=(0.0, 0.0, np.pi)), at(model), 0.0, NONE) is not None  # no roll
+    rolling = ArmModel.build(arm_urdf(), replace(SETTINGS, tip_link='l4', tool_axis=(1.0, 0.0, 0.0)))
+    q, across = Q[:4], rolling.arm.tool_lateral  # three joints place the tool, and the fourth one rolls it
+    hand = rolling.link_in_base('l4', at(rolling, q).values)
+    for turn, accepted in (
+        (np.pi * across, True),
+        ((0.35, 0.0, 0.0), False),
+        ((-np.pi, 0.0, 0.0), False),
+        ((0.25, 0.0, 0.0), True),
+    ):
+        turned = hand.copy()
+        turned[:3, :3] = hand[:3, :3] @ rotation_about(np.array(turn))
+        assert (Clutch().goal(turned, at(rolling, q), 0.0, NONE) is not None) is accepted
+    clutch, lateral = Clutch(), rolling.arm.frames(q)[-1]
+    clutch.enable(True, 0.0, 0.5, 0)
+    for time, turn in ((0.0, 0.0), (0.02, 1.5)):
+        turned = np.eye(4)
+        turned[:3, :3] = rotation_about(np.array([turn, 0.0, 0.0]))
+        goal = clutch.goal(turned, at(rolling, q), time, REQUIRED)
+        assert goal.lateral == pytest.approx(lateral)  # a leap is no motion
+
+
+def test_a_hand_whose_tracking_turns_over_counts_from_where_the_tool_is(model):
+    clutch, hand = Clutch(), np.eye(4)
+    clutch.enable(True, 0.0, 0.5, 0)
+    axis = model.arm.fk(Q)[1]
+    for k, (turn, expected) in enumerate(((0.0, 0.0), (0.9, 0.9), (-0.2, 0.0), (0.3, 0.5))):
+        hand[:3, :3] = rotation_about(np.array([0.0, turn, 0.0]))
+        goal = clutch.goal(hand, at(model), 0.02 * k, REQUIRED)
+        assert goal.direction == pytest.approx(rotation_about(np.array([0.0, expected, 0.0])) @ axis)

@@ -11,7 +11,8 @@ from operator_hand import Hand
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.state.report import Level
 from ik_node.control.state.states import State
-from ik_node.control.teleop.clutch import FAR, OPEN
+from ik_node.control.teleop.clutch import OPEN
+from ik_node.control.teleop.turns import FAR
 
 pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
 

@@ -13,14 +13,14 @@ from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.teleop_settings import NO_CLUTCH
 from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.teleop.turns import angle_between, distant, turns_tool
 from ik_node.solver.goal import Goal
 
-JUMP = 0.25  # [m] between successive poses: tracking was lost, so operator and tool are related again
+# [m] and [rad] between successive poses: tracking was lost, so operator and tool are related again
+JUMP, TURN = 0.25, 1.0
 SILENCE = 1.0  # [s] between successive poses: operator or tool may have moved far in the meantime
-NEAR = 0.1  # [m] from the tool within which the first pose without a clutch must be
 OPEN = 'the clutch is open: teleoperation poses do not move the arm; true on ~/enable, repeated, closes it'
 DROPPED = 'the clutch opened when the arm stopped or was placed: false, then true on ~/enable closes it'
-FAR = f'pose ignored: without a clutch the first one must be within {NEAR} m of the tool'
 
 
 class Clutch:
@@ -41,7 +41,7 @@ class Clutch:
         self._enabled, self._timeout = -math.inf, 0.0
         self._origin: Array | None = None  # T (4, 4) of the operator when the clutch closed
         self._tool = np.eye(4)  # and of the tool
-        self._last, self._seen = np.zeros(3), -math.inf  # position and time of the previous pose
+        self._last, self._seen = np.eye(4), -math.inf  # the previous pose, and its time
         self.began = False  # the last goal was the first one since the clutch closed
         self.why = ''  # why the last pose was ignored; empty if it was accepted
 
@@ -117,16 +117,20 @@ class Clutch:
             self._origin, self.why = None, DROPPED if self._dropped and self._repeats(time) else OPEN
             return None
         begin = self._origin
-        moved = float(np.linalg.norm(pose[:3, 3] - self._last))
-        if begin is None or moved > JUMP or not 0.0 <= time - self._seen <= SILENCE:
+        moved = float(np.linalg.norm(pose[:3, 3] - self._last[:3, 3]))
+        turned = angle_between(self._last, pose) if turns_tool(arm.model.arm, arm.position) else 0.0
+        if begin is None or moved > JUMP or turned > TURN or not 0.0 <= time - self._seen <= SILENCE:
             tool = tool_pose(arm.model, arm.position)
-            if absolute and np.linalg.norm(arm.model.pose_goal(pose).position - tool[:3, 3]) > NEAR:
-                self._origin, self.why = None, FAR
+            self.why = (
+                distant(arm.model.pose_goal(pose), tool, arm.model.arm, arm.position) if absolute else ''
+            )
+            if self.why:
+                self._origin = None
                 return None
             self.began = True
             begin, self._tool = pose.copy(), tool
             self._origin = begin
-        self._last, self._seen = pose[:3, 3].copy(), time
+        self._last, self._seen = pose.copy(), time
         if absolute:
             return arm.model.pose_goal(pose)
         turn = pose[:3, :3] @ begin[:3, :3].T

@@ -42,7 +42,7 @@ class JogKinematics:
         self.q = q.copy()
         self.held_back = False
         self._position, self._direction = self._arm.fk(q)  # of the goal
-        self._roll = _roll_joint(self._arm, q)
+        self._roll = roll_joint(self._arm, q)
         self._better_for = 0.0  # [s] for which another configuration has been closer
         self._since = 0.0  # [s] since one was looked for
 
@@ -153,7 +153,7 @@ class JogKinematics:
         return out
 
 
-def _roll_joint(arm: Arm, q: Array) -> int | None:
+def roll_joint(arm: Arm, q: Array) -> int | None:
     """Return the last joint if it only rolls the tool, None if all joints are needed."""
     last = arm.n - 1
     axis = arm.frames(q)[len(arm.joints) - 1]
