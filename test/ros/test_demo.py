@@ -169,7 +169,7 @@ def test_emulated_servos_reach_a_goal_and_hold_the_arm_at_the_end(demo):
 
 def test_make_arm_gives_what_the_driver_of_servos_takes():
     make = subprocess.run(
-        ['make', '-n', 'arm', 'PORT=emulated', 'ON_EXIT=release', 'TORQUE_LIMIT=0.5'],
+        ['make', '--no-print-directory', '-n', 'arm', 'PORT=emulated', 'ON_EXIT=release', 'TORQUE_LIMIT=0.5'],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
