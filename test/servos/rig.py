@@ -89,13 +89,19 @@ def emulated(profile: str = 'so101', real: bool = False) -> Iterator[EmulatedBus
 
 
 @contextlib.contextmanager
+def started(bus: EmulatedBus, profile: str = 'so101', options: ArmOptions | None = None) -> Iterator[Rig]:
+    """Yield a rig that looks for the servos of a bus."""
+    rig = Rig(bus, profile, options)
+    rig.arm.start()
+    try:
+        yield rig
+    finally:
+        rig.arm.stop()
+
+
+@contextlib.contextmanager
 def driven(profile: str = 'so101', options: ArmOptions | None = None, real: bool = False) -> Iterator[Rig]:
     """Yield a rig whose servos were found; real: see emulated."""
-    with emulated(profile, real) as bus:
-        rig = Rig(bus, profile, options)
-        rig.arm.start()
-        try:
-            rig.until(ArmState.PASSIVE)
-            yield rig
-        finally:
-            rig.arm.stop()
+    with emulated(profile, real) as bus, started(bus, profile, options) as rig:
+        rig.until(ArmState.PASSIVE)
+        yield rig

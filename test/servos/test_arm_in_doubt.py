@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from rig import Rig, driven, emulated
+from rig import driven, emulated, started
 
 from ik_node.servos.arm.activation import switch_on
 from ik_node.servos.arm.commands import Commands
@@ -109,31 +109,23 @@ def test_an_arm_found_with_torque_outside_its_limits_can_be_released():
             bus.call('put', id=id, address=40, size=1, value=1)
         bus.call('motor', id=3, blocked=[2000.0, 2100.0])
         bus.call('put', id=3, address=9, size=2, value=2300, keep=True)
-        rig = Rig(bus, 'so101', None)
-        rig.arm.start()
-        try:
+        with started(bus) as rig:
             rig.until(ArmState.PASSIVE)
             assert 'servo 3 (elbow_flex) stands at' in rig.arm.snapshot.reason
             with pytest.raises(ArmError, match='passive'):
                 rig.arm.command({'elbow_flex': 0.5})
             rig.arm.set_torque(False)
             assert not any(state['torque'] for state in bus.state().values())
-        finally:
-            rig.arm.stop()
 
 
 def test_a_servo_gets_no_torque_where_its_own_range_would_move_it():
     with emulated() as bus:
         bus.call('put', id=3, address=9, size=2, value=2080, keep=True)
-        rig = Rig(bus, 'so101', None)
-        rig.arm.start()
-        try:
+        with started(bus) as rig:
             rig.until(ArmState.PASSIVE)
             with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) stands at tick 2048, .* 2070'):
                 rig.arm.set_torque(True)
             assert not any(state['torque'] for state in bus.state().values())
-        finally:
-            rig.arm.stop()
 
 
 def test_a_dynamixel_that_has_shut_down_is_named():

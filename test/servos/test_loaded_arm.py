@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from rig import Rig, driven, emulated
+from rig import driven, emulated, started
 
 from ik_node.errors import IkError
 from ik_node.servos.arm.cycle import ArmOptions
@@ -109,9 +109,7 @@ def test_a_joint_that_hangs_beyond_its_range_can_be_cleared_and_is_taken_over():
     with emulated() as bus:
         high = bus.call('get', id=2, address=11, size=2) - 28
         bus.call('put', id=2, address=11, size=2, value=high, keep=True)  # recorded 2.5 degrees short
-        rig = Rig(bus, 'so101', None)
-        rig.arm.start()
-        try:
+        with started(bus) as rig:
             rig.until(ArmState.PASSIVE)
             rig.switch_on()
             rig.clock.sleep(FULL)
@@ -125,21 +123,6 @@ def test_a_joint_that_hangs_beyond_its_range_can_be_cleared_and_is_taken_over():
             rig.until(ArmState.CLOSED)
             bus.call('plug', on=True)
             rig.until(ArmState.HOLDING)
-        finally:
-            rig.arm.stop()
-
-
-def test_a_servo_without_torque_beyond_its_range_gets_none():
-    with emulated() as bus:
-        bus.call('put', id=3, address=9, size=2, value=2060, keep=True)
-        rig = Rig(bus, 'so101', None)
-        rig.arm.start()
-        try:
-            rig.until(ArmState.PASSIVE)
-            with pytest.raises(ArmError, match='its servo holds it from'):
-                rig.arm.set_torque(True)
-        finally:
-            rig.arm.stop()
 
 
 def test_all_servos_that_lose_their_torque_are_named(rig):
@@ -196,15 +179,11 @@ def test_other_programs_can_move_dynamixels_after_a_clean_end(release):
 def test_a_passive_arm_with_torque_does_not_claim_to_have_none():
     with emulated() as bus:
         bus.call('put', id=2, address=40, size=1, value=1)
-        rig = Rig(bus, 'so101', None)
-        rig.arm.start()
-        try:
+        with started(bus) as rig:
             rig.until(ArmState.PASSIVE)
             for ask in (rig.arm.hold, rig.arm.clear):
                 with pytest.raises(IkError, match=r'does not hold the arm: torque is on in .*shoulder_lift'):
                     ask()
-        finally:
-            rig.arm.stop()
 
 
 def test_a_command_far_away_is_approached_whatever_the_load(rig):
@@ -223,11 +202,7 @@ def test_a_command_far_away_is_approached_whatever_the_load(rig):
 def test_an_arm_whose_shadow_servo_does_not_turn_with_it_gets_no_torque(do, values, message):
     with emulated('wx200') as bus:
         bus.call(do, id=3, **values)
-        rig = Rig(bus, 'wx200', None)
-        rig.arm.start()
-        try:
+        with started(bus, 'wx200') as rig:
             rig.until(ArmState.SILENT)
             with pytest.raises(ArmError, match=message):
                 rig.arm.set_torque(True)
-        finally:
-            rig.arm.stop()
