@@ -73,7 +73,8 @@ class AllSolutions:
                 arm.joints, arm.tool, limits, arm.period, form.constants, packed, self._options, start, found
             )
             if form.exact and regular:
-                return self._listed(packed, start, seed, found, count, True)
+                lost = not count and self._is_met(goal, start, found[0], began + time_budget)
+                return self._listed(packed, start, seed, found, count + lost, not lost)
         state = np.array([self._search.random_seed], dtype=np.uint64)
         if elimination is not None and elimination.forms(packed):
             count, proof = elimination.solutions(packed, start, found, limits)
@@ -185,7 +186,7 @@ class AllSolutions:
     def _is_met(self, goal: Goal, start: Array, q: Array, deadline: float) -> bool:
         """Search from start (n,) and the nearest known poses, write the end into q (n,); whether goal is met.
 
-        Where two solutions have just become one, elimination may lose both.
+        Where two solutions have just become one, formula and elimination may lose both.
         """
         q[:] = start
         return self._search.search(goal, q, deadline, kernels.INFORMED).solved

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from made_arms import make_arm
 
+from benchmarks.arms import TOLERANCE, solver_for
+from benchmarks.random_arms import random_task
 from benchmarks.special_arms import made_arm
 from ik_node import Arm, Goal, IkSolver, kernels
 
@@ -126,3 +129,29 @@ def test_what_the_time_does_not_suffice_to_look_at_is_not_called_free() -> None:
     rows = np.array([one.q for one in solver.solve_all(goal) if one.self_motion])
     assert all(solver._parts.all_solutions.movable(goal, rows))
     assert not any(solver._parts.all_solutions.movable(goal, rows, deadline=0.0))
+
+
+@pytest.mark.parametrize(
+    ('seed', 'position', 'direction'),
+    [
+        (
+            62,
+            (-0.264955594120898, 0.022503086109074637, 0.27551340358868076),
+            (-0.8321548305393769, 0.5544770395237363, -0.008576167615760445),
+        ),
+        (
+            92,
+            (0.14840026301467296, 0.3309731170738832, 0.16606717706965993),
+            (-0.5203449290119714, -0.3799543857904989, -0.764771743443814),
+        ),
+    ],
+)
+def test_where_two_solutions_have_just_become_one_the_list_is_neither_empty_nor_complete(
+    seed, position, direction
+):
+    """The smallest singular value there is 4e-11, so the formula loses both."""
+    goal, solver = Goal(position, direction), solver_for(random_task(seed).arm)
+    found = solver.solve_all(goal)
+    assert found[0].solved
+    assert max(solver.errors(goal, found[0].q)) <= TOLERANCE
+    assert not found.complete
