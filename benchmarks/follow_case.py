@@ -19,13 +19,15 @@ from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.state.states import State
 
+AFTER = 1e9  # [s]: later than all stops of a benchmark
+
 
 @dataclass(frozen=True)
 class Asked:
     """A goal at a time [s]; a moving one has a stamp."""
 
     goal: Goal
-    arrival: float
+    received: float
     goal_time: float | None = None
     tool: str = ''
     source: str = 'bench'
@@ -34,9 +36,9 @@ class Asked:
     frame: str = ''
 
     @property
-    def received(self) -> float:
-        """When it was received, on the clock of the case [s]."""
-        return self.arrival
+    def arrival(self) -> float:
+        """When it arrived, for an ArmController, which compares that with the clock of this computer [s]."""
+        return AFTER + self.received
 
     def wanted(self, _: Any) -> Goal:
         """Return the goal."""
