@@ -41,10 +41,10 @@ class Torque:
         if self._read(servo, 'torque_enable') in (None, 1):
             return False
         self.on.discard(servo.joint.name)
-        known = named(servo.joint) in self._lost
-        if not known:
-            self._lost.append(named(servo.joint))
-        return not known
+        if named(servo.joint) in self._lost:
+            return False
+        self._lost.append(named(servo.joint))
+        return True
 
     def stopped(self) -> bool:
         """Whether the watchdog of the servo that was checked last has stopped it."""

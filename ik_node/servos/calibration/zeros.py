@@ -20,9 +20,7 @@ from ik_node.servos.calibration.recorded import Recorded
 
 MARGIN = 8  # ticks that commands keep from the ends of the recorded range
 STEP_MARGIN = 32  # ticks that commands keep from the step from 4095 to 0: beyond it the servo turns back
-ASIDE = (
-    0.5  # [rad] from the middle of the stops to that of the limits of a URDF: more, and its zero is another
-)
+ASIDE = 0.5  # [rad] between the middles of stops and URDF limits: more, and the zero is another pose
 LEROBOT_TURN = TICKS_PER_TURN - 1  # ticks that LeRobot takes for 360 degrees
 
 
