@@ -54,7 +54,9 @@ class Process:
     """A node of this package in a process of its own; keeps what it says."""
 
     def __init__(self, name: str, domain: int, *arguments: str, modules: Sequence[Path] = ()) -> None:
-        """modules: folders of more of them."""
+        """modules: folders of more of them. Shadows would take most of the time of a page without a GPU."""
+        if name == 'ik_viewer' and '--ros-args' in arguments:
+            arguments = (*arguments, '-p', 'shadows:=false')
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'ik_node.start', name, *arguments],
             env=environment(domain, *modules),

@@ -69,7 +69,7 @@ class ViewerNode(ClosableNode):
             link=lambda: self._share.text,
         )
         server = self._server = self._pages.server
-        self._scene = Scene(server)
+        self._scene = Scene(server, self._settings.shadows)
         names = list(self._tool_settings)
         self._colours = [TOOLS[index % len(TOOLS)] for index in range(len(names))]
         self._panel = Panel(server, list(zip(names, self._colours, strict=True)), self._pressed)

@@ -40,6 +40,9 @@ class ViewerSettings(ToolSettings):
         'folder of meshes to display, in addition to installed ROS packages',
         read_only=True,
     )
+    shadows: bool = parameter(
+        True, 'draw shadows; false speeds up pages on computers without a graphics processor', read_only=True
+    )
     recordings: str = parameter(
         '~/ik_recordings', 'folder of the recordings that users make and replay', read_only=True
     )

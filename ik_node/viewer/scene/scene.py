@@ -25,12 +25,13 @@ NARROW_TARGET = np.array([0.1, 0.0, 0.0])  # on a phone, whose panel is below th
 class Scene:
     """The robot in the three-dimensional part of the page, the same for every browser."""
 
-    def __init__(self, server: viser.ViserServer) -> None:
+    def __init__(self, server: viser.ViserServer, shadows: bool = True) -> None:
         self._server = server
         self._robot: Robot | None = None
         self._links: dict[str, viser.FrameHandle] = {}
         self._extent = 1.0  # [m] of the robot
         server.scene.configure_environment_map('studio', environment_intensity=0.35)
+        server.scene.configure_default_lights(cast_shadow=shadows)
         self.clear()
 
     def clear(self) -> None:
