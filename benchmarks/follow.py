@@ -19,7 +19,7 @@ from benchmarks.commits import BASE, check_out
 from benchmarks.contest import ENVIRONMENTS
 from benchmarks.tables import Table, heading
 from ik_node import Goal, IkSolver
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.tracks.curves import TRACKS, Track
 from ik_node.tracks.placement import Place, place_track
 

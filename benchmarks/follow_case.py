@@ -16,7 +16,7 @@ import numpy as np
 from ik_node import Goal
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.states import State
 
 AFTER = 1e9  # [s]: later than all stops of a benchmark

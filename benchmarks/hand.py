@@ -18,7 +18,7 @@ from benchmarks.reference import Reference, in_threads
 from benchmarks.tables import Table, heading
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.teleop.teleop_controller import TeleopController
 
 # Metres of the tool per metre of the hand, so that 85 % of the positions are out of reach.

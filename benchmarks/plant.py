@@ -17,7 +17,7 @@ from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Report
 from ik_node.control.state.states import State
 from ik_node.sim.dynamics import TIMESTEP

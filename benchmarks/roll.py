@@ -18,8 +18,8 @@ from ik_node import Goal
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.robot.arm_model import ArmModel, JointModel
 from ik_node.control.robot.robot_models import build_models
-from ik_node.control.robot.robot_settings import RobotSettings
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.robot import RobotSettings
 from ik_node.control.state.report import Report
 from ik_node.solver.redundancy.spare_roll import spare_roll
 from ik_node.tracks.curves import Track, tip_pose

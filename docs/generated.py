@@ -19,7 +19,7 @@ from ik_node.settings import BIG
 HERE = Path(__file__).parent
 FIGURES = HERE / 'explanation' / 'figures.json'
 SETTINGS = {
-    'ik_node': 'ik_node.control.robot.settings.ArmSettings',
+    'ik_node': 'ik_node.control.settings.arm.ArmSettings',
     'ik_goals': 'ik_node.tracks.settings.TrackSettings',
     'ik_viewer': 'ik_node.viewer.settings.ViewerSettings',
     'ik_marker': 'ik_node.ros.tool_settings.ToolSettings',

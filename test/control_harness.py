@@ -13,7 +13,7 @@ from ik_node.control.controller.controller import ArmController
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Report
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import State

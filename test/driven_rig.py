@@ -11,7 +11,7 @@ from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 
 
 class Controller(Output):

@@ -17,8 +17,8 @@ from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from ik_node.control.robot.robot_settings import OF_TOOL, RobotSettings, tool_names
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.robot import OF_TOOL, RobotSettings, tool_names
 from ik_node.errors import IkError, InputError, join_names
 from ik_node.ros.compat import given_parameters
 from ik_node.settings import Settings

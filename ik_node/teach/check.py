@@ -18,7 +18,7 @@ from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.paths.joint_path import JointPath
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.robot.arm_model import JointModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.requests import Aim
 from ik_node.control.targets.tree_targets import targets_of
 from ik_node.errors import IkError, InputError, join_names, quoted

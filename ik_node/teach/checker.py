@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.robot_models import Models, build_models
-from ik_node.control.robot.robot_settings import RobotSettings
 from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.settings.robot import RobotSettings
 from ik_node.errors import InputError, join_names, quoted
 from ik_node.teach.check import Checked, check
 from ik_node.teach.program import Program

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rclpy.node import Node
 
-from ik_node.control.robot.robot_settings import tool_names
+from ik_node.control.settings.robot import tool_names
 from ik_node.model.urdf.description import xacro_args
 from ik_node.ros.parameter_declaration import declare_fields, warn_of_unknown
 from ik_node.ros.tool_settings import ToolSettings

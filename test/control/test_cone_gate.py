@@ -11,7 +11,7 @@ from control_harness import Rig, positions
 
 from ik_node.control.checks.cone_gate import SLACK, ConeGate
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.states import State
 from ik_node.model.arm import Arm
 from ik_node.model.ball import swing_angle

@@ -20,7 +20,7 @@ from ik_node import Goal
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.requests import HomeRequest
 from ik_node.control.state.states import COMMANDING, State
 from ik_node.errors import InputError

@@ -9,7 +9,7 @@ import pytest
 from control_harness import PERIOD, SETTINGS, Rig
 from small_arm import ARM_JOINTS
 
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.states import State
 
 SLOW = 'the computer or the driver is too slow'

@@ -7,7 +7,7 @@ from small_arm import PARAMETERS, arm_urdf
 
 from ik_node import Goal
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError
 
 AS_MOVEIT_WRITES_IT = """

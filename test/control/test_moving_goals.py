@@ -16,7 +16,7 @@ from ik_node.control.motion.motion import JointMotion
 from ik_node.control.motion.motion_ahead import motion_ahead
 from ik_node.control.motion.pursuit import Pursuit
 from ik_node.control.motion.stamps import regularised_stamps
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.tracks.curves import Track
 
 STEP = 0.02  # [s] between goals

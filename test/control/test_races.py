@@ -17,9 +17,9 @@ from ik_node import Goal
 from ik_node.control.controller.controller import VOID, ArmController
 from ik_node.control.locks import LockOrderError, OrderedLock, Rank, _held
 from ik_node.control.robot.robot_models import build_models
-from ik_node.control.robot.robot_settings import RobotSettings
-from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.robot import RobotSettings
 from ik_node.control.state.requests import HomeRequest
 from ik_node.control.state.states import State
 from ik_node.model.urdf.description import load_description

@@ -11,7 +11,7 @@ from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.states import State
 
 

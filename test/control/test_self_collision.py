@@ -14,7 +14,7 @@ from small_arm import arm_urdf
 from ik_node import Goal
 from ik_node.control.robot.arm_collision import CollisionGate
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.states import State
 from ik_node.errors import InputError, MissingError
 from ik_node.model.collision.collision import FAR

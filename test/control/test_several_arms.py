@@ -12,9 +12,9 @@ from ik_node import Goal
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.robot.robot_models import build_models, check_models
-from ik_node.control.robot.robot_settings import RobotSettings
-from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.robot import RobotSettings
 from ik_node.control.state.report import Report
 from ik_node.control.state.states import State
 from ik_node.errors import InputError

@@ -15,9 +15,9 @@ from ik_node import Arm, Goal, IkSolver
 from ik_node.control.motion.tool_motion import tool_motion
 from ik_node.control.robot.arm_model import ArmModel, JointModel
 from ik_node.control.robot.robot_models import build_models
-from ik_node.control.robot.robot_settings import RobotSettings
-from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.robot import RobotSettings
 from ik_node.model.urdf.reader import load_description
 from ik_node.tracks.curves import Track, tip_pose
 from ik_node.tracks.placement import place_roll, place_track

@@ -15,8 +15,8 @@ from ik_node.control.motion.plans import Planner
 from ik_node.control.motion.tool_motion import tool_motion
 from ik_node.control.motion.tool_pace import ToolPace
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
-from ik_node.control.robot.workspace import Workspace
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.workspace import Workspace
 from ik_node.control.state.states import State
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm

@@ -14,7 +14,7 @@ from folding_arm import folding_urdf
 from ik_node.control.joints import arm_joints
 from ik_node.control.motion.motion_ahead import Plan, motion_ahead
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.states import State
 
 Broken = Callable[[float, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]

@@ -189,7 +189,7 @@ def test_a_package_that_is_missing_is_told_before_anything_starts(flag, tmp_path
 @pytest.mark.parametrize(
     ('node', 'module', 'settings', 'expected'),
     [
-        ('ik_node', 'ik_node.control.robot.settings', 'ArmSettings', {'tip_link': 'link5'}),
+        ('ik_node', 'ik_node.control.settings.arm', 'ArmSettings', {'tip_link': 'link5'}),
         ('ik_goals', 'ik_node.tracks.settings', 'TrackSettings', {'centre': (0.3, 0.0, 0.1), 'size': 0.05}),
         ('ik_viewer', 'ik_node.viewer.settings', 'ViewerSettings', {'tip_link': 'link5'}),
         ('ik_marker', 'ik_node.ros.tool_settings', 'ToolSettings', {'tip_link': 'link5'}),

@@ -16,7 +16,7 @@ from small_arm import PARAMETERS, arm_urdf
 from std_msgs.msg import Header
 
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError
 from ik_node.ros.goals.frames import Frames
 

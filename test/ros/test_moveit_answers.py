@@ -19,9 +19,9 @@ from small_arm import ALL_JOINTS, ARM_JOINTS, PARAMETERS, arm_urdf
 
 from ik_node.control.robot.arm_model import ArmModel, JointModel
 from ik_node.control.robot.robot_models import Models, build_models
-from ik_node.control.robot.robot_settings import RobotSettings
-from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.robot import RobotSettings
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import State
 from ik_node.model.urdf.description import load_description

@@ -12,7 +12,7 @@ from moveit_plain import PositionIKRequest
 from small_arm import PARAMETERS, arm_urdf
 
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.moveit.answers import Code, Query
 from ik_node.ros.moveit.services import MoveItServices

@@ -12,7 +12,7 @@ from domains import new_domain
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.ros.parameter_declaration import changed, declare, on_change

@@ -18,7 +18,7 @@ from processes import Running
 from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.teach.program import LINE, Point, Program
 
 AT = {'yaw': 0.2, 'shoulder': 0.3, 'elbow': 0.9, 'roll': 0.1, 'wrist': 0.4}

@@ -63,7 +63,7 @@ import numpy as np
 from conformance import PROMISES, Subject, reachable_goals_are_solved
 from cases import shipped_cases
 from ik_node import Arm, Goal, IkSolver, kernels
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from benchmarks.compare import METHODS
 import ik_node
 assert ik_node.__file__.startswith(r'{copy}')

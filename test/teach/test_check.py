@@ -12,7 +12,7 @@ from small_arm import ARM_JOINTS
 
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.states import State
 from ik_node.solver.goal import Goal
 from ik_node.teach.check import Checked, Rehearsal, check

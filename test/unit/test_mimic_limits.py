@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import ChainError, InputError
 from ik_node.model.arm import Arm
 from ik_node.model.joint_set import JointSet

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.extras import EXTRAS, PACKAGES, require
 
 ROOT = Path(__file__).resolve().parents[2]

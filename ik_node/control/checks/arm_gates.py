@@ -15,7 +15,7 @@ from ik_node.control.checks.trajectory_gate import SPACING, Rejection
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.robot.arm_collision import CollisionGate
 from ik_node.control.robot.arm_model import JointModel
-from ik_node.control.robot.workspace import Workspace
+from ik_node.control.settings.workspace import Workspace
 
 
 class ArmGates:

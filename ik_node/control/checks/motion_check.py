@@ -16,7 +16,7 @@ from ik_node.control.motion.motion import JointMotion
 from ik_node.control.motion.plans import JointPlan
 from ik_node.control.motion.tool_motion import tool_motion
 from ik_node.control.robot.arm_model import JointModel
-from ik_node.control.robot.workspace import Workspace
+from ik_node.control.settings.workspace import Workspace
 from ik_node.control.state.report import Level
 from ik_node.control.state.requests import Aim
 from ik_node.control.state.target_plan import TargetPlan, filled

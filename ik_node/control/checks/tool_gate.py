@@ -11,7 +11,7 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.motion.tool_motion import tool_motion
 from ik_node.control.robot.arm_model import JointModel
-from ik_node.control.robot.workspace import Workspace
+from ik_node.control.settings.workspace import Workspace
 from ik_node.model.arm import Arm
 
 ROUNDING = 1e-6  # [m, rad] by which a step may exceed a limit

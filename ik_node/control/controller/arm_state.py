@@ -18,7 +18,7 @@ from ik_node.control.joints.feedback import Feedback
 from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.outputs.outputs import Output, Outputs
 from ik_node.control.robot.arm_model import JointModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Level, Report, condition
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import REFUSING, TRANSITIONS, Event, State

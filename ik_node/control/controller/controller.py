@@ -20,7 +20,7 @@ from ik_node.checks import Array
 from ik_node.control.controller.timed_arm import TimedArm
 from ik_node.control.joints.arm_joints import ArmJoints
 from ik_node.control.robot.arm_model import JointModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Level
 from ik_node.control.state.requests import Aim, Request
 from ik_node.control.state.states import READY, Event, State

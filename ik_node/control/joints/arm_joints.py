@@ -25,8 +25,8 @@ from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.outputs.trajectory_streamer import TrajectoryStreamer
 from ik_node.control.robot.arm_model import JointModel
-from ik_node.control.robot.settings import ArmSettings
-from ik_node.control.robot.workspace import Workspace
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.workspace import Workspace
 from ik_node.control.state.target_plan import TargetPlan
 
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits

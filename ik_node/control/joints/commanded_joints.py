@@ -16,7 +16,7 @@ from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import JointModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.target_plan import TargetPlan
 from ik_node.errors import InputError, join_names
 

@@ -15,7 +15,7 @@ from ik_node.control.paths.joint_path import JointPath, PathEndsError
 from ik_node.control.paths.path_timing import Bounds, timed
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError, shown
 from ik_node.solver.solver import IkSolver
 

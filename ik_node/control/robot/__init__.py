@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is controlled, and its settings."""
+"""Models of what is controlled."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError, MissingError
 from ik_node.model.collision.collision import SelfCollision, unknown_links
 from ik_node.model.collision.shapes import collision_shapes, disabled_pairs

@@ -16,7 +16,7 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.control.motion.tool_pace import ROLL_SHARE
 from ik_node.control.robot.arm_collision import arm_collision
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError, join_names
 from ik_node.model.arm import Arm
 from ik_node.model.collision.collision import SelfCollision

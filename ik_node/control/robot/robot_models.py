@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ik_node.control.robot.arm_model import ArmModel, JointModel
-from ik_node.control.robot.robot_settings import RobotSettings
 from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.settings.robot import RobotSettings
 from ik_node.errors import ChainError, InputError
 from ik_node.model.arm import Arm
 from ik_node.model.tree import joined

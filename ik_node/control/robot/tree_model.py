@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ik_node.checks import Array
 from ik_node.control.robot.arm_collision import arm_collision
 from ik_node.control.robot.arm_model import ArmModel, Columns, JointModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.model.joint_set import JointSet

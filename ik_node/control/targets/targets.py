@@ -16,7 +16,7 @@ from ik_node.control.motion.pursuit import advanced
 from ik_node.control.paths.lines import plan_path
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.robot.arm_model import ArmModel, Columns, JointModel
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Level
 from ik_node.control.state.requests import Aim, Request
 from ik_node.control.state.target_plan import TargetPlan, arrival_at

@@ -10,8 +10,8 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.motion.goal_stream import GoalStream
 from ik_node.control.robot.arm_model import Columns, JointModel
-from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.requests import Request
 from ik_node.control.state.target_plan import TargetPlan
 from ik_node.control.targets.targets import ArmTargets, Targets

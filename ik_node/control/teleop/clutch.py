@@ -10,8 +10,8 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.settings import ArmSettings
-from ik_node.control.robot.teleop_settings import NO_CLUTCH
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.teleop import NO_CLUTCH
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.teleop.turns import angle_between, distant, turns_tool
 from ik_node.solver.goal import Goal

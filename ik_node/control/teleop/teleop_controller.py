@@ -9,7 +9,7 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.controller.controller import ArmController
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Level
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import READY, State

@@ -11,8 +11,8 @@ from rclpy.subscription import Subscription
 from std_msgs.msg import String
 
 from ik_node.control.robot.robot_models import check_models
-from ik_node.control.robot.robot_settings import RobotSettings
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.robot import RobotSettings
 from ik_node.errors import InputError
 from ik_node.model.urdf.description import load_description, read_from
 from ik_node.ros.qos import LATCHED

@@ -21,8 +21,8 @@ from ik_node.control.controller.inbox import Inbox
 from ik_node.control.controller.statistics import Statistics
 from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.outputs.outputs import Output
-from ik_node.control.robot.robot_settings import RobotSettings
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.robot import RobotSettings
 from ik_node.errors import IkError, InputError
 from ik_node.ros.conversions import measured_values
 from ik_node.ros.goals.frames import Frames

@@ -11,10 +11,10 @@ from rclpy.impl.rcutils_logger import RcutilsLogger
 
 from ik_node import kernels
 from ik_node.control.robot.robot_models import Models, build_models, check_models
-from ik_node.control.robot.robot_settings import RobotSettings
-from ik_node.control.robot.settings import ArmSettings
 from ik_node.control.robot.tree_model import TreeModel
-from ik_node.control.robot.workspace import Workspace
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.robot import RobotSettings
+from ik_node.control.settings.workspace import Workspace
 from ik_node.control.state.report import Level
 from ik_node.control.state.states import State
 from ik_node.errors import IkError, InputError

@@ -12,8 +12,8 @@ from rclpy.node import Node
 from rclpy.parameter import parameter_value_to_python
 from rclpy.task import Future
 
-from ik_node.control.robot.robot_settings import OF_TOOL, RobotSettings, tool_names
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.robot import OF_TOOL, RobotSettings, tool_names
 from ik_node.errors import InputError
 
 DESCRIPTION = ('robot_description', 'urdf_file')  # the topic has it

@@ -11,7 +11,7 @@ from typing import Any
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.ros.remote_parameters import RemoteParameters
 
 BUTTONS = 'Home', 'Stop', 'Resume'  # each is a service of ik_node

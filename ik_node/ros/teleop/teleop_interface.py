@@ -24,7 +24,7 @@ from std_srvs.srv import SetBool
 from ik_node.checks import Array
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.locks import OrderedLock, Rank
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.teleop.teleop_controller import TeleopController
 from ik_node.errors import InputError, join_names

@@ -18,7 +18,7 @@ from ik_node.control.controller.inbox import Inbox
 from ik_node.control.controller.statistics import Statistics
 from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.outputs.outputs import Output
-from ik_node.control.robot.settings import ArmSettings
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Level, Report
 from ik_node.control.state.requests import HomeRequest
 from ik_node.control.state.snapshot import Snapshot

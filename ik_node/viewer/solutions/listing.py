@@ -12,7 +12,7 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.checks.motion_check import CLEARANCE
-from ik_node.control.robot.workspace import Workspace
+from ik_node.control.settings.workspace import Workspace
 from ik_node.errors import MissingError
 from ik_node.model.arm import Arm
 from ik_node.model.collision.collision import SelfCollision

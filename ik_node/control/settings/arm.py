@@ -7,11 +7,11 @@ import math
 from dataclasses import dataclass
 
 from ik_node.checks import unit_vector
-from ik_node.control.robot.description_settings import DescriptionSettings
-from ik_node.control.robot.goal_settings import GoalSettings
-from ik_node.control.robot.search_settings import SearchSettings
-from ik_node.control.robot.teleop_settings import TeleopSettings
-from ik_node.control.robot.workspace import Workspace
+from ik_node.control.settings.description import DescriptionSettings
+from ik_node.control.settings.goals import GoalSettings
+from ik_node.control.settings.search import SearchSettings
+from ik_node.control.settings.teleop import TeleopSettings
+from ik_node.control.settings.workspace import Workspace
 from ik_node.errors import InputError
 from ik_node.settings import check, parameter
 
