@@ -62,7 +62,7 @@ MUTATIONS = [
     Mutation('control/checks/joint_gate.py', 'inside.all() and (np.abs(found) < most).all()', 'inside.all()'),
     Mutation('control/teleop/clutch.py', 'return abs(time - self._enabled) <= self._timeout', 'return True'),
     Mutation('control/teleop/clutch.py', 'moved > JUMP or ', ''),
-    Mutation('control/joints/following.py', 'if not known.any():', 'if known.any():'),
+    Mutation('control/joints/following_error.py', 'if not known.any():', 'if known.any():'),
     Mutation('control/controller/arm_state.py', 'self._on(Event.STOP)', 'pass'),
     Mutation('control/controller/arm_state.py', '+= 1\n        self._brake(reason)', '+= 1'),
     Mutation('control/checks/motion_check.py', 'if answer.joints is None or free:', 'if True:'),

@@ -20,7 +20,7 @@ from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.run import ClosableNode, run
-from ik_node.viewer.arm_services import ArmButtons
+from ik_node.viewer.button_services import ArmButtons
 from ik_node.viewer.links.lengths import VariableLinks
 from ik_node.viewer.methods.methods import Methods
 from ik_node.viewer.pages import Pages

@@ -15,7 +15,7 @@ from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import State
 from ik_node.control.teleop.clutch import DROPPED, Clutch
 from ik_node.control.teleop.jog_kinematics import rotation_about
-from ik_node.control.teleop.turns import TURNED
+from ik_node.control.teleop.pose_distance import TURNED
 
 Q = np.array([0.2, 0.3, 0.4, 0.1, 0.2])
 REQUIRED = replace(SETTINGS, position_scale=2.0)

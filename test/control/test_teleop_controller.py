@@ -12,7 +12,7 @@ from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.state.report import Level
 from ik_node.control.state.states import State
 from ik_node.control.teleop.clutch import OPEN
-from ik_node.control.teleop.turns import FAR
+from ik_node.control.teleop.pose_distance import FAR
 
 pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
 

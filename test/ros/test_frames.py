@@ -37,7 +37,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found: list[Any] = []
     meeting = threading.Barrier(2)
 
-    class Transforms:
+    class TfListener:
         def __init__(self, *_: Any) -> None:
             found.append(self)
             self.closed = 0
@@ -53,8 +53,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             self.closed += 1
 
     module = ModuleType('transforms')
-    module.Transforms = Transforms  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, 'ik_node.ros.goals.transforms', module)
+    module.TfListener = TfListener  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, 'ik_node.ros.goals.tf_listener', module)
     return found
 
 
@@ -79,7 +79,7 @@ def test_threads_that_name_frames_at_once_subscribe_to_tf2_once(little: ArmModel
 def test_without_tf2_a_frame_off_the_robot_is_rejected(
     little: ArmModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, 'ik_node.ros.goals.transforms', None)
+    monkeypatch.setitem(sys.modules, 'ik_node.ros.goals.tf_listener', None)
     frames = Frames(NO_NODE)
     with pytest.raises(InputError, match='tf2 is not installed'):
         frames.in_base(Header(frame_id='camera'), little, little.joints.rest)

@@ -10,7 +10,7 @@ from node_harness import Client, running
 from small_arm import arm_urdf
 from std_msgs.msg import String
 
-from ik_node.ros.node.rest import Rest
+from ik_node.ros.node.at_rest import AtRest
 
 
 def change(client: Client, transition: int) -> bool:
@@ -118,7 +118,7 @@ def test_it_ends_its_wait_though_the_arm_never_rests(monkeypatch):
 def test_an_arm_that_comes_to_rest_at_any_step_of_asking_is_told_of_once():
     for step in range(1, 1000):
         resting, told = [], []
-        rest = Rest(lambda resting=resting: bool(resting))
+        rest = AtRest(lambda resting=resting: bool(resting))
 
         def come_to_rest(rest=rest, resting=resting):
             resting.append(True)

@@ -25,13 +25,13 @@ SOON = 0.02  # [s] in which a thread ends that no lock holds up
 def announces_kernels(node, monkeypatch):
     now = kernels.KernelState(kernels.Stage.READY, 1.0, compiled=True)
     monkeypatch.setattr(kernels, 'state', lambda: now)
-    node._health._kernels = kernels.KernelState(kernels.Stage.PLAIN)
-    return node._health._announce_kernels
+    node._diagnostics._kernels = kernels.KernelState(kernels.Stage.PLAIN)
+    return node._diagnostics._announce_kernels
 
 
 def reminds(node, monkeypatch):
     monkeypatch.setattr(NodeTime, 'stands', True)
-    health, (tool,) = node._health, node._tools
+    health, (tool,) = node._diagnostics, node._tools
     health._started, health._announced = 0.0, {}
     return lambda: health._remind(tool, State.HOLDING, Level.WARN, 'made up')
 

@@ -16,7 +16,7 @@ from ik_node.control.checks.motion_check import CLEARANCE_EN_ROUTE, MotionCheck,
 from ik_node.control.checks.trajectory_gate import reject_trajectory
 from ik_node.control.joints.commanded_joints import CommandedJoints
 from ik_node.control.joints.feedback import Feedback
-from ik_node.control.joints.following import Following
+from ik_node.control.joints.following_error import FollowingError
 from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.motion_ahead import motion_ahead
@@ -50,7 +50,7 @@ class ArmJoints(CommandedJoints):
     ) -> None:
         """Arguments as of CommandedJoints."""
         super().__init__(model, settings, places, robot)
-        self._following = Following(model.joint_names, model.continuous, model.prismatic)
+        self._following = FollowingError(model.joint_names, model.continuous, model.prismatic)
         self.waiting = ''
         self._goal = self.arm.target  # the last targets
         self.chased: Array | None = None  # position of the moving target that the arm follows

@@ -22,7 +22,7 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.control.motion.demand import Demand
 from ik_node.control.motion.goal_stream import MotionState
-from ik_node.control.motion.turns import Turns
+from ik_node.control.motion.turning_points import TurningPoints
 from ik_node.kernels.tracking.pursuit import KEPT
 
 LARGEST_GAIN = 0.4  # of the poles per period: faster ones would not be stable with constant jerk in a period
@@ -52,7 +52,7 @@ class Pursuit:
         self._calm: Array | None = None  # state (3, n) of the slow point
         self._share = np.zeros(3)  # k, with its rate and the rate of that
         self._aim = 1.0  # of the share
-        self._demand, self._turns = Demand(self.n), Turns(self.n)
+        self._demand, self._turning_points = Demand(self.n), TurningPoints(self.n)
         self._gap = np.zeros(self.n)  # largest recent distances between target and slow point
         self._lack = np.zeros(self.n)  # of acceleration, because of limits
 
@@ -71,7 +71,7 @@ class Pursuit:
             return self._approached(now, target.position, limits, dt)
         joints, goal, most = np.array(now), np.array(target), np.array(limits)
         self._demand.note(goal, most, dt)
-        turns = self._turns.between(target.position, dt)
+        turns = self._turning_points.between(target.position, dt)
         if self._calm is None:
             self._calm = joints.copy()
         kernels.drift(self._calm, goal, most, float(self._share[0]), dt)

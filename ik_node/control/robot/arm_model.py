@@ -21,7 +21,7 @@ from ik_node.errors import InputError, join_names
 from ik_node.model.arm import Arm
 from ik_node.model.collision.collision import SelfCollision
 from ik_node.model.joint_set import JointSet
-from ik_node.model.urdf.joint_limits import (
+from ik_node.model.urdf.limit_overrides import (
     JointLimits,
     limited,
     limits_of_drivers,

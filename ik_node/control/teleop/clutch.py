@@ -13,7 +13,7 @@ from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.settings.teleop import NO_CLUTCH
 from ik_node.control.state.snapshot import Snapshot
-from ik_node.control.teleop.turns import angle_between, distant, turns_tool
+from ik_node.control.teleop.pose_distance import angle_between, distant, turns_tool
 from ik_node.solver.goal import Goal
 
 # [m] and [rad] between successive poses: tracking was lost, so operator and tool are related again

@@ -64,9 +64,9 @@ class Frames:
         """Return the transforms of tf2, which the first thread to come subscribes to. Raises ImportError."""
         with self._lock:
             if self._transforms is None:
-                from ik_node.ros.goals.transforms import Transforms
+                from ik_node.ros.goals.tf_listener import TfListener
 
-                self._transforms = Transforms(self._node)
+                self._transforms = TfListener(self._node)
             return self._transforms
 
     def close(self) -> None:

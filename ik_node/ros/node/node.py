@@ -28,15 +28,15 @@ from ik_node.ros.conversions import measured_values
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NodeTime
 from ik_node.ros.moveit.services import MoveItServices
+from ik_node.ros.node.at_rest import AtRest
 from ik_node.ros.node.descriptions import Descriptions
+from ik_node.ros.node.diagnostics import Diagnostics
 from ik_node.ros.node.garbage import Garbage
 from ik_node.ros.node.goal_threads import GoalThreads
-from ik_node.ros.node.health import Health
 from ik_node.ros.node.managed import ManagedNode
 from ik_node.ros.node.measured_watch import MeasuredWatch
-from ik_node.ros.node.rest import Rest
+from ik_node.ros.node.rare_events import RareEvents
 from ik_node.ros.node.robot_switch import RobotSwitch
-from ik_node.ros.node.seldom import Seldom
 from ik_node.ros.node.setpoint_loop import SetpointLoop
 from ik_node.ros.outputs import DISPLAY_ONLY, make_outputs, output_names
 from ik_node.ros.outputs.clocks import Clocks
@@ -62,8 +62,8 @@ class IkNode(ManagedNode):
         self._inbox, self._queries = Inbox(), Inbox()
         self._statistics = Statistics()
         self._closing = threading.Event()
-        self._rest = Rest(lambda: self._resting)
-        self._time, self._clocks, self._seldom = NodeTime(self), Clocks(), Seldom(self)
+        self._rest = AtRest(lambda: self._resting)
+        self._time, self._clocks, self._rare_events = NodeTime(self), Clocks(), RareEvents(self)
 
         general = self._settings.general
         self._output_names = output_names(general.output)
@@ -94,7 +94,7 @@ class IkNode(ManagedNode):
             self._closing,
             lambda: self._watch.real,
         )
-        self._health = Health(shared, self._tools, self._switch, garbage)
+        self._diagnostics = Diagnostics(shared, self._tools, self._switch, garbage)
         self._moveit = MoveItServices(self, self._tools, lambda: self._switch.models, shared.frames)
         measured_topic = 'measured_joint_states' if DISPLAY_ONLY in self._output_names else 'joint_states'
         self._watch = MeasuredWatch(self, measured_topic, always=self._output_names != (DISPLAY_ONLY,))
@@ -281,7 +281,7 @@ class IkNode(ManagedNode):
             tool.moved()
 
     def _diagnose(self) -> None:
-        self._health.publish(1.0 / self._settings.general.publish_rate)
+        self._diagnostics.publish(1.0 / self._settings.general.publish_rate)
 
 
 def main() -> int:

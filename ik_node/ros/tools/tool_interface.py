@@ -33,7 +33,7 @@ from ik_node.ros.goals.reports import goal_state, status_message
 from ik_node.ros.qos import GOAL_QOS, LATCHED, REPORTS, STREAM
 from ik_node.ros.rviz.goal_markers import GoalMarkers
 from ik_node.ros.teleop.teleop_interface import TeleopInterface
-from ik_node.ros.tools.diagnostics import arm_values
+from ik_node.ros.tools.diagnostic_values import arm_values
 from ik_node.ros.tools.report_pace import ReportPace
 
 ServiceResult = tuple[bool, str]  # whether a service succeeded, and one sentence

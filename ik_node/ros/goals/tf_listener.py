@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms: the frames of tf2, received in a thread of their own.
+"""TfListener: the frames of tf2, received in a thread of their own.
 
 Many transforms, or invalid ones, take so long that ~/stop would have to wait for them. This module imports
 tf2, so import it where it is used.
@@ -20,7 +20,7 @@ from ik_node.errors import InputError
 from ik_node.ros.spin import CLOSING, spin_until_shutdown
 
 
-class Transforms:
+class TfListener:
     """Receives transforms until it is closed."""
 
     def __init__(self, node: Node) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rest: callbacks for the time when the arm rests."""
+"""AtRest: callbacks for the time when the arm rests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 
-class Rest:
+class AtRest:
     """Stores callbacks until the arm rests; thread-safe."""
 
     def __init__(self, resting: Callable[[], bool]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns: the extreme positions at which a moving target turned lately, and where it may turn again."""
+"""TurningPoints: where a moving target turned lately, and where it may turn again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEYOND = 0.02  # share of the range by which the target must leave it to be expe
 ROOM = 0.08  # share of the range beyond it, so that a target within the limits is not hindered
 
 
-class Turns:
+class TurningPoints:
     """The range within which each of n joints of a target moved in the last seconds.
 
     Joints that are too slow for a turn would otherwise brake only after the target has turned, and overshoot.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seldom: a callback group for events that may wait a second."""
+"""RareEvents: a callback group for events that may wait a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PERIOD = 1.0  # [s] between two looks
 OPEN = 0.05  # [s] for which a look lasts at least
 
 
-class Seldom(CallbackGroup):
+class RareEvents(CallbackGroup):
     """Excludes the events of a node from the wait set of the executor, except briefly every second.
 
     Every publisher and subscription has two such events for incompatible qualities of service. They are rare,

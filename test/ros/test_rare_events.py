@@ -18,7 +18,7 @@ def test_an_incompatible_publisher_is_warned_of_although_the_executor_seldom_loo
         mark = len(client.diagnostics)
         client.wait(lambda: len(client.diagnostics) > mark + 1, 'diagnostics')
         groups = {handler.callback_group for handler in handlers(client.served)}
-        assert groups == {client.served._seldom}
+        assert groups == {client.served._rare_events}
         unreliable = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
         client.node.create_publisher(PoseStamped, 'goal_pose', unreliable)
         said = ''

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Following: compares measured joints with their commands at the time of the measurement.
+"""FollowingError: compares measured joints with their commands at the time of the measurement.
 
 A late measurement does not show the present position. Therefore two distances have the same tolerance: from
 the measured position to the commands at that time, an error of the joint, and from these commands to the
@@ -24,7 +24,7 @@ GAP = 0.05  # [s] between two measurements, beyond the delay, after which a driv
 RECENT = 1.0  # [s] for which late measurements explain an error; maximum time for a driver to catch up
 
 
-class Following:
+class FollowingError:
     """Recent commands and times of measurements of joints (n,), on one clock [s]."""
 
     def __init__(

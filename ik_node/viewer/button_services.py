@@ -20,7 +20,7 @@ class ArmButtons:
     def __init__(self, node: Node, tools: Sequence[ViewedTool]) -> None:
         self._log, self._tools = node.get_logger(), tools
         names = dict.fromkeys((ALL_TOOLS, *(tool.name for tool in tools)))
-        self._services = {name: ArmServices(node, f'{name}/' if name else '') for name in names}
+        self._services = {name: ButtonServices(node, f'{name}/' if name else '') for name in names}
         self._home: tuple[Press, float] | None = None  # and until when it waits (time.monotonic)
 
     def press(self, press: Press) -> None:
@@ -51,7 +51,7 @@ class ArmButtons:
         return [tool for tool in self._tools if press.tool in (ALL_TOOLS, tool.name)]
 
 
-class ArmServices:
+class ButtonServices:
     """The services of ik_node behind the buttons Home, Stop and Resume."""
 
     def __init__(self, node: Node, before: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Health: /diagnostics of the node, and reminders of conditions that prevent motion."""
+"""Diagnostics: /diagnostics of the node, and reminders of conditions that prevent motion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE = 2.0  # [s] without a description or a clock after which it is logged
 REMINDER = 10.0  # [s] from one line in the log to the next while the arm cannot move
 
 
-class Health:
+class Diagnostics:
     """Publishes the condition of every tool, and reports those that last."""
 
     def __init__(
