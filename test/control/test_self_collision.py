@@ -12,7 +12,7 @@ from folding_arm import bar, folding_urdf
 from small_arm import arm_urdf
 
 from ik_node import Goal
-from ik_node.control.robot.arm_collision import CollisionGate
+from ik_node.control.checks.collision_gate import CollisionGate
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.states import State

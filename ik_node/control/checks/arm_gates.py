@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.control.checks.collision_gate import CollisionGate
 from ik_node.control.checks.cone_gate import ConeGate
 from ik_node.control.checks.motion_check import Others
 from ik_node.control.checks.tool_gate import ToolGates
 from ik_node.control.checks.trajectory_gate import SPACING, Rejection
 from ik_node.control.motion.motion import JointMotion
-from ik_node.control.robot.arm_collision import CollisionGate
 from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.settings.workspace import Workspace
 

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Self-collision of an arm: geometry by the settings, and the final check of every setpoint."""
+"""The self-collision geometry of an arm, by its settings."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from ik_node.checks import Array
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError, MissingError
 from ik_node.model.collision.collision import SelfCollision, unknown_links
@@ -13,7 +10,6 @@ from ik_node.model.collision.shapes import collision_shapes, disabled_pairs
 from ik_node.model.joint_set import JointSet
 from ik_node.model.robot import Robot
 
-SLACK = 1e-3  # [m] by which the overlap may grow while links separate
 OFF = 'self-collision is not checked'
 TOLD = 3  # maximum number of ignored shapes in the log
 
@@ -46,49 +42,3 @@ def arm_collision(
     if unknown:
         notes = [*notes, f'srdf_file excludes links that do not exist: {unknown}']
     return found, (found.describe(), *notes)
-
-
-class CollisionGate:
-    """Rejects setpoints in which parts of the robot overlap; parts that overlap at the start may come apart.
-
-    Distances are computed only if earlier ones do not rule a collision out, so most setpoints cost little.
-    """
-
-    def __init__(self, collision: SelfCollision) -> None:
-        self.collision = collision
-        self.restart()
-
-    def restart(self) -> None:
-        """Forget the last setpoint: the arm was reinitialised."""
-        self._last: Array | None = None
-        self._least = 0.0  # allowed distance
-
-    def reject(self, values: Array) -> str | None:
-        """Return why a setpoint with these variables (n,) must not be published, else None."""
-        if self._last is not None and np.array_equal(values, self._last):
-            return None
-        if self.collision.clear(values, values, 0.0):
-            self._last, self._least = values.copy(), 0.0
-            return None
-        distances, pairs = self.collision.look(values)
-        nearest = int(distances.argmin())
-        distance, pair = float(distances[nearest]), pairs[nearest]
-        if self._last is None:
-            self._least = distance - SLACK if distance < 0.0 else 0.0
-        if distance < self._least:
-            allowed = f'allowed: {-self._least:.4f}'
-            return f'link "{pair[0]}" and link "{pair[1]}" overlap by {-distance:.4f} m, {allowed}'
-        if self._least < 0.0:
-            self._least = 0.0 if distance > 0.0 else max(self._least, distance - SLACK)
-        self._last = values.copy()
-        return None
-
-    def reject_ahead(self, path: Array) -> tuple[int, str] | None:
-        """Return which of the setpoints of all variables (k, n) must not follow the last one, and why."""
-        if not np.abs(np.diff(path, axis=0)).max(initial=0.0) > 0.0:
-            return None
-        hit = self.collision.along(path, self._least)
-        if hit is None:
-            return None
-        k, distance, (one, other) = hit
-        return k, f'link "{one}" and link "{other}" overlap by {-distance:.4f} m'
