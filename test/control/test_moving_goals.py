@@ -11,9 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ik_node import Goal
-from ik_node.control.motion.goal_stream import GoalStream, MotionState
+from ik_node.control.motion.goal_stream import GoalStream
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.motion.motion_ahead import motion_ahead
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.pursuit import Pursuit
 from ik_node.control.motion.stamps import regularised_stamps
 from ik_node.control.settings.arm import ArmSettings

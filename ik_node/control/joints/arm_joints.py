@@ -18,8 +18,8 @@ from ik_node.control.joints.commanded_joints import CommandedJoints
 from ik_node.control.joints.feedback import Feedback
 from ik_node.control.joints.following_error import FollowingError
 from ik_node.control.joints.shared_robot import SharedRobot
-from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.motion_ahead import motion_ahead
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.tool_pace import ToolPace
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.setpoint import Setpoint

@@ -9,8 +9,8 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.checks.joint_gate import PLANNED, Gate
-from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.motion import JointMotion
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.robot.arm_model import Columns, Limits
 from ik_node.control.state.target_plan import filled
 

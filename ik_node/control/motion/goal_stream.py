@@ -12,6 +12,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.stamps import plausible_stamps, regularised_stamps
 
 STREAM_GAP = 0.5  # [s] between goals: a shorter gap makes them one moving goal
@@ -20,14 +21,6 @@ AHEAD = 0.25  # [s] maximum extrapolation after the newest goal
 BRIDGED = 2.5  # intervals after which the stream has ended: one goal may be lost
 STAMPED, RECEIVED = 4, 8  # goals in an estimate, by stamps and by times of arrival, which have more jitter
 JUMP = 0.1  # [rad or m] beyond what the speed limits allow: the goal has jumped
-
-
-class MotionState(NamedTuple):
-    """Position, velocity and acceleration of joints, each (n,) [rad or m, and per second]."""
-
-    position: Array
-    velocity: Array
-    acceleration: Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ import numpy as np
 from ruckig import ControlInterface, InputParameter, Ruckig, Synchronization
 
 from ik_node.checks import Array
-from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.motion_ahead import Part, part_of
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.plans import BlockPlan, JointPlan
 from ik_node.control.motion.pursuit import admissible, calculated
 

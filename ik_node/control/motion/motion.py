@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ruckig import Synchronization
 
 from ik_node.checks import Array
-from ik_node.control.motion.goal_stream import MotionState
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.planned_motion import PlannedMotion, near_turn
 from ik_node.control.motion.plans import JointPlan
 from ik_node.control.motion.pursuit import Pursuit, admissible, admissible_jerk, advanced

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ruckig import Synchronization
 
 from ik_node.checks import Array, finite_array
-from ik_node.control.motion.goal_stream import MotionState
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.plans import ROUNDING, JointPlan, Planner
 from ik_node.control.motion.pursuit import admissible_jerk
 from ik_node.control.motion.tool_pace import ToolPace, places

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ruckig import ControlInterface, InputParameter, Ruckig, Synchronization, Trajectory
 
 from ik_node.checks import Array
-from ik_node.control.motion.goal_stream import MotionState
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.pursuit import Limits, calculated
 
 ROUNDING = 1e-9  # a plan may exceed the position limits by this much

@@ -21,7 +21,7 @@ from ruckig import InputParameter, Result, Ruckig, RuckigError, Synchronization,
 from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.control.motion.demand import Demand
-from ik_node.control.motion.goal_stream import MotionState
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.turning_points import TurningPoints
 from ik_node.kernels.tracking.pursuit import KEPT
 

@@ -19,9 +19,9 @@ from dataclasses import replace
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.motion.goal_stream import MotionState
 from ik_node.control.motion.halt import halt
 from ik_node.control.motion.motion_ahead import Part, Plan
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.trajectory import Trajectory
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.setpoint import Setpoint

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.motion.goal_stream import STREAM_GAP, GoalStream, MotionState
+from ik_node.control.motion.goal_stream import STREAM_GAP, GoalStream
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.pursuit import advanced
 from ik_node.control.paths.lines import plan_path
 from ik_node.control.paths.tool_path import ToolPath
