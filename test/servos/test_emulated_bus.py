@@ -137,8 +137,7 @@ def test_a_blocked_servo_is_overloaded_after_two_seconds_and_says_so(bus, feetec
     packets.write1ByteTxRx(port, 3, 40, 1)
     packets.write2ByteTxRx(port, 3, 42, 2600)
     until(lambda: packets.read2ByteTxRx(port, 3, 56)[2] == 0x20)
-    load = packets.read2ByteTxRx(port, 3, 60)[0]
-    assert load & 0x3FF == 200  # the protective torque
+    until(lambda: packets.read2ByteTxRx(port, 3, 60)[0] & 0x3FF == 200)  # the protective torque
     packets.write1ByteTxRx(port, 3, 40, 0)
     assert packets.read2ByteTxRx(port, 3, 56)[2] == 0
 

@@ -36,7 +36,7 @@ class StreamParser(ABC, Generic[PacketT]):
         """Return the packets that data complete."""
         self._bytes += data
         packets: list[PacketT] = []
-        while self._find_header():
+        while self._bytes and self._find_header():
             end = self._end(self._bytes)
             if end is None or end > len(self._bytes):
                 break

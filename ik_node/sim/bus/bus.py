@@ -72,8 +72,8 @@ class Bus:
             self.faults.request = self._request(packet)
             self.advance(time)
             if not self.faults.hit(Kind.LOST):
-                for servo in self._listening():
-                    if isinstance(servo, DynamixelServo):
+                for servo in self.servos:
+                    if isinstance(servo, DynamixelServo) and self._hears(servo):
                         servo.heard()
                 back += _in_order(self._carried_out(packet, time))
         return back
@@ -84,8 +84,8 @@ class Bus:
         address = int.from_bytes(packet.parameters[:wide], 'little')
         return f'{NAMES.get(packet.code, packet.code)} {address}'
 
-    def _listening(self) -> list[Servo]:
-        return [servo for servo in self.servos if servo.powered and self.baud in (None, servo.baud)]
+    def _hears(self, servo: Servo) -> bool:
+        return servo.powered and self.baud in (None, servo.baud)
 
     def _carried_out(self, packet: Instruction, time: float) -> list[tuple[float, bytes]]:
         if len(packet.parameters) < (LEAST_FEETECH if self._feetech else LEAST_DYNAMIXEL).get(packet.code, 0):
@@ -96,8 +96,8 @@ class Bus:
             self._sync_write(packet.parameters, time)
             return []
         answers: dict[int, list[Status]] = {}
-        for servo in self._listening():
-            if packet.id != BROADCAST and packet.id not in servo.ids:
+        for servo in self.servos:
+            if (packet.id != BROADCAST and packet.id not in servo.ids) or not self._hears(servo):
                 continue
             status = self._single(servo, packet, time)
             asked = packet.id == servo.ids[0] or (packet.id == BROADCAST and packet.code == PING)
@@ -155,6 +155,7 @@ class Bus:
             self.torques.append((time, servo.ids[0], servo.torque))
 
     def _read(self, servo: Servo, address: int, size: int, time: float) -> bytes:
+        servo.measure()
         data = bytearray(servo.registers[address : address + size])
         place, wide = servo.PRESENT_AT
         if address <= place and place + wide <= address + size:
@@ -171,8 +172,8 @@ class Bus:
         for id in data[2 if self._feetech else 4 :]:
             same = [
                 Status(id, servo.condition, self._read(servo, address, size, time))
-                for servo in self._listening()
-                if id == servo.ids[0]
+                for servo in self.servos
+                if id == servo.ids[0] and self._hears(servo)
             ]
             sent = self._sent(same, time) if same else []
             if not sent and self.faults.hit(Kind.SILENCE, id):
@@ -184,8 +185,8 @@ class Bus:
         address, size = self._span(data)
         body = data[2 if self._feetech else 4 :]
         for begin in range(0, len(body) - size, size + 1):
-            for servo in self._listening():
-                if body[begin] in servo.ids:
+            for servo in self.servos:
+                if body[begin] in servo.ids and self._hears(servo):
                     self._write(servo, address, body[begin + 1 : begin + 1 + size], time)
 
     def _sent(self, same: Sequence[Status], time: float) -> list[tuple[float, bytes]]:

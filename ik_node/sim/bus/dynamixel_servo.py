@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ik_node.servos.bus.models import model_named
 from ik_node.sim.bus.motor import Motor
@@ -49,6 +51,53 @@ SERIES = {
 }
 
 
+class Settings(NamedTuple):
+    """What registers say about motion. goal [ticks]: None if it is not to move there.
+
+    timed: profiles are milliseconds. speed [ticks/s], acceleration [ticks/s^2]: inf for no limit. torque:
+    share of the largest. voltages [0.1 V].
+    """
+
+    sign: int
+    timed: bool
+    multi_turn: bool
+    offset: int
+    goal: int | None
+    speed: float
+    acceleration: float
+    torque: float
+    least_voltage: int
+    most_voltage: int
+
+
+# From DRIVE_MODE to GOAL: drive mode, mode, offset, most and least voltage, current limit, torque, PWM,
+# current, acceleration, speed, goal.
+LAYOUT = struct.Struct('<BB8xi8xHH2xH24xB35xhh4xIIi')
+
+
+def _settings_of(registers: bytes | bytearray) -> Settings:
+    """Return the settings in the registers from DRIVE_MODE to GOAL."""
+    (drive_mode, mode, offset, most, least, limit, torque, pwm, current, steps, speed, goal) = LAYOUT.unpack(
+        registers
+    )
+    share = abs(pwm) / 885.0
+    if mode == CURRENT_POSITION and limit:
+        share = min(share, abs(current) / limit)
+    timed = bool(drive_mode & TIMED)
+    return Settings(
+        -1 if drive_mode & REVERSE else 1,
+        timed,
+        mode in (EXTENDED, CURRENT_POSITION),
+        offset,
+        goal if torque == 1 and mode in (POSITION, EXTENDED, CURRENT_POSITION) else None,
+        UNIT * speed or math.inf,
+        math.inf if timed else ACCELERATION_UNIT * steps or math.inf,
+        min(share, 1.0),
+        least,
+        most,
+    )
+
+
 class DynamixelServo(Servo):
     """Position, extended position and current-based position mode; other modes hold still."""
 
@@ -58,6 +107,8 @@ class DynamixelServo(Servo):
 
     def __init__(self, id: int, model: str, motor: Motor, mode: int = POSITION) -> None:
         self._strained, self._silent, self._timed_speed = 0.0, 0.0, math.inf
+        self._decoded = bytearray()  # of which _latest are the settings
+        self._latest: Settings
         self._series = SERIES[model.removeprefix('2').split('-')[0]]
         factory = {
             0: (model_named(model).number, 2),
@@ -96,6 +147,7 @@ class DynamixelServo(Servo):
         self.put(GOAL_CURRENT, 2, self.get(CURRENT_LIMIT, 2))
         self._strained, self._silent, self._timed_speed = 0.0, 0.0, math.inf
         self.drive(0.0)
+        self.measure()
         self.put(GOAL, 4, self.get(PRESENT, 4))
 
     def ticks(self, at: tuple[int, int]) -> int:
@@ -107,30 +159,40 @@ class DynamixelServo(Servo):
 
     def present(self) -> int:
         """Return the position as it can be read."""
-        value = round(self.motor.measured - self.turns)
-        if self._sign < 0:  # at power-up it is within the first turn, too
-            value = TURN - value
-        value += self.get(OFFSET, 4, signed=True)
-        return value if self.registers[MODE] in (EXTENDED, CURRENT_POSITION) else value % 4096
+        return self._present(self._settings())
 
-    @property
-    def _sign(self) -> int:
-        return -1 if self.registers[DRIVE_MODE] & REVERSE else 1
+    def _present(self, settings: Settings) -> int:
+        value = round(self.motor.measured - self.turns)
+        if settings.sign < 0:  # at power-up it is within the first turn, too
+            value = TURN - value
+        value += settings.offset
+        return value if settings.multi_turn else value % TURN
+
+    def _settings(self) -> Settings:
+        """Return what the registers say now; they are decoded once after each change."""
+        registers = self.registers[DRIVE_MODE : GOAL + 4]
+        if registers != self._decoded:
+            self._decoded, self._latest = registers, _settings_of(registers)
+        return self._latest
 
     def drive(self, dt: float) -> None:
-        motor, target, sign = self.motor, None, self._sign
+        motor, target = self.motor, None
         self._watch_bus(dt)
-        if self.torque and self.registers[MODE] in (POSITION, EXTENDED, CURRENT_POSITION):
-            target = motor.measured + sign * (self.ticks(self.GOAL_AT) - self.present())
-        speed, acceleration = self._profile()
-        motor.advance(dt, target, speed, acceleration, self._most_torque())
+        settings, registers = self._settings(), self.registers
+        if settings.goal is not None and self.powered:
+            target = motor.measured + settings.sign * (settings.goal - self._present(settings))
+        speed = self._timed_speed if settings.timed else settings.speed
+        motor.advance(dt, target, speed, settings.acceleration, settings.torque)
         self._strained = self._strained + dt if abs(motor.load) >= OVERLOAD else 0.0
         if self._strained >= OVERLOAD_TIME and target is not None:
-            self.registers[HARDWARE_ERROR] |= OVERLOADED
-        fair = self.get(LEAST_VOLTAGE, 2) <= round(10.0 * self.volts) <= self.get(MOST_VOLTAGE, 2)
-        self.registers[HARDWARE_ERROR] |= self.alarms | (0 if fair else WRONG_VOLTAGE)
-        if self.registers[HARDWARE_ERROR] & self.registers[SHUTDOWN]:
-            self.registers[TORQUE] = 0
+            registers[HARDWARE_ERROR] |= OVERLOADED
+        fair = settings.least_voltage <= round(10.0 * self.volts) <= settings.most_voltage
+        registers[HARDWARE_ERROR] |= self.alarms | (0 if fair else WRONG_VOLTAGE)
+        if registers[HARDWARE_ERROR] & registers[SHUTDOWN]:
+            registers[TORQUE] = 0
+
+    def measure(self) -> None:
+        motor, sign = self.motor, self._settings().sign
         self.put(PRESENT, 4, self.present())
         self.put(VELOCITY, 4, sign * round(motor.velocity / UNIT))
         full = self.get(CURRENT_LIMIT, 2) or 1000  # without a limit it measures its load [0.1 %]
@@ -141,25 +203,10 @@ class DynamixelServo(Servo):
     def _watch_bus(self, dt: float) -> None:
         """Stop where the servo is once the bus has been silent for longer than the watchdog waits."""
         self._silent += dt
-        patience = 0.02 * self.registers[WATCHDOG]
-        if self.torque and 0 < self.registers[WATCHDOG] < EXPIRED and self._silent > patience:
+        watchdog = self.registers[WATCHDOG]
+        if 0 < watchdog < EXPIRED and self._silent > 0.02 * watchdog and self.torque:
             self.registers[WATCHDOG] = EXPIRED
             self.put(GOAL, 4, self.present())
-
-    def _profile(self) -> tuple[float, float]:
-        """Return the limits of speed [ticks/s] and acceleration [ticks/s^2] of a motion."""
-        if self.registers[DRIVE_MODE] & TIMED:
-            return self._timed_speed, math.inf
-        speed = UNIT * self.get(PROFILE_VELOCITY, 4) or math.inf
-        return speed, ACCELERATION_UNIT * self.get(PROFILE_ACCELERATION, 4) or math.inf
-
-    def _most_torque(self) -> float:
-        """Return the share of its torque that the limits leave."""
-        share = abs(self.get(GOAL_PWM, 2, signed=True)) / 885.0
-        limit = self.get(CURRENT_LIMIT, 2)
-        if self.registers[MODE] == CURRENT_POSITION and limit:
-            share = min(share, abs(self.get(GOAL_CURRENT, 2, signed=True)) / limit)
-        return min(share, 1.0)
 
     @property
     def condition(self) -> int:

@@ -55,44 +55,76 @@ class Motor:
 
         speed [ticks/s], acceleration [ticks/s^2]: limits, inf for none. torque: limit as a share.
         """
-        if target is None and abs(self.weight) <= FRICTION:
+        if target is None:
+            self._fall(dt)
+        elif abs(self.weight) > torque + FRICTION:
+            self._give_way(dt, target, torque)
+        else:
+            self._control(dt, target, speed, acceleration, torque)
+
+    def _fall(self, dt: float) -> None:
+        """Turn without current, as the weight pulls."""
+        weight = self.weight
+        if abs(weight) <= FRICTION:
             self.velocity = self.load = 0.0
             return
-        while dt > 1e-9:
-            step = min(dt, STEP)
-            self._step(step, target, speed, acceleration, torque)
-            dt -= step
+        for step in _steps(dt):
+            self.load = 0.0
+            change = FALL * abs(weight) * step
+            self.velocity += min(max(weight * self.fastest - self.velocity, -change), change)
+            self._turn(step)
 
-    def _step(
-        self, dt: float, target: float | None, speed: float, acceleration: float, torque: float
-    ) -> None:
-        before = self.actual
-        low, high = self.low, self.high
+    def _give_way(self, dt: float, target: float, torque: float) -> None:
+        """Turn with full current, under a weight that is too heavy to hold."""
+        weight = self.weight
+        for step in _steps(dt):
+            self.load = -math.copysign(torque, weight)
+            self.velocity = math.copysign(abs(weight) - torque, weight) * self.fastest
+            self._turn(step, target, torque)
+
+    def _control(self, dt: float, target: float, speed: float, acceleration: float, torque: float) -> None:
+        """Turn to where the controller balances the weight."""
+        balance = target + self.weight / STIFFNESS
+        most = min(speed, self.fastest * torque if torque > FRICTION else 0.0)
+        for step in _steps(dt):
+            error = balance - (self.actual + self._gap)
+            wanted, change = abs(error) / step, acceleration * step
+            if acceleration < math.inf:
+                wanted = min(wanted, math.sqrt(2.0 * acceleration * abs(error)))
+            if wanted > most:
+                wanted = most
+            more = (wanted if error > 0.0 else -wanted) - self.velocity
+            if not -change <= more <= change:
+                more = math.copysign(change, more)
+            self.velocity += more
+            self.load = -self.weight
+            self._turn(step, target, torque)
+
+    def _turn(self, dt: float, target: float | None = None, torque: float = 0.0) -> None:
+        """Turn with the velocity for dt, at most to what is in the way; if it rests, push towards target."""
+        before, low, high = self.actual, self.low, self.high
         if self.blocked is not None:
             low, high = max(low, self.blocked[0]), min(high, self.blocked[1])
-        if target is None:
-            self.load = 0.0
-            most = FALL * abs(self.weight) * dt
-            self.velocity += min(max(self.weight * self.fastest - self.velocity, -most), most)
-        else:
-            error = target + self.weight / STIFFNESS - self.measured
-            if abs(self.weight) > torque + FRICTION:  # too weak to hold: it gives way
-                self.load = -math.copysign(torque, self.weight)
-                self.velocity = math.copysign(abs(self.weight) - torque, self.weight) * self.fastest
-            else:
-                most = min(speed, self.fastest * torque if torque > FRICTION else 0.0)
-                brake = math.sqrt(2.0 * acceleration * abs(error)) if acceleration < math.inf else math.inf
-                wanted = math.copysign(min(most, brake, abs(error) / dt), error)
-                change = acceleration * dt
-                self.velocity += min(max(wanted - self.velocity, -change), change)
-                self.load = -self.weight
-        self.actual += self.velocity * dt
-        if not low <= self.actual <= high:
-            self.actual = min(max(self.actual, min(low, before)), max(high, before))
+        actual = before + self.velocity * dt
+        if not low <= actual <= high:
+            actual = min(max(actual, min(low, before)), max(high, before))
             self.velocity = 0.0
+        self.actual = actual
         if target is not None and self.velocity == 0.0:
             push = STIFFNESS * (target - self.measured)
             self.load = math.copysign(min(abs(push), torque), push)
-        self.lowest, self.highest = min(self.lowest, self.actual), max(self.highest, self.actual)
-        moved = self.actual - before
-        self._gap = min(max(self._gap - moved, -self.play / 2.0), self.play / 2.0)
+        if actual < self.lowest:
+            self.lowest = actual
+        elif actual > self.highest:
+            self.highest = actual
+        half, gap = self.play / 2.0, self._gap - (actual - before)
+        self._gap = gap if -half <= gap <= half else math.copysign(half, gap)
+
+
+def _steps(dt: float) -> list[float]:
+    """Return the steps of the integration [s] that make up dt."""
+    steps = []
+    while dt > STEP:
+        steps.append(STEP)
+        dt -= STEP
+    return [*steps, dt] if dt > 1e-9 else steps

@@ -187,13 +187,16 @@ class Server:
     def do_get(self, id: int, address: int, size: int) -> int:
         """Read registers."""
         self._bus.advance(time.monotonic())
-        return self._servo(id).get(address, size)
+        servo = self._servo(id)
+        servo.measure()
+        return servo.get(address, size)
 
     def do_state(self) -> dict[int, dict[str, Any]]:
         """Return what is true now of every servo, by id."""
         self._bus.advance(time.monotonic())
         found = {}
         for servo in self._bus.servos:
+            servo.measure()
             found[servo.ids[0]] = {
                 'actual': servo.motor.actual,
                 'lowest': servo.motor.lowest,

@@ -64,7 +64,11 @@ class Servo(ABC):
 
     @abstractmethod
     def drive(self, dt: float) -> None:
-        """Let the motor run for dt [s], and update what can be read."""
+        """Let the motor run for dt [s]; what it then measures comes into the registers with measure."""
+
+    @abstractmethod
+    def measure(self) -> None:
+        """Write what is measured into the registers, before they are read."""
 
     @abstractmethod
     def write(self, address: int, data: bytes) -> int:

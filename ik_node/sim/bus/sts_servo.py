@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import struct
+from typing import NamedTuple
 
 from ik_node.sim.bus.motor import Motor
 from ik_node.sim.bus.servo import TURN, Servo
@@ -47,6 +49,53 @@ def signed(raw: int, bit: int) -> int:
     return -(raw & (1 << bit) - 1) if raw >> bit & 1 else raw
 
 
+class Settings(NamedTuple):
+    """What registers say about motion. goal [ticks]: None if it is not to move there.
+
+    offset: actual - present position [ticks]. speed [ticks/s], acceleration [ticks/s^2]: inf for no limit.
+    torque, protective, overload: shares of the largest. protection_time [s].
+    """
+
+    goal: int | None
+    offset: int
+    multi_turn: bool
+    speed: float
+    acceleration: float
+    torque: float
+    protective: float
+    overload: float
+    protection_time: float
+
+
+# From LOW to TORQUE_LIMIT: low, high, phase, offset, mode, protective, its time, overload, torque,
+# acceleration, goal, speed, torque limit.
+LAYOUT = struct.Struct('<HH5xB12xH4B3xBBH2xHH')
+
+
+def _settings_of(registers: bytes | bytearray) -> Settings:
+    """Return the settings in the registers from LOW to TORQUE_LIMIT."""
+    (low, high, phase, offset, mode, protective, time, overload, torque, steps, goal, speed, limit) = (
+        LAYOUT.unpack(registers)
+    )
+    goal = signed(goal, 15)
+    if (low, high) != (0, 0):
+        goal = min(max(goal, low), high)
+    fastest = float((1 if phase & UNIT_STEPS else 50) * abs(signed(speed, 15)))
+    if fastest == 0.0 and phase & FASTEST_IF_ZERO:
+        fastest = math.inf
+    return Settings(
+        goal if torque == 1 and mode == 0 else None,
+        signed(offset, 11),
+        bool(phase & MULTI_TURN),
+        fastest,
+        100.0 * steps if steps else math.inf,
+        limit / 1000.0,
+        protective / 100.0,
+        overload / 100.0,
+        0.01 * time,
+    )
+
+
 class StsServo(Servo):
     """Position mode; other modes hold still."""
 
@@ -56,6 +105,8 @@ class StsServo(Servo):
 
     def __init__(self, id: int, motor: Motor) -> None:
         self._overloaded, self._hot_for = False, 0.0
+        self._decoded = bytearray()  # of which _latest are the settings
+        self._latest: Settings
         super().__init__(id, FACTORY, motor, volts=12.0)
 
     def id_at(self, id: int) -> None:
@@ -72,44 +123,46 @@ class StsServo(Servo):
         self.registers[TEMPERATURE] = 30
         self._overloaded, self._hot_for = False, 0.0
         self.drive(0.0)
+        self.measure()
         self.put(GOAL, 2, self.get(PRESENT, 2))
 
     def ticks(self, at: tuple[int, int]) -> int:
         return signed(self.get(*at), 15)
 
-    @property
-    def offset(self) -> int:
-        """Actual - present position [ticks]."""
-        return signed(self.get(OFFSET, 2), 11)
-
     def present(self) -> int:
         """Return the position as it can be read, without sign bit."""
-        value = round(self.motor.measured - self.turns) - self.offset
-        return value if self.registers[PHASE] & MULTI_TURN else value % TURN
+        return self._present(self._settings())
 
-    @property
-    def target(self) -> float | None:
-        """Where the controller goes, as an actual position of the motor; None: nowhere."""
-        if not self.torque or self.registers[MODE] != 0:
-            return None
-        goal = self.ticks(self.GOAL_AT)
-        low, high = self.get(LOW, 2), self.get(HIGH, 2)
-        if (low, high) != (0, 0):
-            goal = min(max(goal, low), high)
-        return self.motor.measured + (goal - self.present())  # never across 4095 and 0
+    def _present(self, settings: Settings) -> int:
+        value = round(self.motor.measured - self.turns) - settings.offset
+        return value if settings.multi_turn else value % TURN
+
+    def _settings(self) -> Settings:
+        """Return what the registers say now; they are decoded once after each change."""
+        registers = self.registers[LOW : TORQUE_LIMIT + 2]
+        if registers != self._decoded:
+            self._decoded, self._latest = registers, _settings_of(registers)
+        return self._latest
 
     def drive(self, dt: float) -> None:
-        motor, torque = self.motor, self.get(TORQUE_LIMIT, 2) / 1000.0
+        motor, settings = self.motor, self._settings()
+        target, torque = None, settings.torque
+        if settings.goal is not None and self.powered:
+            # never across 4095 and 0
+            target = motor.measured + (settings.goal - self._present(settings))
         if self._overloaded:
-            torque = min(torque, self.registers[PROTECTIVE] / 100.0)
-        unit = 1.0 if self.registers[PHASE] & UNIT_STEPS else 50.0
-        speed = unit * abs(signed(self.get(SPEED, 2), 15))
-        if speed == 0 and self.registers[PHASE] & FASTEST_IF_ZERO:
-            speed = math.inf
-        steps = self.registers[ACCELERATION]
-        target = self.target
-        motor.advance(dt, target, speed, 100.0 * steps if steps else math.inf, torque)
-        self._watch_load(dt, target is not None)
+            torque = min(torque, settings.protective)
+        motor.advance(dt, target, settings.speed, settings.acceleration, torque)
+        if target is None:
+            self._overloaded, self._hot_for = False, 0.0
+        elif abs(motor.load) >= settings.overload:
+            self._hot_for += dt
+            self._overloaded |= self._hot_for >= settings.protection_time
+        else:
+            self._hot_for = 0.0
+
+    def measure(self) -> None:
+        motor = self.motor
         self.put(PRESENT, 2, magnitude(self.present(), 15))
         self.put(VELOCITY, 2, magnitude(round(motor.velocity), 15))
         self.put(LOAD, 2, magnitude(round(1000.0 * motor.load), 10))
@@ -117,15 +170,6 @@ class StsServo(Servo):
         self.registers[VOLTAGE] = round(10.0 * self.volts)
         self.registers[MOVING] = int(abs(motor.velocity) > 0.0)
         self.registers[STATUS] = self.condition
-
-    def _watch_load(self, dt: float, driven: bool) -> None:
-        if not driven:
-            self._overloaded, self._hot_for = False, 0.0
-        elif abs(self.motor.load) >= self.registers[OVERLOAD] / 100.0:
-            self._hot_for += dt
-            self._overloaded |= self._hot_for >= 0.01 * self.registers[PROTECTION_TIME]
-        else:
-            self._hot_for = 0.0
 
     @property
     def condition(self) -> int:
