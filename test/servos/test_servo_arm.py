@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import pytest
-from rig import Rig, driven, emulated
+from rig import Rig, driven, emulated, started
 
 from ik_node.errors import InputError
 from ik_node.servos.arm.cycle import ArmOptions
@@ -246,6 +247,20 @@ def test_an_arm_outside_its_limits_gets_no_torque(rig):
     with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) stands at .*: move it inside by hand'):
         rig.arm.set_torque(True)
     assert not any(state['torque'] for state in rig.bus.state().values())
+
+
+@pytest.mark.parametrize('beyond', [2.0, 4.0, 9.0, 30.0])
+def test_torque_moves_no_joint_into_its_range_by_more_than_a_degree(beyond):
+    with emulated() as bus:
+        place = bus.call('get', id=4, address=9, size=2) - beyond
+        bus.call('motor', id=4, low=place, actual=place)
+        with started(bus) as rig:
+            rig.until(ArmState.PASSIVE)
+            with contextlib.suppress(ArmError):
+                rig.arm.set_torque(True)
+            rig.clock.sleep(1.0)
+            assert rig.arm.snapshot.state is (ArmState.HOLDING if beyond < 5.0 else ArmState.PASSIVE)
+            assert abs(bus.state()[4]['actual'] - place) < 4096 / 360
 
 
 def test_requests_after_the_end_are_rejected(rig):

@@ -21,7 +21,9 @@ STILL = 6  # [ticks] that a joint at rest may move between two readings:
 BETWEEN = 0.01  # [s]
 REST_TRIES = 30  # readings until a joint counts as moving
 FIRST_TORQUE = 0.2  # share of the torque at the beginning
-BEYOND = 10  # [ticks] by which a joint may be beyond the range of its servo, which drives it inside
+# [ticks] that a joint may be beyond the range of its servo, which drives it inside: with the play of its
+# gears by less than a degree
+BEYOND = 4
 STEP = 16  # [ticks] that a joint keeps from the step from 4095 to 0: across it a servo turns all the way back
 OFF_TRIES = 6  # to switch a servo off: the bus may be bad, and it must not stay on unnoticed
 WATCHDOG = 50  # [20 ms] without any packet after which a Dynamixel stops by itself
