@@ -58,7 +58,10 @@ class Bus:
     def advance(self, time: float) -> None:
         """Let time pass for all servos."""
         for servo in self.servos:
+            had = servo.torque
             servo.advance(time)
+            if had and not servo.torque:  # it has shut down
+                self.torques.append((time, servo.ids[0], False))
 
     def feed(self, data: bytes, time: float) -> list[tuple[float, bytes]]:
         """Return the pieces that come back for data received at time [s], each with when."""

@@ -7,6 +7,7 @@ import argparse
 import functools
 import multiprocessing
 import sys
+import time
 
 import servo_campaign
 from servo_campaign.kills import drive
@@ -14,6 +15,7 @@ from servo_campaign.outcome import Outcome
 
 AT_ONCE = {'activations': 25, 'streams': 1, 'kills': 1}  # runs of one task
 SHOWN = 5  # violations of a run
+TELL = 10.0  # [s] between two lines of progress
 
 
 def main() -> int:
@@ -36,18 +38,29 @@ def main() -> int:
     size, end = AT_ONCE[given.what], given.seed + given.runs
     tasks = [range(begin, min(begin + size, end)) for begin in range(given.seed, end, size)]
     found = Outcome()
+    begun = told = time.monotonic()
     work = functools.partial(getattr(servo_campaign, given.what), given.profile, seconds=given.seconds)
     with multiprocessing.get_context('spawn').Pool(given.jobs) as pool:
         for outcome in pool.imap_unordered(work, tasks):
             for seed, lines in outcome.wrong.items():
                 for line in lines[:SHOWN]:
                     print(f'{given.what} {given.profile} {seed}: {line}', flush=True)
-            before = found.runs
             found.add(outcome)
-            if found.runs // 100 > before // 100:
-                print(f'{found.runs} runs, {len(found.wrong)} with violations', flush=True)
+            now = time.monotonic()
+            if now > told + TELL:
+                told = now
+                print(progress(found, given.runs, now - begun), flush=True)
     print(found.report())
     return int(bool(found.wrong))
+
+
+def progress(found: Outcome, runs: int, passed: float) -> str:
+    """Return how far it is after passed [s], how fast it goes, and how long the rest takes."""
+    rate, left = found.runs / passed, (runs - found.runs) / found.runs * passed
+    return (
+        f'{found.runs} of {runs} runs, {len(found.wrong)} with violations, {60.0 * rate:.0f} runs/min, '
+        f'{left / 60.0:.1f} min left'
+    )
 
 
 if __name__ == '__main__':

@@ -102,7 +102,7 @@ def beyond_or_leaping(
     are not those of the driver, and leaps are only counted.
     """
     wrong = []
-    last: dict[int, tuple[float, int]] = {}
+    last: dict[int, tuple[float, int | None]] = {}
     by_id = {joint.profile.id: joint for joint in joints}
     for when, id, goal in logs.goals:
         if id not in by_id:
@@ -112,9 +112,10 @@ def beyond_or_leaping(
         measured = logs.measured(id, when)
         if measured is not None:  # one that stands outside may be held there
             low, high = min(low, measured), max(high, measured)
-        if not low - 1 <= goal <= high + 1:
+        begin, before = last.get(id, (-math.inf, None))
+        if goal != before and not low - 1 <= goal <= high + 1:  # that goal stays when a load pulls inwards
             wrong.append(f'servo {id} was sent to {goal}, beyond {low} to {high}')
-        begin, before = last.get(id, (-math.inf, goal))
+        before = goal if before is None else before
         passed, way = when - begin, abs(goal - before)
         most = joint.profile.fastest / joint.profile.unit * max(passed, TOGETHER) * BRAKING
         nearer = measured is None or abs(goal - measured) <= abs(before - measured)  # it brakes

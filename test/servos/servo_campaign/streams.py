@@ -20,7 +20,7 @@ from virtual_time import VirtualBus, virtual_time
 from ik_node.errors import IkError
 from ik_node.servos.arm.goals import LEAD, LEAD_TIME, YIELD_TIME
 from ik_node.servos.arm.snapshot import POWERED, ArmState
-from ik_node.servos.calibration.profile import ArmProfile, read_profile
+from ik_node.servos.calibration.profile import ArmProfile, JointProfile, read_profile
 from ik_node.sim.bus import EmulatedBus
 from servo_campaign.chance import DEGREE, random_faults
 from servo_campaign.judges import Logs, beyond_or_leaping, is_busy, made_up, moved_while_held
@@ -74,6 +74,12 @@ def too_far_ahead(
     ]
 
 
+def _motors(bus: VirtualBus, joint: JointProfile, **values: Any) -> None:
+    """Set attributes of all motors of a joint."""
+    for id in (joint.id, *joint.shadows):
+        bus.call('motor', id=id, **values)
+
+
 class Stream:
     """One run. wrong: what was wrong. counts: what has happened. hits: packets that faults have hit."""
 
@@ -104,8 +110,7 @@ class Stream:
             try:
                 rig.until(ArmState.PASSIVE)
                 rig.switch_on()
-                for joint in self._profile.joints[1:3]:
-                    bus.call('motor', id=joint.id, weight=self._chance.uniform(-0.7, 0.7))
+                self._weigh(bus)
                 begun = bus.clock.now
                 self._stream(rig, bus, begun)
                 bus.faults()
@@ -179,12 +184,15 @@ class Stream:
     def _load(self, bus: VirtualBus) -> None:
         """Block a joint where it is, free all others, and change what some carry."""
         for joint in self._profile.joints:
-            bus.call('motor', id=joint.id, blocked=None)
+            _motors(bus, joint, blocked=None)
         joint = self._chance.choice(self._profile.joints)
         place = bus.state()[joint.id]['actual']
-        bus.call('motor', id=joint.id, blocked=[place - 60.0, place + 60.0])
+        _motors(bus, joint, blocked=[place - 60.0, place + 60.0])
+        self._weigh(bus)
+
+    def _weigh(self, bus: VirtualBus) -> None:
         for joint in self._profile.joints[1:3]:
-            bus.call('motor', id=joint.id, weight=self._chance.uniform(-0.7, 0.7))
+            _motors(bus, joint, weight=self._chance.uniform(-0.7, 0.7))
 
     def _help(self, rig: Rig, bus: VirtualBus) -> None:
         """Do what an owner does whose arm takes no commands: mend the bus, then switch on or clear."""
@@ -249,7 +257,8 @@ class Stream:
         elif snapshot.state is ArmState.PASSIVE and any(torques) and not snapshot.reason:
             self.wrong.append(f'passive, while the torque is on in {sum(torques)} servos')
         elif snapshot.state is ArmState.FAULTED:
-            if 'has lost its torque' not in snapshot.reason or all(torques):
+            lost = 'has lost its torque', 'have lost their torque'
+            if all(torques) or not any(words in snapshot.reason for words in lost):
                 self.wrong.append(f'a fault of a sound arm: {snapshot.reason}')
             self.wrong += not_said(snapshot.reason, bus.port)
             try:
