@@ -263,6 +263,30 @@ def test_torque_moves_no_joint_into_its_range_by_more_than_a_degree(beyond):
             assert abs(bus.state()[4]['actual'] - place) < 4096 / 360
 
 
+def test_torque_never_exceeds_its_limit():
+    with driven(options=ArmOptions(torque_limit=0.1)) as rig:
+        limits = []
+        rig.bus.clock.at(rig.bus.clock.now, watch := lambda: limits.append(torque_limit(rig, watch)))
+        rig.switch_on()
+        rig.clock.sleep(2.0)
+        assert {limit for on, limit in limits if on} == {100}
+
+
+def torque_limit(rig, again):
+    rig.bus.clock.at(rig.bus.clock.now + 0.002, again)
+    return rig.bus.state()[1]['torque'], rig.bus.call('get', id=1, address=48, size=2)
+
+
+def test_a_position_beyond_one_turn_is_told(rig):
+    rig.bus.call('put', id=3, address=18, size=1, value=0x1C)  # counts on
+    rig.bus.call('motor', id=3, high=1e9, actual=4200.0)
+    rig.clock.sleep(0.5)
+    assert rig.arm.snapshot.reason == (
+        '"elbow_flex" is at tick 4200, beyond its turn of 0 to 4095: '
+        'clear bit 4 of its phase, and calibrate it again'
+    )
+
+
 def test_requests_after_the_end_are_rejected(rig):
     rig.arm.stop()
     with pytest.raises(ArmError, match='has ended'):

@@ -216,6 +216,15 @@ def test_a_wiggle_stays_inside_the_recorded_range(bus, check):
     assert not any(values['torque'] for values in bus.state().values())
 
 
+def test_a_wiggle_rejects_a_joint_that_its_servo_would_move_into_its_range(bus, check):
+    place = bus.call('get', id=4, address=9, size=2) - 20.0
+    bus.call('motor', id=4, low=place, actual=place)
+    code, page = check(bus, '--wiggle', 'wrist_flex')
+    assert code == 2
+    assert re.search(r'servo 4 \(wrist_flex\) stands at tick .*: move it inside by hand', page)
+    assert bus.state()[4]['highest'] == place
+
+
 def test_a_wiggle_rejects_a_joint_that_has_torque_or_no_answer(bus, check):
     bus.call('put', id=3, address=40, size=1, value=1)
     code, page = check(bus, '--wiggle', 'elbow_flex')

@@ -48,15 +48,8 @@ def check_place(servo: ServoSurvey, calibration: JointCalibration, tick: int, on
 
     on: it has torque already, so that its goal counts. Where the joint hangs may be beyond its range.
     """
-    if servo.model.homing_sign < 0 and not on:
-        low, high = STEP, TICKS_PER_TURN - 1 - STEP
-        if servo.memory.high:  # 0 to 0: no range
-            low, high = max(low, servo.memory.low - BEYOND), min(high, servo.memory.high + BEYOND)
-        if not low <= tick <= high:
-            raise PlaceError(
-                f'{named(servo.joint)} stands at tick {tick}, its servo holds it from {low} to {high} only: '
-                'move it inside by hand'
-            )
+    if not on:
+        check_range(servo, tick)
     position = calibration.position(tick)
     scale = servo.joint.unit / RADIANS_PER_TICK
     if not calibration.lower - OUTSIDE * scale <= position <= calibration.upper + OUTSIDE * scale:
@@ -66,18 +59,36 @@ def check_place(servo: ServoSurvey, calibration: JointCalibration, tick: int, on
         )
 
 
-def switch_on(transport: Transport, servos: Sequence[ServoSurvey]) -> list[Powered]:
+def check_range(servo: ServoSurvey, tick: int) -> None:
+    """Raise PlaceError if a servo without torque would move its joint, once it has torque."""
+    if servo.model.homing_sign > 0:
+        return
+    low, high = STEP, TICKS_PER_TURN - 1 - STEP
+    if servo.memory.high:  # 0 to 0: no range
+        low, high = max(low, servo.memory.low - BEYOND), min(high, servo.memory.high + BEYOND)
+    if not low <= tick <= high:
+        raise PlaceError(
+            f'{named(servo.joint)} stands at tick {tick}, its servo holds it from {low} to {high} only: '
+            'move it inside by hand'
+        )
+
+
+def switch_on(
+    transport: Transport, servos: Sequence[ServoSurvey], most: float = FIRST_TORQUE
+) -> list[Powered]:
     """Switch the torque of all servos on, each held where it is; return them all.
 
-    The share is FIRST_TORQUE for those that were off. Every goal of these is at the present position, and
-    read back, before any servo gets torque; those that were on keep a goal from which their joint only sags.
+    The share is FIRST_TORQUE, and not more than most, for those that were off. Every goal of these is at the
+    present position, and read back, before any servo gets torque; those that were on keep a goal from which
+    their joint only sags.
     Raises ArmError; servos that were off are off then.
     """
     before = [read(transport, servo.joint, servo.model, 'torque_enable') == 1 for servo in servos]
     switched: list[ServoSurvey] = []
     powered = []
     try:
-        shares = [_prepare(transport, servo, on) for servo, on in zip(servos, before, strict=True)]
+        first = min(FIRST_TORQUE, most)
+        shares = [_prepare(transport, servo, on, first) for servo, on in zip(servos, before, strict=True)]
         for servo, on, share in zip(servos, before, shares, strict=True):
             present = _at_rest(transport, servo)
             goal = _goal(transport, servo, present, on)
@@ -136,8 +147,11 @@ def limit_torque(transport: Transport, servos: Sequence[ServoSurvey], shares: Ma
     transport.sync_write(servos[0].model['torque_limit'].address, data)
 
 
-def _prepare(transport: Transport, servo: ServoSurvey, on: bool) -> float:
-    """Set what moves a servo: never what an earlier program has left. Return its share of the torque."""
+def _prepare(transport: Transport, servo: ServoSurvey, on: bool, first: float) -> float:
+    """Set what moves a servo: never what an earlier program has left. Return its share of the torque.
+
+    first: that share, of a servo that is off.
+    """
     joint, model = servo.joint, servo.model
     if 'bus_watchdog' in model.registers:
         write(transport, joint, model, 'bus_watchdog', 0)
@@ -146,7 +160,7 @@ def _prepare(transport: Transport, servo: ServoSurvey, on: bool) -> float:
         share = limit.quantity(read(transport, joint, model, 'torque_limit')) / joint.torque
     else:
         _check_shutdown(transport, servo)
-        share = FIRST_TORQUE
+        share = first
         write(transport, joint, model, 'torque_limit', limit.count(share * joint.torque))
     present = _at_rest(transport, servo)
     write(transport, joint, model, 'goal_position', _goal(transport, servo, present, on))

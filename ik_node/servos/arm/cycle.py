@@ -151,7 +151,7 @@ class ArmCycle:
         if len(silent) == len(self._servos):
             self._become(ArmState.SILENT, NO_SERVO)
         elif silent:
-            self._missing |= self._fault(f'no answer from {join_names(silent)}: check the cables')
+            self._missing |= self._fault(self._measuring.why_not(silent))
         elif self._missing:
             self._missing, self._reason = False, ''
             if self.state is ArmState.FAULTED:
@@ -212,7 +212,7 @@ class ArmCycle:
         before = self._torque.on
         self._torque.on = {servo.joint.name for servo in self._servos}
         try:
-            powered = switch_on(self._transport, self._servos)
+            powered = switch_on(self._transport, self._servos, self._options.torque_limit)
         except ArmError:
             self._torque.look(before)
             raise

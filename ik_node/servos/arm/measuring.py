@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from ik_node.errors import join_names
 from ik_node.servos.arm.snapshot import Counts, JointMeasurement
 from ik_node.servos.arm.survey import ServoSurvey
 from ik_node.servos.bus.models import TICKS_PER_TURN
@@ -35,6 +36,7 @@ class Measuring:
         self._reported: dict[str, tuple[str, ...]] = {}  # conditions
         self._ticks: dict[str, int] = {}
         self._doubted: dict[str, list[int]] = {}
+        self._beyond: dict[str, int] = {}  # ticks of joints that count beyond one turn
 
     def know(self, ticks: Mapping[str, int], time: float) -> None:
         """Take it that joints were at these ticks at time [s]: what comes next must be near."""
@@ -111,7 +113,9 @@ class Measuring:
     def _plausible(self, servo: ServoSurvey, tick: int, time: float) -> bool:
         """Whether a joint can have moved to a tick since it was measured last."""
         joint = servo.joint
+        self._beyond.pop(joint.name, None)
         if servo.model.homing_sign < 0 and not 0 <= tick < TICKS_PER_TURN:
+            self._beyond[joint.name] = tick
             return False
         if joint.name not in self._ticks:
             return True
@@ -134,3 +138,16 @@ class Measuring:
             for servo in self._servos
             if time - self.last.get(servo.joint.name, -math.inf) > patience
         ]
+
+    def why_not(self, silent: Sequence[str]) -> str:
+        """Why there is no measurement of joints that have been silent for too long, and what helps."""
+        found = []
+        if mute := [name for name in silent if name not in self._beyond]:
+            found.append(f'no answer from {join_names(mute)}: check the cables')
+        found += [
+            f'"{name}" is at tick {self._beyond[name]}, beyond its turn of 0 to {TICKS_PER_TURN - 1}: '
+            'clear bit 4 of its phase, and calibrate it again'
+            for name in silent
+            if name in self._beyond
+        ]
+        return '; '.join(found)

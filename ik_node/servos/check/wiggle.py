@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import NoReturn
 
 from ik_node.console import say
-from ik_node.servos.arm.activation import switch_off, switch_on
+from ik_node.servos.arm.activation import check_range, switch_off, switch_on
 from ik_node.servos.arm.survey import TIME_PROFILE, ArmError, ServoSurvey, named, read, write
 from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.transport import PortError, Transport
@@ -50,9 +50,10 @@ def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) ->
         raise ArmError(f'{named(joint)} has torque: end the program that drives it, or switch the power off')
     place = read(transport, joint, model, 'present_position')
     sides = _sides(servo, place)
-    _ask(servo)
     timed = bool(servo.counts.get('drive_mode', 0) & TIME_PROFILE)
     one = ServoSurvey(joint, model, servo.recorded, timed)
+    check_range(one, place)
+    _ask(servo)
     try:
         reached = _turned(transport, one, place, sides)
     except PortError as error:
