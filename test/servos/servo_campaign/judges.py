@@ -7,7 +7,7 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ik_node.servos.arm.snapshot import ArmSnapshot
 from ik_node.servos.calibration.profile import ArmProfile
@@ -139,17 +139,19 @@ def is_busy(published: Sequence[float], when: float) -> bool:
     return any(after - before > BUSY for before, after in itertools.pairwise(around))
 
 
-def moved_while_held(held: Iterable[tuple[float, float]], logs: Logs, settled: float) -> list[str]:
+def moved_while_held(
+    held: Iterable[tuple[float, float]], logs: Logs, settled: float, ids: Collection[int]
+) -> list[str]:
     """Return which goals changed while the arm was held, from settled [s] after that on.
 
-    Servos that had no torque, or lost it meanwhile, are held where they then are, and so are joints that gave
-    way.
+    ids: of the servos that are measured; a second one on a joint has the goals of the first. Servos that had
+    no torque, or lost it meanwhile, are held where they then are, and so are joints that gave way.
     """
     wrong, times = [], [when for when, _, _ in logs.goals]
     for begin, end in held:
         goals = defaultdict(list)
         for when, id, goal in logs.goals[bisect_left(times, begin + settled) : bisect_left(times, end)]:
-            if logs.always_had_torque(id, begin, when):
+            if id in ids and logs.always_had_torque(id, begin, when):
                 goals[id].append(goal)
         for id, values in goals.items():
             measured = logs.between(id, begin, end)

@@ -276,4 +276,4 @@ class Stream:
         self.counts['goals sent'] += len(logs.goals)
         self.wrong += made_up(seen, logs, self._profile, self.counts)
         self.wrong += beyond_or_leaping(rig.arm.calibration.joints, logs, rig.published, self.counts)
-        self.wrong += moved_while_held(self._held, logs, HELD)
+        self.wrong += moved_while_held(self._held, logs, HELD, self._profile.ids)
