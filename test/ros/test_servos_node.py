@@ -221,8 +221,11 @@ def test_the_torque_at_the_start_outlasts_a_failure():
         client = Client('torque_at_start:=true', 'profile:=omx_f', bus=bus)
         try:
             client.driver.wait_said('the torque is not on yet, trying again: servo 12 (joint2)')
+            client.command(['joint2'], [0.0])
+            time.sleep(0.5)
             bus.call('put', id=12, address=48, size=4, value=4095)
             client.driver.wait_said('the arm is held where it is')
+            assert 'command ignored' not in client.driver.said
         finally:
             client.close()
 

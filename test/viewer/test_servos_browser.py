@@ -15,7 +15,7 @@ from viewer_harness import Process
 from ik_node.model.urdf.reader import load_description
 from ik_node.share import share_path
 from ik_node.sim.bus import EmulatedBus
-from ik_node.viewer.servos.panel import CLEAR, HOLD, OFF, ON, RELEASE, ZERO
+from ik_node.viewer.servos.panel import CLEAR, HOLD, OFF, ON, RELEASE, TORQUE_OFF, ZERO
 
 __all__ = ['browser']
 ARM = load_description(share_path('urdf', 'so101_like.urdf.xacro'))
@@ -58,18 +58,24 @@ def torques(bus: EmulatedBus) -> set[bool]:
 
 
 def test_the_page_switches_torque_holds_and_clears_a_fault(browser: Any, arm: EmulatedBus) -> None:
+    wait(lambda: shown(browser, TORQUE_OFF), 'what is wrong, above all')
     click(browser, ON)
     wait(lambda: torques(arm) == {True}, 'torque')
+    wait(lambda: not shown(browser, TORQUE_OFF), 'nothing wrong')
     wait(lambda: shown(browser, '6 of 6 joints'), 'the torque in words')
     click(browser, HOLD)
     wait(lambda: shown(browser, 'held until it is cleared'), 'the hold in words')
     arm.call('power', id=3, on=False)
     arm.call('power', id=3, on=True)
     wait(lambda: shown(browser, 'servo 3 (elbow_flex) has lost its torque'), 'the fault in words')
+    assert wait(lambda: shown(browser, 'Servos: faulted'), 'what is wrong')[0].rect['y'] < 300  # above all
     assert torques(arm) == {True, False}
     click(browser, CLEAR)
     wait(lambda: torques(arm) == {True}, 'torque again')
     wait(lambda: not shown(browser, 'has lost its torque'), 'no fault')
+    arm.call('power', on=False)
+    wait(lambda: shown(browser, 'Is the power supply of the arm on?'), 'the cause')
+    wait(lambda: shown(browser, 'unknown'), 'that the torque is not known')
 
 
 def test_torque_off_is_asked_twice_and_the_zero_is_set_after_it(browser: Any, arm: EmulatedBus) -> None:

@@ -20,6 +20,7 @@ LEVELS = {
     ArmState.FAULTED: Level.ERROR,
     ArmState.PASSIVE: Level.WARN,
 }
+NOT_MEASURED = (ArmState.CLOSED, ArmState.SILENT)
 
 
 class Diagnostics:
@@ -42,7 +43,9 @@ class Diagnostics:
         level = LEVELS.get(arm.state, Level.WARN if arm.reason else Level.OK)
         values: dict[str, Any] = {
             'state': arm.state.value,
-            'torque': f'{len(arm.powered)} of {len(self._joints)} joints',
+            'torque': 'unknown'
+            if arm.state in NOT_MEASURED
+            else f'{len(arm.powered)} of {len(self._joints)} joints',
             'rate': f'{arm.rate:.1f}',
             'retries': arm.retries,
             'commands beyond a limit': arm.beyond,

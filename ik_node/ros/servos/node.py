@@ -119,6 +119,8 @@ class ServosNode(ClosableNode):
                 raise InputError(f'it is {age:.2f} s old')
             self._arm.command(values_by_name(message))
         except IkError as error:
+            if self._wanted and self._arm.snapshot.state is ArmState.PASSIVE:
+                return  # the torque is about to come
             self.get_logger().warning(
                 f'command ignored: {error}', throttle_duration_sec=REPEATED, skip_first=False
             )

@@ -31,6 +31,8 @@ POSE_HINT = (
     "Positions [rad or m] of joints that you hold, such as 'elbow_flex=1.57'; others keep their zeros."
 )
 ORDER = 2e6  # of the folder: below the joints
+TROUBLE_ORDER = 0.0  # of what is wrong with the arm: above all, since it tells why goals are rejected
+TORQUE_OFF = 'the torque is off: switch it on in the folder Servos'
 COLOURS = (GREEN, AMBER, RED, RED)  # by level of the status
 
 
@@ -39,6 +41,7 @@ class ServosPanel:
 
     def __init__(self, gui: viser.GuiApi) -> None:
         self._pressed: Inputs[tuple[str, str]] = Inputs()
+        self._trouble = gui.add_html('', order=TROUBLE_ORDER, visible=False)
         self._folder = gui.add_folder('Servos', order=ORDER, visible=False)
         with self._folder:
             self._state = gui.add_html('')
@@ -67,6 +70,7 @@ class ServosPanel:
     def show(self, there: bool) -> None:
         """Show the folder if there is a driver."""
         self._folder.visible = there
+        self._trouble.visible = there and bool(self._trouble.content)
 
     def ask(self, on: bool) -> None:
         """Ask whether somebody supports the arm, or ask no more."""
@@ -77,6 +81,10 @@ class ServosPanel:
         content = html.pills((state, COLOURS[level]))
         content += html.row('torque', torque) + html.paragraph(reason if reason != state else '')
         self._state.content = html.box(content)
+        trouble = reason if reason != state else TORQUE_OFF if state == 'passive' else ''
+        pill = html.pills((f'Servos: {state}', COLOURS[level]))
+        self._trouble.content = html.box(pill + html.paragraph(trouble)) if trouble else ''
+        self._trouble.visible = self._folder.visible and bool(trouble)
 
     def say(self, sentence: str, wrong: bool = False) -> None:
         """Show how the last request ended."""
