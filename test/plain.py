@@ -1,12 +1,15 @@
-"""A second opinion: URDF text to tool point and tool axis in plain numpy, sharing no code with ik_node."""
+"""A second opinion: URDF text to tool point and tool axis in plain numpy, sharing no code with ik_node's."""
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
+import math
 from collections.abc import Mapping
 
 import numpy as np
+from lxml import etree
 from scipy.spatial.transform import Rotation
+
+from ik_node.model.robot import Robot
 
 
 def _vector(element, tag, attribute, default):
@@ -19,7 +22,7 @@ class PlainArm:
     """The chain from base (default: the root) to tip with a tool at its end."""
 
     def __init__(self, text: str, tip: str, axis=(0, 0, 1), point=(0, 0, 0), base: str | None = None):
-        root = ElementTree.fromstring(text)
+        root = etree.fromstring(text.encode(), etree.XMLParser(recover=True))
         joints = {j.get('name'): j for j in root.findall('joint')}
         above = {j.find('child').get('link'): j for j in joints.values()}
         self.mimics = {}
@@ -54,12 +57,10 @@ class PlainArm:
         pose = np.eye(4)
         for name, kind, origin, axis in self.steps:
             pose = pose @ origin
-            if kind == 'fixed':
-                continue
             move = np.eye(4)
             if kind == 'prismatic':
                 move[:3, 3] = axis * self._value(name, values)
-            else:
+            elif kind in ('revolute', 'continuous'):
                 move[:3, :3] = Rotation.from_rotvec(axis * self._value(name, values)).as_matrix()
             pose = pose @ move
         return pose
@@ -77,3 +78,9 @@ class PlainArm:
             return distance, 0.0
         cross = float(np.linalg.norm(np.cross(axis, goal.direction)))
         return distance, float(np.arctan2(cross, axis @ goal.direction))
+
+
+def random_values(robot: Robot, rng: np.random.Generator) -> dict[str, float]:
+    """Values for all joints that follow no other, within the limits."""
+    free = [joint for joint in robot.movable if joint.mimic is None]
+    return {j.name: rng.uniform(max(j.lower, -math.pi), min(j.upper, math.pi)) for j in free}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plain_fk import plain_fk, random_values
+from plain import PlainArm, random_values
 from shared_files import shared_names
 
 from ik_node.errors import ElementError, TreeError, UrdfError, XacroError, XmlError
@@ -129,7 +129,7 @@ def test_broken_file(
         assert [long[: len(short)] for long, short in zip(robot.warnings, warnings, strict=True)] == warnings
         values = random_values(robot, np.random.default_rng(3))
         for link, pose in robot.link_poses(values).items():
-            np.testing.assert_allclose(pose, plain_fk(text, link, values), rtol=0, atol=1e-9)
+            np.testing.assert_allclose(pose, PlainArm(text, link).pose(values), rtol=0, atol=1e-9)
     assert capfd.readouterr() == ('', '')  # libxml2 keeps quiet
 
 

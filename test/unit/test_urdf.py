@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yourdfpy
 from hostile import GOOD, broken
-from plain_fk import plain_fk, random_values
+from plain import PlainArm, random_values
 from shared_files import shared_names
 
 from ik_node.errors import ChainError, InputError
@@ -56,7 +56,7 @@ def test_every_link_of_real_arms_agrees_with_fk_from_the_text(name: str, shared:
         poses = robot.link_poses(values)
         assert poses.keys() == set(robot.links)
         for link, pose in poses.items():
-            np.testing.assert_allclose(pose, plain_fk(text, link, values), rtol=0, atol=1e-9)
+            np.testing.assert_allclose(pose, PlainArm(text, link).pose(values), rtol=0, atol=1e-9)
             np.testing.assert_allclose(pose, robot.link_pose(link, values), rtol=0, atol=1e-12)
 
 
