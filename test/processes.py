@@ -11,10 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from domains import new_domain
+from small_arm import arm_urdf
 from waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT = 180.0  # s; a cold compile takes a minute, all else a fraction of a second
+
+
+def with_parameters(*given: str) -> list[str]:
+    """Return the arguments for parameters as name:=value."""
+    return ['--ros-args', *(word for one in given for word in ('-p', one))]
 
 
 class Running:
@@ -91,3 +97,12 @@ class Running:
                 os.killpg(pid, 9)
         self.process.wait()
         self._reader.join(timeout=TIMEOUT)
+
+
+def start_node(folder: Path, *parameters: str, domain: int | None = None) -> Running:
+    """Start ik_node with the small arm, whose description is put into a folder."""
+    path = folder / 'arm.urdf'
+    path.write_text(arm_urdf())
+    return Running(
+        'ik_node', *with_parameters(f'urdf_file:={path}', 'tip_link:=tool0', *parameters), domain=domain
+    )

@@ -1,27 +1,17 @@
 """ik_goto as a process, against a real node over DDS: what it prints, and how it ends."""
 
 import signal
-from pathlib import Path
 
 import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from domains import new_domain
 from node_harness import client_in
-from processes import Running
-from small_arm import arm_urdf
+from processes import Running, start_node
 
 from ik_node.ros.programs.goto import Goto
 
 GOAL = ('0.45', '0.1', '1.2')  # in the base link, here the root: "world", 1 m below the link "base_link"
-
-
-def start_node(folder: Path, *parameters: str, domain: int | None = None) -> Running:
-    """Start a node with an arm; parameters as name:=value."""
-    path = folder / 'arm.urdf'
-    path.write_text(arm_urdf())
-    given = [word for one in (f'urdf_file:={path}', 'tip_link:=tool0', *parameters) for word in ('-p', one)]
-    return Running('ik_node', '--ros-args', *given, domain=domain)
 
 
 @pytest.fixture(scope='module')

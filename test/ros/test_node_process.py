@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from node_harness import Client, client_in
-from processes import Running
+from processes import Running, with_parameters
 from small_arm import arm_urdf
 
 READY = 'effective DoF'
@@ -20,12 +20,11 @@ def node(tmp_path):
     running = []
 
     def start(*parameters: str, urdf: str | None = arm_urdf(), **variables: str) -> Running:
-        arguments = [argument for parameter in parameters for argument in ('-p', parameter)]
         if urdf is not None:
             path = tmp_path / 'arm.urdf'
             path.write_text(urdf)
-            arguments += ['-p', f'urdf_file:={path}']
-        running.append(Running('ik_node', '--ros-args', *arguments, **variables))
+            parameters += (f'urdf_file:={path}',)
+        running.append(Running('ik_node', *with_parameters(*parameters), **variables))
         return running[-1]
 
     yield start

@@ -11,18 +11,14 @@ from builtin_interfaces.msg import Time
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from node_harness import Client
-from processes import Running
+from processes import Running, start_node
 from rosgraph_msgs.msg import Clock
-from small_arm import arm_urdf
 
 
 @contextmanager
 def simulated(tmp_path) -> Iterator[tuple[Running, Client]]:
     """A node in a process of its own on simulated time, which goes on."""
-    path = tmp_path / 'arm.urdf'
-    path.write_text(arm_urdf())
-    given = [f'urdf_file:={path}', 'tip_link:=tool0', 'use_sim_time:=true']
-    running = Running('ik_node', '--ros-args', *(part for one in given for part in ('-p', one)))
+    running = start_node(tmp_path, 'use_sim_time:=true')
     context = rclpy.Context()
     context.init(domain_id=running.domain)
     client = Client(context)

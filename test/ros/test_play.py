@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from domains import new_domain
 from node_harness import Client, client_in
-from processes import Running
+from processes import Running, start_node
 from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 
 from ik_node.control.robot.arm_model import ArmModel
@@ -28,15 +28,7 @@ Start = Callable[..., Running]
 @pytest.fixture(scope='module')
 def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Client]]:
     """A running node, and a client of it."""
-    path = tmp_path_factory.mktemp('arm') / 'arm.urdf'
-    path.write_text(arm_urdf())
-    parameters = (
-        f'urdf_file:={path}',
-        'goal_timeout:=60.0',
-        *(f'{name}:={value}' for name, value in PARAMETERS.items()),
-    )
-    given = [word for one in parameters for word in ('-p', one)]
-    running = Running('ik_node', '--ros-args', *given)
+    running = start_node(tmp_path_factory.mktemp('arm'), 'goal_timeout:=60.0', 'base_link:=base_link')
     try:
         with client_in(running.domain) as client:
             yield running, client
@@ -196,19 +188,8 @@ def test_without_a_node_it_says_so(program: Program, tmp_path: Path) -> None:
 
 
 def test_it_ends_when_the_node_is_killed(tmp_path: Path, program: Program) -> None:
-    (tmp_path / 'arm.urdf').write_text(arm_urdf())
     program.save(tmp_path / 'program.yaml')
-    given = (
-        '-p',
-        f'urdf_file:={tmp_path}/arm.urdf',
-        '-p',
-        'goal_timeout:=60.0',
-        '-p',
-        'speed_scaling:=0.02',
-        '-p',
-        'tip_link:=tool0',
-    )
-    node = Running('ik_node', '--ros-args', *given, '-p', 'base_link:=base_link')
+    node = start_node(tmp_path, 'goal_timeout:=60.0', 'speed_scaling:=0.02', 'base_link:=base_link')
     node.wait_said('effective DoF')
     running = Running('ik_play', str(tmp_path / 'program.yaml'), domain=node.domain)
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import rclpy
-from processes import Running
+from processes import Running, with_parameters
 from rclpy.node import Node
 from small_arm import PARAMETERS
 
@@ -33,7 +33,7 @@ def rights(node: str, kind: str, action: str) -> set[str]:
 
 def test_the_policy_allows_what_a_node_uses_and_nothing_else():
     parameters = ('output:=joint_trajectory', *(f'{name}:={value}' for name, value in PARAMETERS.items()))
-    running = Running('ik_node', '--ros-args', *(part for one in parameters for part in ('-p', one)))
+    running = Running('ik_node', *with_parameters(*parameters))
     context = rclpy.Context()
     context.init(domain_id=running.domain)
     observer = Node('observer', context=context)

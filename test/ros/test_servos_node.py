@@ -10,7 +10,7 @@ import time
 import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from processes import TIMEOUT, Running
+from processes import TIMEOUT, Running, with_parameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -28,8 +28,7 @@ class Client:
 
     def __init__(self, *parameters: str, bus: EmulatedBus | None = None) -> None:
         port = 'emulated' if bus is None else bus.port
-        given = [f'port:={port}', *parameters]
-        self.driver = Running('ik_servos', '--ros-args', *(part for one in given for part in ('-p', one)))
+        self.driver = Running('ik_servos', *with_parameters(f'port:={port}', *parameters))
         self.context = rclpy.Context()
         self.context.init(domain_id=self.driver.domain)
         self.node = Node('beside', context=self.context)

@@ -16,7 +16,7 @@ import rclpy
 from domains import new_domain
 from geometry_msgs.msg import PoseArray, TwistStamped
 from node_harness import TIMEOUT, Client
-from processes import Running
+from processes import Running, with_parameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from std_msgs.msg import Int8, String
@@ -294,9 +294,8 @@ def simulated(name: str) -> Iterator[Robot]:
     # A computer so slow that nothing is measured for a second may stop an arm, but not this test.
     with robot(name, output='joint_trajectory', measured_timeout=10.0) as served:
         file = share_path('urdf', f'{name}.urdf.xacro')
-        given = (f'urdf_file:={file}', f'tools:=[{", ".join(TOOLS)}]', 'noise:=1e-4')
-        arguments = [word for value in given for word in ('-p', value)]
-        plant = Running('ik_plant', '--ros-args', *arguments, domain=served.context.get_domain_id())
+        arguments = with_parameters(f'urdf_file:={file}', f'tools:=[{", ".join(TOOLS)}]', 'noise:=1e-4')
+        plant = Running('ik_plant', *arguments, domain=served.context.get_domain_id())
         try:
             served.left.wait(lambda: served.left.samples, 'measured joints')
             yield served

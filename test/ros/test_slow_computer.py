@@ -10,7 +10,7 @@ import pytest
 import rclpy
 from domains import new_domain
 from node_harness import Client, running
-from processes import Running
+from processes import Running, with_parameters
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, arm_urdf
@@ -74,9 +74,8 @@ def test_a_suspended_process_is_not_a_stuck_joint(tmp_path, suspended, output):
     file.write_text(arm_urdf().replace('effort="1"', 'effort="50"'))
     domain = new_domain()
     given = [f'urdf_file:={file}', 'base_link:=base_link', 'tip_link:=tool0', 'measured_timeout:=10.0']
-    arguments = [word for value in (*given, f'output:={output}') for word in ('-p', value)]
-    remapped = REMAPPED if output == 'joint_states' else ['--ros-args']
-    node = Running('ik_node', *remapped, *arguments, domain=domain)
+    remapped = REMAPPED if output == 'joint_states' else []
+    node = Running('ik_node', *remapped, *with_parameters(*given, f'output:={output}'), domain=domain)
     plant = Running('ik_plant', '--ros-args', '-p', f'urdf_file:={file}', domain=domain)
     context = rclpy.Context()
     context.init(domain_id=domain)

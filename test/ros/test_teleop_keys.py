@@ -7,25 +7,13 @@ import time
 
 import pytest
 from node_harness import client_in
-from processes import Running
-from small_arm import arm_urdf
+from processes import Running, start_node
 
 
 @pytest.fixture
 def arm(tmp_path):
     """A running node, and a client of it."""
-    path = tmp_path / 'arm.urdf'
-    path.write_text(arm_urdf())
-    running = Running(
-        'ik_node',
-        '--ros-args',
-        '-p',
-        f'urdf_file:={path}',
-        '-p',
-        'tip_link:=tool0',
-        '-p',
-        'home:=[0.3, 0.4, 0.5, 0.2, 0.3]',
-    )
+    running = start_node(tmp_path, 'home:=[0.3, 0.4, 0.5, 0.2, 0.3]')
     try:
         with client_in(running.domain) as client:
             yield running, client
