@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import platform
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +11,11 @@ from tqdm import tqdm
 
 from benchmarks.arms import ROOT, TOLERANCE, Task, chosen
 from benchmarks.bench import processor
-from benchmarks.compare_answers import RESTARTS, Answers, Result
+from benchmarks.compare_answers import RESTARTS, Result, measure
 from benchmarks.compare_report import write
 from benchmarks.goals import KINDS, Goals
 from benchmarks.variants import schedule_rows, switch_rows
-from ik_node import Goal, IkSolver, Status, kernels
+from ik_node import IkSolver, kernels
 from ik_node.solver.methods.registry import METHODS
 
 DEFAULT = 'default'  # IkSolver as it comes: the closed form where there is one, then lm
@@ -35,21 +34,6 @@ def solver_for(task: Task, method: str, tolerance: float) -> IkSolver:
         direction_tolerance=tolerance,
         restarts=RESTARTS,
     )
-
-
-def measure(task: Task, solver: IkSolver, goals: Goals) -> Answers:
-    """Solve goals one by one and judge the answers."""
-    solutions, seconds = [], []
-    for position, direction, seed in zip(goals.positions, goals.directions, goals.seeds, strict=True):
-        goal = Goal(position, direction)
-        start = time.thread_time()
-        solutions.append(solver.solve(goal, seed))
-        seconds.append(time.thread_time() - start)
-    q = np.array([solution.q for solution in solutions])
-    position, direction, _ = task.errors(q, goals.positions, goals.directions)
-    claimed = np.array([solution.status is Status.SOLVED for solution in solutions])
-    first = np.array([solution.restarts == 0 for solution in solutions])
-    return Answers(position, direction, first, claimed, np.array(seconds))
 
 
 def compare(task: Task, method: str, scale: float) -> Result:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 
 from benchmarks.arms import TOLERANCE, Task
-from benchmarks.chain import Array
+from benchmarks.compare_answers import Answers, measure
 from benchmarks.goals import Goals, at_limits, reachable, tied
-from ik_node import Goal, IkSolver
+from benchmarks.tables import microseconds
+from ik_node import IkSolver
 from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
@@ -19,8 +19,8 @@ SWITCH_GOALS, SWITCH_RESTARTS = 60, 100
 COARSE = 1e-3  # m and rad
 
 
-def run(task: Task, goals: Goals, tolerance: float, **options: Any) -> tuple[Array, Array, Array]:
-    """Solve goals one by one: (solved by the benchmark's own FK, processor time [s], restarts), each (N,)."""
+def run(task: Task, goals: Goals, tolerance: float, **options: Any) -> Answers:
+    """Solve goals one by one, without the closed form."""
     solver = IkSolver(
         task.arm,
         closed_form=False,
@@ -28,16 +28,7 @@ def run(task: Task, goals: Goals, tolerance: float, **options: Any) -> tuple[Arr
         direction_tolerance=tolerance,
         **options,
     )
-    solutions, seconds = [], []
-    for position, direction, seed in zip(goals.positions, goals.directions, goals.seeds, strict=True):
-        goal = Goal(position, direction)
-        start = time.thread_time()
-        solutions.append(solver.solve(goal, seed))
-        seconds.append(time.thread_time() - start)
-    q = np.array([solution.q for solution in solutions])
-    position_error, direction_error, _ = task.errors(q, goals.positions, goals.directions)
-    solved = (position_error <= tolerance) & (direction_error <= tolerance)
-    return solved, np.array(seconds), np.array([solution.restarts for solution in solutions])
+    return measure(task, solver, goals)
 
 
 def schedule_rows(tasks: list[Task], scale: float) -> list[list[str]]:
@@ -49,10 +40,9 @@ def schedule_rows(tasks: list[Task], scale: float) -> list[list[str]]:
         given = [(task, make(task, np.random.default_rng(200 + number), many)) for task in general]
         for schedule in SCHEDULES if general else ():
             answers = [run(task, goals, TOLERANCE, schedule=schedule) for task, goals in given]
-            solved, seconds, restarts = (np.concatenate(each) for each in zip(*answers, strict=True))
-            times = [
-                f'{1e6 * t:.1f}' for t in (np.median(seconds), seconds.mean(), np.percentile(seconds, 99))
-            ]
+            solved = np.concatenate([each.solved(TOLERANCE) for each in answers])
+            restarts = np.concatenate([each.restarts for each in answers])
+            times = microseconds(np.concatenate([each.seconds for each in answers]))
             found = restarts[solved] if solved.any() else np.zeros(1)
             share = f'{100 * solved.mean():.2f}'
             rows.append(
@@ -78,12 +68,10 @@ def switch_rows(tasks: list[Task], scale: float) -> list[list[str]]:
             shares = []
             for task in tasks:
                 goals = reachable(task, np.random.default_rng(100), many)
-                options = {} if off is None else {'method_options': {off: False}}
-                answers = [
-                    run(task, goals, tolerance, method=name, restarts=SWITCH_RESTARTS, **options)[0]
-                    for tolerance in (TOLERANCE, COARSE)
-                ]
-                shares.append([np.mean(each) for each in answers])
+                options: dict[str, Any] = {} if off is None else {'method_options': {off: False}}
+                options |= {'method': name, 'restarts': SWITCH_RESTARTS}
+                both = (TOLERANCE, COARSE)
+                shares.append([run(task, goals, each, **options).solved(each).mean() for each in both])
             cells = [
                 f'{100 * np.mean(each):.1f} ({100 * min(each):.0f})' for each in zip(*shares, strict=True)
             ]
