@@ -8,12 +8,14 @@ Every figure is of a node in a process of its own, seen from this one: it holds 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +77,23 @@ class Watch(Node):
         self.sent = time.time()
         self.goals.publish(message)
         return self.sent
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[Watch]:
+    """Yield a watch that hears ROS in a thread; no ROS is left in the end."""
+    rclpy.init()
+    watch = Watch()
+    executor = SingleThreadedExecutor()
+    executor.add_node(watch)
+    thread = threading.Thread(target=executor.spin, daemon=True)
+    thread.start()
+    try:
+        yield watch
+    finally:
+        executor.shutdown()
+        thread.join(timeout=10)
+        rclpy.try_shutdown()
 
 
 def quantiles(values: np.ndarray) -> str:
@@ -180,23 +199,15 @@ def main() -> None:
         [sys.executable, '-m', 'ik_node.start', 'ik_node', '--ros-args', '-p', f'urdf_file:={path}'],
         start_new_session=True,
     )
-    rclpy.init()
-    watch = Watch()
-    executor = SingleThreadedExecutor()
-    executor.add_node(watch)
-    listening = threading.Thread(target=executor.spin, daemon=True)
-    listening.start()
-    try:
-        wait(lambda: at_rest(watch) and watch.goals.get_subscription_count() == 1, 'joint_states')
-        print(f'{arm.describe()}; {solution.status.value} at the middle of the track')
-        measure_latency(watch, arm, options.goals)
-        measure_stream(watch, arm, node.pid, options.seconds)
-    finally:
-        node.send_signal(signal.SIGINT)
-        print(f'the node ended with exit code {node.wait(timeout=30)}')
-        executor.shutdown()
-        listening.join(timeout=10)
-        rclpy.try_shutdown()
+    with listening() as watch:
+        try:
+            wait(lambda: at_rest(watch) and watch.goals.get_subscription_count() == 1, 'joint_states')
+            print(f'{arm.describe()}; {solution.status.value} at the middle of the track')
+            measure_latency(watch, arm, options.goals)
+            measure_stream(watch, arm, node.pid, options.seconds)
+        finally:
+            node.send_signal(signal.SIGINT)
+            print(f'the node ended with exit code {node.wait(timeout=30)}')
 
 
 if __name__ == '__main__':

@@ -12,13 +12,10 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass, field
 
 import numpy as np
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
 
 from benchmarks.domains import own_domain
 from benchmarks.node_latency import (
@@ -27,6 +24,7 @@ from benchmarks.node_latency import (
     PERIOD,
     Watch,
     at_rest,
+    listening,
     processor_time,
     quantiles,
     resident,
@@ -148,21 +146,13 @@ def soak(seconds: float, rate: float = RATE) -> Figures:
     node = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    rclpy.init()
-    watch = Watch()
-    executor = SingleThreadedExecutor()
-    executor.add_node(watch)
-    listening = threading.Thread(target=executor.spin, daemon=True)
-    listening.start()
-    try:
-        wait(lambda: at_rest(watch) and watch.goals.get_subscription_count() == 1, 'joint_states')
-        figures = Soak(watch, node, arm).run(seconds, rate)
-    finally:
-        node.terminate()  # a shell may have its background jobs ignore SIGINT
-        code = node.wait(timeout=30)
-        executor.shutdown()
-        listening.join(timeout=10)
-        rclpy.try_shutdown()
+    with listening() as watch:
+        try:
+            wait(lambda: at_rest(watch) and watch.goals.get_subscription_count() == 1, 'joint_states')
+            figures = Soak(watch, node, arm).run(seconds, rate)
+        finally:
+            node.terminate()  # a shell may have its background jobs ignore SIGINT
+            code = node.wait(timeout=30)
     figures.code = code
     return figures
 
