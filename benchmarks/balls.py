@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.arms import Task
 from benchmarks.ball_arms import ORDERS, PLACES, Array, BallArm, Judge, ball_arm
+from benchmarks.random_arms import unit
 from benchmarks.tables import Table, heading
 from ik_node import Arm, Goal, IkSolver
 from ik_node.model.ball import Order
@@ -107,7 +108,7 @@ def reachable(one: BallArm, count: int) -> tuple[str, str, str, str, str]:
     batch = solver.solve_batch(*(np.array(rows) for rows in zip(*poses, strict=True)), workers=1)
     solved = np.mean([solution.solved for solution in found])
     answers = [solution.q for solution in found if solution.solved] + list(batch.q)
-    away = [random_unit(rng) for _ in range(max(10, count // 100))]
+    away = [unit(rng) for _ in range(max(10, count // 100))]
     far = [solver.solve(Goal(pose[0], axis)).q for pose, axis in zip(poses, away, strict=False)]
     excess, excess_far = (max(judge.excess(q) for q in rows) for rows in (answers, far))
     return (
@@ -187,10 +188,3 @@ def inside(arm: Arm, judge: Judge, rng: np.random.Generator, count: int) -> Arra
         if judge.excess(q) <= 0.0:
             rows.append(q)
     return np.array(rows)
-
-
-def random_unit(rng: np.random.Generator) -> Array:
-    """Return a direction (3,), uniform over the sphere."""
-    vector = rng.normal(size=3)
-    unit: Array = vector / np.linalg.norm(vector)
-    return unit

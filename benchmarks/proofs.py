@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from time import thread_time
 
@@ -35,7 +36,7 @@ class Counts:
     radius: float = 0.0
     times: list[float] = field(default_factory=list)
     firsts: list[float] = field(default_factory=list)
-    reasons: dict[str, int] = field(default_factory=dict)
+    reasons: Counter[str] = field(default_factory=Counter)
 
 
 def run(tasks: list[Task], scale: float) -> None:
@@ -57,17 +58,16 @@ def run(tasks: list[Task], scale: float) -> None:
     arms.append(('general', [general_arm(seed) for seed in range(max(2, round(ARMS * min(scale, 1.0))))]))
     most = max(1, round(OF_A_KIND * min(scale, 1.0)))
     arms += [(name, list(filter(fits, group))[:most]) for name, group in {**kinds(), **near()}.items()]
-    reasons: dict[str, int] = {}
+    reasons: Counter[str] = Counter()
     for name, group in arms:
         counts = Counts()
         for task in group:
             judge(task, count, counts)
-        for reason, number in counts.reasons.items():
-            reasons[reason] = reasons.get(reason, 0) + number
+        reasons += counts.reasons
         if group:
             table.row(name, len(group), *cells(counts))
     print('\nNot proven:')
-    for reason, number in sorted(reasons.items(), key=lambda pair: -pair[1]):
+    for reason, number in reasons.most_common():
         print(f'- {number}: {reason}')
 
 
@@ -91,8 +91,7 @@ def judge(task: Task, count: int, counts: Counts) -> None:
             counts.complete.append(every.complete)
             counts.proven.append(proof.proven)
             if not proof.proven:
-                reason = proof.reason
-                counts.reasons[reason] = counts.reasons.get(reason, 0) + 1
+                counts.reasons[proof.reason] += 1
                 continue
             compare(task, solver, proof, every, solver.solve(goal), counts)
     counts.times += times[1:]

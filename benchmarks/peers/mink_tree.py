@@ -31,16 +31,6 @@ class Peer(Stepping):
             for tool, tip in self.tips.items()
         }
 
-    def set(self, q: Array) -> None:
-        """Move to q (n,)."""
-        values = np.zeros(len(q))
-        values[self.order] = q
-        self.configuration.update(values)
-
-    def get(self) -> Array:
-        """Return where it is (n,)."""
-        return self.configuration.q[self.order]
-
     def pose(self, tool: str) -> Array:
         """Return the pose of a tip (4, 4)."""
         return self.configuration.get_transform_frame_to_world(self.tips[tool], 'body').as_matrix()

@@ -18,7 +18,13 @@ WITHOUT_ROLL = (1.0, 1.0, 0.0)  # costs of the three turns of a tip: that about 
 
 
 class Stepping:
-    """A robot in a state that steps change. robot: 'xml', 'tips' by tool, 'joints', 'lower' and 'upper'."""
+    """A robot in a state that steps change. robot: 'xml', 'tips' by tool, 'joints', 'lower' and 'upper'.
+
+    set and get are for peers whose state is a configuration with the joints in an order of its own.
+    """
+
+    configuration: Any
+    order: list[int]
 
     def __init__(self, robot: dict[str, Any]) -> None:
         self.tips: dict[str, str] = robot['tips']
@@ -28,11 +34,13 @@ class Stepping:
 
     def set(self, q: Array) -> None:
         """Move to q (n,), in the order of names."""
-        raise NotImplementedError
+        values = np.zeros(len(q))
+        values[self.order] = q
+        self.configuration.update(values)
 
     def get(self) -> Array:
         """Return where it is (n,)."""
-        raise NotImplementedError
+        return self.configuration.q[self.order]
 
     def pose(self, tool: str) -> Array:
         """Return the pose of a tip (4, 4)."""
