@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +14,7 @@ from ik_node.batch.goal_columns import GoalColumns
 from ik_node.batch.goal_files import GoalFile
 from ik_node.batch.parts import Parts, packed, unpacked
 from ik_node.batch.solve_table import STATUSES, schema, solve_rows
-from ik_node.batch.task_key import check_code, code_digest, task_key
+from ik_node.batch.task_key import task_key
 from ik_node.batch.workers import Workers
 from ik_node.solver.solver import IkSolver
 
@@ -26,34 +24,15 @@ WORST = 5  # rows of each status in the summary
 
 @dataclass(frozen=True)
 class Task:
-    """What is done with each chunk: all that its result depends on."""
+    """What is done with each chunk of goals: all that its result depends on."""
 
     solver: IkSolver
     columns: GoalColumns
     count: bool
 
-    def work(self) -> Solve:
-        """Return the function that works on a chunk, for workers."""
-        return Solve(pickle.dumps(self), code_digest())
-
-
-@dataclass(frozen=True)
-class Solve:
-    """The work on a chunk: a batch of goals to a batch of solutions, both in Arrow's IPC format."""
-
-    task: bytes
-    code: str
-
-    def __call__(self, chunk: bytes) -> bytes:
-        task = _task(self.task, self.code)
-        return packed(solve_rows(task.solver, unpacked(chunk), task.columns, task.count))
-
-
-@lru_cache(maxsize=4)
-def _task(pickled: bytes, code: str) -> Task:
-    check_code(code)
-    task: Task = pickle.loads(pickled)
-    return task
+    def answer(self, chunk: bytes) -> bytes:
+        """Return a batch of solutions for a batch of goals, both in Arrow's IPC format."""
+        return packed(solve_rows(self.solver, unpacked(chunk), self.columns, self.count))
 
 
 @dataclass

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +16,7 @@ import pyarrow as pa
 from ik_node.batch.episodes import FLAGS, SECONDS, solve_episode
 from ik_node.batch.goal_columns import GoalColumns, numbers, read_rows
 from ik_node.batch.parts import Parts, packed, unpacked
-from ik_node.batch.task_key import check_code, code_digest, task_key
+from ik_node.batch.task_key import task_key, work_of
 from ik_node.batch.workers import Workers
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
@@ -41,27 +39,12 @@ class EpisodeTask:
     fps: float
     time: str = ''
 
-
-@dataclass(frozen=True)
-class SolveEpisode:
-    """The work on an episode: a batch of poses to a batch of joints, both in Arrow's IPC format."""
-
-    task: bytes
-    code: str
-
-    def __call__(self, chunk: bytes) -> bytes:
-        task = _task(self.task, self.code)
+    def answer(self, chunk: bytes) -> bytes:
+        """Return a batch of joints for the batch of poses of an episode, both in Arrow's IPC format."""
         frames = unpacked(chunk)
-        rows = read_rows(frames, task.columns, task.solver.arm)
-        times = numbers(frames, task.time) if task.time else np.arange(frames.num_rows) / task.fps
-        return packed(solve_episode(task.solver, rows, times))
-
-
-@lru_cache(maxsize=4)
-def _task(pickled: bytes, code: str) -> EpisodeTask:
-    check_code(code)
-    task: EpisodeTask = pickle.loads(pickled)
-    return task
+        rows = read_rows(frames, self.columns, self.solver.arm)
+        times = numbers(frames, self.time) if self.time else np.arange(frames.num_rows) / self.fps
+        return packed(solve_episode(self.solver, rows, times))
 
 
 @dataclass(frozen=True)
@@ -145,7 +128,7 @@ class Retargeting:
 
     def __init__(self, task: EpisodeTask, source: Episodes, output: Path) -> None:
         self._task, self._source, self._output = task, source, output
-        self.work = SolveEpisode(pickle.dumps(task), code_digest())
+        self.work = work_of(task)
         self.parts = Parts(output, task_key(task.solver, task.columns, task.fps, task.time))
         self.written = source.written(task.solver.arm, task.columns.names)
 

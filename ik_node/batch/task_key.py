@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""task_key: a name for all that the result of a chunk depends on besides its goals."""
+"""Tasks: what workers do with each chunk, and a name for all that its result depends on besides its goals."""
 
 from __future__ import annotations
 
 import hashlib
-from functools import cache
+import pickle
+from collections.abc import Callable
+from functools import cache, lru_cache, partial
 from pathlib import Path
+from typing import Protocol
 
 from ik_node.errors import IkError
 from ik_node.solver.solver import IkSolver
@@ -14,6 +17,30 @@ SIZE = 16  # [bytes]
 PACKAGE = Path(__file__).resolve().parents[1]
 ARRAYS = ('joints', 'tool', 'limits', 'period', 'velocity', 'tool_axis', 'tool_point', 'tool_lateral')
 WORDS = ('name', 'base_link', 'tip_link', 'joint_names')  # they are in names of columns and in reasons
+
+
+class Task(Protocol):
+    """What is done with each chunk: all that its result depends on."""
+
+    def answer(self, chunk: bytes) -> bytes:
+        """Return the result of a chunk, both in Arrow's IPC format."""
+        ...
+
+
+def work_of(task: Task) -> Callable[[bytes], bytes]:
+    """Return the function that has a task answer chunks, for workers: each reads the task once."""
+    return partial(_answer, pickle.dumps(task), code_digest())
+
+
+def _answer(pickled: bytes, code: str, chunk: bytes) -> bytes:
+    return _task(pickled, code).answer(chunk)
+
+
+@lru_cache(maxsize=4)
+def _task(pickled: bytes, code: str) -> Task:
+    check_code(code)
+    task: Task = pickle.loads(pickled)
+    return task
 
 
 def task_key(solver: IkSolver, *options: object) -> bytes:

@@ -50,6 +50,7 @@ def _batch(arguments: argparse.Namespace) -> int:
     from ik_node.batch.goal_columns import GoalColumns
     from ik_node.batch.goal_files import open_goals
     from ik_node.batch.job import Job, Task
+    from ik_node.batch.task_key import work_of
 
     output = output_path(arguments.output, arguments.goals)
     if output.is_dir():
@@ -66,7 +67,7 @@ def _batch(arguments: argparse.Namespace) -> int:
     job = Job(task, goals, output)
     progress = ProgressBar(goals.rows, 'goals', about=not goals.counted)
     try:
-        with workers_of(arguments, task.work()) as workers, progress:
+        with workers_of(arguments, work_of(task)) as workers, progress:
             summary = job.run(workers, progress.add)
     except KeyboardInterrupt:
         say(f'stopped; what is done is kept in {job.parts.folder}: the same command continues', sys.stderr)
