@@ -203,20 +203,9 @@ class AllSolutions:
         count: int,
     ) -> tuple[int, int]:
         """Append what descents find; return the new count, and how many descents met goal (9,)."""
-        arm = self._arm
+        model = self._arm.joints, self._arm.tool, limits, self._arm.period
         explored: tuple[int, int] = kernels.explore(
-            arm.joints,
-            arm.tool,
-            limits,
-            arm.period,
-            goal,
-            self._options,
-            descents,
-            state,
-            start,
-            redundant,
-            found,
-            count,
+            *model, goal, self._options, descents, state, start, redundant, found, count
         )
         return explored
 
@@ -237,18 +226,8 @@ class AllSolutions:
             limits = limits.copy()
             limits[0, many] = np.maximum(limits[0], start - near)[many]
             limits[1, many] = np.minimum(limits[1], start + near)[many]
-        rows, errors = kernels.list_solutions(
-            arm.joints,
-            arm.tool,
-            frozen(limits),
-            arm.turning_period,
-            goal,
-            self._options,
-            start,
-            seed,
-            found,
-            count,
-        )
+        model = arm.joints, arm.tool, frozen(limits), arm.turning_period
+        rows, errors = kernels.list_solutions(*model, goal, self._options, start, seed, found, count)
         return rows, errors, complete
 
 

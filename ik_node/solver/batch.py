@@ -43,17 +43,8 @@ def solve_goals(
 
     def solve_part(part: slice) -> None:
         seeds = starts if len(starts) == 1 else starts[part]
-        search.search_many(
-            form,
-            formula.trusted,
-            goals[part],
-            pipeline.shells,
-            most,
-            seeds,
-            q[part],
-            errors[part],
-            solved[part],
-        )
+        out = q[part], errors[part], solved[part]
+        search.search_many(form, formula.trusted, goals[part], pipeline.shells, most, seeds, *out)
         for k in part.start + (~solved[part]).nonzero()[0]:
             if stopped:
                 return

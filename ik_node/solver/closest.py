@@ -116,20 +116,9 @@ class ClosestSearch:
         in_place = None
         if self._form is not None and self.direction_weight is None:
             table, errors = np.empty((TABLE, arm.n)), np.empty((TABLE, 2))
-            count, in_place = kernels.closest_parallel(
-                size.joints,
-                size.tool,
-                limits,
-                opened,
-                arm.period,
-                self._form,
-                packed,
-                self._narrow,
-                start,
-                found / size.units,
-                table,
-                errors,
-            )
+            model = size.joints, size.tool, limits, opened, arm.period, self._form
+            starts = start, found / size.units
+            count, in_place = kernels.closest_parallel(*model, packed, self._narrow, *starts, table, errors)
         else:
             given = np.array([start, found / size.units])
             table, errors, count = self._searched(packed, opened, given, deadline, beyond, endless)
@@ -172,32 +161,16 @@ class ClosestSearch:
         given (k, n): where descents start beside known configurations. seed (n,): decides what is left free.
         deadline: as for find.
         """
-        arm, size, packed, given = (
-            self.arm,
-            self._size,
-            self._size.goal(goal.packed),
-            given / self._size.units,
-        )
+        arm, size = self.arm, self._size
+        packed, given = size.goal(goal.packed), given / size.units
         ranked = self._known.ranked(packed, 0.0 if math.isnan(packed[DIRECTION]) else self._ranking)
         most = len(given) + len(ranked)
+        model, starts = (size.joints, size.tool, self._opened), (given, self._known.table, ranked)
+        within = self._rough, self.search.direction_tolerance
         marks, q, step = np.empty((most, arm.n)), np.empty(arm.n), _starts_per_check()
         for first in range(0, most, step):
-            met = kernels.meet_tolerances(
-                size.joints,
-                size.tool,
-                self._opened,
-                packed,
-                self._rough,
-                self.search.direction_tolerance,
-                given,
-                self._known.table,
-                ranked,
-                first,
-                min(first + step, most),
-                marks,
-                q,
-            )
-            if met:
+            last = min(first + step, most)
+            if kernels.meet_tolerances(*model, packed, *within, *starts, first, last, marks, q):
                 kernels.wrap_rows_into_limits(size.limits, arm.period, seed / size.units, q[None], 1)
                 return q * size.units
             if time.perf_counter() > deadline:
@@ -220,23 +193,11 @@ class ClosestSearch:
         ranked, progress = self._known.ranked(goal, 0.0), np.zeros(3, dtype=np.int64)
         if not math.isnan(goal[DIRECTION]):  # of equally close positions, those with about this direction
             ranked = np.concatenate([self._known.ranked(goal, self._ranking)[:DIRECTED], ranked])
+        task = size.joints, size.tool, limits, goal, self._alone, bound
+        starts, places = (self._known.table, ranked, given), (table[:PLACES], errors[:PLACES])
         ended = False
         while not ended:
-            ended = kernels.nearest_places(
-                size.joints,
-                size.tool,
-                limits,
-                goal,
-                self._alone,
-                bound,
-                self._known.table,
-                ranked,
-                given,
-                _starts_per_check(),
-                progress,
-                table[:PLACES],
-                errors[:PLACES],
-            )
+            ended = kernels.nearest_places(*task, *starts, _starts_per_check(), progress, *places)
             ended = ended or time.perf_counter() > deadline
         return table, errors, int(progress[1])
 
@@ -251,27 +212,12 @@ class ClosestSearch:
         ranked = self._known.ranked(goal, 0.0 if math.isnan(goal[DIRECTION]) else self._ranking)
         most = len(given) + len(ranked)
         table, errors, marks = np.empty((most + 3, n)), np.empty((most + 3, 2)), np.empty((most, n))
+        task = size.joints, size.tool, limits, goal, self._rough, self._wide, self._narrow
+        starts, rows = (given, self._known.table, ranked), (table, errors, marks)
         count, step = 0, _starts_per_check()
         for first in range(0, most, step):
-            count = kernels.multistart(
-                size.joints,
-                size.tool,
-                limits,
-                goal,
-                self._rough,
-                self._wide,
-                self._narrow,
-                given,
-                self._known.table,
-                ranked,
-                first,
-                min(first + step, most),
-                table,
-                errors,
-                marks,
-                count,
-                least,
-            )
+            last = min(first + step, most)
+            count = kernels.multistart(*task, *starts, first, last, *rows, count, least)
             if time.perf_counter() > deadline:
                 break
         return table, errors, count

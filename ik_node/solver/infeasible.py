@@ -66,17 +66,9 @@ class Infeasibility:
             return rows[:0]
         options = self._options.copy()
         options[[POSITION_TOLERANCE, CHORD_TOLERANCE]] *= loosely
-        count, _ = kernels.formula_solutions(
-            arm.joints,
-            arm.tool,
-            self._endless,
-            arm.period,
-            self.form.constants,
-            packed,
-            options,
-            np.clip(seed, arm.lower, arm.upper),
-            rows,
-        )
+        start = np.clip(seed, arm.lower, arm.upper)
+        model = arm.joints, arm.tool, self._endless, arm.period, self.form.constants
+        count, _ = kernels.formula_solutions(*model, packed, options, start, rows)
         return rows[:count]
 
     def reason(self, goal: Goal, seed: Array, closest: ClosestConfiguration, miss: NearMiss | None) -> Reason:

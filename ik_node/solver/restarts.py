@@ -169,21 +169,8 @@ class RandomRestarts:
             solved[:] = False
             return
         restarts_allowed = self.restarts if most is None else min(most, self.restarts)
-        kernels.solve_many(
-            *self._model,
-            form,
-            trusted,
-            goals,
-            shells,
-            self.options,
-            self.table,
-            min(self._part, restarts_allowed + 1),
-            self.random_seed,
-            seeds,
-            q,
-            errors,
-            solved,
-        )
+        search = self.options, self.table, min(self._part, restarts_allowed + 1), self.random_seed
+        kernels.solve_many(*self._model, form, trusted, goals, shells, *search, seeds, q, errors, solved)
 
     def approach(
         self, goal: Goal, q: Array, deadline: float, out_of_reach: bool = False

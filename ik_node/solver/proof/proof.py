@@ -168,18 +168,8 @@ def _listed(arm: Arm, goal: Goal, seed: Array, inside: list[Enclosure]) -> Array
     """Return all whole turns within the limits (k, n), best first."""
     start = np.clip(seed, arm.lower, arm.upper)
     found = np.array([solution.middle.real for solution in inside]).reshape(-1, arm.n)
-    q: Array = kernels.list_solutions(
-        arm.joints,
-        arm.tool,
-        arm.limits,
-        arm.turning_period,
-        goal.packed,
-        ANY_ERROR,
-        start,
-        seed,
-        found,
-        len(found),
-    )[0]
+    model = arm.joints, arm.tool, arm.limits, arm.turning_period
+    q: Array = kernels.list_solutions(*model, goal.packed, ANY_ERROR, start, seed, found, len(found))[0]
     return q
 
 

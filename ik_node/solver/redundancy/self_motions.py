@@ -86,21 +86,10 @@ class SelfMotions:
             first.append(first[-1] + len(inside))
             if time.perf_counter() > deadline:
                 return 0
+        model = arm.joints, arm.tool, limits, opened, arm.period
+        curves = self._grid, np.array(first), np.vstack(known)
         number: int = kernels.find_families(
-            arm.joints,
-            arm.tool,
-            limits,
-            opened,
-            arm.period,
-            goal,
-            self._options,
-            self._grid,
-            np.array(first),
-            np.vstack(known),
-            DESCENTS,
-            state,
-            start,
-            found,
+            *model, goal, self._options, *curves, DESCENTS, state, start, found
         )
         return number
 
