@@ -14,6 +14,7 @@ from ik_node.solver.closed_form import NO_FORM, recognise
 from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.workspace_bounds import radial_bounds
 
+TOLERANCES = 1e-6, 1e-4  # [m], [rad]
 STARTS = 24  # descents per goal that no formula decides
 
 
@@ -25,12 +26,12 @@ class LimitDistances:
     call from several threads, which run side by side.
     """
 
-    def __init__(self, arm: Arm, position_tolerance: float = 1e-6, direction_tolerance: float = 1e-4) -> None:
-        """Tolerances in m and rad. Raises KernelError if the kernels cannot be compiled."""
+    def __init__(self, arm: Arm) -> None:
+        """Raises KernelError if the kernels cannot be compiled."""
         served = kernels.prepare(('tabulate_poses', 'limit_distances'), wait=True)
         if served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
-        search = RandomRestarts(arm, 'lm', position_tolerance, direction_tolerance, STARTS, np.inf, 0)
+        search = RandomRestarts(arm, 'lm', *TOLERANCES, STARTS, np.inf, 0)
         form = recognise(arm)
         self._middle = arm.middle
         self._model = (

@@ -35,7 +35,6 @@ def reachable_directions(
     places: Array,
     directions: Array,
     within: float,
-    random_seed: int = 0,
     cores: int | None = None,
 ) -> Iterator[tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]]:
     """Yield (rows of places, positions reached, directions reached there) part by part.
@@ -52,10 +51,9 @@ def reachable_directions(
         there = np.zeros(rows.stop - first, dtype=np.bool_)
         reached = np.zeros((len(there), len(directions)), dtype=np.bool_)
         for k in range(len(there)):
-            seed = random_seed + first + k
-            there[k] = (
-                len(configurations_at(arm, places[first + k], directions, cosine, seed, reached[k])) > 0
-            )
+            number = first + k  # also the random seed
+            found = configurations_at(arm, places[number], directions, cosine, number, reached[k])
+            there[k] = len(found) > 0
         return rows, there, reached
 
     pool = ThreadPoolExecutor(usable_cores() if cores is None else cores)
