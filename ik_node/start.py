@@ -13,6 +13,8 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
@@ -66,89 +68,31 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-def ik_node() -> NoReturn:
-    """Run the solver node."""
-    _run('ik_node.ros.node.node', STOPPED, node=True)
+def _node(module: str) -> Callable[[], NoReturn]:
+    return partial(_run, module, STOPPED, node=True)
 
 
-def ik_viewer() -> NoReturn:
-    """Run the browser viewer."""
-    _run('ik_node.viewer.node', STOPPED, node=True)
+def _command(module: str) -> Callable[[], NoReturn]:
+    return partial(_run, module, INTERRUPTED)
 
 
-def ik_marker() -> NoReturn:
-    """Run the interactive marker for RViz."""
-    _run('ik_node.ros.rviz.marker_node', STOPPED, node=True)
-
-
-def ik_goals() -> NoReturn:
-    """Run the node that publishes goals along a track."""
-    _run('ik_node.ros.programs.track_player', STOPPED, node=True)
-
-
-def ik_plant() -> NoReturn:
-    """Run the simulated arm."""
-    _run('ik_node.sim.node', STOPPED, node=True)
-
-
-def ik_teleop() -> NoReturn:
-    """Move an arm with the keys of a terminal."""
-    _run('ik_node.ros.programs.teleop_keys', STOPPED, node=True)
-
-
-def ik_servos() -> NoReturn:
-    """Drive an arm with servos on a bus."""
-    _run('ik_node.ros.servos.node', STOPPED, node=True)
-
-
-def ik_goto() -> NoReturn:
-    """Send a goal and wait for the arm."""
-    _run('ik_node.ros.programs.goto', INTERRUPTED)
-
-
-def ik_play() -> NoReturn:
-    """Run a program of taught points."""
-    _run('ik_node.ros.programs.play', INTERRUPTED)
-
-
-def ik_demo() -> NoReturn:
-    """Run all three nodes."""
-    _run('ik_node.startup.demo', STOPPED)
-
-
-def ik_inspect() -> NoReturn:
-    """Describe an arm."""
-    _run('ik_node.cli.inspect', INTERRUPTED)
-
-
-def ik_reach() -> NoReturn:
-    """Draw the workspace of an arm."""
-    _run('ik_node.cli.reach', INTERRUPTED)
-
-
-def ik_solve() -> NoReturn:
-    """Solve a goal."""
-    _run('ik_node.cli.solve', INTERRUPTED)
-
-
-def ik_batch() -> NoReturn:
-    """Solve the goals of a file."""
-    _run('ik_node.cli.batch', INTERRUPTED)
-
-
-def ik_retarget() -> NoReturn:
-    """Replace the poses of a dataset by joint positions."""
-    _run('ik_node.cli.retarget', INTERRUPTED)
-
-
-def ik_place() -> NoReturn:
-    """Find where to put an arm."""
-    _run('ik_node.cli.place', INTERRUPTED)
-
-
-def ik_servo_check() -> NoReturn:
-    """Check an arm of bus servos."""
-    _run('ik_node.servos.check.program', INTERRUPTED)
+ik_node = _node('ik_node.ros.node.node')  # the solver
+ik_viewer = _node('ik_node.viewer.node')  # the page in a browser
+ik_marker = _node('ik_node.ros.rviz.marker_node')  # the interactive marker for RViz
+ik_goals = _node('ik_node.ros.programs.track_player')  # publishes goals along a track
+ik_plant = _node('ik_node.sim.node')  # the simulated arm
+ik_teleop = _node('ik_node.ros.programs.teleop_keys')  # moves an arm with the keys of a terminal
+ik_servos = _node('ik_node.ros.servos.node')  # drives an arm with servos on a bus
+ik_goto = _command('ik_node.ros.programs.goto')  # sends a goal and waits for the arm
+ik_play = _command('ik_node.ros.programs.play')  # runs a program of taught points
+ik_demo = partial(_run, 'ik_node.startup.demo', STOPPED)  # runs solver, viewer and goals
+ik_inspect = _command('ik_node.cli.inspect')  # describes an arm
+ik_reach = _command('ik_node.cli.reach')  # draws the workspace of an arm
+ik_solve = _command('ik_node.cli.solve')  # solves a goal
+ik_batch = _command('ik_node.cli.batch')  # solves the goals of a file
+ik_retarget = _command('ik_node.cli.retarget')  # replaces the poses of a dataset by joint positions
+ik_place = _command('ik_node.cli.place')  # finds where to put an arm
+ik_servo_check = _command('ik_node.servos.check.program')  # checks an arm of bus servos
 
 
 if __name__ == '__main__':  # python -m ik_node.start NAME: without the console scripts
