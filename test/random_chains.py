@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from made_arms import random_unit
 
 from ik_node import kernels
-
-
-def random_unit(rng):
-    vector = rng.normal(size=3)
-    return vector / np.linalg.norm(vector)
 
 
 def random_chain(seed):

@@ -9,7 +9,8 @@ import pytest
 from cases import shared_cases, shipped_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_chains import frames_at, random_chain, random_unit
+from made_arms import random_unit
+from random_chains import frames_at, random_chain
 from scipy.optimize import least_squares, minimize
 
 from ik_node import Goal, IkSolver, InputError, Status, kernels

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_arms import make_arm
-from random_chains import random_unit
+from made_arms import make_arm, random_unit
 from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver, Status
