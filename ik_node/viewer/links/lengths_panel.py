@@ -9,7 +9,6 @@ from typing import Any
 import viser
 
 from ik_node.viewer.panel import html
-from ik_node.viewer.panel.html import RED
 from ik_node.viewer.panel.inputs import Inputs, merged
 
 RANGE = (0.7, 1.5)  # of a slider, as shares of the length in the file
@@ -61,9 +60,4 @@ class LengthsPanel:
 
     def answer(self, rejection: str) -> None:
         """Show why lengths were rejected, or a help text."""
-        content = (
-            html.pills(('Rejected', RED)) + html.paragraph(rejection)
-            if rejection
-            else html.paragraph(HINT, faint=True)
-        )
-        self._answer.content = html.box(content)
+        self._answer.content = html.answer(rejection or HINT, 'Rejected' if rejection else '')

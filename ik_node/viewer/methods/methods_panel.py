@@ -10,7 +10,6 @@ import viser
 
 from ik_node.solver.methods.registry import METHODS
 from ik_node.viewer.panel import html
-from ik_node.viewer.panel.html import RED
 from ik_node.viewer.panel.inputs import Inputs, merged
 
 SOLVER, SWITCHES_OFF = 'solver', 'solver_switches_off'  # parameters of ik_node
@@ -80,9 +79,5 @@ class MethodsPanel:
 
     def answer(self, rejection: str) -> None:
         """Show that ik_node has accepted a change, or why it rejected it."""
-        content = (
-            html.pills(('Rejected', RED)) + html.paragraph(rejection)
-            if rejection
-            else html.paragraph('Accepted by ik_node.', faint=True)
-        )
-        self._answer.content = html.box(content)
+        label = 'Rejected' if rejection else ''
+        self._answer.content = html.answer(rejection or 'Accepted by ik_node.', label)

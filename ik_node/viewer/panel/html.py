@@ -29,6 +29,12 @@ def pills(*texts: tuple[str, str]) -> str:
     return f'<div>{"".join(spans)}</div>'
 
 
+def answer(sentence: str, refused: str = '') -> str:
+    """Return a sentence in a box, faint unless a label says that something was refused; '' without one."""
+    label = pills((refused, RED)) if refused else ''
+    return box(label + paragraph(sentence, faint=not refused)) if sentence else ''
+
+
 def row(label: str, value: str) -> str:
     """Return a line with a label on the left and a value, HTML itself, on the right."""
     return (

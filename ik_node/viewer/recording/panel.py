@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import viser
 
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.html import GREY, RED
-from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.panel.presses import NONE, Press, Presses
 
-NONE = 'none'
 RECORD, END = 'Record', 'End recording'
 PLAY, PAUSE = 'Play', 'Pause'
 CSV = 'Save selection as CSV'
@@ -24,19 +22,11 @@ STEP = 0.01  # [s] of the scrub bar; two decimals
 HINT = 'Replay shows a blue ghost only: the arm is not commanded.'
 
 
-class Press(NamedTuple):
-    """What a user did: a button, or CHOSEN a file or SCRUBBED with the new value; client: whose browser."""
-
-    what: str
-    value: Any
-    client: viser.ClientHandle | None
-
-
 class RecordingPanel:
-    """The controls; presses are kept until take returns them."""
+    """The controls; presses, also CHOSEN a file and SCRUBBED, are kept until take returns them."""
 
     def __init__(self, gui: viser.GuiApi) -> None:
-        self._pressed: Inputs[Press] = Inputs()
+        self._pressed = Presses()
         with gui.add_folder('Recording', order=ORDER, expand_by_default=False):
             self._record = gui.add_button(
                 RECORD, color='red', hint='Joints, goals and status, to an MCAP file.'
@@ -51,18 +41,10 @@ class RecordingPanel:
             self._csv = gui.add_button(CSV, visible=False)
             self._said = gui.add_html('')
         for button, what in ((self._record, RECORD), (self._end, END), (picture, PICTURE), (self._csv, CSV)):
-            button.on_click(self._adder(what))
-        self._file.on_update(self._adder(CHOSEN))
-        self._time.on_update(self._adder(SCRUBBED))
-        self._buttons.on_click(self._adder(''))
-
-    def _adder(self, what: str) -> Any:
-        # viser calls it on its own threads; client_id is None if this program caused the event, not a user
-        async def add(event: viser.GuiEvent[Any]) -> None:
-            if event.client_id is not None:
-                self._pressed.add(Press(what or event.target.value, event.target.value, event.client))
-
-        return add
+            button.on_click(self._pressed.adder(what))
+        self._file.on_update(self._pressed.adder(CHOSEN))
+        self._time.on_update(self._pressed.adder(SCRUBBED))
+        self._buttons.on_click(self._pressed.adder(''))
 
     def take(self) -> list[Press]:
         """Return what users did since the last call, in order."""
@@ -82,11 +64,7 @@ class RecordingPanel:
 
     def show_files(self, names: Sequence[str]) -> None:
         """Offer these files for replay; the one that is chosen stays."""
-        options = (NONE, *names)
-        if tuple(self._file.options) != options and not self._pressed.waiting():
-            chosen = self._file.value
-            self._file.options = options
-            self._file.value = chosen if chosen in options else NONE  # type: ignore[misc]
+        self._pressed.offer(self._file, names)
 
     def show_length(self, seconds: float | None) -> None:
         """Show the scrub bar and the selection for a replay of this length, or none."""
@@ -107,6 +85,4 @@ class RecordingPanel:
 
     def say(self, sentence: str, wrong: bool = False) -> None:
         """Show a sentence below the replay."""
-        pills = html.pills(('Not possible', RED)) if wrong else ''
-        content = html.box(pills + html.paragraph(sentence, faint=not wrong)) if sentence else ''
-        self._said.content = content
+        self._said.content = html.answer(sentence, 'Not possible' if wrong else '')

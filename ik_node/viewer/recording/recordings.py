@@ -14,18 +14,17 @@ from ik_node.recording.definitions import RecordingError
 from ik_node.recording.recorder import Recorder
 from ik_node.recording.table import csv_text
 from ik_node.viewer.panel.html import Colour
+from ik_node.viewer.panel.presses import NONE, Press
 from ik_node.viewer.recording.panel import (
     CHOSEN,
     CSV,
     END,
     HINT,
-    NONE,
     PAUSE,
     PICTURE,
     PLAY,
     RECORD,
     SCRUBBED,
-    Press,
     RecordingPanel,
 )
 from ik_node.viewer.recording.picture import send_picture

@@ -88,6 +88,4 @@ class ServosPanel:
 
     def say(self, sentence: str, wrong: bool = False) -> None:
         """Show how the last request ended."""
-        pills = html.pills(('Not possible', RED)) if wrong else ''
-        content = html.box(pills + html.paragraph(sentence, faint=not wrong)) if sentence else ''
-        self._said.content = content
+        self._said.content = html.answer(sentence, 'Not possible' if wrong else '')

@@ -15,7 +15,8 @@ from ik_node.model.arm import Arm
 from ik_node.model.joint import Joint
 from ik_node.teach.check import Checked
 from ik_node.teach.program import Point, Program
-from ik_node.viewer.teach.panel import JOINTS, KEPT, MOTION, NAME, SPEED, WAIT, Press
+from ik_node.viewer.panel.presses import Press
+from ik_node.viewer.teach.panel import JOINTS, KEPT, MOTION, NAME, SPEED, WAIT
 from ik_node.viewer.tool import ViewedTool
 
 FIELDS = {NAME: 'name', MOTION: 'motion', WAIT: 'wait'}

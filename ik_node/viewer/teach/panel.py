@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import viser
 
@@ -13,11 +13,10 @@ from ik_node.model.joint import Joint
 from ik_node.teach.program import JOINT, LEAST_SPEED, LINE, LONGEST_WAIT, MOTIONS, Point, Program
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.html import AMBER, GREEN, GREY, RED, Colour
-from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.panel.presses import NONE, Press, Presses
 
 ORDER = 0.95e6  # of the folder: below the solutions, above the methods
 AFTER_ROWS = 1e3  # order in the folder of what follows the rows
-NONE = 'none'
 AT_GIZMO, AT_ARM = 'At the gizmo', 'At the arm'
 TO_GIZMO, TO_ARM = 'To the gizmo', 'To the arm'
 UP, DOWN, DELETE = 'Up', 'Down', 'Delete'
@@ -32,20 +31,12 @@ COLOURS: dict[str, Colour] = {'': (100, 116, 139), 'selected': (28, 132, 128), '
 PILLS = {'Running': GREEN, 'Finished': GREEN, 'Ready to run': GREEN, 'Ended': RED, 'Refused': RED}
 
 
-class Press(NamedTuple):
-    """What a user did: a button or control, its new value, and whose browser it was."""
-
-    what: str
-    value: Any
-    client: viser.ClientHandle | None
-
-
 class TeachPanel:
     """The controls; presses are kept until take returns them."""
 
     def __init__(self, gui: viser.GuiApi, tools: Sequence[str]) -> None:
         """tools: their names; a choice if there are several."""
-        self._gui, self._pressed = gui, Inputs[Press]()
+        self._gui, self._pressed = gui, Presses()
         self._rows: list[viser.GuiButtonHandle] = []
         self._count = AFTER_ROWS
         self._unit = math.radians(1.0)  # of the gripper's slider
@@ -69,7 +60,7 @@ class TeachPanel:
             self._file = gui.add_dropdown('Open', (NONE,), order=self._next)
             upload = gui.add_upload_button(UPLOAD, order=self._next, mime_type='.yaml,.yml')
         self._listen(self._file, OPEN)
-        upload.on_upload(self._adder(UPLOAD))
+        upload.on_upload(self._pressed.adder(UPLOAD))
 
     def _add_editor(self) -> None:
         gui = self._gui
@@ -95,20 +86,12 @@ class TeachPanel:
         return self._count
 
     def _group(self, label: str, names: Sequence[str], order: float | None = None) -> None:
-        self._gui.add_button_group(label, names, order=order).on_click(self._adder(''))
+        self._gui.add_button_group(label, names, order=order).on_click(self._pressed.adder(''))
 
     def _listen(self, control: Any, what: str) -> None:
-        control.on_update(self._adder(what))
+        control.on_update(self._pressed.adder(what))
 
-    def _adder(self, what: str) -> Any:
-        # viser calls it on its own threads; client_id is None if this program caused the event, not a user
-        async def add(event: viser.GuiEvent[Any]) -> None:
-            if event.client_id is not None:
-                value = event.target.value
-                self._pressed.add(Press(what or value, value, event.client))
-
-        return add
-
+    # viser calls this on its own threads; client_id is None if this program caused the event, not a user
     async def _row_clicked(self, event: viser.GuiEvent[Any]) -> None:
         if event.client_id is not None and event.target in self._rows:
             self._pressed.add(Press(ROW, self._rows.index(event.target), event.client))
@@ -137,10 +120,10 @@ class TeachPanel:
             slider.label = f'{joint.name} ({"mm" if prismatic else "°"})'
             slider.min, slider.max = round(low / self._unit, 1), round(high / self._unit, 1)
 
-    def gripper_value(self, shown: float | None = None) -> float:
-        """Return a value of the gripper's slider, by default the present one [rad or m]."""
+    def gripper_value(self) -> float:
+        """Return the value of the gripper's slider [rad or m]."""
         slider: Any = self._editor[GRIPPER]
-        return float(slider.value if shown is None else shown) * self._unit
+        return float(slider.value) * self._unit
 
     def show_program(self, program: Program, selected: int, wrong: Sequence[str], following: int) -> None:
         """Show the points; selected, following: numbers of that to edit and the next one. wrong: names."""
@@ -184,11 +167,7 @@ class TeachPanel:
 
     def show_files(self, names: Sequence[str]) -> None:
         """Offer these files."""
-        options = (NONE, *names)
-        if tuple(self._file.options) != options and not self._pressed.waiting():
-            chosen = self._file.value
-            self._file.options = options
-            self._file.value = chosen if chosen in options else NONE  # type: ignore[misc]
+        self._pressed.offer(self._file, names)
 
 
 def _row_label(number: int, point: Point, following: bool) -> str:

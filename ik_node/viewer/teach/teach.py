@@ -21,6 +21,7 @@ from ik_node.errors import IkError, InputError, quoted
 from ik_node.model.joint import Joint
 from ik_node.teach.program import LINE, Point, Program
 from ik_node.viewer.panel.html import capital
+from ik_node.viewer.panel.presses import NONE, Press
 from ik_node.viewer.room import Moment, Room, Shown
 from ik_node.viewer.scene.visuals import extent_of
 from ik_node.viewer.teach.editing import (
@@ -45,7 +46,6 @@ from ik_node.viewer.teach.panel import (
     GUIDE,
     HOLD,
     NEW,
-    NONE,
     OPEN,
     PAUSE,
     ROW,
@@ -57,7 +57,6 @@ from ik_node.viewer.teach.panel import (
     TOOL,
     UP,
     UPLOAD,
-    Press,
     TeachPanel,
 )
 from ik_node.viewer.teach.runs import Runs, Wanted
