@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,12 +12,12 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from domains import new_domain
 from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
 from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, PARAMETERS
+from spinning import Spinning
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
@@ -63,14 +62,10 @@ class Client:
         self.description = self.node.create_publisher(
             String, 'robot_description', QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         )
-        self._executor = SingleThreadedExecutor(context=context)
-        self._executor.add_node(self.node)
-        self._thread = threading.Thread(target=self._executor.spin, daemon=True)
-        self._thread.start()
+        self._spinning = Spinning(self.node)
 
     def close(self) -> None:
-        self._executor.shutdown()
-        self._thread.join(timeout=TIMEOUT)
+        self._spinning.end()
         self.node.destroy_node()
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
@@ -243,10 +238,7 @@ def running(
         given['robot_description'] = urdf
     overrides = [Parameter(name, value=value) for name, value in given.items()]
     node = IkNode(context=context, namespace=namespace, parameter_overrides=overrides, cli_args=cli_args)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
-    thread = threading.Thread(target=executor.spin, daemon=True)
-    thread.start()
+    spinning = Spinning(node)
     client = Client(context, namespace, given.get('tools', [''])[0])
     client.served = node
     try:
@@ -257,7 +249,6 @@ def running(
         yield client
     finally:
         client.close()
-        executor.shutdown()
-        thread.join(timeout=TIMEOUT)
+        spinning.end()
         node.close()
         context.try_shutdown()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +13,11 @@ from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped, TwistStamped
 from lifecycle_msgs.srv import ChangeState
 from processes import Running
 from rcl_interfaces.srv import GetParameters, ListParameters, SetParameters
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
+from spinning import Spinning
 from std_msgs.msg import Bool, Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -121,18 +120,14 @@ class Arena:
         )
         for name in SERVICES.keys() - set(OF_TOOL):
             self._clients[f'ik_node/{name}'] = self.node.create_client(SERVICES[name], f'ik_node/{name}')
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self.node)
-        self._thread = threading.Thread(target=self._executor.spin, daemon=True)
-        self._thread.start()
+        self._spinning = Spinning(self.node)
         self.describe(self.robot.text)
 
     def close(self) -> None:
         """End everything."""
         self.end()
         self.driver.close()
-        self._executor.shutdown()
-        self._thread.join(timeout=5.0)
+        self._spinning.end()
         self.node.destroy_node()
         self._context.try_shutdown()
 

@@ -1,6 +1,5 @@
 """ik_goals: the goals it publishes lie on the track asked for, and it takes another one while it runs."""
 
-import threading
 import time
 
 import numpy as np
@@ -9,10 +8,10 @@ import rclpy
 from domains import new_domain
 from geometry_msgs.msg import PoseStamped
 from node_harness import TIMEOUT
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
+from spinning import Spinning
 from visualization_msgs.msg import Marker, MarkerArray
 from waiting import wait_for
 
@@ -43,11 +42,7 @@ class Listener:
         self.arm = self.ears.create_publisher(JointState, 'joint_states', 10)
         if armed:
             self.ears.create_timer(0.05, self.tell)
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.goals)
-        self.executor.add_node(self.ears)
-        self.thread = threading.Thread(target=self.executor.spin, daemon=True)
-        self.thread.start()
+        self.spinning = Spinning(self.goals, self.ears)
 
     def tell(self) -> None:
         """Say where the arm is."""
@@ -70,8 +65,7 @@ class Listener:
         )
 
     def close(self) -> None:
-        self.executor.shutdown()
-        self.thread.join(timeout=TIMEOUT)
+        self.spinning.end()
         self.ears.destroy_node()
         self.goals.close()
         self.context.try_shutdown()

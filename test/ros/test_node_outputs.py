@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from node_harness import TIMEOUT, Client, running
-from rclpy.executors import SingleThreadedExecutor
+from node_harness import Client, running
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
+from spinning import Spinning
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
@@ -38,14 +37,10 @@ class Arm:
             for name, value in {'robot_description': arm_urdf(), **parameters}.items()
         ]
         self.node = PlantNode(context=client.node.context, parameter_overrides=overrides)
-        self._executor = SingleThreadedExecutor(context=client.node.context)
-        self._executor.add_node(self.node)
-        self._thread = threading.Thread(target=self._executor.spin, daemon=True)
-        self._thread.start()
+        self._spinning = Spinning(self.node)
 
     def end(self) -> None:
-        self._executor.shutdown()
-        self._thread.join(timeout=TIMEOUT)
+        self._spinning.end()
         self.node.destroy_node()
 
 

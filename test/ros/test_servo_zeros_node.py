@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,10 +10,10 @@ from typing import Any
 import pytest
 import rclpy
 from domains import new_domain
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
+from spinning import Spinning
 from std_srvs.srv import SetBool, Trigger
 from waiting import wait_for
 
@@ -60,16 +59,11 @@ def owned(profile: str) -> Iterator[Owner]:
     overrides = [Parameter(name, value=value) for name, value in given.items()]
     served = ServosNode(context=context, parameter_overrides=overrides)
     node = rclpy.create_node('owner', context=context)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(served)
-    executor.add_node(node)
-    thread = threading.Thread(target=executor.spin, daemon=True)
-    thread.start()
+    spinning = Spinning(served, node)
     try:
         yield Owner(served, node)
     finally:
-        executor.shutdown()
-        thread.join(TIMEOUT)
+        spinning.end()
         served.close()
         node.destroy_node()
         context.try_shutdown()

@@ -17,8 +17,8 @@ from domains import new_domain
 from geometry_msgs.msg import PoseArray, TwistStamped
 from node_harness import TIMEOUT, Client
 from processes import Running, with_parameters
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
+from spinning import Spinning
 from std_msgs.msg import Int8, String
 from trajectory_msgs.msg import JointTrajectory
 
@@ -74,10 +74,7 @@ def robot(name: str, **parameters: Any) -> Iterator[Robot]:
     context.init(domain_id=new_domain())
     given = {'robot_description': text, 'tools': list(TOOLS), 'speed_scaling': 1.0, **TIPS, **parameters}
     node = IkNode(context=context, parameter_overrides=[Parameter(k, value=v) for k, v in given.items()])
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
-    thread = threading.Thread(target=executor.spin, daemon=True)
-    thread.start()
+    spinning = Spinning(node)
     served = Robot(context, node, text)
     try:
         for client in served.clients.values():
@@ -88,8 +85,7 @@ def robot(name: str, **parameters: Any) -> Iterator[Robot]:
     finally:
         for client in served.clients.values():
             client.close()
-        executor.shutdown()
-        thread.join(timeout=TIMEOUT)
+        spinning.end()
         node.close()
         context.try_shutdown()
 
