@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Curves of solutions of arms with one spare joint, step by step."""
+"""Curves of solutions of arms with one spare joint, step by step.
+
+curve: what all functions on one curve need, a tuple of joints, tool, limits, goal and options as everywhere;
+free (n,): 0 for joints that stay; along (n,): the motion so far; and scratch: frames, work, held (2, n).
+"""
 
 from math import floor, inf, isinf, sqrt
 
@@ -18,16 +22,17 @@ MOST_TRIALS = 20  # to bring it there
 NEAREST = 1e-5  # rad or m: the shortest step towards the seed; gains by shorter ones are rounding
 GAIN = 1e-3  # of squared distance by a step of length 1
 AT_LIMIT = 1e-9  # rad or m
+ALONG = 6  # in curve
 FLAT = 1e-11  # damping as a share of the largest diagonal entry, so that the null vector remains
 
 
 @compiled
-def tangent(joints, frames, goal, options, free, along, work):
-    """Turn along (n,), the motion so far, into the unit motion that leaves the tool; whether it can.
+def tangent(curve):
+    """Turn along, the motion so far, into the unit motion that leaves the tool; whether it can.
 
     By inverse iteration with the normal equations at frames, so that where curves cross it goes straight on.
-    free (n,): 0 for joints that stay.
     """
+    joints, _, _, goal, options, free, along, frames, work, _ = curve
     n = along.shape[0]
     hessian, factor, jac = work[:n, :n], work[n : 2 * n, :n], work[2 * n : 3 * n, :6]
     gradient, step = work[3 * n, :n], work[3 * n + 1, :n]
@@ -36,8 +41,7 @@ def tangent(joints, frames, goal, options, free, along, work):
     for i in range(n):
         largest = max(largest, hessian[i, i])
     for _ in range(2):
-        for i in range(n):
-            gradient[i] = along[i]
+        copy(along, gradient)
         damped_step(hessian, gradient, free, FLAT * largest, factor, step)
         length, ahead = 0.0, 0.0
         for i in range(n):
@@ -67,12 +71,13 @@ def room_ahead(limits, free, along, q):
 
 
 @compiled
-def step_along(joints, tool, limits, goal, options, free, along, length, q, trial, frames, work, held):
-    """Write into trial (n,) the solution about length along the unit vector along (n,) from q (n,).
+def step_along(curve, length, q, trial):
+    """Write into trial (n,) the solution about length along the unit vector along from q (n,).
 
     Where a limit comes first, the solution at that limit. Returns (how far it is from the tangent as a
     share of the step, infinite if there is none; the joint at its limit, -1 if none).
     """
+    joints, tool, limits, goal, options, free, along, frames, work, held = curve
     n = q.shape[0]
     room, stop = room_ahead(limits, free, along, q)
     if room <= length:
@@ -99,20 +104,17 @@ def step_along(joints, tool, limits, goal, options, free, along, length, q, tria
 
 
 @compiled
-def crossing(
-    joints, tool, limits, goal, options, free, along, length, value, behind, ahead, q, out, frames, work, held
-):
+def crossing(curve, length, value, behind, ahead, q, out):
     """Write into out (n,) the solution with joint 1 at value; whether there is one on this piece of curve.
 
-    The piece begins at q (n,) in the direction along (n,) and is length long; behind and ahead: joint 1 less
+    The piece begins at q (n,) in the direction along and is length long; behind and ahead: joint 1 less
     value at its ends. Regula falsi (Illinois) along the curve, which leads to no other one.
     """
+    joints, tool, limits, goal, options, _, _, frames, work, held = curve
     low, high = 0.0, length
     for _ in range(MOST_TRIALS):
         place = low + (high - low) * behind / (behind - ahead)
-        bent, _ = step_along(
-            joints, tool, limits, goal, options, free, along, place, q, out, frames, work, held
-        )
+        bent, _ = step_along(curve, place, q, out)
         if not bent < 2.0 * BENT:
             return False
         gap = out[0] - value
@@ -130,14 +132,12 @@ def crossing(
 
 
 @compiled
-def closes(
-    joints, tool, limits, period, goal, options, free, along, length, start, q, out, frames, work, held
-):
-    """Whether the piece of length along the unit vector along (n,) from q (n,) comes by start (n,).
+def closes(curve, period, length, start, q, out):
+    """Whether the piece of length along the unit vector along from q (n,) comes by start (n,).
 
     Whole turns left out. A little before and behind the piece too. out (n,) is scratch.
     """
-    n = q.shape[0]
+    n, along = q.shape[0], curve[ALONG]
     place = 0.0
     copy(q, out)
     for trials in range(MOST_TRIALS):
@@ -155,9 +155,7 @@ def closes(
         far = square > (1.5 * length) ** 2 if trials == 0 else abs(ahead) < CLOSE
         if far or not -0.2 * length < place < 1.2 * length:
             return False
-        bent, _ = step_along(
-            joints, tool, limits, goal, options, free, along, place, q, out, frames, work, held
-        )
+        bent, _ = step_along(curve, place, q, out)
         if bent == inf:
             return False
     return False
@@ -172,6 +170,7 @@ def approach(joints, tool, limits, goal, options, seed, q, scratch, frames, work
     """
     n = q.shape[0]
     along, trial, free, held = scratch[0], scratch[1], scratch[2], scratch[3:5]
+    curve = joints, tool, limits, goal, options, free, along, frames, work, held
     least = 0.0
     for i in range(n):
         free[i] = 0.0 if limits[0, i] == limits[1, i] else 1.0
@@ -180,7 +179,7 @@ def approach(joints, tool, limits, goal, options, seed, q, scratch, frames, work
     length = 0.5 * LONGEST
     while length > NEAREST:
         forward(joints, tool, q, frames)
-        if not tangent(joints, frames, goal, options, free, along, work):
+        if not tangent(curve):
             return
         slope = 0.0
         for i in range(n):
@@ -188,9 +187,7 @@ def approach(joints, tool, limits, goal, options, seed, q, scratch, frames, work
         if slope < 0.0:
             for i in range(n):
                 along[i] = -along[i]
-        bent, _ = step_along(
-            joints, tool, limits, goal, options, free, along, length, q, trial, frames, work, held
-        )
+        bent, _ = step_along(curve, length, q, trial)
         total = 0.0
         for i in range(n):
             total += (trial[i] - seed[i]) ** 2

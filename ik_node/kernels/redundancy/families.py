@@ -105,41 +105,21 @@ def is_jump(limits, period, a, b):
 
 
 @compiled
-def follow(
-    joints,
-    tool,
-    limits,
-    opened,
-    period,
-    goal,
-    options,
-    grid,
-    first,
-    known,
-    marks,
-    curve,
-    begin,
-    start,
-    along,
-    piece,
-    pieces,
-    seed,
-    best,
-    least,
-    scratch,
-    frames,
-    work,
-):
-    """Follow the curve of solutions from start (n,) in the sense of along (n,), within opened (2, n).
+def follow(curve, number, start, limits, period, listed, marks, begin, piece, pieces, members, scratch):
+    """Follow a curve of solutions, as curves.py has it, from start (n,) on; free and along: out and in.
 
-    Its pieces inside limits (2, n) are numbered from pieces on; piece: that of start, -1 outside. Solutions
-    in known (s, n) that it passes get marks (2, s): curve, and the piece. begin: the one it starts at.
+    Its pieces inside limits (2, n), narrower than those of the curve, are numbered from pieces on; piece:
+    that of start, -1 outside. listed: grid, first and known of find_families; solutions in known (s, n) that
+    it passes get marks (2, s): number, which is that of the curve, and the piece. begin: the one it starts
+    at. members: seed, best and least of add_member. scratch (5, n).
     Returns (pieces, how it ended: ENDED, AGAIN where it began or passed before, or the number of another
     curve that it has come upon).
     """
+    joints, tool, opened, _, _, free, along, frames, _, _ = curve
+    grid, first, known = listed
+    seed, best, least = members
     n = start.shape[0]
-    q, trial, free, held = scratch[0], scratch[1], scratch[2], scratch[3:5]
-    middle, turned, before = scratch[5], scratch[6], scratch[7]
+    q, trial, middle, turned, before = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
     places, spacing = grid.shape[0], grid[1] - grid[0]
     endless = isinf(opened[1, 0] - opened[0, 0])
     own, now = piece, piece
@@ -150,14 +130,12 @@ def follow(
     turned_into(limits, period, q, before)
     forward(joints, tool, q, frames)
     for steps in range(MOST_STEPS):
-        if not tangent(joints, frames, goal, options, free, along, work):
+        if not tangent(curve):
             return pieces, ENDED
         length = min(length, 0.9 * spacing / max(abs(along[0]), 1e-9))
         stop = -1
         while True:
-            bent, stop = step_along(
-                joints, tool, opened, goal, options, free, along, length, q, trial, frames, work, held
-            )
+            bent, stop = step_along(curve, length, q, trial)
             if bent <= BENT:
                 break
             length *= 0.5
@@ -176,21 +154,7 @@ def follow(
             share = inside_between(limits, period, q, trial) if now < 0 else -1.0
             now = -1
             if share > 0.0:
-                bend, _ = step_along(
-                    joints,
-                    tool,
-                    opened,
-                    goal,
-                    options,
-                    free,
-                    along,
-                    share * done,
-                    q,
-                    middle,
-                    frames,
-                    work,
-                    held,
-                )
+                bend, _ = step_along(curve, share * done, q, middle)
                 if bend < inf and turned_into(limits, period, middle, turned):
                     short, pieces = new_piece(pieces, least)
                     add_member(limits, period, seed, turned, short, best, least)
@@ -200,24 +164,7 @@ def follow(
         if floor(min(here, there)) < crossed and 0 <= index < places:
             value = grid[0] + spacing * crossed
             s = UNKNOWN
-            if crossing(
-                joints,
-                tool,
-                opened,
-                goal,
-                options,
-                free,
-                along,
-                done,
-                value,
-                q[0] - value,
-                trial[0] - value,
-                q,
-                middle,
-                frames,
-                work,
-                held,
-            ):
+            if crossing(curve, done, value, q[0] - value, trial[0] - value, q, middle):
                 for k in range(first[index], first[index + 1]):
                     if largest_move(period, known[k], middle) < SAME:
                         s = k
@@ -229,28 +176,12 @@ def follow(
                         at, pieces = new_piece(pieces, least)
                     add_member(limits, period, seed, turned, at, best, least)
                 if marks[0, s] == UNKNOWN:
-                    marks[0, s], marks[1, s] = curve, at
-                elif marks[0, s] != curve or s != begin or steps > 0:
+                    marks[0, s], marks[1, s] = number, at
+                elif marks[0, s] != number or s != begin or steps > 0:
                     if at >= 0 and marks[1, s] >= 0:
                         join(at, marks[1, s], best, least)
-                    return pieces, AGAIN if marks[0, s] == curve else marks[0, s]
-        if steps > 0 and closes(
-            joints,
-            tool,
-            opened,
-            period,
-            goal,
-            options,
-            free,
-            along,
-            done,
-            start,
-            q,
-            middle,
-            frames,
-            work,
-            held,
-        ):
+                    return pieces, AGAIN if marks[0, s] == number else marks[0, s]
+        if steps > 0 and closes(curve, period, done, start, q, middle):
             if own >= 0 and past >= 0:
                 join(past, own, best, least)
             return pieces, AGAIN
@@ -303,6 +234,8 @@ def find_families(
     exact[0], exact[1] = min(options[POSITION_TOLERANCE], EXACT), min(options[CHORD_TOLERANCE], EXACT)
     best, least = np.empty((MOST_PIECES, n)), np.empty(MOST_PIECES)
     start, along, turned = np.empty(n), np.empty(n), np.empty(n)
+    curve = joints, tool, opened, goal, exact, scratch[0], along, frames, work, scratch[1:3]
+    listed, members = (grid, first, known), (seed, best, least)
     marks = np.empty((2, known.shape[0]), np.int64)
     marks[:, :] = UNKNOWN
     pieces = 0
@@ -329,29 +262,7 @@ def find_families(
             for i in range(n):
                 along[i] = sense / (1.0 + i)  # joint 1 moves most, but a curve may turn back just here
             pieces, end = follow(
-                joints,
-                tool,
-                limits,
-                opened,
-                period,
-                goal,
-                exact,
-                grid,
-                first,
-                known,
-                marks,
-                s,
-                begin,
-                start,
-                along,
-                piece,
-                pieces,
-                seed,
-                best,
-                least,
-                scratch,
-                frames,
-                work,
+                curve, s, start, limits, period, listed, marks, begin, piece, pieces, members, scratch[3:]
             )
             if end == AGAIN:
                 break
