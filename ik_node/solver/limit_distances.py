@@ -22,7 +22,7 @@ class LimitDistances:
     """The solution farthest from the joint limits for each of many goals: microseconds each.
 
     For arms with an exact closed form and goals with a direction it compares all solutions, as
-    IkSolver.solve_all lists them. Elsewhere it is the best that a fixed number of descents comes to. Safe to
+    IkSolver.solve_all lists them. For others it is the best result of a fixed number of descents. Safe to
     call from several threads, which run side by side.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TurningPoints: where a moving target turned lately, and where it may turn again."""
+"""TurningPoints: where a moving target reversed recently, and where it may reverse again."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def plan_lines(
 
 
 def plan_path(model: ArmModel, path: ToolPath, start: Array, settings: ArmSettings) -> LineMotion:
-    """Plan a motion of the arm from start (n,) along path as the settings say; see plan_lines."""
+    """Plan a motion of the arm from start (n,) along path by the settings; see plan_lines."""
     limits = model.limits_of_motion(model.index, settings)
     speed = settings.path_speed or np.inf
     motion = plan_lines(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameters of ik_node that say which robot it commands, and which tool of it."""
+"""The parameters of ik_node that define its robot and its tool."""
 
 from __future__ import annotations
 

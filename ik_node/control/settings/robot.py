@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RobotSettings: the parameters of ik_node, and what each of several tools has of its own."""
+"""RobotSettings: the parameters of ik_node, and those that each of several tools has."""
 
 from __future__ import annotations
 

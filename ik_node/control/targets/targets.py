@@ -162,7 +162,7 @@ class Targets(ABC):
                 stream.clear()
 
     def moving(self, time: float) -> MotionState | None:
-        """Return the state of the joints (arm.n,) at time [s] that a moving goal asks for; None at rest."""
+        """Return the state of the joints (arm.n,) at time [s] that follow a moving goal; None at rest."""
         if self._hand is None:
             return self._streamed(time)
         state, then = self._hand

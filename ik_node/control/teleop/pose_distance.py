@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far operator poses are from the tool and from one another, in position and turn."""
+"""How far operator poses are from the tool and from one another, in position and orientation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TURNED = f'pose ignored: without a clutch the first one must be turned by at mos
 def distant(goal: Goal, tool: Array, arm: Arm, q: Array) -> str:
     """Return why goal is too far from the tool T (4, 4) at q (n,) for a first pose; empty if it is not.
 
-    A turn that no joint of the arm could serve does not count. goal: with direction and lateral.
+    A rotation that no joint of the arm can make is ignored. goal: with direction and lateral.
     """
     assert goal.direction is not None
     assert goal.lateral is not None

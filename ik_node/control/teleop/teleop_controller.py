@@ -99,7 +99,7 @@ class TeleopController:
     ) -> None:
         """Take an operator pose T (4, 4) of the tip in the base link, received at a time.
 
-        stamp: when it was measured, None if unknown. A report tells when poses begin or cease to be accepted.
+        stamp: when it was measured, None if unknown. A report states when acceptance of poses begins or ends.
         """
         goal = self.clutch.goal(pose, arm, received, settings)
         if self.clutch.why != self.ignored:

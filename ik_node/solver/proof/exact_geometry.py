@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The axes of an arm as fractions, exactly as its numbers say, and special geometry that it nearly has."""
+"""The axes of an arm as fractions, exactly as given, and special geometry that it nearly has."""
 
 from __future__ import annotations
 

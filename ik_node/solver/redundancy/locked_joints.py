@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms some of whose joints are locked: smaller arms, with goals seen from the links that still move."""
+"""Arms some of whose joints are locked: smaller arms, with goals in the frame of their first link."""
 
 from __future__ import annotations
 

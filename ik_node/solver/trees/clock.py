@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clock: what is left of the time budget of a call that solves several goals."""
+"""Clock: the remaining time budget of a call that solves several goals."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """What is left of the budget [s], greater than 0 as solvers ask for it."""
+        """The remaining budget [s], greater than 0 as solvers require."""
         return max(self._end - time.perf_counter(), 1e-9)
