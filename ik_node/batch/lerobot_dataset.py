@@ -41,7 +41,7 @@ class LerobotDataset:
             self.fps, self.count = float(self._info['fps']), int(self._info['total_episodes'])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
-                f'"{root}" is no dataset of LeRobot: meta/info.json: {error!r}. A table needs --episode'
+                f'"{root}" is not a LeRobot dataset: meta/info.json: {error!r}. A table needs --episode'
             ) from None
         if version not in VERSIONS:
             raise InputError(f'"{root}" has version {version}, expected {" or ".join(VERSIONS)}')
@@ -77,7 +77,9 @@ class LerobotDataset:
         column = table[self.feature].combine_chunks()
         flat = column.flatten().to_numpy(zero_copy_only=False)
         if len(flat) != len(table) * len(self.names):
-            raise InputError(f'"{path}": {self.feature} has not {len(self.names)} components in every frame')
+            raise InputError(
+                f'"{path}": {self.feature} does not have {len(self.names)} components in every frame'
+            )
         values: Array = flat.reshape(-1, len(self.names)).astype(np.float64)
         return values
 

@@ -126,7 +126,7 @@ class Parts:
         except OSError as error:
             raise InputError(
                 f'cannot write "{path_text(self._output)}": {error.strerror or error}; '
-                'what was done is kept, the same command continues'
+                'completed chunks are kept, the same command continues'
             ) from None
 
 

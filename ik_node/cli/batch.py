@@ -70,7 +70,10 @@ def _batch(arguments: argparse.Namespace) -> int:
         with workers_of(arguments, work_of(task)) as workers, progress:
             summary = job.run(workers, progress.add)
     except KeyboardInterrupt:
-        say(f'stopped; what is done is kept in {job.parts.folder}: the same command continues', sys.stderr)
+        say(
+            f'stopped; completed chunks are kept in {job.parts.folder}: the same command continues',
+            sys.stderr,
+        )
         return 130
     say(_told(summary, time.monotonic() - start))
     say(f'wrote {output}')

@@ -112,7 +112,7 @@ def _spare(arm: Arm, solver: IkSolver) -> list[str]:
     if spare < 1:
         return []
     number = f'{spare} of {counting} joints {"is" if spare == 1 else "are"} spare'
-    lines = [f'{number}: ik_solve --lock keeps that many still and finds all solutions of the others']
+    lines = [f'{number}: ik_solve --lock locks that many and finds all solutions of the others']
     if solver.self_motions is not None:
         lines.append(f'self-motions: followed from values of "{arm.joint_names[0]}"')
     return lines
@@ -131,7 +131,7 @@ def _solutions(arm: Arm) -> list[str]:
         family = [f'closed form: {form.family.value}']
     elif forms:
         family = [f'all solutions by elimination: {", else ".join(map(_name, forms))}']
-        family += [f'  not taken: {why}' for each in forms for why in each.rejected]
+        family += [f'  not used: {why}' for each in forms for why in each.rejected]
     elif form is not None:
         family = [f'closed form: {form.family.value} (nearly: each solution is polished on the true model)']
     else:

@@ -60,7 +60,7 @@ def main(given: Sequence[str] | None = None) -> int:
     add_region(parser)
     parser.add_argument(
         '--length', action='append', default=[], metavar='NAME=MIN:MAX',
-        help='also show what other lengths [m] of a link buy, for a xacro file with the argument '
+        help='also show the gain from other lengths [m] of a link, for a xacro file with the argument '
         'NAME_length; may be given several times',
     )  # fmt: skip
     parser.add_argument(

@@ -52,7 +52,7 @@ def region_of(arguments: argparse.Namespace) -> Region:
     R_up = MOUNTINGS[arguments.mounting]
     if arguments.rail is not None:
         if any(given[name] is not None for name in 'xyz'):
-            raise InputError('--rail is in place of --x, --y and --z')
+            raise InputError('--rail and --x, --y, --z exclude each other')
         ends = np.array(arguments.rail).reshape(2, 3)
         length = float(np.linalg.norm(ends[1] - ends[0]))
         if not SHORTEST < length < np.inf:

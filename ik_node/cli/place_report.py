@@ -56,7 +56,7 @@ def said_of_search(
     """
     text = f'{len(grid.bases)} placements of a grid, and more between them, in {seconds:.1f} s. '
     if unmet == 0:
-        text += 'Every goal is met; that no placement stays farther from the limits is not shown'
+        text += 'Every goal is met; a placement farther from the limits may exist'
     elif not steps.any():
         text += 'The region is one placement'
     else:

@@ -55,7 +55,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument('--report', metavar='FILE', help='write how well each episode was met, as JSON')
     group = parser.add_argument_group('tables')
     group.add_argument(
-        '--episode', metavar='COLUMN', help='that tells episodes apart; their frames are rows in order'
+        '--episode', metavar='COLUMN', help='that identifies the episode; its frames are consecutive rows'
     )
     clock = group.add_mutually_exclusive_group()
     clock.add_argument('--time', metavar='COLUMN', help='of the frames [s]')
@@ -91,7 +91,10 @@ def _retarget(arguments: argparse.Namespace) -> int:
         with workers_of(arguments, job.work) as workers, ProgressBar(source.count, 'episodes') as progress:
             reports = job.run(workers, progress.add, recordings, report)
     except KeyboardInterrupt:
-        say(f'stopped; what is done is kept in {job.parts.folder}: the same command continues', sys.stderr)
+        say(
+            f'stopped; completed chunks are kept in {job.parts.folder}: the same command continues',
+            sys.stderr,
+        )
         return 130
     say(_told(reports, time.monotonic() - start))
     more = [f'a report to {report}'] * bool(report)

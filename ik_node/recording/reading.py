@@ -36,7 +36,7 @@ class Recorded:
 def recorded(path: Path, kinds: tuple[str, ...] = KINDS) -> Iterator[Recorded]:
     """Yield the messages of some types, in the order of the file, up to where the file ends or is damaged.
 
-    Raises RecordingError if it cannot be opened, is no MCAP file, or has a message that cannot be read.
+    Raises RecordingError if it cannot be opened, is not an MCAP file, or has a message that cannot be read.
     """
     try:
         stream = path.open('rb')
@@ -44,7 +44,7 @@ def recorded(path: Path, kinds: tuple[str, ...] = KINDS) -> Iterator[Recorded]:
         raise RecordingError(f'cannot open {path}: {error.strerror or error}') from None
     with stream:
         if stream.read(len(MAGIC)) != MAGIC:
-            raise RecordingError(f'{path} is no MCAP file')
+            raise RecordingError(f'{path} is not an MCAP file')
         stream.seek(0)
         reader = NonSeekingReader(stream, validate_crcs=True, record_size_limit=LARGEST)
         for schema, channel, message in _whole(reader.iter_messages(log_time_order=False)):

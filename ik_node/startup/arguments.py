@@ -88,7 +88,7 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     ),
     'calibration': (
         '',
-        "What was recorded at their calibration: memory: what they have; lerobot: also LeRobot's file of the "
+        "Source of their calibration: memory: the memory of the servos; lerobot: also LeRobot's file of the "
         f'arm; or the path of that file; {ELSE_DRIVER}',
         None,
     ),

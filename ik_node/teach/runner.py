@@ -110,7 +110,7 @@ class Runner:
             return None
         if self._stamp:
             if not self._answered and now > self._sent + PATIENCE:
-                self.end(f'{quoted(self.point)}: ik_node has not answered within {PATIENCE:g} s', stops=True)
+                self.end(f'{quoted(self.point)}: ik_node has not responded within {PATIENCE:g} s', stops=True)
             return None
         if self._stage is _Stage.WAIT:
             if now < self._until:
@@ -187,7 +187,7 @@ class Runner:
                 self._away = min(self._away, now)
                 if now > self._away + LATE:
                     self.end(
-                        f'joint {quoted(name)} is {apart:.3g} from where the arm was last: somebody moved it'
+                        f'joint {quoted(name)} is {apart:.3g} from where the arm was last: it has been moved'
                     )
                 return True
         self._away = math.inf

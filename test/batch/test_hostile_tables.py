@@ -123,7 +123,7 @@ def test_a_full_disk_is_told_and_the_same_command_continues(tmp_path, program, m
     take = np.repeat([f'take {k}' for k in range(10)], ROWS // 10)
     write(table(**rows, take=take), tmp_path / 'goals.parquet')
     goals, output = tmp_path / 'goals.parquet', tmp_path / 'out.parquet'
-    words = 'File too large; what was done is kept, the same command continues'
+    words = 'File too large; completed chunks are kept, the same command continues'
     refused(program, goals, output, words, most=most)
     assert said_by(program, goals, output)[0] == 0
     assert pq.read_table(output).num_rows == ROWS

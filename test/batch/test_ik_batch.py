@@ -116,7 +116,7 @@ def test_workers_and_interruptions_change_no_bit(goals, start, tmp_path):
         said = process.communicate(timeout=60)[0]
         if number == signal.SIGINT:
             assert process.returncode == 130
-            assert f'what is done is kept in {broken}.parts: the same command continues' in said
+            assert f'completed chunks are kept in {broken}.parts: the same command continues' in said
         wait_for(lambda pids=workers: not any(map(is_running, pids)), 'the end of the workers', 60.0)
         assert not broken.exists()
     assert 0 < parts(broken) < 30
@@ -172,7 +172,7 @@ def test_a_full_disk_is_told_and_keeps_what_is_done(goals, start, tmp_path):
     process = start(goals, output)
     said = process.communicate(timeout=180)[0]
     assert process.returncode == 2
-    assert 'No space left on device; what was done is kept, the same command continues' in said
+    assert 'No space left on device; completed chunks are kept, the same command continues' in said
     assert not output.exists()
     (tmp_path / 'out.parquet.writing').unlink(missing_ok=True)
     assert start(goals, output).wait(timeout=180) == 0

@@ -177,7 +177,7 @@ def test_motion_is_too_fast_where_the_time_does_not_increase(solver):
 @pytest.mark.parametrize(
     ('arguments', 'words'),
     [
-        (['{tmp}/none', '{tmp}/out'], 'is no dataset of LeRobot: meta/info.json: FileNotFoundError'),
+        (['{tmp}/none', '{tmp}/out'], 'is not a LeRobot dataset: meta/info.json: FileNotFoundError'),
         (['{tmp}/in', '{tmp}/in'], 'would be written over or into the input: name another one'),
         (['{tmp}/in', '{tmp}/no/out'], 'its folder must exist and be writable'),
         (['{tmp}/in', '{tmp}/out', '--feature', 'state'], "no feature 'state'; the features are"),

@@ -20,6 +20,6 @@ def test_a_worker_that_takes_long_is_mentioned_until_it_comes_back(monkeypatch: 
     inbox.put(HomeRequest())
     inbox.take(None)
     time.sleep(0.02)
-    assert inbox.slow.startswith('a goal has been worked on for ')
+    assert inbox.slow.startswith('a goal is still being solved after ')
     inbox.take(0.0)
     assert inbox.slow == ''

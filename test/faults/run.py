@@ -221,7 +221,7 @@ class Session:
     def _planning(self) -> bool:
         """Whether the diagnostics said just now that a goal, which must be a path, takes its time."""
         last = self.arena.record.diagnostics[-1:]
-        return any(d.when > now() - PATIENCE and 'worked on' in d.message for d in last)
+        return any(d.when > now() - PATIENCE and 'still being solved' in d.message for d in last)
 
     def _obeys(self, rng: random.Random, resumed: str) -> str:
         """Send a goal near the arm; return why it does not go there."""

@@ -210,7 +210,7 @@ def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match='File exists'):
         RecordingFile(path)
     assert path.read_text() == 'precious'
-    with pytest.raises(RecordingError, match='is no MCAP file'):
+    with pytest.raises(RecordingError, match='is not an MCAP file'):
         list(recorded(path))
     with pytest.raises(RecordingError, match='cannot open'):
         list(recorded(tmp_path / 'absent.mcap'))

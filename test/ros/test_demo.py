@@ -164,7 +164,7 @@ def test_emulated_servos_reach_a_goal_and_hold_the_arm_at_the_end(demo):
     assert sorted(nodes) == ['ik_node', 'ik_servos']
     os.killpg(running.process.pid, signal.SIGINT)
     ended_well(running, nodes)
-    assert 'the servos go on holding the arm' in running.said
+    assert 'the servos continue to hold the arm' in running.said
 
 
 def test_make_arm_gives_what_the_driver_of_servos_takes():

@@ -117,7 +117,7 @@ def test_a_point_out_of_reach_is_refused_before_anything_moves(
     assert running.wait_ended() == 1, running.said
     assert f'"{program.names[5]}"' in running.said
     assert 'beyond the workspace' in running.said
-    assert 'the program is refused; the arm has not moved' in running.said
+    assert 'the program is rejected; the arm has not moved' in running.said
     assert not client.statuses
     assert client.position(*ARM_JOINTS) == pytest.approx(before)
 
@@ -197,7 +197,7 @@ def test_it_ends_when_the_node_is_killed(tmp_path: Path, program: Program) -> No
         node.process.kill()
         assert running.wait_ended() == 1
         # The second, where the node had not yet reported on the goal.
-        assert re.search('ended: (ik_node has ended|"ready": ik_node has not answered)', running.said)
+        assert re.search('ended: (ik_node has ended|"ready": ik_node has not responded)', running.said)
         assert 'Traceback' not in running.said
     finally:
         running.end()

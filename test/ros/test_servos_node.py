@@ -171,7 +171,7 @@ def test_every_joint_has_a_status_whether_its_servo_answers_or_not(emulated):
     silent = '/ik_servos/wrist_flex'
     emulated.wait(lambda: statuses(emulated)[silent].level == DiagnosticStatus.ERROR, 'an error')
     found = statuses(emulated)
-    assert 'its servo has not answered ' in found[silent].message
+    assert 'its servo has not responded ' in found[silent].message
     assert not found[silent].values  # what was measured before is not told again
     emulated.wait(
         lambda: statuses(emulated)['/ik_servos/elbow_flex'].level == DiagnosticStatus.OK, 'the others'
@@ -280,7 +280,7 @@ def test_its_end_leaves_the_arm_as_was_asked(on_exit, torque):
             assert client.driver.wait_ended() == 0
             assert all(state['torque'] is torque for state in bus.state().values())
             assert 'Traceback' not in client.driver.said
-            assert ('go on holding' in client.driver.said) is torque
+            assert ('continue to hold' in client.driver.said) is torque
         finally:
             client.close()
 

@@ -144,7 +144,7 @@ def test_what_waits_behind_another_arm_does_not_move_after_a_stop_and_a_resume(k
         assert two.right.call('ik_node/stop').success
         assert two.right.call('ik_node/resume').success
         go_on.set()
-        two.right.wait_said('late rejected: it came before the arm was resumed')
+        two.right.wait_said('late rejected: it was received before the arm was resumed')
         two.still()
         assert two.values(two.right.samples[-1])[two.tree.joint_names.index('right_joint1')] == -0.5
         assert two.right.answer('goal_joints', two.right.joints(right_joint1=0.1)).message.startswith(

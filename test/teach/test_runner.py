@@ -239,7 +239,7 @@ def test_without_an_answer_the_run_ends_and_stops(checked: Checked) -> None:
     assert runner.due(PATIENCE + 0.1, ZERO) is None
     assert runner.state is State.ENDED
     assert runner.stops
-    assert 'has not answered' in runner.sentence
+    assert 'has not responded' in runner.sentence
 
 
 def test_reports_on_older_goals_do_not_matter(checked: Checked) -> None:

@@ -30,7 +30,7 @@ class Inbox:
     def slow(self) -> str:
         """A sentence if the worker has been busy with the same requests for a while, else empty."""
         passed = time.monotonic() - self._taken
-        return f'a goal has been worked on for {passed:.1f} s: later ones wait' if passed > SLOW else ''
+        return f'a goal is still being solved after {passed:.1f} s: later goals wait' if passed > SLOW else ''
 
     def put(self, request: Request) -> int:
         """Add a request; return how many older ones were dropped to make room."""

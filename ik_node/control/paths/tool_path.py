@@ -163,7 +163,7 @@ def _turns(rows: Array) -> tuple[Array, Array]:
     if len(opposite):
         raise InputError(
             f'line {opposite[0] + 1} turns the tool to the opposite direction: '
-            'add a pose between, so that it is clear which way round'
+            'add a pose between them to define the direction of the turn'
         )
     axes = normal / np.maximum(length, 1e-300)[:, None]
     return axes, angles

@@ -32,7 +32,7 @@ def arm_collision(
             raise
         return None, (f'{OFF}: {error}',)
     if len(notes) > TOLD:
-        notes = [*notes[:TOLD], f'and {len(notes) - TOLD} more collision shapes are left out']
+        notes = [*notes[:TOLD], f'and {len(notes) - TOLD} more collision shapes are ignored']
     if found is None or found.empty:
         why = notes[0] if notes else 'the description has no collision shapes that could touch each other'
         if settings.self_collision == 'true':

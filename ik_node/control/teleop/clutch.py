@@ -20,7 +20,7 @@ from ik_node.solver.goal import Goal
 JUMP, TURN = 0.25, 1.0
 SILENCE = 1.0  # [s] between successive poses: operator or tool may have moved far in the meantime
 OPEN = 'the clutch is open: teleoperation poses do not move the arm; true on ~/enable, repeated, closes it'
-DROPPED = 'the clutch opened when the arm stopped or was placed: false, then true on ~/enable closes it'
+DROPPED = 'the clutch opened when the arm stopped or was repositioned: false, then true on ~/enable closes it'
 
 
 class Clutch:
@@ -60,7 +60,7 @@ class Clutch:
             self._enabled, self._timeout = time if closed else -math.inf, timeout
 
     def notice(self, arm: Snapshot) -> None:
-        """Open it if the arm was interrupted; relate operator and tool anew if a goal has moved the arm."""
+        """Open it if the arm was interrupted; reset the clutch reference if a goal has moved the arm."""
         with self._lock:
             self._notice(arm)
 
@@ -72,7 +72,7 @@ class Clutch:
             self._goals, self._model, self._origin = arm.goals, arm.model, None
 
     def loosen(self) -> None:
-        """Relate operator and tool anew at the next pose, because something else moves the arm."""
+        """Reset the clutch reference at the next pose, because something else moves the arm."""
         with self._lock:
             self._origin = None
 

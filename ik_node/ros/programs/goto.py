@@ -85,7 +85,7 @@ class Goto:
         publisher.publish(message)
         self._wait(
             lambda: self._unread or self._latest > float(self._stamp),
-            f'{ARM} has not answered within {PATIENCE:g} s',
+            f'{ARM} has not responded within {PATIENCE:g} s',
         )
         if not self._unread:  # not all goals of a stream are reported
             say('another goal has replaced this one')
@@ -137,7 +137,7 @@ class Goto:
     def _called(self, client: Client, request: Any) -> Any:
         self._wait(client.service_is_ready, f'{ARM} is not running: there is no service {client.srv_name}')
         future = client.call_async(request)
-        self._wait(future.done, f'{ARM} has not answered within {PATIENCE:g} s')
+        self._wait(future.done, f'{ARM} has not responded within {PATIENCE:g} s')
         return future.result()
 
     def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:

@@ -72,7 +72,7 @@ class Play:
             return
         runner.end('interrupted')
         future = self._player.stop()
-        self._wait(lambda: future is None or future.done(), PATIENCE, 'ik_node has not answered the stop')
+        self._wait(lambda: future is None or future.done(), PATIENCE, 'ik_node has not responded to the stop')
         say('ik_node is not running' if future is None else future.result().message)
         self._wait(lambda: not self._player.busy, PATIENCE, 'the speed could not be restored')
 
@@ -99,7 +99,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = plain_parser('Check a program of taught points and run it on the arm; Ctrl-C stops the arm.')
     parser.add_argument('program', help='YAML file of the program')
     parser.add_argument(
-        '--loops', type=int, default=1, metavar='N', help='how often; 0: until Ctrl-C (default: 1)'
+        '--loops', type=int, default=1, metavar='N', help='number of runs; 0: until Ctrl-C (default: 1)'
     )
     parser.add_argument(
         '--check', action='store_true', help='check the program from where the arm is; do not run it'
@@ -120,7 +120,7 @@ def _play(arguments: argparse.Namespace) -> int:
         for finding in checked.findings:
             say(f'{"" if finding.serious else "note: "}{finding}')
         if not checked.passed:
-            say('the program is refused; the arm has not moved')
+            say('the program is rejected; the arm has not moved')
             return 1
         if arguments.check:
             say('the program can run from where the arm is')

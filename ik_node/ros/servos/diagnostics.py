@@ -58,10 +58,10 @@ class Diagnostics:
         own = f'{self._name}/{name}'
         when, joint = self._answers.get(name, (0.0, None))
         if joint is None:
-            return diagnostic(Level.ERROR, own, 'its servo has not answered yet', {})
+            return diagnostic(Level.ERROR, own, 'its servo has not responded yet', {})
         silent = time.monotonic() - when
         if silent > SILENCE:
-            return diagnostic(Level.ERROR, own, f'its servo has not answered for {silent:.1f} s', {})
+            return diagnostic(Level.ERROR, own, f'its servo has not responded for {silent:.1f} s', {})
         values = {
             'position': f'{joint.position:.4f}',
             'tick': joint.tick,

@@ -95,7 +95,7 @@ class ServosNode(ClosableNode):
             return
         left = [name for name in self._arm.profile.names if name in self._arm.snapshot.powered]
         if len(left) == len(self._arm.profile.names):
-            log.info('the servos go on holding the arm: switch their power off, or start ik_servos again')
+            log.info('the servos continue to hold the arm: switch their power off, or start ik_servos again')
         elif left:
             log.warning(
                 f'only {join_names(left)} still have torque: support the arm, and switch its power off'

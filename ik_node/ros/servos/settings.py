@@ -19,7 +19,8 @@ class ServoSettings:
 
     port: str = parameter(
         '',
-        'serial port, best by its path in /dev/serial/by-id; empty: the only one; emulated: no arm at all',
+        'serial port, preferably a path in /dev/serial/by-id; empty: the only one; emulated: servos without '
+        'an arm',
         read_only=True,
     )
     profile: str = parameter(
@@ -29,14 +30,14 @@ class ServoSettings:
     )
     description: str = parameter(
         '',
-        'description whose limits count too: a .urdf or .xacro file or a robot shipped with ik_node; empty: '
+        'description whose limits also apply: a .urdf or .xacro file or a robot shipped with ik_node; empty: '
         'the one that the profile names',
         read_only=True,
     )
     calibration: str = parameter(
         MEMORY,
-        'what was recorded at the calibration: memory: what the servos have; lerobot: also the file of '
-        'LeRobot that fits the arm; or the path of such a file',
+        'source of the calibration: memory: the memory of the servos; lerobot: also the file of LeRobot that '
+        'fits the arm; or the path of such a file',
         read_only=True,
     )
     zero_from: str = parameter(
@@ -48,12 +49,12 @@ class ServoSettings:
     )
     zeros: str = parameter(
         '',
-        "ticks of zero by joint, such as 'elbow_flex=2126'; they count before all else",
+        "ticks of zero by joint, such as 'elbow_flex=2126'; they take precedence over everything else",
         read_only=True,
     )
     known_pose: str = parameter(
         '',
-        "pose that ~/set_zero takes the arm to be in [rad or m], such as 'wrist_roll=0, elbow_flex=1.57'; "
+        "pose at which you hold the arm for ~/set_zero [rad or m], such as 'wrist_roll=0, elbow_flex=1.57'; "
         'joints that are not named keep their zeros',
     )
     rate: float = parameter(100.0, 'cycles per second [Hz]', low=10.0, high=500.0, read_only=True)

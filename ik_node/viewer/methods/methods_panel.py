@@ -34,7 +34,10 @@ class MethodsPanel:
             )
             self._switches = {
                 switch: gui.add_checkbox(
-                    f'{method}: {switch}', True, disabled=True, hint=f'A part of {method} that can be off.'
+                    f'{method}: {switch}',
+                    True,
+                    disabled=True,
+                    hint=f'A part of {method} that can be switched off.',
                 )
                 for method, row in METHODS.items()
                 for switch in row.switches

@@ -16,7 +16,7 @@ AT_TOOL, THROUGH_TOOL, AT_HEIGHT, WHOLE = PLANES = (
     'horizontal, at a height',
     'the whole workspace',
 )
-WORDS = 'Share of the directions of the tool axis that are possible at a place. Self-collision is ignored.'
+WORDS = 'Share of the directions of the tool axis that are possible at a position. Self-collision is ignored.'
 
 
 class Wanted(NamedTuple):

@@ -21,11 +21,11 @@ ON, OFF, RELEASE, HOLD, CLEAR, ZERO = BUTTONS = (
 )
 HINTS = {
     ON: 'Holds every joint where it is.',
-    OFF: 'Asks once more: without torque the arm sinks.',
-    RELEASE: 'The torque vanishes within 3 s.',
-    HOLD: 'Holds the arm and takes no commands until Clear.',
+    OFF: 'Needs a second click: without torque the arm sinks.',
+    RELEASE: 'The torque is off within 3 s.',
+    HOLD: 'Holds the arm and rejects commands until Clear.',
     CLEAR: 'Ends a hold or a fault. Support the arm: an overloaded servo has no torque for a moment.',
-    ZERO: 'Stores that the joints are in the known pose, which you hold them in; without torque only.',
+    ZERO: 'Sets the zeros so that the present pose is the known pose; the torque must be off.',
 }
 POSE_HINT = (
     "Positions [rad or m] of joints that you hold, such as 'elbow_flex=1.57'; others keep their zeros."

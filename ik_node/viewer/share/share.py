@@ -22,7 +22,7 @@ ORDER = 0.8e6  # of the folder: below the joints
 GO, DISMISS = 'Go there', 'Dismiss'
 COLOUR: Colour = (180, 83, 9)  # of the ghost
 SWELLING = 1.03
-WORDS = 'The ghost is where the link says. The arm moves only if you press Go there.'
+WORDS = 'The ghost shows the pose in the link. The arm moves only if you press Go there.'
 
 
 class Share(Room):

@@ -50,7 +50,7 @@ class SolutionsPanel:
         self.folder = gui.add_folder('Solutions', order=ORDER)
         with self.folder:
             self._show = gui.add_checkbox(
-                'Show solutions', False, hint='Every way to meet the goal, as ghosts in the scene.'
+                'Show solutions', False, hint='Every solution of the goal, as ghosts in the scene.'
             )
             self._summary = gui.add_html('', visible=False)
             self._below = gui.add_html('', visible=False, order=BELOW)

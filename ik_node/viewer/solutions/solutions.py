@@ -61,7 +61,9 @@ class Solutions(Room):
         self._panel = SolutionsPanel(server.gui)
         self._along_panel = AlongPanel(server.gui, self._panel.folder)
         self._rules = RemoteRules(node)
-        self._worker: Worker[Answer | str] = Worker('solutions', 'The list failed: ik_viewer printed why.')
+        self._worker: Worker[Answer | str] = Worker(
+            'solutions', 'The list could not be computed: see the log of ik_viewer.'
+        )
         self._directions: Worker[tuple[Array, Array]] = Worker('directions')
         self._families: Worker[Traced] = Worker('families')
         self._listers: dict[Any, Lister] = {}  # of the thread
