@@ -150,9 +150,9 @@ def test_the_stop_button_is_in_sight_and_stops(browser: Any, robot: RobotSide, s
     finally:
         browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
     open_page(browser, browser.current_url)
-    wait(lambda: 'call ~/resume' in browser.page_source, 'the stop')
+    wait(lambda: 'press Resume' in browser.page_source, 'the stop')
     browser.find_element('xpath', "//*[text()='Resume']").click()
-    wait(lambda: 'call ~/resume' not in browser.page_source, 'the end of the stop')
+    wait(lambda: 'press Resume' not in browser.page_source, 'the end of the stop')
     robot.go(**Q)
 
 

@@ -154,11 +154,11 @@ def test_a_finger_on_a_slider_and_on_the_gizmo_moves_the_arm(phone: Any, arm: Ro
 
 def test_a_finger_stops_the_arm_and_resumes(phone: Any, arm: RobotSide) -> None:
     tap_stop(phone)
-    wait(lambda: 'call ~/resume' in words(phone), 'the stop')
+    wait(lambda: 'press Resume' in words(phone), 'the stop')
     before = dict(arm.joints)
     arm.ask(**{**Q, 'joint1': -0.5})
     wait(lambda: 'stopped' in words(phone).lower(), 'the stop in words')
     assert arm.joints == pytest.approx(before, abs=1e-9)
     tap(phone, element(phone, 'Resume'))
-    wait(lambda: 'call ~/resume' not in words(phone), 'the end of the stop')
+    wait(lambda: 'press Resume' not in words(phone), 'the end of the stop')
     arm.go(**{**Q, 'joint1': -0.5})

@@ -179,10 +179,10 @@ def test_the_stop_button_ends_a_run_and_continue_goes_on_after_resume(browser: A
     wait(lambda: 'Running' in words(browser) and robot.joints['joint1'] < 0.25, 'the arm on its way')
     stop(browser)
     said(browser, 'Ended')
-    wait(lambda: 'call ~/resume' in words(browser), 'the stop')
+    wait(lambda: 'press Resume' in words(browser), 'the stop')
     stands(desk)
     click(browser, 'Resume')
-    wait(lambda: 'call ~/resume' not in words(browser), 'the end of the stop')
+    wait(lambda: 'press Resume' not in words(browser), 'the end of the stop')
     stands(desk)
 
     press(browser, 'Run', 'Continue')

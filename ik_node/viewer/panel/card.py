@@ -38,6 +38,9 @@ class Report:
     state: str = ''
 
 
+SERVICE, BUTTON = 'call ~/resume', 'press Resume'  # how people at a terminal, and at the page, go on
+
+
 class Card:
     """Shows one message or report, and below it the diagnostics of ik_node."""
 
@@ -79,4 +82,5 @@ class Card:
 
     def _show(self) -> None:
         said = '' if self._node_message in self._sentences else self._node_message
-        self._html.content = html.box(f'{self._content}{html.paragraph(said)}')
+        content = html.box(f'{self._content}{html.paragraph(said)}')
+        self._html.content = content.replace(SERVICE, BUTTON)
