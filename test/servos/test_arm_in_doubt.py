@@ -123,7 +123,7 @@ def test_a_servo_gets_no_torque_where_its_own_range_would_move_it():
         bus.call('put', id=3, address=9, size=2, value=2080, keep=True)
         with started(bus) as rig:
             rig.until(ArmState.PASSIVE)
-            with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) stands at tick 2048, .* 2070'):
+            with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) stands at tick 2048, .* 2076'):
                 rig.arm.set_torque(True)
             assert not any(state['torque'] for state in bus.state().values())
 
