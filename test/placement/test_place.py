@@ -321,7 +321,7 @@ AREA = ('--x', '0', '1', '--y', '0', '1')
         ('x,y,z\n1,0,0\n', ('--x', '1', '0', '--y', '0', '1'), 2, '--x must be two finite numbers'),
         ('x,y,z\n1,0,0\n', ('--x', '0', '1'), 2, '--y MIN MAX is missing'),
         ('x,y,z\n1,0,0\n', (*AREA, '--yaw', '0', '400'), 2, 'more than a turn'),
-        ('x,y,z\n1,0,0\n', (*AREA, '--rail', *'000001'), 2, '--rail is in place of'),
+        ('x,y,z\n1,0,0\n', (*AREA, '--rail', *'000001'), 2, '--rail and --x, --y, --z exclude each other'),
         ('x,y,z\n1,0,0\n', ('--rail', *'111111'), 2, 'two different points'),
         ('x,y,z\n1,0,0\n', (*AREA, '--length', 'nose=0.1:0.2'), 2, "no length 'nose'; lengths: "),
         ('x,y,z\n1,0,0\n', (*AREA, '--length', 'forearm=1'), 2, '--length must be like forearm=0.2:0.3'),

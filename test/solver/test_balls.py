@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from made_arms import random_unit
 from scipy.spatial.transform import Rotation
 
 pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
@@ -16,7 +17,6 @@ from benchmarks.balls import (
     by_method,
     from_lock,
     inside,
-    random_unit,
     reachable,
     shipped,
     solver_of,
