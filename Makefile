@@ -31,12 +31,12 @@ arm: venv-arm  ## Drive a real arm with its viewer: PORT=/dev/ttyACM0 or emulate
 
 test: check  ## Run every check and every test, on all cores
 	@$(KERNELS)
-	@$(RUN) -m pytest -n auto --max-worker-restart 0
+	@$(RUN) -m pytest -n logical --max-worker-restart 0
 
 newest:  ## Run every test with the newest versions of all packages that setup.py allows
 	@$(SETUP) --newest many proofs servos sim test
 	@$(KERNELS)
-	@$(RUN) -m pytest -n auto --max-worker-restart 0
+	@$(RUN) -m pytest -n logical --max-worker-restart 0
 
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check

@@ -74,12 +74,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """With -n auto one more worker than cores: tests that start nodes wait for half of their time."""
-    return (os.cpu_count() or 1) + 1 if config.option.numprocesses == 'auto' else None
-
-
-@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Have one worker run the tests of a file that starts nodes, and one all tests that start a browser."""
     from xdist.scheduler import LoadScopeScheduling
