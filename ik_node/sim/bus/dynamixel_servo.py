@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from ik_node.servos.bus.models import model_named
@@ -75,7 +76,8 @@ class Settings(NamedTuple):
 LAYOUT = struct.Struct('<BB8xi8xHH2xH24xB35xhh4xIIi')
 
 
-def _settings_of(registers: bytes | bytearray) -> Settings:
+@lru_cache(maxsize=64)  # they seldom change from one step to the next
+def _settings_of(registers: bytes) -> Settings:
     """Return the settings in the registers from DRIVE_MODE to GOAL."""
     (drive_mode, mode, offset, most, least, limit, torque, pwm, current, steps, speed, goal) = LAYOUT.unpack(
         registers
@@ -107,8 +109,6 @@ class DynamixelServo(Servo):
 
     def __init__(self, id: int, model: str, motor: Motor, mode: int = POSITION) -> None:
         self._strained, self._silent, self._timed_speed = 0.0, 0.0, math.inf
-        self._decoded = bytearray()  # of which _latest are the settings
-        self._latest: Settings
         self._series = SERIES[model.removeprefix('2').split('-')[0]]
         factory = {
             0: (model_named(model).number, 2),
@@ -169,11 +169,8 @@ class DynamixelServo(Servo):
         return value if settings.multi_turn else value % TURN
 
     def _settings(self) -> Settings:
-        """Return what the registers say now; they are decoded once after each change."""
-        registers = self.registers[DRIVE_MODE : GOAL + 4]
-        if registers != self._decoded:
-            self._decoded, self._latest = registers, _settings_of(registers)
-        return self._latest
+        """Return what the registers say now."""
+        return _settings_of(bytes(self.registers[DRIVE_MODE : GOAL + 4]))
 
     def drive(self, dt: float) -> None:
         motor, target = self.motor, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import struct
+from functools import lru_cache
 from typing import NamedTuple
 
 from ik_node.sim.bus.motor import Motor
@@ -72,7 +73,8 @@ class Settings(NamedTuple):
 LAYOUT = struct.Struct('<HH5xB12xH4B3xBBH2xHH')
 
 
-def _settings_of(registers: bytes | bytearray) -> Settings:
+@lru_cache(maxsize=64)  # they seldom change from one step to the next
+def _settings_of(registers: bytes) -> Settings:
     """Return the settings in the registers from LOW to TORQUE_LIMIT."""
     (low, high, phase, offset, mode, protective, time, overload, torque, steps, goal, speed, limit) = (
         LAYOUT.unpack(registers)
@@ -105,8 +107,6 @@ class StsServo(Servo):
 
     def __init__(self, id: int, motor: Motor) -> None:
         self._overloaded, self._hot_for = False, 0.0
-        self._decoded = bytearray()  # of which _latest are the settings
-        self._latest: Settings
         super().__init__(id, FACTORY, motor, volts=12.0)
 
     def id_at(self, id: int) -> None:
@@ -138,11 +138,8 @@ class StsServo(Servo):
         return value if settings.multi_turn else value % TURN
 
     def _settings(self) -> Settings:
-        """Return what the registers say now; they are decoded once after each change."""
-        registers = self.registers[LOW : TORQUE_LIMIT + 2]
-        if registers != self._decoded:
-            self._decoded, self._latest = registers, _settings_of(registers)
-        return self._latest
+        """Return what the registers say now."""
+        return _settings_of(bytes(self.registers[LOW : TORQUE_LIMIT + 2]))
 
     def drive(self, dt: float) -> None:
         motor, settings = self.motor, self._settings()
