@@ -199,7 +199,8 @@ def test_a_simulated_arm_follows_the_circle(demo):
     running.wait_said(GOING)
     running.wait(lambda: running.said.count('goals so far') > 1, 'hundreds of goals')
     rejected = [line for line in running.said.splitlines() if 'rejected' in line]
-    assert not [line for line in rejected if 'goal_timeout' not in line]  # a busy computer is too late
+    late = ('goal_timeout', 'must not end in the past')  # on a busy computer
+    assert not [line for line in rejected if not any(reason in line for reason in late)]
     assert 'call ~/resume' not in running.said
     nodes = running.children()
     assert sorted(nodes) == ['ik_goals', 'ik_node', 'ik_plant']

@@ -42,6 +42,7 @@ class Client:
 
     def close(self) -> None:
         self.driver.end()
+        self._executor.shutdown()
         self.node.destroy_node()
         self.context.try_shutdown()
 
