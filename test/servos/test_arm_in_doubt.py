@@ -88,6 +88,20 @@ def test_a_lost_torque_is_not_forgotten_because_another_servo_was_silent(rig):
     assert 'servo 3 (elbow_flex) has lost its torque' in rig.arm.snapshot.reason
 
 
+def test_a_torque_that_was_lost_while_another_servo_was_silent_is_told_afterwards(rig):
+    rig.bus.faults({'kind': 'missing', 'id': 4})
+    rig.until(ArmState.FAULTED)
+    rig.bus.call('power', id=3, on=False)
+    rig.bus.call('power', id=3, on=True)
+    rig.clock.sleep(2.0)
+    assert 'no answer from "wrist_flex"' in rig.arm.snapshot.reason
+    rig.bus.faults()
+    rig.wait(lambda: 'wrist_flex' in rig.arm.snapshot.joints)
+    rig.clock.sleep(0.3)
+    assert rig.arm.snapshot.state is ArmState.FAULTED
+    assert 'servo 3 (elbow_flex) has lost its torque' in rig.arm.snapshot.reason
+
+
 def test_servos_that_still_have_torque_are_lowered_slowly_too(rig):
     rig.bus.call('power', id=3, on=False)
     rig.bus.call('power', id=3, on=True)

@@ -163,9 +163,10 @@ class ArmCycle:
 
     def _check_torque(self) -> None:
         """Check the torque of one servo per cycle."""
-        more = self._reason == self._torque.loss
-        if self._torque.check():
-            if not self._fault(self._torque.loss) and more:
+        before = self._torque.loss
+        self._torque.check()
+        if self._torque.loss:
+            if not self._fault(self._torque.loss) and self._reason == before:
                 self._reason = self._torque.loss
         elif self.state in POWERED and self._torque.stopped():
             with contextlib.suppress(ArmError):  # a servo does not answer: again in the next cycles

@@ -34,17 +34,15 @@ class Torque:
         """Return the servos that may have torque."""
         return [servo for servo in self._servos if self._read(servo, 'torque_enable') != 0]
 
-    def check(self) -> bool:
-        """Check one servo per call: a dip of the supply switches it off. Return whether one is newly off."""
+    def check(self) -> None:
+        """Check one servo per call: a dip of the supply switches it off."""
         self._checked = (self._checked + 1) % len(self._servos)
         servo = self._servos[self._checked]
         if self._read(servo, 'torque_enable') in (None, 1):
-            return False
+            return
         self.on.discard(servo.joint.name)
-        if named(servo.joint) in self._lost:
-            return False
-        self._lost.append(named(servo.joint))
-        return True
+        if named(servo.joint) not in self._lost:
+            self._lost.append(named(servo.joint))
 
     def stopped(self) -> bool:
         """Whether the watchdog of the servo that was checked last has stopped it."""
@@ -53,7 +51,9 @@ class Torque:
 
     @property
     def loss(self) -> str:
-        """Which servos have lost their torque, and what helps."""
+        """Which servos have lost their torque, and what helps; '' if none has."""
+        if not self._lost:
+            return ''
         lost, protects = 'has lost its torque', 'it protects itself'
         if len(self._lost) > 1:
             lost, protects = 'have lost their torque', 'they protect themselves'

@@ -18,6 +18,7 @@ from servo_campaign.chance import DEGREE
 AWAY = 6 * DEGREE  # from the goal: the joint of a held servo has given way
 BRAKING = 1.5  # times the fastest speed that a goal may have
 TOGETHER = 0.05  # [s] in which several goals may come
+CYCLE = 0.25  # [s] that a cycle takes at most, in which servos are silent: it holds what it measured at first
 BUSY, BUSY_WINDOW = 0.12, 0.5  # [s] between two cycles, and around a time
 
 
@@ -110,8 +111,8 @@ def beyond_or_leaping(
         joint = by_id[id]
         low, high = sorted((joint.tick(joint.lower), joint.tick(joint.upper)))
         measured = logs.measured(id, when)
-        if measured is not None:  # one that stands outside may be held there
-            low, high = min(low, measured), max(high, measured)
+        for tick in logs.between(id, when - CYCLE, when):  # one that stands outside may be held there
+            low, high = min(low, tick), max(high, tick)
         begin, before = last.get(id, (-math.inf, None))
         if goal != before and not low - 1 <= goal <= high + 1:  # that goal stays when a load pulls inwards
             wrong.append(f'servo {id} was sent to {goal}, beyond {low} to {high}')
@@ -145,7 +146,8 @@ def moved_while_held(
     """Return which goals changed while the arm was held, from settled [s] after that on.
 
     ids: of the servos that are measured; a second one on a joint has the goals of the first. Servos that had
-    no torque, or lost it meanwhile, are held where they then are, and so are joints that gave way.
+    no torque, or lost it meanwhile, are held where they then are, and so are joints that gave way, or for
+    which another servo answered.
     """
     wrong, times = [], [when for when, _, _ in logs.goals]
     for begin, end in held:
@@ -156,6 +158,7 @@ def moved_while_held(
         for id, values in goals.items():
             measured = logs.between(id, begin, end)
             gave_way = max((abs(tick - values[0]) for tick in measured), default=0) > AWAY
+            gave_way |= any(logs.posed[id, tick] for tick in values)
             if max(values) - min(values) > 3 * DEGREE and not gave_way:
                 wrong.append(f'servo {id} was sent from {min(values)} to {max(values)} while held')
     return wrong
