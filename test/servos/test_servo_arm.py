@@ -91,9 +91,11 @@ def test_commands_stay_within_the_recorded_range(rig):
     assert state[3]['present'] > 3000
 
 
+@pytest.mark.parametrize('torque', [False, True])
 @pytest.mark.parametrize('command', [{'elbow_flex': math.nan}, {'elbow_flex': math.inf}, {}, {'elbow': 0.1}])
-def test_a_wrong_command_is_rejected(rig, command):
-    rig.arm.set_torque(True)
+def test_a_wrong_command_is_rejected(rig, command, torque):
+    if torque:
+        rig.arm.set_torque(True)
     with pytest.raises(InputError, match='the command'):
         rig.arm.command(command)
 

@@ -31,6 +31,7 @@ from ik_node.servos.arm.activation import PlaceError
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions
 from ik_node.servos.arm.snapshot import POWERED, ArmSnapshot, ArmState
+from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.ports import EMULATED, EmulatedArm, opener
 
@@ -119,8 +120,9 @@ class ServosNode(ClosableNode):
                 raise InputError(f'it is {age:.2f} s old')
             self._arm.command(values_by_name(message))
         except IkError as error:
-            if self._wanted and self._arm.snapshot.state is ArmState.PASSIVE:
-                return  # the torque is about to come
+            coming = self._wanted and self._arm.snapshot.state is ArmState.PASSIVE  # the torque
+            if coming and isinstance(error, ArmError):
+                return
             self.get_logger().warning(
                 f'command ignored: {error}', throttle_duration_sec=REPEATED, skip_first=False
             )

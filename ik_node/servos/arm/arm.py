@@ -98,11 +98,11 @@ class ServoArm:
         Raises InputError for numbers that are not finite, and if no joint of the arm is named; ArmError while
         the arm takes no commands.
         """
-        now = self._snapshot
+        own, now = self._commands.checked(positions), self._snapshot
         if now.state not in POWERED or self._commands.latched:
             reason = HELD if self._commands.latched else now.reason
             raise ArmError(f'the arm is {now.state.value}{f": {reason}" if reason else ""}')
-        self._commands.put(positions)
+        self._commands.put(own)
 
     def set_torque(self, on: bool) -> None:
         """Switch the torque on, where the arm is, or off, slowly: support the arm."""

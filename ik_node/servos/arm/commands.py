@@ -38,8 +38,8 @@ class Commands:
         with self._lock:
             self._latched = False
 
-    def put(self, positions: Mapping[str, float]) -> None:
-        """Ask for positions by joint; joints that are not named keep theirs, other names are ignored.
+    def checked(self, positions: Mapping[str, float]) -> dict[str, float]:
+        """Return the positions of joints of the arm.
 
         Raises InputError for numbers that are not finite, and if no joint of the arm is named.
         """
@@ -49,9 +49,13 @@ class Commands:
         for name, value in own.items():
             if not math.isfinite(value):
                 raise InputError(f'the command of joint {name} is {value}')
+        return own
+
+    def put(self, positions: Mapping[str, float]) -> None:
+        """Ask for checked positions; joints that are not named keep theirs."""
         with self._lock:
             if not self._latched:
-                self._positions.update(own)
+                self._positions.update(positions)
                 self._given = time.monotonic()
 
     def fresh(self, timeout: float) -> dict[str, float]:
