@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 
 import pytest
@@ -221,6 +222,20 @@ def test_a_jump_that_no_joint_can_make_is_not_believed(rig):
 
 class NOWHERE:
     tick = 0
+
+
+def test_a_goal_moves_no_faster_than_its_joint_can_whatever_is_measured(rig):
+    rig.arm.set_torque(True)
+    rig.stream({'elbow_flex': 0.0}, 0.5)
+    rig.bus.call('motor', id=3, actual=2900.0)
+    begin = rig.clock.now
+    rig.stream({'elbow_flex': 0.0}, 0.5)
+    assert max(snapshot.joints.get('elbow_flex', NOWHERE).tick for snapshot in rig.seen) > 2800
+    goals = [(when, goal) for when, id, goal in rig.bus.log('goals', begin) if id == 3]
+    (joint,) = [joint for joint in rig.profile.joints if joint.id == 3]
+    steps = [abs(after[1] - before[1]) for before, after in itertools.pairwise(goals)]
+    assert max(goal for _, goal in goals) > 2100
+    assert max(steps) <= 1.2 * joint.fastest / joint.unit * 0.05 + 1
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from ik_node.servos.calibration.zeros import JointCalibration
 ACCELERATION = 25_400.0  # [ticks/s^2] of all servos: 39 rad/s^2
 LEAD = 0.12  # [rad] by which a goal may be ahead of a joint at rest, more while it moves:
 LEAD_TIME = 0.15  # [s] of its motion
+FASTER = 1.2  # times the fastest speed of a joint that its goal may have: one measurement may be false
 APPROACH = 1.0  # [rad/s] of a goal that is still far from its command, such as the first one
 NEAR = 0.05  # [rad] from the command: then it is followed as fast as the joint is
 STALLED, STALL_TIME = (
@@ -107,13 +108,15 @@ class Goals:
             if abs(goal.position - joint.position) > HALF_TURN * self._calibration[name].profile.unit:
                 # It was pushed across the step of its servo, which would turn all the way back.
                 goal = self._goals[name] = _Goal(joint.position)
-            goal.limit = None
+            goal.limit, before = None, goal.position
             if name in commands:
                 goal.yields = False
                 self._approach(name, goal, commands[name], joint, dt)
                 self._relieve(name, goal, joint, dt, torque)
             else:
                 self._yield(name, goal, joint, dt)
+            most = FASTER * self._calibration[name].profile.fastest * dt
+            goal.position = min(max(goal.position, before - most), before + most)
 
     def _approach(self, name: str, goal: _Goal, command: float, joint: JointMeasurement, dt: float) -> None:
         calibration = self._calibration[name]
