@@ -19,6 +19,7 @@ from benchmarks.tables import Table, heading
 
 WINDOWS, COMMANDS = 12, 200
 WINDOW = 2.0  # [s]
+JOINTS = {'so101': 'elbow_flex', 'omx_f': 'joint3'}  # that commands move, by profile: one per protocol
 STEP = 0.05  # [rad] of a command whose way is timed
 SEEN = 0.004  # [rad] of motion that shows that a command has arrived
 BARE = """
@@ -43,20 +44,29 @@ def run(tasks: list[Task], scale: float) -> None:
     windows, commands = max(3, round(WINDOWS * scale)), max(20, round(COMMANDS * scale))
     heading(
         'The driver of servos',
-        f"""Six emulated STS3215 at 100 Hz, in a process of their own, so without the 2 ms that a wire takes.
-        Bare: an rclpy node that publishes six joints at 100 Hz and hears the same commands. Shares of
-        a core by processor time [%], medians of {windows} windows of {WINDOW:.0f} s. Jitter: p99 of the
-        difference between the period of the stamps and 10 ms [ms]. Command to joint_states: until the motion
-        of one of {commands} commands of {STEP} rad is measured [ms], acceleration of the motor included.""",
+        f"""Six emulated servos at 100 Hz, in a process of their own, so without the 2 ms that a wire takes:
+        STS3215 of the so101 with Feetech's protocol, XL330 and XL430 of the omx_f with Dynamixel's. Bare:
+        an rclpy node that publishes six joints at 100 Hz and hears the same commands. Shares of a core by
+        processor time [%], medians of {windows} windows of {WINDOW:.0f} s. Jitter: p99 of the difference
+        between the period of the stamps and 10 ms [ms]. Command to joint_states: until the motion of one of
+        {commands} commands of {STEP} rad is measured [ms], acceleration of the motor included.""",
     )
     if importlib.util.find_spec('rclpy') is None:
         print('ROS 2 is not installed: not measured.')
         return
+    columns = 'bare', 'share', 'ratio', 'rate', 'jitter p99', 'command', 'p99'
+    table = Table('profile  ', 'state'.ljust(12), *columns)
+    for profile in JOINTS:
+        _measure(profile, table, windows, commands)
+
+
+def _measure(profile: str, table: Table, windows: int, commands: int) -> None:
+    """Print the rows of a profile."""
     own_domain()
-    table = Table('state'.ljust(12), 'bare', 'share', 'ratio', 'rate', 'jitter p99', 'command', 'p99')
     driver = ['-m', 'ik_node.start', 'ik_servos', '--ros-args', '-p', 'port:=emulated']
-    with _process(['-c', BARE]) as bare, _process([*driver, '-p', 'torque_at_start:=true']) as servos:
-        client = Client()
+    driver += ['-p', f'profile:={profile}', '-p', 'torque_at_start:=true']
+    with _process(['-c', BARE]) as bare, _process(driver) as servos:
+        client = Client(JOINTS[profile])
         try:
             client.until(lambda: bool(client.states))
             for name, rate in (('holding', 0.0), ('following', 100.0)):
@@ -67,6 +77,7 @@ def run(tasks: list[Task], scale: float) -> None:
                 pace = (len(stamps) - 1) / (stamps[-1] - stamps[0])
                 ways = [client.way(sign) for sign in _signs(commands)] if rate else [np.nan]
                 table.row(
+                    profile,
                     name,
                     f'{100 * other:.1f}',
                     f'{100 * own:.1f}',
@@ -109,14 +120,14 @@ def _window(client: Client, bare: int, servos: int, rate: float) -> tuple[float,
 
 
 class Client:
-    """A node beside the driver. states: stamp [s] and elbow [rad] of joint_states."""
+    """A node beside the driver. states: stamp [s] and position [rad] of one joint in joint_states."""
 
-    def __init__(self) -> None:
+    def __init__(self, joint: str) -> None:
         import rclpy
         from sensor_msgs.msg import JointState
 
         rclpy.init()
-        self._rclpy, self._kind = rclpy, JointState
+        self._rclpy, self._kind, self._joint = rclpy, JointState, joint
         self._node = rclpy.create_node('beside')
         self.states: list[tuple[float, float]] = []
         self._node.create_subscription(JointState, 'joint_states', self._hear, 50)
@@ -129,8 +140,8 @@ class Client:
 
     def _hear(self, message: object) -> None:
         stamp = message.header.stamp
-        elbow = dict(zip(message.name, message.position, strict=True)).get('elbow_flex', np.nan)
-        self.states.append((stamp.sec + 1e-9 * stamp.nanosec, elbow))
+        position = dict(zip(message.name, message.position, strict=True)).get(self._joint, np.nan)
+        self.states.append((stamp.sec + 1e-9 * stamp.nanosec, position))
 
     def until(self, condition: Callable[[], bool], seconds: float = 30.0) -> bool:
         """Spin until condition is true; return whether it is."""
@@ -140,8 +151,8 @@ class Client:
         return condition()
 
     def command(self, position: float) -> None:
-        """Command the elbow."""
-        message = self._kind(name=['elbow_flex'], position=[position])
+        """Command the joint."""
+        message = self._kind(name=[self._joint], position=[position])
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._commands.publish(message)
 
