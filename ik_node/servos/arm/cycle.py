@@ -75,7 +75,7 @@ class ArmCycle:
         self.state, self._reason = ArmState.PASSIVE, ''
         self._missing = False  # a servo does not answer, and that is the fault
         self._soft_start = SoftStart()
-        self.time = time.monotonic()
+        self.time = self._moved = time.monotonic()  # of the measurement, and of the goals
 
     @property
     def reason(self) -> str:
@@ -134,10 +134,11 @@ class ArmCycle:
 
     def step(self) -> None:
         """Measure, and move the goals. Raises PortError."""
-        now = time.monotonic()
-        dt = min(now - self.time, MOST_PERIODS / self._options.rate)
+        begin = time.monotonic()
         self._measure()
-        self._watch(now)
+        self._watch(begin)
+        now = time.monotonic()
+        dt, self._moved = min(now - self._moved, MOST_PERIODS / self._options.rate), now
         if self.state in POWERED or self.state is ArmState.FAULTED:
             self._move(now, dt)
 
@@ -185,7 +186,7 @@ class ArmCycle:
             self._become(ArmState.FOLLOWING, '')
         limited = set(self._goals.limited)
         torque = self._soft_start.grow(self._transport, self._options.torque_limit, now)
-        self._goals.follow(commands, self.measured, dt, torque)
+        self._goals.follow(commands, self.measured, dt, torque, self.powered)
         self._counts.limited += len(self._goals.limited.keys() - limited)
         self._write_goals()
 
@@ -221,6 +222,7 @@ class ArmCycle:
         self._soft_start.begin((one.servo, one.share) for one in powered)
         self._measuring.know({one.servo.joint.name: one.present for one in powered}, self._soft_start.since)
         self._measure()
+        self._moved = self.time
         self._goals.begin({one.servo.joint.name: one.goal for one in powered})
         self._hold()
 

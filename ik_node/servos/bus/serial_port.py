@@ -13,6 +13,7 @@ from ik_node.servos.bus.packets import BROADCAST, Instruction, Status, check
 from ik_node.servos.bus.transport import Answer, Fault, Reply
 
 _SIZES = 4  # that a read may ask for: so many answers of a servo can be outstanding
+_APART = 2  # [bytes]: a late answer that lacks a byte has the size of no other
 _WRITE_TIME = 0.1  # [s] that an acknowledgement may take: a servo first writes to its EEPROM
 _SECOND_TIME = 0.002  # [s] after an answer in which a second servo with the same id would answer
 _OVERHEAD = 16  # [bytes] of a packet besides its data, at most
@@ -196,7 +197,7 @@ class _Awaited:
 
 def _sizes(size: int) -> range:
     """Return the sizes that a read of size bytes may ask for."""
-    return range(size, size + _SIZES)
+    return range(size, size + _SIZES * _APART, _APART)
 
 
 def _cut(replies: Mapping[int, Reply], size: int) -> dict[int, Reply]:

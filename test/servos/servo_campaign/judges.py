@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from ik_node.servos.arm.snapshot import ArmSnapshot
+from ik_node.servos.bus.outstanding import LATEST
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.zeros import JointCalibration
 from ik_node.sim.bus import EmulatedBus
@@ -77,7 +78,7 @@ def made_up(
             key = ids[name], joint.tick
             if among(logs.at[key], snapshot.time, published):
                 counts['positions published'] += 1
-            elif among(logs.posed[key], snapshot.time, published):
+            elif among(logs.posed[key], snapshot.time - LATEST, published):  # late, too
                 counts['positions of a servo that answered with the id of a silent one'] += 1
             else:
                 aside = min((when - snapshot.time for when in logs.at[key]), key=abs, default=math.inf)
