@@ -124,8 +124,10 @@ def compilations(description: str) -> dict[str, float]:
     event.register('numba:compile', Count())
     start = time.process_time()
     if _compiles_in_background():
-        from ik_node.kernels.runtime import build
-
+        try:
+            from ik_node.kernels.runtime import build
+        except ImportError:  # the older one
+            from ik_node.kernels import build
         build.build(list(build.SERVING))
     else:
         calls(description)
