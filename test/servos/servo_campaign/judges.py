@@ -20,6 +20,7 @@ AWAY = 6 * DEGREE  # from the goal: the joint of a held servo has given way
 BRAKING = 1.5  # times the fastest speed that a goal may have
 TOGETHER = 0.05  # [s] in which several goals may come
 CYCLE = 0.25  # [s] that a cycle takes at most, in which servos are silent: it holds what it measured at first
+MISTAKEN = 0.5  # [s] for which goals are not judged of a servo for which another one has answered
 BUSY, BUSY_WINDOW = 0.12, 0.5  # [s] between two cycles, and around a time
 
 
@@ -55,6 +56,12 @@ class Logs:
         """Return the ticks that a servo was measured at between two times."""
         times, ticks = self.answered[id]
         return ticks[bisect_left(times, begin) : bisect_right(times, end)]
+
+    def mistaken(self, id: int, when: float) -> bool:
+        """Whether another servo has answered for one within MISTAKEN before a time."""
+        return any(
+            among(times, when - MISTAKEN, when) for (posed, _), times in self.posed.items() if posed == id
+        )
 
     def measured(self, id: int, when: float) -> int | None:
         """Return the last tick that a servo was measured at until a time."""
@@ -101,7 +108,8 @@ def beyond_or_leaping(
     """Return which goals were beyond the range of their joint, or leapt.
 
     published: times of the snapshots. Where they show that the computer was too busy, the times of the log
-    are not those of the driver, and leaps are only counted.
+    are not those of the driver, and leaps are only counted. So are goals of a servo for which another one has
+    just answered: nothing in the protocol tells that.
     """
     wrong = []
     last: dict[int, tuple[float, int | None]] = {}
@@ -109,6 +117,10 @@ def beyond_or_leaping(
     for when, id, goal in logs.goals:
         if id not in by_id:
             continue  # a shadow: it has the goals of another servo
+        if logs.mistaken(id, when):
+            counts['goals of a servo for which another one answered'] += 1
+            last.pop(id, None)
+            continue
         joint = by_id[id]
         low, high = sorted((joint.tick(joint.lower), joint.tick(joint.upper)))
         measured = logs.measured(id, when)
