@@ -43,6 +43,7 @@ SQUARE = 8  # pixels
 MANY = 100  # squares, of some 3,500: an arm that moves changes more, nothing else does
 TRAIL = 10  # of 255: how much its fading beads change a square from one picture to the next
 TIMEOUT = 240.0  # seconds for things that take one or two on an idle machine; swiftshader draws slowly
+STILL = 0.05  # [s] in which an element that is to be clicked must not move
 
 
 def wait(condition: Callable[[], Any], what: str) -> Any:
@@ -283,6 +284,10 @@ def click_on(browser: Any, path: str, what: str) -> None:
         with suppress(exceptions.StaleElementReferenceException, exceptions.ElementClickInterceptedException):
             for one in found[:1]:
                 browser.execute_script('arguments[0].scrollIntoView({block: "center"})', one)
+                before = one.rect
+                time.sleep(STILL)
+                if one.rect != before:
+                    return False
                 one.click()
                 return True
         return False
