@@ -119,7 +119,7 @@ def beyond_or_leaping(
             continue  # a shadow: it has the goals of another servo
         if logs.mistaken(id, when):
             counts['goals of a servo for which another one answered'] += 1
-            last.pop(id, None)
+            last[id] = when, goal
             continue
         joint = by_id[id]
         low, high = sorted((joint.tick(joint.lower), joint.tick(joint.upper)))
