@@ -124,8 +124,9 @@ def beyond_or_leaping(
         joint = by_id[id]
         low, high = sorted((joint.tick(joint.lower), joint.tick(joint.upper)))
         measured = logs.measured(id, when)
-        for tick in logs.between(id, when - CYCLE, when):  # one that stands outside may be held there
-            low, high = min(low, tick), max(high, tick)
+        if measured is not None:  # one that stands outside may be held there
+            seen = measured, *logs.between(id, when - CYCLE, when)
+            low, high = min(low, *seen), max(high, *seen)
         begin, before = last.get(id, (-math.inf, None))
         if goal != before and not low - 1 <= goal <= high + 1:  # that goal stays when a load pulls inwards
             wrong.append(f'servo {id} was sent to {goal}, beyond {low} to {high}')
