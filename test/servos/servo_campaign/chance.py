@@ -69,7 +69,8 @@ def random_place(chance: random.Random, joint: JointProfile) -> float:
 def scatter(bus: EmulatedBus, chance: random.Random, profile: ArmProfile) -> None:
     """Carry the joints somewhere, and leave stale registers in the servos."""
     for joint in profile.joints:
-        for id in (joint.id, *joint.shadows):
-            bus.call('motor', id=id, actual=random_place(chance, joint), velocity=0.0)
+        place = random_place(chance, joint)
+        for id in (joint.id, *joint.shadows):  # which turn together
+            bus.call('motor', id=id, actual=place, velocity=0.0)
             for address, size, values in STALE[profile.protocol]:
                 bus.call('put', id=id, address=address, size=size, value=chance.choice(values))
