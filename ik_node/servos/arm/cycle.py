@@ -186,7 +186,7 @@ class ArmCycle:
             self._become(ArmState.FOLLOWING, '')
         limited = set(self._goals.limited)
         torque = self._soft_start.grow(self._transport, self._options.torque_limit, now)
-        self._goals.follow(commands, self.measured, dt, torque, self.powered)
+        self._goals.follow(commands, self.measured, dt, torque)
         self._counts.limited += len(self._goals.limited.keys() - limited)
         self._write_goals()
 

@@ -7,7 +7,7 @@ So a servo whose driver is killed comes to rest close by, and a blocked joint is
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ik_node.servos.arm.snapshot import JointMeasurement
@@ -98,17 +98,12 @@ class Goals:
         measured: Mapping[str, JointMeasurement],
         dt: float,
         torque: float,
-        powered: Collection[str],
     ) -> None:
         """Move the goals towards commands for dt [s]; torque: share that the servos may use.
 
-        Joints that were not measured in this cycle keep their goals. A joint that is not powered is its own
-        goal: whoever switches its torque on must not send it elsewhere.
+        Joints that were not measured in this cycle keep their goals.
         """
         for name, joint in measured.items():
-            if name not in powered:
-                self._goals[name] = _Goal(joint.position)
-                continue
             goal = self._goals.setdefault(name, _Goal(joint.position))
             if abs(goal.position - joint.position) > HALF_TURN * self._calibration[name].profile.unit:
                 # It was pushed across the step of its servo, which would turn all the way back.
