@@ -19,8 +19,7 @@ from ik_node.servos.calibration.profile import PROTOCOLS, read_profile
 from ik_node.servos.calibration.zeros import calibrate
 from ik_node.sim.bus import EmulatedBus
 
-PATIENCE = 0.02  # [s] for an answer, as of ik_servos
-PATIENT = 0.1  # on a busy computer, where the emulated bus has to wait for a core
+PATIENT = 0.1  # [s] for an answer: on a busy computer the emulated bus has to wait for a core
 
 
 class Rig:
@@ -29,11 +28,11 @@ class Rig:
     def __init__(self, bus: EmulatedBus, profile: str, options: ArmOptions | None) -> None:
         self.bus, self.profile = bus, read_profile(profile)
         self.clock: Any = getattr(bus, 'clock', time)
-        patience = PATIENT if self.clock is time else PATIENCE
+        patience = [PATIENT] if self.clock is time else []  # as ik_servos
         self.seen: list[ArmSnapshot] = []
         self.published: list[float] = []
         self.arm = ServoArm(
-            lambda: SerialTransport(bus.port, self.profile.baud, PROTOCOLS[self.profile.protocol], patience),
+            lambda: SerialTransport(bus.port, self.profile.baud, PROTOCOLS[self.profile.protocol], *patience),
             self.profile,
             lambda recorded: calibrate(self.profile, recorded),
             options,

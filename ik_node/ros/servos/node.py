@@ -115,7 +115,7 @@ class ServosNode(ClosableNode):
     def _on_command(self, message: JointState) -> None:
         try:
             stamp = Time.from_msg(message.header.stamp)
-            age = (self.get_clock().now() - Time.from_msg(message.header.stamp)).nanoseconds / NS_PER_S
+            age = (self.get_clock().now() - stamp).nanoseconds / NS_PER_S
             if stamp.nanoseconds and age > self._settings.command_timeout:
                 raise InputError(f'it is {age:.2f} s old')
             self._arm.command(values_by_name(message))

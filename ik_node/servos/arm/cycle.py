@@ -134,9 +134,8 @@ class ArmCycle:
 
     def step(self) -> None:
         """Measure, and move the goals. Raises PortError."""
-        begin = time.monotonic()
         self._measure()
-        self._watch(begin)
+        self._watch(self.time)
         now = time.monotonic()
         dt, self._moved = min(now - self._moved, MOST_PERIODS / self._options.rate), now
         if self.state in POWERED or self.state is ArmState.FAULTED:

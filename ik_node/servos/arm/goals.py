@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goals: where the servos go in each cycle. A goal is never far from where its joint was measured.
+"""Goals: where the servos go in each cycle. A goal stays near where its joint is measured.
 
 So a servo whose driver is killed comes to rest close by, and a blocked joint is not pushed harder and harder.
 """
@@ -16,7 +16,7 @@ from ik_node.servos.calibration.zeros import JointCalibration
 ACCELERATION = 25_400.0  # [ticks/s^2] of all servos: 39 rad/s^2
 LEAD = 0.12  # [rad] by which a goal may be ahead of a joint at rest, more while it moves:
 LEAD_TIME = 0.15  # [s] of its motion
-FASTER = 1.2  # times the fastest speed of a joint that its goal may have: one measurement may be false
+FASTER = 1.2  # times the speed of a joint without load that its goal may have while it follows or yields
 APPROACH = 1.0  # [rad/s] of a goal that is still far from its command, such as the first one
 NEAR = 0.05  # [rad] from the command: then it is followed as fast as the joint is
 STALLED, STALL_TIME = (

@@ -13,7 +13,7 @@ from ik_node.servos.bus.packets import BROADCAST, Instruction, Status, check
 from ik_node.servos.bus.transport import Answer, Fault, Reply
 
 _SIZES = 4  # that a read may ask for: so many answers of a servo can be outstanding
-_APART = 2  # [bytes]: a late answer that lacks a byte has the size of no other
+_APART = 2  # [bytes]: a late answer that lacks a byte has no other size of that read
 _WRITE_TIME = 0.1  # [s] that an acknowledgement may take: a servo first writes to its EEPROM
 _SECOND_TIME = 0.002  # [s] after an answer in which a second servo with the same id would answer
 _OVERHEAD = 16  # [bytes] of a packet besides its data, at most

@@ -37,8 +37,10 @@ class Logs:
         self.answered: dict[int, tuple[list[float], list[int]]] = defaultdict(lambda: ([], []))
         self.at: dict[tuple[int, int], list[float]] = defaultdict(list)
         self.posed: dict[tuple[int, int], list[float]] = defaultdict(list)
+        self._mistaken: dict[int, list[float]] = defaultdict(list)  # times of posed, by id
         for when, id, tick in bus.log('posed'):
             self.posed[id, tick].append(when)
+            self._mistaken[id].append(when)
         self.torques: dict[int, list[tuple[float, bool]]] = defaultdict(list)
         for when, id, tick in bus.log('answered'):
             self.answered[id][0].append(when)
@@ -59,9 +61,7 @@ class Logs:
 
     def mistaken(self, id: int, when: float) -> bool:
         """Whether another servo has answered for one within MISTAKEN before a time."""
-        return any(
-            among(times, when - MISTAKEN, when) for (posed, _), times in self.posed.items() if posed == id
-        )
+        return among(self._mistaken[id], when - MISTAKEN, when)
 
     def measured(self, id: int, when: float) -> int | None:
         """Return the last tick that a servo was measured at until a time."""
