@@ -13,10 +13,12 @@ from ik_node.servos.arm.snapshot import ArmState, Counts
 from ik_node.servos.arm.survey import ArmError, memories, survey
 from ik_node.servos.bus import feetech
 from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.transport import Answer
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.zeros import calibrate
 
 DEGREE = 4096 / 360  # ticks
+TORQUE_ENABLE = 40
 TORQUE_LIMIT = {'address': 48, 'size': 2}
 
 
@@ -100,6 +102,23 @@ def test_a_torque_that_was_lost_while_another_servo_was_silent_is_told_afterward
     rig.clock.sleep(0.3)
     assert rig.arm.snapshot.state is ArmState.FAULTED
     assert 'servo 3 (elbow_flex) has lost its torque' in rig.arm.snapshot.reason
+
+
+@pytest.mark.parametrize(('wrong', 'state'), [(1, ArmState.HOLDING), (2, ArmState.FAULTED)])
+def test_a_loss_of_torque_is_believed_when_it_is_read_twice(rig, wrong, state, monkeypatch):
+    read, left = SerialTransport.read, [wrong]
+
+    def misread(transport, id, address, size):
+        if (id, address, left[0] > 0) == (3, TORQUE_ENABLE, True):
+            left[0] -= 1
+            return Answer(b'\0')
+        return read(transport, id, address, size)
+
+    monkeypatch.setattr(SerialTransport, 'read', misread)
+    rig.wait(lambda: not left[0])
+    rig.clock.sleep(0.5)
+    assert rig.arm.snapshot.state is state
+    assert 'elbow_flex' in rig.arm.snapshot.powered  # it has been read again
 
 
 def test_servos_that_still_have_torque_are_lowered_slowly_too(rig):

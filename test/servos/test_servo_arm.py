@@ -14,6 +14,7 @@ from ik_node.errors import InputError
 from ik_node.servos.arm.cycle import ArmOptions
 from ik_node.servos.arm.snapshot import POWERED, ArmState
 from ik_node.servos.arm.survey import ArmError
+from ik_node.servos.bus.serial_port import SerialTransport
 
 DEGREE = 4096 / 360  # ticks
 
@@ -224,18 +225,28 @@ class NOWHERE:
     tick = 0
 
 
-def test_a_goal_moves_no_faster_than_its_joint_can_whatever_is_measured(rig):
+@pytest.mark.parametrize('stalled', [False, True])
+def test_a_goal_moves_no_faster_than_its_joint_can_whatever_is_measured(rig, stalled, monkeypatch):
     rig.arm.set_torque(True)
     rig.stream({'elbow_flex': 0.0}, 0.5)
-    rig.bus.call('motor', id=3, actual=2900.0)
+    send, count = SerialTransport.sync_write, itertools.count()
+
+    def late(*arguments):
+        if next(count) % 7 == 0:
+            rig.clock.sleep(0.08)
+        send(*arguments)
+
+    if stalled:
+        monkeypatch.setattr(SerialTransport, 'sync_write', late)
+    rig.bus.call('motor', id=3, actual=2900.0, blocked=[2899.0, 2901.0])
     begin = rig.clock.now
     rig.stream({'elbow_flex': 0.0}, 0.5)
     assert max(snapshot.joints.get('elbow_flex', NOWHERE).tick for snapshot in rig.seen) > 2800
     goals = [(when, goal) for when, id, goal in rig.bus.log('goals', begin) if id == 3]
     (joint,) = [joint for joint in rig.profile.joints if joint.id == 3]
-    steps = [abs(after[1] - before[1]) for before, after in itertools.pairwise(goals)]
     assert max(goal for _, goal in goals) > 2100
-    assert max(steps) <= 1.2 * joint.fastest / joint.unit * 0.05 + 1
+    for (before, here), (after, there) in itertools.pairwise(goals):
+        assert abs(there - here) <= 1.2 * joint.fastest / joint.unit * (after - before) + 1
 
 
 @pytest.mark.parametrize(

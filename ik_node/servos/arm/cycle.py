@@ -75,7 +75,7 @@ class ArmCycle:
         self.state, self._reason = ArmState.PASSIVE, ''
         self._missing = False  # a servo does not answer, and that is the fault
         self._soft_start = SoftStart()
-        self.time = self._moved = time.monotonic()  # of the measurement, and of the goals
+        self.time = self._moved = time.monotonic()  # of the measurement; when goals were sent
 
     @property
     def reason(self) -> str:
@@ -136,10 +136,10 @@ class ArmCycle:
         """Measure, and move the goals. Raises PortError."""
         self._measure()
         self._watch(self.time)
-        now = time.monotonic()
-        dt, self._moved = min(now - self._moved, MOST_PERIODS / self._options.rate), now
         if self.state in POWERED or self.state is ArmState.FAULTED:
-            self._move(now, dt)
+            now = time.monotonic()
+            self._move(now, min(now - self._moved, MOST_PERIODS / self._options.rate))
+        self._moved = time.monotonic()  # what is sent late must not make the next step longer
 
     def _measure(self) -> None:
         self.time = time.monotonic()
@@ -248,6 +248,7 @@ class ArmCycle:
             switch_off(self._transport, self._servos)
         except ArmError as error:  # without strength it can follow nothing
             self._torque.look(self._torque.on)
+            self._missing = False
             self._become(ArmState.FAULTED, str(error))
             raise
         self._goals.forget()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goals: where the servos go in each cycle. A goal stays near where its joint is measured.
+"""Goals: where the servos go in each cycle. A goal that follows commands stays near its measured joint.
 
 So a servo whose driver is killed comes to rest close by, and a blocked joint is not pushed harder and harder.
 """
@@ -19,10 +19,7 @@ LEAD_TIME = 0.15  # [s] of its motion
 FASTER = 1.2  # times the speed of a joint without load that its goal may have while it follows or yields
 APPROACH = 1.0  # [rad/s] of a goal that is still far from its command, such as the first one
 NEAR = 0.05  # [rad] from the command: then it is followed as fast as the joint is
-STALLED, STALL_TIME = (
-    0.6,
-    1.0,
-)  # share of the allowed torque, and for how long [s], of a joint that is blocked
+STALLED, STALL_TIME = 0.6, 1.0  # share of the allowed torque, and time [s], of a joint that is blocked
 RELIEF = 0.02  # [rad] by which the goal of a blocked joint stays ahead
 SAG = 0.06  # [rad] from its goal at which a joint may hang under its load: its controller has no integral
 YIELD_TIME = 0.2  # [s] for which a held joint is measured too far away until its goal follows

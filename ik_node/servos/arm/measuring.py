@@ -15,7 +15,7 @@ from ik_node.servos.calibration.zeros import JointCalibration
 
 RETRIES = 2  # single reads per cycle, after a sync read with faults
 SLACK = 40  # [ticks] beyond the fastest motion that a position may have changed
-FASTER = 1.5  # times the fastest speed without load: pushed by hand or by gravity
+PUSHED = 1.5  # times the fastest speed without load: pushed by hand or by gravity
 ALERT = 0x80  # bit of the error byte of a Dynamixel: its register status is not 0
 SETTLED = 3  # readings that agree with each other are believed, even after a jump
 
@@ -122,7 +122,7 @@ class Measuring:
         way = abs(tick - self._ticks[joint.name])
         if joint.full_turn:
             way = min(way, abs(TICKS_PER_TURN - way))
-        most = SLACK + FASTER * joint.fastest / joint.unit * (time - self.last[joint.name])
+        most = SLACK + PUSHED * joint.fastest / joint.unit * (time - self.last[joint.name])
         doubted = self._doubted.setdefault(joint.name, [])
         if way <= most:
             doubted.clear()

@@ -35,11 +35,15 @@ class Torque:
         return [servo for servo in self._servos if self._read(servo, 'torque_enable') != 0]
 
     def check(self) -> None:
-        """Check one servo per call: a dip of the supply switches it off."""
+        """Check one servo per call: a dip of the supply switches it off. One reading may be wrong."""
         self._checked = (self._checked + 1) % len(self._servos)
         servo = self._servos[self._checked]
-        if self._read(servo, 'torque_enable') in (None, 1):
-            return
+        for _ in range(2):
+            found = self._read(servo, 'torque_enable')
+            if found == 1:
+                self.on.add(servo.joint.name)
+            if found in (None, 1):
+                return
         self.on.discard(servo.joint.name)
         if named(servo.joint) not in self._lost:
             self._lost.append(named(servo.joint))
