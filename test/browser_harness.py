@@ -133,6 +133,7 @@ class Projection:
     """From the base frame to pixels of the page, for the camera that every page starts with."""
 
     def __init__(self, browser: Any, extent: float) -> None:
+        enter(browser)
         rect = wait(lambda: browser.find_elements('css selector', 'canvas'), 'the scene')[0].rect
         self._middle = np.array([rect['x'] + rect['width'] / 2, rect['y'] + rect['height'] / 2])
         self._focal = rect['height'] / 2 / np.tan(FIELD_OF_VIEW / 2)
@@ -241,6 +242,12 @@ def enter(browser: Any) -> None:
     """Look into the frame of viser again: chromedriver leaves it if a busy page answers late."""
     if browser.execute_script('return window === top'):
         browser.switch_to.frame(browser.find_element('tag name', 'iframe'))
+
+
+def source(browser: Any) -> str:
+    """The source of the page as it is now, with what it hides."""
+    enter(browser)
+    return str(browser.page_source)
 
 
 def displayed(browser: Any, path: str) -> list[Any]:

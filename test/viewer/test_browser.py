@@ -17,6 +17,7 @@ from browser_harness import (
     open_page,
     picture,
     settled,
+    source,
     tick,
     wait,
     webdriver,
@@ -39,7 +40,7 @@ def robot(browser: Any) -> Iterator[RobotSide]:
     try:
         with viewer(domain) as (process, robot):
             open_page(browser, process.url())
-            wait(lambda: robot.joints and 'joint5' in browser.page_source, 'the page')
+            wait(lambda: robot.joints and 'joint5' in source(browser), 'the page')
             yield robot
     finally:
         code = solver.end()
@@ -83,10 +84,10 @@ def test_dragging_the_gizmo_moves_the_arm(browser: Any, robot: RobotSide, arm: A
         return np.linalg.norm(position - goal[:3, 3]) < 1e-4 and direction @ goal[:3, 2] > 1.0 - 1e-6
 
     wait(reached, 'the arm at the goal')
-    wait(lambda: 'Solved' in browser.page_source, 'the status in words')
+    wait(lambda: 'Solved' in source(browser), 'the status in words')
     there = settled(browser)
     open_page(browser, browser.current_url)
-    wait(lambda: 'Solved' in browser.page_source, 'the page after a reload')
+    wait(lambda: 'Solved' in source(browser), 'the page after a reload')
     wait(lambda: changed(there, picture(browser)) < MANY / 5, 'the same picture after a reload')
 
 
@@ -108,7 +109,7 @@ def test_slow_motion_is_drawn_and_the_arm_stays(browser: Any, robot: RobotSide, 
     tick(browser, 'Watch')
     before, joints = settled(browser), dict(robot.joints)
     drag_gizmo(browser, arm, joints)
-    wait(lambda: 'step' in browser.page_source and 'Position error' in browser.page_source, 'the errors')
+    wait(lambda: 'step' in source(browser) and 'Position error' in source(browser), 'the errors')
     wait(lambda: changed(before, picture(browser)) > MANY, 'the ghost')
     assert robot.joints == pytest.approx(joints)
     assert not robot.goals
@@ -130,7 +131,7 @@ def test_the_stop_button_is_in_sight_and_stops(browser: Any, robot: RobotSide, s
     try:
         open_page(browser, browser.current_url)
         title = "//*[normalize-space(text())='ik_node']"
-        wait(lambda: 'joint5' in browser.page_source and browser.find_elements('xpath', title), 'the page')
+        wait(lambda: 'joint5' in source(browser) and browser.find_elements('xpath', title), 'the page')
         if width < 600:
             browser.find_element('xpath', title).click()  # closes what covers half of the screen
             button = stop_button(browser)
@@ -150,9 +151,9 @@ def test_the_stop_button_is_in_sight_and_stops(browser: Any, robot: RobotSide, s
     finally:
         browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
     open_page(browser, browser.current_url)
-    wait(lambda: 'press Resume' in browser.page_source, 'the stop')
+    wait(lambda: 'press Resume' in source(browser), 'the stop')
     browser.find_element('xpath', "//*[text()='Resume']").click()
-    wait(lambda: 'press Resume' not in browser.page_source, 'the end of the stop')
+    wait(lambda: 'press Resume' not in source(browser), 'the end of the stop')
     robot.go(**Q)
 
 
@@ -178,10 +179,10 @@ def test_the_page_works_through_the_url_with_its_token(browser: Any, host: str) 
         assert 'the token is missing or wrong' in browser.page_source
         open_page(browser, process.url())
         robot.describe(SEED_ARM)
-        wait(lambda: 'joint5' in browser.page_source, 'the page')
+        wait(lambda: 'joint5' in source(browser), 'the page')
         open_page(browser, browser.current_url)  # by then the page may have changed its URL
         robot.move(**Q)
-        wait(lambda: 'joint5' in browser.page_source, 'the page again')
+        wait(lambda: 'joint5' in source(browser), 'the page again')
         settled(browser)
         arm = Arm.from_urdf(SEED_ARM)
         T = arm.robot.link_pose(arm.tip_link, Q)

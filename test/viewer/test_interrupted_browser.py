@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser_harness import arrow, browser, drag, drag_on, open_page, settled, wait
+from browser_harness import arrow, browser, drag, drag_on, open_page, settled, source, wait
 from network import Network
 from node_harness import new_domain
 from page import Page
@@ -34,7 +34,7 @@ def running() -> Iterator[tuple[Process, RobotSide]]:
 def grip(browser: Any, url: str, robot: RobotSide) -> tuple[np.ndarray, np.ndarray]:
     """Open the page and drag the gizmo without releasing it; where the mouse is, and the way on [pixels]."""
     open_page(browser, url)
-    wait(lambda: 'joint5' in browser.page_source, 'the page')
+    wait(lambda: 'joint5' in source(browser), 'the page')
     robot.move(**Q)
     settled(browser)
     start, end, _ = arrow(browser, ARM, Q, -0.06)
@@ -65,7 +65,7 @@ def test_a_drag_in_a_frozen_network_moves_nothing_late(
         assert not robot.goals, 'the arm moves by what was dragged ten seconds ago'
         page.close()
         network.cut()
-        wait(lambda: 'joint5' in browser.page_source, 'the page again')
+        wait(lambda: 'joint5' in source(browser), 'the page again')
         assert not robot.goals
 
 

@@ -13,11 +13,13 @@ from browser_harness import (
     browser,
     changed,
     click,
+    click_on,
     element,
     open_page,
     picture,
     scene_of,
     settled,
+    source,
     wait,
     webdriver,
 )
@@ -40,7 +42,7 @@ def page(browser: Any, tmp_path: Path) -> Iterator[tuple[RobotSide, Process]]:
     try:
         with viewer(domain, f'recordings:={tmp_path}/made') as (process, robot):
             open_page(browser, process.url())
-            wait(lambda: robot.joints and 'joint5' in browser.page_source, 'the page')
+            wait(lambda: robot.joints and 'joint5' in source(browser), 'the page')
             browser.execute_cdp_cmd(
                 'Browser.setDownloadBehavior', {'behavior': 'allow', 'downloadPath': str(tmp_path)}
             )
@@ -60,7 +62,7 @@ def choose(browser: Any, name: str) -> None:
     field = element(browser, 'Replay').find_element('xpath', 'following::input[1]')
     field.click()
     path = f"//*[@role='option'][contains(., '{name}')]"
-    wait(lambda: [one for one in browser.find_elements('xpath', path) if one.is_displayed()], name)[0].click()
+    click_on(browser, path, name)
 
 
 def scrub(browser: Any, way: int) -> None:
@@ -77,10 +79,10 @@ def test_a_recording_has_what_moved_and_its_replay_commands_nothing(
     robot.go(**Q)
     click(browser, 'Record')
     wait(lambda: files(tmp_path), 'the file')
-    wait(lambda: 'End recording' in browser.page_source, 'the recording in the page')
+    wait(lambda: 'End recording' in source(browser), 'the recording in the page')
     robot.go(**{**Q, 'joint1': -0.9})
     click(browser, 'End recording')
-    wait(lambda: 'Saved' in browser.page_source, 'the end of the recording')
+    wait(lambda: 'Saved' in source(browser), 'the end of the recording')
     (path,) = files(tmp_path)
     with path.open('rb') as stream:
         messages = [
@@ -101,7 +103,7 @@ def test_a_recording_has_what_moved_and_its_replay_commands_nothing(
     robot.goals.clear()
     robot.joint_goals.clear()
     choose(browser, path.name)
-    wait(lambda: 'Save selection as CSV' in browser.page_source, 'the scrub bar')
+    wait(lambda: 'Save selection as CSV' in source(browser), 'the scrub bar')
     wait(lambda: changed(before, picture(browser)) > MANY, 'the ghost')
     start = settled(browser)
     scrub(browser, 1)

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browser_harness import browser, open_page, wait
+from browser_harness import browser, click_on, displayed, open_page, wait
 from node_harness import new_domain
-from selenium.common.exceptions import StaleElementReferenceException
 from viewer_harness import Process
 
 from ik_node.model.urdf.reader import load_description
@@ -39,18 +38,15 @@ def arm(browser: Any, tmp_path: Any, monkeypatch: Any) -> Iterator[EmulatedBus]:
 
 
 def shown(browser: Any, text: str) -> list[Any]:
-    path = f"//*[contains(normalize-space(text()), '{text}')]"
-    try:
-        return [one for one in browser.find_elements('xpath', path) if one.is_displayed()]
-    except StaleElementReferenceException:  # the page has just replaced it
-        return shown(browser, text)
+    return displayed(browser, containing(text))
 
 
 def click(browser: Any, text: str) -> None:
-    button = wait(lambda: shown(browser, text), text)[0]
-    browser.execute_script('arguments[0].scrollIntoView({block: "center"})', button)
-    time.sleep(0.5)  # the panel scrolls
-    button.click()
+    click_on(browser, containing(text), text)
+
+
+def containing(text: str) -> str:
+    return f"//*[contains(normalize-space(text()), '{text}')]"
 
 
 def torques(bus: EmulatedBus) -> set[bool]:

@@ -12,9 +12,11 @@ from browser_harness import (
     Projection,
     arrow,
     browser,
+    displayed,
     drag,
     open_page,
     settled,
+    source,
     wait,
     webdriver,
 )
@@ -62,7 +64,7 @@ def shown(browser: Any, text: str, tmp_path: Any, *parameters: str) -> Iterator[
     try:
         with viewing(domain, *parameters[1:]) as (process, robot):
             open_page(browser, process.url())
-            wait(lambda: robot.joints and 'Show solutions' in browser.page_source, 'the page')
+            wait(lambda: robot.joints and 'Show solutions' in source(browser), 'the page')
             box = browser.find_element('xpath', "//*[text()='Show solutions']/following::input[1]")
             browser.execute_script('arguments[0].scrollIntoView({block: "center"})', box)
             box.click()
@@ -75,7 +77,7 @@ def shown(browser: Any, text: str, tmp_path: Any, *parameters: str) -> Iterator[
 def rows(browser: Any) -> list[Any]:
     """The buttons of the solutions; none while they are being replaced."""
     with suppress(StaleElementReferenceException):
-        buttons = browser.find_elements('css selector', 'button')
+        buttons = displayed(browser, '//button')
         return [button for button in buttons if button.text[:1].isdigit() and '·' in button.text]
     return []
 
@@ -131,7 +133,7 @@ def test_a_click_on_a_row_moves_the_arm(browser: Any, tmp_path: Any, name: str, 
         choices = go(robot, arm, q, *locked).allowed
         wait(lambda: at_rest(browser), 'the list where the arm is')
         if locked:
-            box = wait(lambda: browser.find_elements('xpath', HOLD), 'the box to hold the spare joint')[0]
+            box = wait(lambda: displayed(browser, HOLD), 'the box to hold the spare joint')[0]
             browser.execute_script('arguments[0].scrollIntoView({block: "center"})', box)
             box.click()
         assert len(choices) >= 2
@@ -178,7 +180,7 @@ def test_a_drag_out_of_reach_says_how_far(browser: Any, tmp_path: Any) -> None:
         settled(browser)
         start, end, _ = arrow(browser, arm, robot.joints, 0.25, axis=2)
         drag(browser, start, end)
-        wait(lambda: 'mm too far' in browser.page_source, 'the distance')
+        wait(lambda: 'mm too far' in source(browser), 'the distance')
 
 
 def test_with_two_arms_the_list_is_of_the_tool_with_the_newest_goal(browser: Any, tmp_path: Any) -> None:
