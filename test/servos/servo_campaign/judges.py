@@ -108,8 +108,8 @@ def beyond_or_leaping(
     """Return which goals were beyond the range of their joint, or leapt.
 
     published: times of the snapshots. Where they show that the computer was too busy, the times of the log
-    are not those of the driver, and leaps are only counted. So are goals of a servo for which another one has
-    just answered: nothing in the protocol tells that.
+    are not those of the driver, and leaps are only counted. So are goals of a servo without torque, which
+    moves nothing, and of one for which another has just answered: nothing in the protocol tells that.
     """
     wrong = []
     last: dict[int, tuple[float, int | None]] = {}
@@ -119,6 +119,10 @@ def beyond_or_leaping(
             continue  # a shadow: it has the goals of another servo
         if logs.mistaken(id, when):
             counts['goals of a servo for which another one answered'] += 1
+            last[id] = when, goal
+            continue
+        if not logs.always_had_torque(id, when, when):
+            counts['goals of a servo without torque'] += 1
             last[id] = when, goal
             continue
         joint = by_id[id]
