@@ -104,21 +104,95 @@ def test_a_torque_that_was_lost_while_another_servo_was_silent_is_told_afterward
     assert 'servo 3 (elbow_flex) has lost its torque' in rig.arm.snapshot.reason
 
 
-@pytest.mark.parametrize(('wrong', 'state'), [(1, ArmState.HOLDING), (2, ArmState.FAULTED)])
-def test_a_loss_of_torque_is_believed_when_it_is_read_twice(rig, wrong, state, monkeypatch):
-    read, left = SerialTransport.read, [wrong]
+def misread(monkeypatch, id, address, data, which):
+    """Have these answers of a servo be false, counted from 0; returns the number of reads so far."""
+    read, counted = SerialTransport.read, [0]
 
-    def misread(transport, id, address, size):
-        if (id, address, left[0] > 0) == (3, TORQUE_ENABLE, True):
-            left[0] -= 1
-            return Answer(b'\0')
-        return read(transport, id, address, size)
+    def wrong(transport, asked, at, size):
+        if (asked, at) != (id, address):
+            return read(transport, asked, at, size)
+        counted[0] += 1
+        return Answer(data) if counted[0] - 1 in which else read(transport, asked, at, size)
 
-    monkeypatch.setattr(SerialTransport, 'read', misread)
-    rig.wait(lambda: not left[0])
+    monkeypatch.setattr(SerialTransport, 'read', wrong)
+    return lambda: counted[0]
+
+
+@pytest.mark.parametrize('wrong', [1, 2])
+def test_a_loss_of_torque_is_believed_when_it_is_read_twice(rig, wrong, monkeypatch):
+    count = misread(monkeypatch, 3, TORQUE_ENABLE, b'\0', range(wrong))
+    rig.wait(lambda: count() > wrong)
     rig.clock.sleep(0.5)
-    assert rig.arm.snapshot.state is state
-    assert 'elbow_flex' in rig.arm.snapshot.powered  # it has been read again
+    assert (ArmState.FAULTED in {snapshot.state for snapshot in rig.seen}) is (wrong == 2)
+    assert rig.arm.snapshot.state is ArmState.HOLDING  # it has been read again
+    assert rig.arm.snapshot.reason == ''
+    assert 'elbow_flex' in rig.arm.snapshot.powered
+
+
+@pytest.fixture
+def loaded(rig):
+    """With a load on the shoulder."""
+    rig.clock.sleep(2.0)
+    rig.bus.call('motor', id=2, weight=0.5)
+    rig.clock.sleep(1.0)
+    return rig
+
+
+@pytest.mark.parametrize(('address', 'data'), [(TORQUE_ENABLE, b'\0'), (48, b'\0\0'), (42, b'\0\0')])
+@pytest.mark.parametrize('which', range(4))
+@pytest.mark.parametrize('begun', ['clear', 'take over'])
+def test_one_false_answer_drops_no_arm(loaded, monkeypatch, begun, address, data, which):
+    hangs = loaded.tick('shoulder_lift')
+    if begun == 'take over':
+        loaded.bus.call('plug', on=False)
+        loaded.until(ArmState.CLOSED)
+    misread(monkeypatch, 2, address, data, [which])
+    if begun == 'take over':
+        loaded.bus.call('plug', on=True)
+    else:
+        loaded.arm.clear()
+    loaded.clock.sleep(3.0)
+    assert loaded.tick('shoulder_lift') == pytest.approx(hangs, abs=2 * DEGREE)
+    assert loaded.arm.snapshot.state is ArmState.HOLDING
+
+
+@pytest.mark.parametrize('which', range(3))
+def test_one_false_answer_does_not_leave_a_servo_out_while_the_arm_is_lowered(loaded, monkeypatch, which):
+    limits = []
+    for step in range(28):
+        loaded.clock.at(
+            loaded.clock.now + 0.1 * step, lambda: limits.append(loaded.bus.call('get', id=2, **TORQUE_LIMIT))
+        )
+    misread(monkeypatch, 2, TORQUE_ENABLE, b'\0', [which])
+    loaded.arm.set_torque(False)
+    assert limits == sorted(limits, reverse=True)
+    assert limits[-1] < 200
+
+
+def test_torque_off_never_raises_the_torque():
+    with driven() as rig:
+        rig.switch_on()
+        rig.clock.sleep(0.1)
+        before, limits = rig.bus.call('get', id=2, **TORQUE_LIMIT), []
+        for step in range(20):
+            rig.clock.at(
+                rig.clock.now + 0.05 * step, lambda: limits.append(rig.bus.call('get', id=2, **TORQUE_LIMIT))
+            )
+        rig.arm.set_torque(False)
+        assert before < 400
+        assert max(limits) <= before + 10
+
+
+def test_a_release_that_failed_is_over_once_all_servos_say_that_they_have_no_torque(rig):
+    rig.bus.call('power', id=4, on=False)
+    rig.until(ArmState.FAULTED)
+    with pytest.raises(ArmError, match=r'no answer from servo 4 \(wrist_flex\), whose torque may still'):
+        rig.arm.set_torque(False)
+    assert rig.arm.snapshot.state is ArmState.FAULTED
+    rig.bus.call('power', id=4, on=True)
+    snapshot = rig.until(ArmState.PASSIVE)
+    assert snapshot.powered == frozenset()
+    assert snapshot.reason == ''
 
 
 def test_servos_that_still_have_torque_are_lowered_slowly_too(rig):

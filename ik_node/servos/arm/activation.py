@@ -8,9 +8,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ik_node.errors import join_names
 from ik_node.servos.arm.goals import ACCELERATION, SAG
-from ik_node.servos.arm.survey import ArmError, ServoSurvey, named, read, write
+from ik_node.servos.arm.survey import ArmError, ServoSurvey, named, named_all, read, read_constant, write
 from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.registers import ServoModel
 from ik_node.servos.bus.transport import Transport
@@ -83,7 +82,7 @@ def switch_on(
     their joint only sags.
     Raises ArmError; servos that were off are off then.
     """
-    before = [read(transport, servo.joint, servo.model, 'torque_enable') == 1 for servo in servos]
+    before = [has_torque(transport, servo) for servo in servos]
     switched: list[ServoSurvey] = []
     powered = []
     try:
@@ -99,9 +98,9 @@ def switch_on(
                 write(transport, servo.joint, servo.model, 'torque_enable', 1)
         watch(transport, servos)
     except ArmError as error:
-        left = [named(servo.joint) for servo in switched if not _off(transport, servo)]
+        left = [servo.joint for servo in switched if _off(transport, servo) is not True]
         if left:
-            raise ArmError(f'{error}; {join_names(left)} may have torque now') from None
+            raise ArmError(f'{error}; {named_all(left)} may have torque now') from None
         raise
     return powered
 
@@ -112,6 +111,11 @@ def reset(transport: Transport, servo: ServoSurvey) -> None:
     write(transport, servo.joint, servo.model, 'goal_position', goal)
     for enable in (0, 1):
         write(transport, servo.joint, servo.model, 'torque_enable', enable)
+
+
+def has_torque(transport: Transport, servo: ServoSurvey) -> bool:
+    """Whether a servo has torque. Raises ArmError."""
+    return read_constant(transport, servo.joint, servo.model, 'torque_enable') == 1
 
 
 def watch(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
@@ -132,9 +136,14 @@ def unwatch(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
 
 def switch_off(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
     """Switch the torque of all servos off, also of those that report a fault. Raises ArmError."""
-    left = [named(servo.joint) for servo in servos if not _off(transport, servo)]
-    if left:
-        raise ArmError(f'the torque of {join_names(left)} stays on: support the arm, and unplug its power')
+    off = [(servo.joint, _off(transport, servo)) for servo in servos]
+    found = []
+    if on := [joint for joint, is_off in off if is_off is False]:
+        found.append(f'the torque of {named_all(on)} stays on')
+    if silent := [joint for joint, is_off in off if is_off is None]:
+        found.append(f'no answer from {named_all(silent)}, whose torque may still be on')
+    if found:
+        raise ArmError(f'{"; ".join(found)}: support the arm, and unplug its power')
     unwatch(transport, servos)
 
 
@@ -157,7 +166,7 @@ def _prepare(transport: Transport, servo: ServoSurvey, on: bool, first: float) -
         write(transport, joint, model, 'bus_watchdog', 0)
     limit = model['torque_limit']
     if on:  # with less it would sink
-        share = limit.quantity(read(transport, joint, model, 'torque_limit')) / joint.torque
+        share = limit.quantity(read_constant(transport, joint, model, 'torque_limit')) / joint.torque
     else:
         _check_shutdown(transport, servo)
         share = first
@@ -210,20 +219,20 @@ def _goal(transport: Transport, servo: ServoSurvey, present: int, on: bool) -> i
     Held where it sags to, it would sag again: a bus that comes and goes would let the arm creep down.
     """
     if on:
-        goal = read(transport, servo.joint, servo.model, 'goal_position')
+        goal = read_constant(transport, servo.joint, servo.model, 'goal_position')
         if abs(goal - present) * RADIANS_PER_TICK <= SAG:
             return goal
     return present
 
 
-def _off(transport: Transport, servo: ServoSurvey) -> bool:
-    """Switch the torque of a servo off, whatever it answers; return whether it is off."""
+def _off(transport: Transport, servo: ServoSurvey) -> bool | None:
+    """Switch a servo off, whatever it answers; return whether it has no torque, None without an answer."""
     register = servo.model['torque_enable']
+    found: bool | None = None
     for _ in range(OFF_TRIES):
         transport.write(servo.joint.id, register.address, register.encode(0))
-        try:
-            if read(transport, servo.joint, servo.model, 'torque_enable') == 0:
-                return True
-        except ArmError:
-            continue
-    return False
+        with contextlib.suppress(ArmError):
+            found = not has_torque(transport, servo)
+        if found:
+            return True
+    return found

@@ -16,6 +16,7 @@ from ik_node.errors import join_names
 from ik_node.servos.arm.activation import (
     PlaceError,
     check_place,
+    has_torque,
     limit_torque,
     reset,
     switch_off,
@@ -28,7 +29,7 @@ from ik_node.servos.arm.goals import Goals
 from ik_node.servos.arm.measuring import Measuring
 from ik_node.servos.arm.snapshot import POWERED, ArmState, Counts, JointMeasurement
 from ik_node.servos.arm.soft_start import SoftStart
-from ik_node.servos.arm.survey import ArmError, ServoSurvey, named, read
+from ik_node.servos.arm.survey import ArmError, ServoSurvey, named_all, read
 from ik_node.servos.arm.torque import Torque
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import ArmCalibration
@@ -74,6 +75,7 @@ class ArmCycle:
         self.measured: dict[str, JointMeasurement] = {}
         self.state, self._reason = ArmState.PASSIVE, ''
         self._missing = False  # a servo does not answer, and that is the fault
+        self._releasing = False  # it was to be released, and a servo may still have torque
         self._soft_start = SoftStart()
         self.time = self._moved = time.monotonic()  # of the measurement; when goals were sent
 
@@ -120,9 +122,7 @@ class ArmCycle:
 
     def take_over(self) -> None:
         """Go on holding an arm that another program left with torque. Raises ArmError."""
-        on = [
-            one for one in self._servos if read(self._transport, one.joint, one.model, 'torque_enable') == 1
-        ]
+        on = [one for one in self._servos if has_torque(self._transport, one)]
         self._torque.on = {one.joint.name for one in on}
         if len(on) == len(self._servos):
             try:
@@ -130,7 +130,7 @@ class ArmCycle:
             except PlaceError as error:  # its owner can still switch the torque off
                 self._reason = str(error)
         elif on:
-            self._reason = f'torque is on in {join_names([named(one.joint) for one in on])} only'
+            self._reason = f'torque is on in {named_all(one.joint for one in on)} only'
 
     def step(self) -> None:
         """Measure, and move the goals. Raises PortError."""
@@ -165,9 +165,13 @@ class ArmCycle:
         """Check the torque of one servo per cycle."""
         before = self._torque.loss
         self._torque.check()
-        if self._torque.loss:
+        if self._releasing and not self._torque.on:
+            self._released()
+        elif self._torque.loss:
             if not self._fault(self._torque.loss) and self._reason == before:
                 self._reason = self._torque.loss
+        elif before and self._reason == before and self.state is ArmState.FAULTED:
+            self._hold()  # it was read wrongly
         elif self.state in POWERED and self._torque.stopped():
             with contextlib.suppress(ArmError):  # a servo does not answer: again in the next cycles
                 watch(self._transport, self._servos)
@@ -208,8 +212,8 @@ class ArmCycle:
 
     def _power(self) -> None:
         for servo, joint in zip(self._servos, self._calibration.joints, strict=True):
-            on = read(self._transport, servo.joint, servo.model, 'torque_enable') == 1
-            check_place(servo, joint, read(self._transport, servo.joint, servo.model, 'present_position'), on)
+            place = read(self._transport, servo.joint, servo.model, 'present_position')
+            check_place(servo, joint, place, has_torque(self._transport, servo))
         before = self._torque.on
         self._torque.on = {servo.joint.name for servo in self._servos}
         try:
@@ -218,6 +222,7 @@ class ArmCycle:
             self._torque.look(before)
             raise
         self._torque.switched_on()
+        self._releasing = False
         self._soft_start.begin((one.servo, one.share) for one in powered)
         self._measuring.know({one.servo.joint.name: one.present for one in powered}, self._soft_start.since)
         self._measure()
@@ -233,14 +238,15 @@ class ArmCycle:
         begin, limit = time.monotonic(), self._options.torque_limit
         held = self.state in POWERED or self.state is ArmState.FAULTED
         self._commands.clear()
-        powered = self._torque.left()
-        while powered and (passed := time.monotonic() - begin) < LOWERING:
-            share = limit * (1.0 - passed / LOWERING)
-            limit_torque(self._transport, powered, {one.joint.id: share for one in powered})
+        first = self._soft_start.shares(self._servos, limit)
+        is_left = self._torque.is_left()
+        while is_left and (passed := time.monotonic() - begin) < LOWERING:
+            shares = {id: share * (1.0 - passed / LOWERING) for id, share in first.items()}
+            limit_torque(self._transport, self._servos, shares)
             self._measure()
             published()
             if held and self._commands.holds > holds:
-                self._soft_start.begin((one, share) for one in powered)
+                self._soft_start.begin((one, shares[one.joint.id]) for one in self._servos)
                 self._goals.hold(self.measured)
                 raise ArmError('a hold came while the arm was lowered: its torque stays on')
             time.sleep(1.0 / self._options.rate)
@@ -248,13 +254,11 @@ class ArmCycle:
             switch_off(self._transport, self._servos)
         except ArmError as error:  # without strength it can follow nothing
             self._torque.look(self._torque.on)
-            self._missing = False
+            self._soft_start.end()
+            self._missing, self._releasing = False, True
             self._become(ArmState.FAULTED, str(error))
             raise
-        self._goals.forget()
-        self._soft_start.end()
-        self._torque.on = set()
-        self._become(ArmState.PASSIVE, '')
+        self._released()
 
     def hold(self) -> None:
         """Hold the arm where it is measured, and take no commands until clear. Raises ArmError."""
@@ -270,8 +274,7 @@ class ArmCycle:
         if self.state is ArmState.PASSIVE:
             raise ArmError(self._not_held)
         for servo in self._servos:
-            measured = self.measured.get(servo.joint.name)
-            if measured is not None and 'overload' in measured.conditions:
+            if 'overload' in self._measuring.lasting.get(servo.joint.name, ()):
                 reset(self._transport, servo)
         self.switch_on()
 
@@ -280,9 +283,17 @@ class ArmCycle:
         if self.state in POWERED:
             self._hold()
             self._write_goals()
+        if self.state in POWERED or self.state is ArmState.FAULTED:
             unwatch(self._transport, self._servos)
 
     # Changes of state
+
+    def _released(self) -> None:
+        self._goals.forget()
+        self._soft_start.end()
+        self._torque.switched_off()
+        self._releasing = False
+        self._become(ArmState.PASSIVE, '')
 
     def _hold(self) -> None:
         self._commands.clear()

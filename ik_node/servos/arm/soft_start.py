@@ -25,6 +25,12 @@ class SoftStart:
         """Let the torque of servos grow from their shares on."""
         self._growing, self.since = list(servos), time.monotonic()
 
+    def shares(self, servos: Iterable[ServoSurvey], limit: float) -> dict[int, float]:
+        """Return the share that each of servos may use now, by id; limit: that share in the end."""
+        grown = (time.monotonic() - self.since) / SOFT_START
+        growing = {servo.joint.id: min(begin + grown, limit) for servo, begin in self._growing}
+        return {servo.joint.id: growing.get(servo.joint.id, limit) for servo in servos}
+
     def end(self) -> None:
         """Write no more limits."""
         self._growing = []

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ik_node.errors import IkError, join_names
+from ik_node.errors import IkError
 from ik_node.servos.bus.models import model_named, model_numbered
 from ik_node.servos.bus.registers import ServoModel
 from ik_node.servos.bus.transport import Answer, Fault, Transport
@@ -40,6 +40,12 @@ def named(joint: JointProfile) -> str:
     return f'servo {joint.id} ({joint.name})'
 
 
+def named_all(joints: Iterable[JointProfile]) -> str:
+    """Return how messages name several servos."""
+    *others, last = map(named, joints)
+    return f'{", ".join(others)} and {last}' if others else last
+
+
 def read(transport: Transport, joint: JointProfile, model: ServoModel, name: str) -> int:
     """Return the count in a register. Raises ArmError if the servo does not answer after TRIES."""
     register = model[name]
@@ -56,7 +62,7 @@ def read_constant(transport: Transport, joint: JointProfile, model: ServoModel, 
     """Return the count in a register that nobody changes meanwhile: two answers in a row agree.
 
     The checksum of Feetech's protocol has 8 bits, so one damaged answer in a few hundred looks sound, and the
-    zero of a joint depends on what is read here. Raises ArmError.
+    zero of a joint and its torque depend on what is read here. Raises ArmError.
     """
     before = read(transport, joint, model, name)
     for _ in range(TRIES):
@@ -87,8 +93,9 @@ def survey(transport: Transport, profile: ArmProfile) -> list[ServoSurvey]:
     if len(missing) == len(profile.joints):
         raise ArmError('the port is open, but no servo answers. Is the power supply of the arm on?')
     if missing:
-        names = join_names([named(joint) for joint in missing])
-        raise ArmError(f'no answer from {names}. Check the cables after the last servo that answers')
+        raise ArmError(
+            f'no answer from {named_all(missing)}. Check the cables after the last servo that answers'
+        )
     surveyed = [_surveyed(transport, joint) for joint in profile.joints]
     for servo in surveyed:
         for id in servo.joint.shadows:

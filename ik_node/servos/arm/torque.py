@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ik_node.servos.arm.survey import ServoSurvey, named
+from ik_node.servos.arm.survey import ServoSurvey, named_all
 from ik_node.servos.bus.transport import Answer, Transport
 
 
@@ -15,38 +15,37 @@ class Torque:
     def __init__(self, transport: Transport, servos: Sequence[ServoSurvey]) -> None:
         self._transport, self._servos = transport, servos
         self.on: set[str] = set()
-        self._lost: list[str] = []  # servos that have lost it
+        self._lost: dict[str, ServoSurvey] = {}  # servos that have lost it, by joint
         self._checked = 0  # the servo that was checked last
 
     def switched_on(self) -> None:
         """Note that all servos have torque."""
-        self.on, self._lost = {servo.joint.name for servo in self._servos}, []
+        self.on, self._lost = {servo.joint.name for servo in self._servos}, {}
+
+    def switched_off(self) -> None:
+        """Note that no servo has torque."""
+        self.on, self._lost = set(), {}
 
     def look(self, before: set[str]) -> None:
         """Look which servos have torque; those that do not answer as before."""
-        self.on = {
-            servo.joint.name
-            for servo in self._servos
-            if self._read(servo, 'torque_enable') in ((1, None) if servo.joint.name in before else (1,))
-        }
+        found = {servo.joint.name: self._has(servo) for servo in self._servos}
+        self.on = {name for name, has in found.items() if has or (has is None and name in before)}
 
-    def left(self) -> list[ServoSurvey]:
-        """Return the servos that may have torque."""
-        return [servo for servo in self._servos if self._read(servo, 'torque_enable') != 0]
+    def is_left(self) -> bool:
+        """Whether a servo may have torque."""
+        return any(self._has(servo) is not False for servo in self._servos)
 
     def check(self) -> None:
-        """Check one servo per call: a dip of the supply switches it off. One reading may be wrong."""
+        """Check one servo per call: a dip of the supply switches it off."""
         self._checked = (self._checked + 1) % len(self._servos)
         servo = self._servos[self._checked]
-        for _ in range(2):
-            found = self._read(servo, 'torque_enable')
-            if found == 1:
-                self.on.add(servo.joint.name)
-            if found in (None, 1):
-                return
-        self.on.discard(servo.joint.name)
-        if named(servo.joint) not in self._lost:
-            self._lost.append(named(servo.joint))
+        has, name = self._has(servo), servo.joint.name
+        if has:
+            self.on.add(name)
+            self._lost.pop(name, None)
+        elif has is False:
+            self.on.discard(name)
+            self._lost[name] = servo
 
     def stopped(self) -> bool:
         """Whether the watchdog of the servo that was checked last has stopped it."""
@@ -58,13 +57,19 @@ class Torque:
         """Which servos have lost their torque, and what helps; '' if none has."""
         if not self._lost:
             return ''
+        servos = named_all(servo.joint for servo in self._lost.values())
         lost, protects = 'has lost its torque', 'it protects itself'
         if len(self._lost) > 1:
             lost, protects = 'have lost their torque', 'they protect themselves'
-        return (
-            f'{" and ".join(self._lost)} {lost}: the supply has dipped, or {protects}. '
-            'Support the arm, then clear the fault'
-        )
+        return f'{servos} {lost}: the supply has dipped, or {protects}. Support the arm, then clear the fault'
+
+    def _has(self, servo: ServoSurvey) -> bool | None:
+        """Whether a servo has torque: that it has none is read twice. None: it does not answer."""
+        for _ in range(2):
+            found = self._read(servo, 'torque_enable')
+            if found != 0:
+                return None if found is None else True
+        return False
 
     def _read(self, servo: ServoSurvey, name: str) -> int | None:
         """Return the count in a register, None without an answer."""
