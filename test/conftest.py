@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +35,7 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 
+CRASHES = 'IK_NODE_CRASHES'  # variable: the folder with a file for each worker
 SLOW = json.loads(durations.FILE.read_text(encoding='utf-8'))['slow']  # functions, by measured time
 NODES = ('test/recording/', 'test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
 
@@ -40,6 +44,30 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile before anything is tested: uncompiled kernels would be tested for a minute, and slow."""
     if not hasattr(session.config, 'workerinput') and not all(map(is_there, SERVING)):
         subprocess.run([sys.executable, '-m', 'ik_node.kernels.runtime.build'], check=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Have a worker that crashes leave where it did."""
+    if hasattr(config, 'workerinput'):
+        path = Path(os.environ[CRASHES], config.workerinput['workerid'])
+        faulthandler.enable(path.open('w'))
+    else:
+        os.environ[CRASHES] = tempfile.mkdtemp(prefix='crashes_')
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Show where workers have crashed."""
+    if hasattr(config, 'workerinput'):
+        return
+    folder = Path(os.environ[CRASHES])
+    for path in sorted(folder.iterdir()):
+        if text := path.read_text(errors='replace'):
+            terminalreporter.section(f'crash of worker {path.name}')
+            for line in text.partition('Extension modules')[0].splitlines():
+                if not any(f'/{name}/' in line for name in ('pluggy', '_pytest', 'xdist', 'execnet')):
+                    terminalreporter.write_line(line)
+    shutil.rmtree(folder)
 
 
 @cache

@@ -17,6 +17,8 @@ from waiting import wait_for
 ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT = 180.0  # s; a cold compile takes a minute, all else a fraction of a second
 
+LEAVING = 10.0  # s for a program to end by itself
+
 
 def with_parameters(*given: str) -> list[str]:
     """Return the arguments for parameters as name:=value."""
@@ -91,7 +93,13 @@ class Running:
         return found
 
     def end(self) -> None:
-        """Leave nothing behind, whatever the test did."""
+        """Leave nothing behind, whatever the test did.
+
+        A process that is killed may leave shared memory in which the next one crashes: Fast DDS issue 6501.
+        """
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.terminate()
+            self.process.wait(timeout=LEAVING)
         for pid in [*self.children().values(), self.process.pid]:
             with contextlib.suppress(OSError):
                 os.killpg(pid, 9)
