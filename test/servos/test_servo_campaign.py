@@ -30,6 +30,7 @@ def test_nothing_is_made_up_and_no_goal_leaps_while_faults_come_and_go(profile, 
         ('so101', 1024, 60.0),  # a load pulls a joint inside that is held a little outside its range
         ('wx200', 1003, 60.0),  # a joint with two servos is blocked
         ('wx200', 1054, 60.0),  # one servo of a joint has no torque any more, so the goals of both may change
+        ('wx200', 30066, 60.0),  # a joint hangs behind its goal when a servo that was silent answers again
         ('wx200', 1012, 60.0),  # a servo shuts down, and its goals no longer count
     ],
 )

@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
+from ik_node.servos.arm.goals import SAG
 from ik_node.servos.arm.snapshot import ArmSnapshot
 from ik_node.servos.bus.outstanding import LATEST
 from ik_node.servos.calibration.profile import ArmProfile
@@ -16,7 +17,7 @@ from ik_node.servos.calibration.zeros import JointCalibration
 from ik_node.sim.bus import EmulatedBus
 from servo_campaign.chance import DEGREE
 
-AWAY = 6 * DEGREE  # from the goal: the joint of a held servo has given way
+AWAY = SAG / math.tau * 4096  # from the goal: the next hold is where the joint then is
 BRAKING = 1.5  # times the fastest speed that a goal may have
 TOGETHER = 0.05  # [s] in which several goals may come
 CYCLE = 0.25  # [s] that a cycle takes at most, in which servos are silent: it holds what it measured at first
