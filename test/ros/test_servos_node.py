@@ -316,7 +316,10 @@ def test_a_killed_driver_leaves_the_arm_held_and_the_next_one_takes_it_over():
     [
         ('profile:=so1O1', 'none of'),
         ('zeros:=elbow', 'ticks by joint'),
+        ('zeros:=elbow=3', 'zeros: "elbow" is none of'),
+        ('calibration:=/none.json', '/none.json'),
         ('description:=/none.urdf', '/none.urdf'),
+        ('description:=so101_lke', 'did you mean "so101_like.urdf.xacro"'),
         ('description:=seed_arm', 'the description has none of the joints of profile "so101"'),
         ('rate:=1000.0', 'rate'),
     ],

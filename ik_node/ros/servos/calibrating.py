@@ -21,7 +21,7 @@ from ik_node.servos.calibration.owner_zeros import (
 )
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.recorded import Recorded
-from ik_node.servos.calibration.zeros import ArmCalibration, calibrate, read_zeros
+from ik_node.servos.calibration.zeros import ArmCalibration, calibrate, check_names, read_zeros
 from ik_node.servos.ports import arm_at
 from ik_node.share import share_path
 
@@ -36,9 +36,12 @@ class Calibrating:
         tell: Callable[[str], None],
         warn: Callable[[str], None],
     ) -> None:
-        """Raises InputError for settings that are wrong."""
+        """Raises IkError for settings that are wrong."""
         self._profile, self._settings, self._tell, self._warn = profile, settings, tell, warn
         self._zeros = read_zeros(settings.zeros)
+        check_names('zeros:', self._zeros, profile)
+        given = settings.calibration
+        self._written = None if given in (MEMORY, LEROBOT) else read_file(given, profile)
         self._limits = _limits(settings.description or profile.robot, profile)
         self._memory: Mapping[str, Recorded] = {}
         self._told: tuple[list[str], list[str]] = [], []
@@ -65,10 +68,9 @@ class Calibrating:
 
     def _file(self, memory: Mapping[str, Recorded]) -> Mapping[str, Recorded] | None:
         """Return what a file of LeRobot has recorded, None if none is wanted."""
-        given = self._settings.calibration
-        if given == MEMORY:
-            return None
-        path = find_file(self._profile, memory) if given == LEROBOT else Path(given)
+        if self._settings.calibration != LEROBOT:
+            return self._written
+        path = find_file(self._profile, memory)
         if path is None:
             raise InputError(
                 f'no calibration file of LeRobot for profile {self._profile.name} is in '
@@ -107,10 +109,9 @@ def _limits(given: str, profile: ArmProfile) -> dict[str, tuple[float, float]]:
     """Return the limits of the joints that a description has, by name. Raises IkError if it has none."""
     if not given:
         return {}
-    try:
-        path = share_path('urdf', f'{given}.urdf.xacro')
-    except InputError:
-        path = Path(given).expanduser()
+    path = Path(given).expanduser()
+    if given.isidentifier() and not path.exists():
+        path = share_path('urdf').joinpath(f'{given}.urdf.xacro')
     text = load_description(path)
     with read_from(path):
         joints = read_urdf(text).joints

@@ -8,7 +8,7 @@ recorded, the stops of the CAD model give the zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ik_node.errors import InputError, join_names, quoted
@@ -138,10 +138,8 @@ def calibrate(
     given, bounds, written = zeros or {}, limits or {}, file or {}
     if zero_from not in ZERO_FROM:
         raise InputError(f'zero_from must be one of {", ".join(ZERO_FROM)}, got {zero_from!r}')
-    for what, names in (('zeros', given), ('the memory of servos', recorded), ('the file', written)):
-        for name in names:
-            if name not in profile.names:
-                raise InputError(f'{what}: {quoted(name)} is none of {join_names(profile.names, name)}')
+    for what, names in (('zeros:', given), ('the memory of servos:', recorded), ('the file:', written)):
+        check_names(what, names, profile)
     joints: list[JointCalibration] = []
     problems: dict[str, list[str]] = {}  # names of joints by what is wrong
     for joint in profile.joints:
@@ -156,6 +154,13 @@ def calibrate(
     if problems:
         raise InputError('; '.join(f'joint {join_names(names)}: {text}' for text, names in problems.items()))
     return ArmCalibration(profile, tuple(joints))
+
+
+def check_names(what: str, names: Iterable[str], profile: ArmProfile) -> None:
+    """Raise InputError for a name that no joint of an arm has; what: has the names, for the message."""
+    for name in names:
+        if name not in profile.names:
+            raise InputError(f'{what} {quoted(name)} is none of {join_names(profile.names, name)}')
 
 
 def _calibrated(

@@ -7,13 +7,13 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ik_node.console import run, say
-from ik_node.errors import InputError, join_names, path_text, quoted
+from ik_node.errors import InputError, path_text
 from ik_node.extras import load
 from ik_node.servos.bus.codec import Codec
 from ik_node.servos.bus.serial_port import SerialTransport
@@ -23,7 +23,7 @@ from ik_node.servos.calibration.lerobot_file import find_file, read_file
 from ik_node.servos.calibration.owner_zeros import load_zeros, ticks_now, zeros_path
 from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile, read_profile, shipped_profiles
 from ik_node.servos.calibration.recorded import Recorded
-from ik_node.servos.calibration.zeros import read_zeros
+from ik_node.servos.calibration.zeros import check_names, read_zeros
 from ik_node.servos.check.diagnosis import Diagnosis, bus_text, diagnose
 from ik_node.servos.check.findings import ServoFinding, find, test_bus, with_calibration
 from ik_node.servos.check.live import live
@@ -77,9 +77,9 @@ def main(given: Sequence[str] | None = None) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     profile = read_profile(arguments.profile)
     zeros = read_zeros(arguments.zeros)
-    _check_names(profile, '--zeros', zeros)
+    check_names('--zeros', zeros, profile)
     if arguments.wiggle is not None:
-        _check_names(profile, '--wiggle', [arguments.wiggle])
+        check_names('--wiggle', [arguments.wiggle], profile)
     if arguments.record:
         check_file(Path(arguments.record))
     with ExitStack() as stack:
@@ -101,12 +101,6 @@ def _check(arguments: argparse.Namespace) -> int:
         if arguments.wiggle is not None and not any(servo.silent for servo in findings):
             return wiggle(transport, findings, arguments.wiggle)
         return 1 if diagnosis.problems else 0
-
-
-def _check_names(profile: ArmProfile, option: str, names: Iterable[str]) -> None:
-    for name in names:
-        if name not in profile.names:
-            raise InputError(f'{option} {quoted(name)} is none of {join_names(profile.names, name)}')
 
 
 def _head(port: str, profile: ArmProfile) -> list[str]:
