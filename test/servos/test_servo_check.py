@@ -269,11 +269,16 @@ def wiggling(bus: EmulatedBus) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupted_wiggle_leaves_no_torque(bus, number):
+@pytest.mark.parametrize(
+    'numbers',
+    [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], [signal.SIGINT, signal.SIGINT, signal.SIGTERM]],
+)
+def test_an_interrupted_wiggle_leaves_no_torque(bus, numbers):
     program = wiggling(bus)
     limit = bus.call('get', id=3, address=48, size=2)
-    program.send_signal(number)
+    for number in numbers:
+        program.send_signal(number)
+        time.sleep(0.003)
     program.communicate(timeout=20.0)
     assert program.returncode == 130
     assert not bus.state()[3]['torque']

@@ -27,12 +27,8 @@ PERIOD = 0.02  # [s] from one goal to the next
 SETTLING = 0.4  # [s] for the joint to arrive
 LOST = 3 * SWING  # [ticks] from goal to joint: something is wrong
 FOLLOWED = 0.5  # share of the swing that a joint makes at least
-MOTION = (
-    'torque_limit',
-    'profile_velocity',
-    'profile_acceleration',
-    'bus_watchdog',
-)  # registers left as found
+MOTION = 'torque_limit', 'profile_velocity', 'profile_acceleration', 'bus_watchdog'  # are left as found
+INTERRUPTS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 
 
 def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) -> int:
@@ -132,6 +128,8 @@ def _tell(servo: ServoFinding, reached: dict[int, int]) -> int:
 
 
 def _restore(transport: Transport, servo: ServoSurvey, before: dict[str, int]) -> None:
+    for number in INTERRUPTS:  # once is enough
+        signal.signal(number, signal.SIG_IGN)
     switch_off(transport, [servo])
     for key, count in before.items():
         write(transport, servo.joint, servo.model, key, count)
@@ -140,12 +138,11 @@ def _restore(transport: Transport, servo: ServoSurvey, before: dict[str, int]) -
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Let a closed terminal, or a kill, end this as Ctrl-C does."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, _interrupt) for number in numbers]
+    before = [signal.signal(number, _interrupt) for number in INTERRUPTS]
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in zip(INTERRUPTS, before, strict=True):
             signal.signal(number, handler)
 
 
