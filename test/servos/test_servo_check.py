@@ -271,14 +271,14 @@ def wiggling(bus: EmulatedBus) -> subprocess.Popen[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     'numbers',
-    [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], [signal.SIGINT, signal.SIGINT, signal.SIGTERM]],
+    [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], 15 * [signal.SIGINT]],
 )
 def test_an_interrupted_wiggle_leaves_no_torque(bus, numbers):
     program = wiggling(bus)
     limit = bus.call('get', id=3, address=48, size=2)
     for number in numbers:
         program.send_signal(number)
-        time.sleep(0.003)
+        time.sleep(0.001)
     program.communicate(timeout=20.0)
     assert program.returncode == 130
     assert not bus.state()[3]['torque']
