@@ -15,9 +15,8 @@ from ik_node.servos.bus.outstanding import LATEST
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.zeros import JointCalibration
 from ik_node.sim.bus import EmulatedBus
-from servo_campaign.chance import DEGREE
 
-AWAY = SAG / math.tau * 4096  # from the goal: the next hold is where the joint then is
+AWAY = SAG / math.tau * 4096  # from the goal: the next hold, or a watchdog, is where the joint then is
 BRAKING = 1.5  # times the fastest speed that a goal may have
 TOGETHER = 0.05  # [s] in which several goals may come
 CYCLE = 0.25  # [s] that a cycle takes at most, in which servos are silent: it holds what it measured at first
@@ -178,6 +177,6 @@ def moved_while_held(
             measured = logs.between(id, begin, end)
             gave_way = max((abs(tick - values[0]) for tick in measured), default=0) > AWAY
             gave_way |= any(logs.posed[id, tick] for tick in values)
-            if max(values) - min(values) > 3 * DEGREE and not gave_way:
+            if max(values) - min(values) > AWAY and not gave_way:
                 wrong.append(f'servo {id} was sent from {min(values)} to {max(values)} while held')
     return wrong
