@@ -42,12 +42,13 @@ class PlaceError(ArmError):
     """A joint stands where its servo must not get torque."""
 
 
-def check_place(servo: ServoSurvey, calibration: JointCalibration, tick: int, on: bool) -> None:
+def check_place(transport: Transport, servo: ServoSurvey, calibration: JointCalibration) -> None:
     """Raise PlaceError if a joint is outside its limits by more than OUTSIDE, or its servo would move it.
 
-    on: it has torque already, so that its goal counts. Where the joint hangs may be beyond its range.
+    Where its servo has torque already, its goal counts: where the joint hangs may be beyond its range.
     """
-    if not on:
+    tick = read(transport, servo.joint, servo.model, 'present_position')
+    if not has_torque(transport, servo):
         check_range(servo, tick)
     position = calibration.position(tick)
     scale = servo.joint.unit / RADIANS_PER_TICK

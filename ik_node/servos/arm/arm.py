@@ -260,7 +260,7 @@ class ServoArm:
     def _publish(self) -> None:
         cycle, counts = self._cycle, self._counts
         if cycle is not None:
-            self._powered = frozenset(cycle.powered)
+            self._powered = frozenset(cycle.torque.on)
         span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
         self._snapshot = ArmSnapshot(
             time.monotonic() if cycle is None else cycle.time,

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ik_node.errors import join_names
 from ik_node.servos.arm.activation import (
     PlaceError,
     check_place,
@@ -29,7 +28,7 @@ from ik_node.servos.arm.goals import Goals
 from ik_node.servos.arm.measuring import Measuring
 from ik_node.servos.arm.snapshot import POWERED, ArmState, Counts, JointMeasurement
 from ik_node.servos.arm.soft_start import SoftStart
-from ik_node.servos.arm.survey import ArmError, ServoSurvey, named_all, read
+from ik_node.servos.arm.survey import ArmError, ServoSurvey, named_all
 from ik_node.servos.arm.torque import Torque
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import ArmCalibration
@@ -55,7 +54,7 @@ class ArmOptions:
 
 
 class ArmCycle:
-    """state, reason: see ArmSnapshot. measured: the joints that answered, at time [s]."""
+    """state, reason: see ArmSnapshot. measured: the joints that answered, at time [s]. torque: which have it."""
 
     def __init__(
         self,
@@ -71,7 +70,7 @@ class ArmCycle:
         by_name = {joint.name: joint for joint in calibration.joints}
         self._measuring = Measuring(servos, by_name, counts)
         self._goals = Goals(by_name)
-        self._torque = Torque(transport, servos)
+        self.torque = Torque(transport, servos)
         self.measured: dict[str, JointMeasurement] = {}
         self.state, self._reason = ArmState.PASSIVE, ''
         self._missing = False  # a servo does not answer, and that is the fault
@@ -84,29 +83,18 @@ class ArmCycle:
         """Why the arm is in its state, and what blocks it."""
         if self._reason:
             return self._reason
-        found = [HELD] if self._commands.latched and self.state is ArmState.HOLDING else []
-        found += [
-            f'{name} is at its limit {limit:.2f}, its command is beyond'
-            for name, (limit, _) in self._goals.limited.items()
-        ]
-        if self._goals.blocked:
-            found.insert(0, f'something blocks {join_names(self._goals.blocked)}')
-        if self._goals.yielding:
-            found.insert(0, f'{join_names(self._goals.yielding)} gave way: pushed, or the load is too heavy')
+        found = self._goals.obstacles
+        if self._commands.latched and self.state is ArmState.HOLDING:
+            found.append(HELD)
         found += [
             f'"{name}" reports {" and ".join(words)}' for name, words in self._measuring.lasting.items()
         ]
         return '; '.join(found)
 
     @property
-    def powered(self) -> set[str]:
-        """The joints whose servos have torque."""
-        return self._torque.on
-
-    @property
     def _not_held(self) -> str:
         """Why a passive arm can neither hold nor be cleared."""
-        if self.powered:
+        if self.torque.on:
             return f'this driver does not hold the arm: {self._reason}'
         return 'the torque is off: the arm holds nothing'
 
@@ -123,7 +111,7 @@ class ArmCycle:
     def take_over(self) -> None:
         """Go on holding an arm that another program left with torque. Raises ArmError."""
         on = [one for one in self._servos if has_torque(self._transport, one)]
-        self._torque.on = {one.joint.name for one in on}
+        self.torque.on = {one.joint.name for one in on}
         if len(on) == len(self._servos):
             try:
                 self._power()
@@ -163,16 +151,16 @@ class ArmCycle:
 
     def _check_torque(self) -> None:
         """Check the torque of one servo per cycle."""
-        before = self._torque.loss
-        self._torque.check()
-        if self._releasing and not self._torque.on:
+        before = self.torque.loss
+        self.torque.check()
+        if self._releasing and not self.torque.on:
             self._released()
-        elif self._torque.loss:
-            if not self._fault(self._torque.loss) and self._reason == before:
-                self._reason = self._torque.loss
+        elif self.torque.loss:
+            if not self._fault(self.torque.loss) and self._reason == before:
+                self._reason = self.torque.loss
         elif before and self._reason == before and self.state is ArmState.FAULTED:
             self._hold()  # it was read wrongly
-        elif self.state in POWERED and self._torque.stopped():
+        elif self.state in POWERED and self.torque.stopped():
             with contextlib.suppress(ArmError):  # a servo does not answer: again in the next cycles
                 watch(self._transport, self._servos)
             self._hold()
@@ -195,13 +183,14 @@ class ArmCycle:
 
     def _write_goals(self) -> None:
         data, positions = {}, self._goals.positions
-        for servo, joint in zip(self._servos, self._calibration.joints, strict=True):
+        register = self._servos[0].model['goal_position']
+        for joint in self._calibration.joints:
             if joint.name in positions:
-                register = servo.model['goal_position']
                 low, high = register.range
-                data[servo.joint.id] = register.encode(min(max(joint.tick(positions[joint.name]), low), high))
+                tick = min(max(joint.tick(positions[joint.name]), low), high)
+                data[joint.profile.id] = register.encode(tick)
         if data:
-            self._transport.sync_write(self._servos[0].model['goal_position'].address, data)
+            self._transport.sync_write(register.address, data)
 
     # Requests
 
@@ -212,16 +201,15 @@ class ArmCycle:
 
     def _power(self) -> None:
         for servo, joint in zip(self._servos, self._calibration.joints, strict=True):
-            place = read(self._transport, servo.joint, servo.model, 'present_position')
-            check_place(servo, joint, place, has_torque(self._transport, servo))
-        before = self._torque.on
-        self._torque.on = {servo.joint.name for servo in self._servos}
+            check_place(self._transport, servo, joint)
+        before = self.torque.on
+        self.torque.on = {servo.joint.name for servo in self._servos}
         try:
             powered = switch_on(self._transport, self._servos, self._options.torque_limit)
         except ArmError:
-            self._torque.look(before)
+            self.torque.look(before)
             raise
-        self._torque.switched_on()
+        self.torque.switched_on()
         self._releasing = False
         self._soft_start.begin((one.servo, one.share) for one in powered)
         self._measuring.know({one.servo.joint.name: one.present for one in powered}, self._soft_start.since)
@@ -239,7 +227,7 @@ class ArmCycle:
         held = self.state in POWERED or self.state is ArmState.FAULTED
         self._commands.clear()
         first = self._soft_start.shares(self._servos, limit)
-        is_left = self._torque.is_left()
+        is_left = self.torque.is_left()
         while is_left and (passed := time.monotonic() - begin) < LOWERING:
             shares = {id: share * (1.0 - passed / LOWERING) for id, share in first.items()}
             limit_torque(self._transport, self._servos, shares)
@@ -253,7 +241,7 @@ class ArmCycle:
         try:
             switch_off(self._transport, self._servos)
         except ArmError as error:  # without strength it can follow nothing
-            self._torque.look(self._torque.on)
+            self.torque.look(self.torque.on)
             self._soft_start.end()
             self._missing, self._releasing = False, True
             self._become(ArmState.FAULTED, str(error))
@@ -291,21 +279,19 @@ class ArmCycle:
     def _released(self) -> None:
         self._goals.forget()
         self._soft_start.end()
-        self._torque.switched_off()
+        self.torque.switched_off()
         self._releasing = False
         self._become(ArmState.PASSIVE, '')
 
-    def _hold(self) -> None:
+    def _hold(self, state: ArmState = ArmState.HOLDING, reason: str = '') -> None:
         self._commands.clear()
         self._goals.hold(self.measured)
-        self._become(ArmState.HOLDING, '')
+        self._become(state, reason)
 
     def _fault(self, reason: str) -> bool:
         """Take no commands for a reason; return whether there was none before."""
         if self.state in POWERED:
-            self._commands.clear()
-            self._goals.hold(self.measured)
-            self._become(ArmState.FAULTED, reason)
+            self._hold(ArmState.FAULTED, reason)
             return True
         if self.state is ArmState.PASSIVE and not self._reason:
             self._reason = reason

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ik_node.errors import join_names
 from ik_node.servos.arm.snapshot import JointMeasurement
 from ik_node.servos.calibration.zeros import JointCalibration
 
@@ -52,14 +53,17 @@ class Goals:
         return {name: goal.position for name, goal in self._goals.items()}
 
     @property
-    def blocked(self) -> list[str]:
-        """The joints that are relieved because something blocks them."""
-        return [name for name, goal in self._goals.items() if goal.blocked is not None]
-
-    @property
-    def yielding(self) -> list[str]:
-        """The joints that gave way while they were held: pushed, or under a load that is too heavy."""
-        return [name for name, goal in self._goals.items() if goal.yields]
+    def obstacles(self) -> list[str]:
+        """What keeps joints from where they are to be, in words: loads, obstacles and limits."""
+        found = []
+        if yielding := [name for name, goal in self._goals.items() if goal.yields]:
+            found.append(f'{join_names(yielding)} gave way: pushed, or the load is too heavy')
+        if blocked := [name for name, goal in self._goals.items() if goal.blocked is not None]:
+            found.append(f'something blocks {join_names(blocked)}')
+        return found + [
+            f'{name} is at its limit {limit:.2f}, its command is beyond'
+            for name, (limit, _) in self.limited.items()
+        ]
 
     @property
     def limited(self) -> dict[str, tuple[float, float]]:
