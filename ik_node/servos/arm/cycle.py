@@ -54,7 +54,7 @@ class ArmOptions:
 
 
 class ArmCycle:
-    """state, reason: see ArmSnapshot. measured: the joints that answered, at time [s]. torque: which have it."""
+    """state, reason: see ArmSnapshot. measured: the joints that answered, at time [s]. torque: who has it."""
 
     def __init__(
         self,
