@@ -142,7 +142,7 @@ def test_a_joint_that_is_known_to_have_no_torque_is_noticed_too():
         rig.switch_on()
         rig.clock.sleep(FULL)
         rig.bus.call('put', id=12, address=64, size=1, value=0)
-        rig.arm._cycle._torque.on.discard('joint2')
+        rig.arm._cycle.torque.on.discard('joint2')
         assert 'servo 12 (joint2) has lost its torque' in rig.until(ArmState.FAULTED).reason
 
 
