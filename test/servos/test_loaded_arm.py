@@ -187,18 +187,6 @@ def test_other_programs_can_move_dynamixels_after_a_driver_that_ended_faulted():
         assert {rig.bus.call('get', id=id, address=98, size=1) for id in rig.profile.ids} == {0}
 
 
-def test_a_joint_that_is_held_aside_while_it_is_commanded_comes_back_slowly(rig):
-    rig.stream({'elbow_flex': 0.0}, 1.0)
-    rig.bus.call('motor', id=3, actual=2048 + 60 * DEGREE, blocked=[2048 + 59 * DEGREE, 2048 + 61 * DEGREE])
-    rig.stream({'elbow_flex': 0.0}, 0.6)
-    rig.bus.call('motor', id=3, blocked=None)
-    rig.stream({'elbow_flex': 0.0}, 0.15)  # in which it turns to its goal, which has stayed near
-    rig.seen.clear()
-    rig.stream({'elbow_flex': 0.0}, 2.0)
-    assert rig.tick('elbow_flex') == pytest.approx(2048, abs=DEGREE)
-    assert max(abs(one.joints['elbow_flex'].velocity) for one in rig.seen if one.joints) < 2.0
-
-
 def test_a_passive_arm_with_torque_does_not_claim_to_have_none():
     with emulated() as bus:
         bus.call('put', id=2, address=40, size=1, value=1)

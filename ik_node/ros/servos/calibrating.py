@@ -110,7 +110,7 @@ def _limits(given: str, profile: ArmProfile) -> dict[str, tuple[float, float]]:
     if not given:
         return {}
     path = Path(given).expanduser()
-    if given.isidentifier() and not path.exists():
+    if given.isidentifier() and not path.is_file():
         path = share_path('urdf').joinpath(f'{given}.urdf.xacro')
     text = load_description(path)
     with read_from(path):

@@ -154,12 +154,11 @@ class ArmCycle:
         before = self.torque.loss
         self.torque.check()
         if self._releasing and not self.torque.on:
+            unwatch(self._transport, self._servos)
             self._released()
         elif self.torque.loss:
             if not self._fault(self.torque.loss) and self._reason == before:
                 self._reason = self.torque.loss
-        elif before and self._reason == before and self.state is ArmState.FAULTED:
-            self._hold()  # it was read wrongly
         elif self.state in POWERED and self.torque.stopped():
             with contextlib.suppress(ArmError):  # a servo does not answer: again in the next cycles
                 watch(self._transport, self._servos)

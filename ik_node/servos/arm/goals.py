@@ -126,9 +126,6 @@ class Goals:
         wanted = min(max(command, calibration.lower), calibration.upper)
         if abs(command - wanted) > BEYOND * scale:
             goal.limit = wanted, command
-        away = abs(wanted - goal.position) > (LEAD + NEAR) * scale
-        if away and abs(joint.velocity) < STILL * scale:  # it was held aside
-            goal.caught_up = False
         speed = profile.fastest if goal.caught_up else min(APPROACH * scale, profile.fastest)
         step = min(max(wanted - goal.position, -speed * dt), speed * dt)
         ahead = self._near(name, goal.position + step, joint)

@@ -36,13 +36,12 @@ class Torque:
         return any(self._has(servo) is not False for servo in self._servos)
 
     def check(self) -> None:
-        """Check one servo per call: a dip of the supply switches it off."""
+        """Check one servo per call: a dip of the supply switches it off, and it has lost what was set."""
         self._checked = (self._checked + 1) % len(self._servos)
         servo = self._servos[self._checked]
         has, name = self._has(servo), servo.joint.name
-        if has:
+        if has and name not in self._lost:
             self.on.add(name)
-            self._lost.pop(name, None)
         elif has is False:
             self.on.discard(name)
             self._lost[name] = servo
