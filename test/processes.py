@@ -16,7 +16,6 @@ from waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT = 180.0  # s; a cold compile takes a minute, all else a fraction of a second
-
 LEAVING = 10.0  # s for a program to end by itself
 
 

@@ -141,6 +141,16 @@ def test_a_limp_joint_keeps_its_arm_from_following_although_one_answer_says_that
     assert {snapshot.state for snapshot in rig.seen} == {ArmState.FAULTED}
 
 
+def sampled_limits(rig, count, period):
+    """The torque limits of servo 2, every period [s] from now on, in a list that fills as time passes."""
+    limits = []
+    for step in range(count):
+        rig.clock.at(
+            rig.clock.now + period * step, lambda: limits.append(rig.bus.call('get', id=2, **TORQUE_LIMIT))
+        )
+    return limits
+
+
 @pytest.fixture
 def loaded(rig):
     """With a load on the shoulder."""
@@ -170,11 +180,7 @@ def test_one_false_answer_drops_no_arm(loaded, monkeypatch, begun, address, data
 
 @pytest.mark.parametrize('which', range(3))
 def test_one_false_answer_does_not_leave_a_servo_out_while_the_arm_is_lowered(loaded, monkeypatch, which):
-    limits = []
-    for step in range(28):
-        loaded.clock.at(
-            loaded.clock.now + 0.1 * step, lambda: limits.append(loaded.bus.call('get', id=2, **TORQUE_LIMIT))
-        )
+    limits = sampled_limits(loaded, 28, 0.1)
     misread(monkeypatch, 2, TORQUE_ENABLE, b'\0', [which])
     loaded.arm.set_torque(False)
     assert limits == sorted(limits, reverse=True)
@@ -185,11 +191,7 @@ def test_torque_off_never_raises_the_torque():
     with driven() as rig:
         rig.switch_on()
         rig.clock.sleep(0.1)
-        before, limits = rig.bus.call('get', id=2, **TORQUE_LIMIT), []
-        for step in range(20):
-            rig.clock.at(
-                rig.clock.now + 0.05 * step, lambda: limits.append(rig.bus.call('get', id=2, **TORQUE_LIMIT))
-            )
+        before, limits = rig.bus.call('get', id=2, **TORQUE_LIMIT), sampled_limits(rig, 20, 0.05)
         rig.arm.set_torque(False)
         assert before < 400
         assert max(limits) <= before + 10

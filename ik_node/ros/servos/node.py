@@ -30,7 +30,7 @@ from ik_node.ros.servos.settings import ServoSettings
 from ik_node.servos.arm.activation import PlaceError
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions
-from ik_node.servos.arm.snapshot import POWERED, ArmSnapshot, ArmState
+from ik_node.servos.arm.snapshot import POWERED, WITH_GOALS, ArmSnapshot, ArmState
 from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.ports import EMULATED, EmulatedArm, opener
@@ -143,7 +143,7 @@ class ServosNode(ClosableNode):
 
     def _set_zero(self) -> str:
         arm = self._arm.snapshot
-        if arm.state in POWERED or arm.state is ArmState.FAULTED:
+        if arm.state in WITH_GOALS:
             raise InputError('the zero can only be set while the torque is off')
         if not arm.ticks:
             raise InputError(arm.reason or 'no servo has answered')

@@ -26,7 +26,7 @@ from ik_node.servos.arm.activation import (
 from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.goals import Goals
 from ik_node.servos.arm.measuring import Measuring
-from ik_node.servos.arm.snapshot import POWERED, ArmState, Counts, JointMeasurement
+from ik_node.servos.arm.snapshot import POWERED, WITH_GOALS, ArmState, Counts, JointMeasurement
 from ik_node.servos.arm.soft_start import SoftStart
 from ik_node.servos.arm.survey import ArmError, ServoSurvey, named_all
 from ik_node.servos.arm.torque import Torque
@@ -124,7 +124,7 @@ class ArmCycle:
         """Measure, and move the goals. Raises PortError."""
         self._measure()
         self._watch(self.time)
-        if self.state in POWERED or self.state is ArmState.FAULTED:
+        if self.state in WITH_GOALS:
             now = time.monotonic()
             self._move(now, min(now - self._moved, MOST_PERIODS / self._options.rate))
         self._moved = time.monotonic()  # what is sent late must not make the next step longer
@@ -146,7 +146,7 @@ class ArmCycle:
                 self._hold()
                 for _ in self._servos[1:]:
                     self._check_torque()
-        if self.state in POWERED or self.state is ArmState.FAULTED:
+        if self.state in WITH_GOALS:
             self._check_torque()
 
     def _check_torque(self) -> None:
@@ -183,9 +183,9 @@ class ArmCycle:
     def _write_goals(self) -> None:
         data, positions = {}, self._goals.positions
         register = self._servos[0].model['goal_position']
+        low, high = register.range
         for joint in self._calibration.joints:
             if joint.name in positions:
-                low, high = register.range
                 tick = min(max(joint.tick(positions[joint.name]), low), high)
                 data[joint.profile.id] = register.encode(tick)
         if data:
@@ -223,7 +223,7 @@ class ArmCycle:
         A hold ends that if there are more than holds by then: than when it was asked for. Raises ArmError.
         """
         begin, limit = time.monotonic(), self._options.torque_limit
-        held = self.state in POWERED or self.state is ArmState.FAULTED
+        held = self.state in WITH_GOALS
         self._commands.clear()
         first = self._soft_start.shares(self._servos, limit)
         is_left = self.torque.is_left()
@@ -270,7 +270,7 @@ class ArmCycle:
         if self.state in POWERED:
             self._hold()
             self._write_goals()
-        if self.state in POWERED or self.state is ArmState.FAULTED:
+        if self.state in WITH_GOALS:
             unwatch(self._transport, self._servos)
 
     # Changes of state

@@ -25,6 +25,7 @@ class ArmState(Enum):
 
 
 POWERED = frozenset({ArmState.HOLDING, ArmState.FOLLOWING})
+WITH_GOALS = POWERED | {ArmState.FAULTED}
 
 
 @dataclass(frozen=True)

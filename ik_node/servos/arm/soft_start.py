@@ -27,8 +27,7 @@ class SoftStart:
 
     def shares(self, servos: Iterable[ServoSurvey], limit: float) -> dict[int, float]:
         """Return the share that each of servos may use now, by id; limit: that share in the end."""
-        grown = (time.monotonic() - self.since) / SOFT_START
-        growing = {servo.joint.id: min(begin + grown, limit) for servo, begin in self._growing}
+        growing = self._grown(limit, time.monotonic())
         return {servo.joint.id: growing.get(servo.joint.id, limit) for servo in servos}
 
     def end(self) -> None:
@@ -40,11 +39,15 @@ class SoftStart:
 
         limit: that share in the end.
         """
-        grown = (now - self.since) / SOFT_START
-        shares = {servo.joint.id: min(begin + grown, limit) for servo, begin in self._growing}
+        shares = self._grown(limit, now)
         if not shares:
             return limit
         limit_torque(transport, [servo for servo, _ in self._growing], shares)
-        if grown > REPEATED:
+        if (now - self.since) / SOFT_START > REPEATED:
             self.end()
         return min(shares.values())
+
+    def _grown(self, limit: float, now: float) -> dict[int, float]:
+        """Return the shares of the servos whose torque grows, by id."""
+        grown = (now - self.since) / SOFT_START
+        return {servo.joint.id: min(begin + grown, limit) for servo, begin in self._growing}
