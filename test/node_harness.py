@@ -16,6 +16,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
+from services import answer_of
 from small_arm import ARM_JOINTS, PARAMETERS
 from spinning import Spinning
 from std_msgs.msg import String
@@ -139,10 +140,7 @@ class Client:
     def _call(self, kind: Any, service: str, request: Any) -> Any:
         client = self.node.create_client(kind, service)
         try:
-            self.wait(client.service_is_ready, service)
-            future = client.call_async(request)
-            self.wait(future.done, f'the answer of {service}')
-            return future.result()
+            return answer_of(client, request, self.wait, service)
         finally:
             self.node.destroy_client(client)
 

@@ -13,6 +13,7 @@ from domains import new_domain
 from rclpy.parameter import Parameter
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
+from services import answer_of
 from spinning import Spinning
 from std_srvs.srv import SetBool, Trigger
 from waiting import wait_for
@@ -35,10 +36,7 @@ class Owner:
 
     def call(self, service: str, kind: Any = Trigger, **values: Any) -> Any:
         client = self.node.create_client(kind, f'ik_servos/{service}')
-        self.wait(client.service_is_ready, service)
-        future = client.call_async(kind.Request(**values))
-        self.wait(future.done, f'the answer of {service}')
-        return future.result()
+        return answer_of(client, kind.Request(**values), self.wait, service)
 
     def know(self, pose: str) -> bool:
         (result,) = self.served.set_parameters([Parameter('known_pose', value=pose)])

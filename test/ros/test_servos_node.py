@@ -14,6 +14,7 @@ from processes import TIMEOUT, Running, with_parameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from services import answer_of
 from std_srvs.srv import SetBool, Trigger
 from waiting import wait_for
 
@@ -56,9 +57,7 @@ class Client:
     def call(self, name: str, **request):
         kind = SetBool if request else Trigger
         client = self.node.create_client(kind, f'ik_servos/{name}')
-        self.wait(client.service_is_ready, name)
-        future = client.call_async(kind.Request(**request))
-        return self.wait(future.result if future.done() else lambda: future.done() and future.result(), name)
+        return answer_of(client, kind.Request(**request), self.wait, name)
 
     def command(self, names: list[str], positions: list[float], age: float = 0.0) -> None:
         self.wait(self._commands.get_subscription_count, 'a driver')

@@ -11,6 +11,7 @@ from node_harness import new_domain
 from page import Page
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.parameter import Parameter, parameter_value_to_python
+from services import answer_of
 from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
@@ -184,10 +185,7 @@ class Node:
 
     def _call(self, kind: Any, service: str, request: Any) -> Any:
         client = self._robot.node.create_client(kind, f'ik_node/{service}')
-        self._robot.wait(client.service_is_ready, service)
-        future = client.call_async(request)
-        self._robot.wait(future.done, f'the answer of {service}')
-        return future.result()
+        return answer_of(client, request, self._robot.wait, service)
 
     def get(self, name: str) -> Any:
         found = self._call(GetParameters, 'get_parameters', GetParameters.Request(names=[name]))
