@@ -209,6 +209,71 @@ def test_a_release_that_failed_is_over_once_all_servos_say_that_they_have_no_tor
     assert snapshot.reason == ''
 
 
+@pytest.mark.parametrize('hears', [False, True])
+def test_a_release_that_is_repeated_never_raises_the_torque(loaded, hears):
+    loaded.bus.faults({'kind': 'corrupt', 'id': 2} if hears else {'kind': 'missing', 'id': 4})
+    loaded.until(ArmState.FAULTED)
+    with pytest.raises(ArmError, match='no answer from servo'):
+        loaded.arm.set_torque(False)
+    if not hears:
+        loaded.bus.call('put', id=2, address=TORQUE_ENABLE, size=1, value=1)
+    before, limits = loaded.bus.call('get', id=2, **TORQUE_LIMIT), sampled_limits(loaded, 28, 0.1)
+    with pytest.raises(ArmError, match='no answer from servo'):
+        loaded.arm.set_torque(False)
+    assert max(limits) <= before < 100
+
+
+def test_a_release_of_servos_that_are_weak_already_begins_with_what_they_have(rig):
+    rig.bus.call('power', id=3, on=False)
+    rig.bus.call('power', id=3, on=True)
+    rig.until(ArmState.FAULTED)
+    rig.bus.call('put', id=2, value=300, **TORQUE_LIMIT)
+    limits = sampled_limits(rig, 28, 0.1)
+    rig.arm.set_torque(False)
+    assert 200 < max(limits) <= 300
+
+
+@pytest.mark.parametrize('asked', ['before', 'while', 'held again'])
+@pytest.mark.parametrize('lost', ['plug', 'power line'])
+def test_an_arm_that_was_to_be_released_is_not_held_again(rig, lost, asked):
+    def release():
+        with pytest.raises(ArmError):
+            rig.arm.set_torque(False)
+
+    if asked == 'before':
+        rig.clock.at(rig.clock.now + 1.0, lambda: lose(rig, lost))
+        release()
+    else:
+        lose(rig, lost)
+        rig.until(ArmState.CLOSED, ArmState.SILENT)
+        release()
+    if asked == 'held again':
+        with pytest.raises(ArmError):
+            rig.arm.hold()
+    rig.until(ArmState.CLOSED, ArmState.SILENT)
+    rig.clock.sleep(2.0)
+    before = rig.bus.call('get', id=2, **TORQUE_LIMIT)
+    rig.bus.call('plug', on=True)
+    rig.bus.faults()
+    rig.until(ArmState.HOLDING if asked == 'held again' else ArmState.PASSIVE)
+    if asked == 'held again':
+        return
+    if not (asked == 'before' and lost == 'power line'):  # each servo was switched off, unheard
+        assert 'torque is still on in servo 1 (shoulder_pan), ' in rig.arm.snapshot.reason
+    assert rig.bus.call('get', id=2, **TORQUE_LIMIT) <= before
+    rig.arm.set_torque(False)
+    assert not any(state['torque'] for state in rig.bus.state().values())
+    assert rig.arm.snapshot.reason == ''
+
+
+def lose(rig, what):
+    """Lose the adapter, or the answers of all servos."""
+    if what == 'plug':
+        rig.bus.call('plug', on=False)
+    else:
+        rig.bus.faults({'kind': 'missing'})
+
+
 def test_servos_that_still_have_torque_are_lowered_slowly_too(rig):
     rig.bus.call('power', id=3, on=False)
     rig.bus.call('power', id=3, on=True)

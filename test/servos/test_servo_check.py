@@ -271,7 +271,7 @@ def wiggling(bus: EmulatedBus) -> subprocess.Popen[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     'numbers',
-    [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], 15 * [signal.SIGINT]],
+    [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], [signal.SIGQUIT], 15 * [signal.SIGINT]],
 )
 def test_an_interrupted_wiggle_leaves_no_torque(bus, numbers):
     program = wiggling(bus)

@@ -148,6 +148,12 @@ def switch_off(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
     unwatch(transport, servos)
 
 
+def torque_share(transport: Transport, servo: ServoSurvey) -> float:
+    """Return the share of what its joint allows that the torque of a servo has. Raises ArmError."""
+    count = read_constant(transport, servo.joint, servo.model, 'torque_limit')
+    return servo.model['torque_limit'].quantity(count) / servo.joint.torque
+
+
 def limit_torque(transport: Transport, servos: Sequence[ServoSurvey], shares: Mapping[int, float]) -> None:
     """Limit the torque of servos to shares, by id, of what their joints allow."""
     data = {}
@@ -165,13 +171,12 @@ def _prepare(transport: Transport, servo: ServoSurvey, on: bool, first: float) -
     joint, model = servo.joint, servo.model
     if 'bus_watchdog' in model.registers:
         write(transport, joint, model, 'bus_watchdog', 0)
-    limit = model['torque_limit']
     if on:  # with less it would sink
-        share = limit.quantity(read_constant(transport, joint, model, 'torque_limit')) / joint.torque
+        share = torque_share(transport, servo)
     else:
         _check_shutdown(transport, servo)
         share = first
-        write(transport, joint, model, 'torque_limit', limit.count(share * joint.torque))
+        write(transport, joint, model, 'torque_limit', model['torque_limit'].count(share * joint.torque))
     present = _at_rest(transport, servo)
     write(transport, joint, model, 'goal_position', _goal(transport, servo, present, on))
     if 'goal_time' in model.registers:

@@ -107,6 +107,7 @@ class ServoArm:
     def set_torque(self, on: bool) -> None:
         """Switch the torque on, where the arm is, or off, slowly: support the arm."""
         holds = self._commands.holds  # a later hold counts, even if the request has to wait
+        self._commands.torque_off = not on
         self._ask(lambda arm: arm.switch_on() if on else arm.switch_off(self._publish, holds))
 
     def latch(self) -> None:

@@ -12,14 +12,18 @@ from ik_node.errors import InputError, join_names
 
 
 class Commands:
-    """Positions [rad or m] by joint; safe to use from several threads."""
+    """Positions [rad or m] by joint; safe to use from several threads.
+
+    holds: how often latch was called. torque_off: the arm is to be without torque. Both outlast the
+    connection to the servos, as the latch does.
+    """
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names, self._lock = names, threading.Lock()
         self._positions: dict[str, float] = {}
         self._given = -math.inf
         self._latched = False
-        self.holds = 0  # how often latch was called
+        self.holds, self.torque_off = 0, False
 
     @property
     def latched(self) -> bool:
@@ -27,16 +31,16 @@ class Commands:
         return self._latched
 
     def latch(self) -> None:
-        """Forget all, and take none until release; it outlasts the connection to the servos."""
+        """Forget all, and take none until release."""
         with self._lock:
-            self._latched = True
+            self._latched, self.torque_off = True, False
             self.holds += 1
             self._positions.clear()
 
     def release(self) -> None:
         """Take commands again."""
         with self._lock:
-            self._latched = False
+            self._latched = self.torque_off = False
 
     def checked(self, positions: Mapping[str, float]) -> dict[str, float]:
         """Return the positions of joints of the arm.

@@ -74,7 +74,7 @@ class ArmCycle:
         self.measured: dict[str, JointMeasurement] = {}
         self.state, self._reason = ArmState.PASSIVE, ''
         self._missing = False  # a servo does not answer, and that is the fault
-        self._releasing = False  # it was to be released, and a servo may still have torque
+        self._lowered = False  # it was to be released, and a servo may still have torque
         self._soft_start = SoftStart()
         self.time = self._moved = time.monotonic()  # of the measurement; when goals were sent
 
@@ -109,10 +109,13 @@ class ArmCycle:
         return self._goals.limited
 
     def take_over(self) -> None:
-        """Go on holding an arm that another program left with torque. Raises ArmError."""
+        """Go on holding an arm that was left with torque, unless it was to be released. Raises ArmError."""
         on = [one for one in self._servos if has_torque(self._transport, one)]
         self.torque.on = {one.joint.name for one in on}
-        if len(on) == len(self._servos):
+        self._commands.torque_off &= bool(on)
+        if self._commands.torque_off:
+            self._reason = f'torque is still on in {named_all(one.joint for one in on)}: switch it off again'
+        elif len(on) == len(self._servos):
             try:
                 self._power()
             except PlaceError as error:  # its owner can still switch the torque off
@@ -153,7 +156,7 @@ class ArmCycle:
         """Check the torque of one servo per cycle."""
         before = self.torque.loss
         self.torque.check()
-        if self._releasing and not self.torque.on:
+        if self._lowered and not self.torque.on:
             unwatch(self._transport, self._servos)
             self._released()
         elif self.torque.loss:
@@ -209,7 +212,7 @@ class ArmCycle:
             self.torque.look(before)
             raise
         self.torque.switched_on()
-        self._releasing = False
+        self._lowered = False
         self._soft_start.begin((one.servo, one.share) for one in powered)
         self._measuring.know({one.servo.joint.name: one.present for one in powered}, self._soft_start.since)
         self._measure()
@@ -222,11 +225,11 @@ class ArmCycle:
 
         A hold ends that if there are more than holds by then: than when it was asked for. Raises ArmError.
         """
-        begin, limit = time.monotonic(), self._options.torque_limit
-        held = self.state in WITH_GOALS
+        held, limit = self.state in WITH_GOALS, self._options.torque_limit
         self._commands.clear()
-        first = self._soft_start.shares(self._servos, limit)
-        is_left = self.torque.is_left()
+        silent = 0.0 if self._lowered else limit
+        first = self._soft_start.shares(self._transport, self._servos, limit, silent)
+        is_left, begin = self.torque.is_left(), time.monotonic()
         while is_left and (passed := time.monotonic() - begin) < LOWERING:
             shares = {id: share * (1.0 - passed / LOWERING) for id, share in first.items()}
             limit_torque(self._transport, self._servos, shares)
@@ -242,7 +245,7 @@ class ArmCycle:
         except ArmError as error:  # without strength it can follow nothing
             self.torque.look(self.torque.on)
             self._soft_start.end()
-            self._missing, self._releasing = False, True
+            self._missing, self._lowered = False, True
             self._become(ArmState.FAULTED, str(error))
             raise
         self._released()
@@ -279,7 +282,7 @@ class ArmCycle:
         self._goals.forget()
         self._soft_start.end()
         self.torque.switched_off()
-        self._releasing = False
+        self._lowered = self._commands.torque_off = False
         self._become(ArmState.PASSIVE, '')
 
     def _hold(self, state: ArmState = ArmState.HOLDING, reason: str = '') -> None:

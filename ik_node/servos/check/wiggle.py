@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import NoReturn
 
 from ik_node.console import say
 from ik_node.servos.arm.activation import check_range, switch_off, switch_on
@@ -28,7 +28,7 @@ SETTLING = 0.4  # [s] for the joint to arrive
 LOST = 3 * SWING  # [ticks] from goal to joint: something is wrong
 FOLLOWED = 0.5  # share of the swing that a joint makes at least
 MOTION = 'torque_limit', 'profile_velocity', 'profile_acceleration', 'bus_watchdog'  # are left as found
-INTERRUPTS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+INTERRUPTS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT
 
 
 def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) -> int:
@@ -61,12 +61,12 @@ def _turned(transport: Transport, servo: ServoSurvey, place: int, sides: Sequenc
     """Turn a joint to sides; return how far it went [ticks], by side. Raises PortError and ArmError."""
     joint, model = servo.joint, servo.model
     with ExitStack() as stack:
-        stack.enter_context(_interruptible())
+        interrupted = stack.enter_context(_interruptible())
         before = {key: read(transport, joint, model, key) for key in MOTION if key in model.registers}
         stack.callback(_restore, transport, servo, before)
         switch_on(transport, [servo])
         write(transport, joint, model, 'torque_limit', model['torque_limit'].count(TORQUE * joint.torque))
-        return {side: _swing(transport, servo, place, side) for side in sides}
+        return {side: _swing(transport, servo, place, side, interrupted) for side in sides}
 
 
 def _sides(servo: ServoFinding, place: int) -> list[int]:
@@ -94,13 +94,17 @@ def _ask(servo: ServoFinding) -> None:
         input('Keep your hands away. Enter starts, Ctrl-C stops: ')
 
 
-def _swing(transport: Transport, servo: ServoSurvey, place: int, side: int) -> int:
+def _swing(
+    transport: Transport, servo: ServoSurvey, place: int, side: int, interrupted: threading.Event
+) -> int:
     """Turn to a side and back; return how far the joint went there [ticks]. Raises ArmError."""
     most = 0
     steps = math.ceil(SWING / (SPEED * PERIOD))
     there = [round(side * SWING * step / steps) for step in range(1, steps + 1)]
     stay = [side * SWING] * round(SETTLING / PERIOD)
     for way in (*there, *stay, *reversed(there), *[0] * len(stay)):
+        if interrupted.is_set():
+            raise KeyboardInterrupt
         register = servo.model['goal_position']
         transport.sync_write(register.address, {servo.joint.id: register.encode(place + way)})
         time.sleep(PERIOD)
@@ -128,23 +132,20 @@ def _tell(servo: ServoFinding, reached: dict[int, int]) -> int:
 
 
 def _restore(transport: Transport, servo: ServoSurvey, before: dict[str, int]) -> None:
-    for number in INTERRUPTS:  # once is enough
-        signal.signal(number, signal.SIG_IGN)
     switch_off(transport, [servo])
     for key, count in before.items():
         write(transport, servo.joint, servo.model, key, count)
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let a closed terminal, or a kill, end this as Ctrl-C does."""
-    before = [signal.signal(number, _interrupt) for number in INTERRUPTS]
+def _interruptible() -> Iterator[threading.Event]:
+    """Let a closed terminal, or a kill, end this as Ctrl-C does: at the next step, never within _restore."""
+    interrupted = threading.Event()
+    before = [signal.signal(number, lambda *_: interrupted.set()) for number in INTERRUPTS]
     try:
-        yield
+        yield interrupted
     finally:
         for number, handler in zip(INTERRUPTS, before, strict=True):
             signal.signal(number, handler)
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
+    if interrupted.is_set():
+        raise KeyboardInterrupt
