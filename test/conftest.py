@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -91,14 +92,26 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             item.add_marker('slow')
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Destroy the DDS participants of a file here, and not where garbage is collected, in any thread.
+def pytest_collection_finish() -> None:
+    """Keep what was imported out of the collections of garbage after each test."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Destroy DDS participants here, and not where garbage is collected, in any thread.
 
     rclpy keeps them in cycles. Each has eight threads, which crash if another thread destroys it meanwhile.
     """
-    if item.nodeid.startswith(NODES) and (nextitem is None or nextitem.path != item.path):
+    if not item.nodeid.startswith(NODES):
+        return (yield)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
         gc.collect()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
