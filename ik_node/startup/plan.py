@@ -123,10 +123,9 @@ class Planner:
         self._known = given['params_file'] == str(PARAMS_FILE)
         self._arm: Arm | None = None
         if self.tools:
-            tell(Tree(self._robot, self.tools).describe())
-        elif arm := checked_arm(self._robot, self._links, self._tool, self._known):
-            self._arm = arm
-            tell(arm.describe())
+            Tree(self._robot, self.tools)  # raises what is wrong with them
+        else:
+            self._arm = checked_arm(self._robot, self._links, self._tool, self._known)
         around = given['namespace'].strip('/')
         self._root = f'/{around}' if around else ''
         self._marker = 'marker' in self._wanted
