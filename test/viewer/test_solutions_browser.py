@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -12,30 +13,40 @@ from browser_harness import (
     Projection,
     arrow,
     browser,
+    changed,
+    click,
     displayed,
     drag,
     open_page,
     settled,
+    slide,
     source,
+    tick,
     wait,
     webdriver,
+    words,
 )
 from geometry_msgs.msg import PoseStamped
 from node_harness import new_domain
+from PIL import Image
 from selenium.common.exceptions import StaleElementReferenceException
 from sensor_msgs.msg import JointState
 from spare_arm import WITH_SPARE
 from viewer_harness import ROOT, Process, RobotSide
 
 from ik_node.model.arm import Arm
-from ik_node.model.urdf.reader import load_description, read_urdf
+from ik_node.model.urdf.reader import load_description, read_urdf, rotation
 from ik_node.ros.conversions import matrix_pose
 from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
 from ik_node.viewer.scene.visuals import extent_of
+from ik_node.viewer.solutions.directions import possible_directions
 from ik_node.viewer.solutions.listing import Lister, Listing, Question
+from ik_node.viewer.solutions.why_scene import SPHERE_RADIUS
 
 __all__ = ['browser']
 NO_COLLISION = 'self_collision:=false'
+GHOST = 15  # squares that a ghost changes
 HOLD = "//*[text()='Hold j0']/following::input[1]"
 
 
@@ -212,3 +223,78 @@ def test_with_two_arms_the_list_is_of_the_tool_with_the_newest_goal(browser: Any
         still = {name: value for name, value in before.items() if name not in target}
         assert {name: robot.joints[name] for name in still} == pytest.approx(still, abs=1e-9)
         assert not robot.joint_goals
+
+
+def reddish(browser: Any) -> int:
+    """How many squares of the scene have the colour of a translucent red ghost."""
+    colours = settled(browser)
+    return int((colours[:, :, 0] - colours[:, :, 1:].max(axis=2) > 10).sum())
+
+
+def pixels(browser: Any) -> np.ndarray:
+    """The page, (rows, columns, 3)."""
+    settled(browser)
+    return np.asarray(Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert('RGB'), dtype=np.int16)
+
+
+def test_the_slider_along_a_family_moves_a_ghost_and_its_button_the_arm(browser: Any, tmp_path: Any) -> None:
+    arm = Arm(read_urdf(WITH_SPARE))
+    with shown(browser, WITH_SPARE, tmp_path, NO_COLLISION) as robot:
+        go(robot, arm, (0.3, 0.3, 0.7, 0.5, 0.6, -0.4))
+        wait(lambda: at_rest(browser), 'the list where the arm is')
+        before, joints = settled(browser), dict(robot.joints)
+        slide(browser, 'Along the family [%]', 30)
+        wait(lambda: changed(before, settled(browser)) > GHOST, 'the ghost')
+        assert robot.joints == pytest.approx(joints, abs=1e-9)
+        assert not robot.joint_goals
+        click(browser, 'Go to the ghost')
+        wait(lambda: robot.joint_goals, 'a goal')
+        goal = dict(zip(robot.joint_goals[-1].name, robot.joint_goals[-1].position, strict=True))
+        target = np.array([goal[name] for name in arm.joint_names])
+        start = np.array([joints[name] for name in arm.joint_names])
+        wait(lambda: arrived(robot, arm, target), 'the arm at the ghost')
+        assert np.allclose(arm.fk(target), arm.fk(start), atol=2e-3)
+        assert np.abs(target - start).max() > 0.05
+
+
+def test_what_limits_forbid_is_told_and_red(browser: Any, tmp_path: Any) -> None:
+    text = load_description(ROOT / 'urdf' / 'xarm5_like.urdf.xacro')
+    arm = Arm(read_urdf(text))
+    with shown(browser, text, tmp_path, NO_COLLISION) as robot:
+        listing = go(robot, arm, (0.3, 0.2, -1.0, 0.5, 0.2))
+        assert listing.forbidden
+        wait(lambda: f'{len(listing.forbidden)} not possible' in words(browser), 'their number')
+        told = listing.forbidden[0].forbidden
+        wait(lambda: told in words(browser), told)
+        with_ghosts = reddish(browser)
+        tick(browser, 'Show solutions')
+        wait(lambda: 'not possible' not in words(browser), 'no list')
+        assert with_ghosts > reddish(browser) + GHOST
+
+
+def test_the_possible_directions_are_marked_where_the_position_ties_them(browser: Any, tmp_path: Any) -> None:
+    text = load_description(ROOT / 'urdf' / 'xarm5_like.urdf.xacro')
+    arm = Arm(read_urdf(text))
+    q = dict(zip(arm.joint_names, (1.5, 0.2, -1.0, 0.5, 0.2), strict=True))
+    T = arm.robot.link_pose(arm.tip_link, q)
+    T[:3, :3] = T[:3, :3] @ rotation(0.7, 0.0, 0.0)
+    with shown(browser, text, tmp_path, NO_COLLISION) as robot:
+        robot.go(**q)
+
+        def off() -> bool:
+            robot.want(T, arm.robot.root)
+            return 'direction off by' in words(browser)
+
+        wait(off, 'the nearest direction')
+        solver = IkSolver(arm)
+        directions = possible_directions(solver, T[:3, 3], np.array(list(q.values())))
+        extent = extent_of(arm.robot, arm.tip_link)
+        project = Projection(browser, extent)
+        places = [project(T[:3, 3] + SPHERE_RADIUS * extent * one) for one in directions]
+        with_marks = pixels(browser)
+        tick(browser, 'Show solutions')
+        wait(lambda: 'direction off by' not in words(browser), 'no list')
+        differs = np.abs(with_marks - pixels(browser)).max(axis=2) > 20
+        seen = [differs[int(y) - 2 : int(y) + 3, int(x) - 2 : int(x) + 3].any() for x, y in places]
+        assert len(places) > 20
+        assert np.mean(seen) > 0.7
