@@ -367,6 +367,23 @@ def test_a_target_that_is_no_number_brings_the_joints_to_rest(row):
     assert np.abs(np.diff(places, 2, axis=0)).max() < 1.01 * 8.0 * 0.01**2
 
 
+def test_the_blend_continues_from_joints_that_a_limit_has_taken_off_it():
+    limits = np.full(2, 1.0), np.full(2, 8.0), np.full(2, 80.0)
+    pursuit, now = Pursuit(2), MotionState(*np.zeros((3, 2)))
+    yielded, before = 0, np.zeros(3)
+    for time in np.arange(0.0, 12.0, 0.01):
+        rate = 0.5 * time  # ever faster
+        target = np.array([0.5 * np.sin(rate * time), rate * np.cos(rate * time), np.sin(rate * time)])
+        goal = np.column_stack([target, target])
+        now = pursuit.step(now, MotionState(*goal), limits, 0.05, 0.01)
+        share, calm = pursuit._share, pursuit._calm
+        if calm is not None and 0.0 < share[0] < before[0] and not share[1:].any():
+            yielded += 1
+            np.testing.assert_allclose((1.0 - share[0]) * calm + share[0] * goal, np.array(now), atol=1e-9)
+        before = share.copy()
+    assert yielded > 10
+
+
 @pytest.mark.parametrize('edge', [-1e-4, 0.0, 5e-3, 2e-2])
 @pytest.mark.parametrize(('swing', 'period'), [(0.02, 1.0), (0.06, 2.0), (0.13, 3.0)])
 def test_what_a_controller_is_sent_ahead_stays_within_the_limits_where_a_joint_turns(swing, period, edge):
