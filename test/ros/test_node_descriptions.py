@@ -8,6 +8,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from small_arm import ARM_JOINTS, arm_urdf
 from std_msgs.msg import String
 
+from ik_node.errors import InputError
+from ik_node.ros.goals.goal_requests import JointsRequest
+
 
 def test_the_node_waits_for_a_description_and_goes_on_waiting_after_a_bad_one():
     with running(None) as client:
@@ -115,3 +118,16 @@ def test_a_node_that_listens_to_the_topic_takes_no_description_by_parameter():
     with running(None) as client:
         (result,) = client.set_parameters(robot_description=arm_urdf())
         assert 'here the description comes from the topic' in result.reason
+
+
+def test_a_goal_for_the_robot_before_is_rejected_whenever_its_turn_comes():
+    with running(arm_urdf()) as client:
+        (tool,) = client.served._tools
+        early = JointsRequest('goal_joints', client.joints(yaw=0.4), tool.goals)
+        assert client.set_parameters(robot_description=LONGER)[0].successful
+        client.wait(lambda: tool.goals.replaced, 'the new arm')
+        late = JointsRequest('goal_joints', client.joints(yaw=0.4), tool.goals)
+        arm = tool.snapshot()
+        with pytest.raises(InputError, match='received before this robot_description'):
+            early.wanted(arm)
+        assert late.wanted(arm) == {'yaw': 0.4}
