@@ -31,6 +31,8 @@ class SerialLine:
             self._serial = serial.Serial(port, baud, timeout=0, exclusive=True)
         except ValueError as error:
             raise InputError(f'the baud rate must be a positive integer, but is {baud}') from error
+        except termios.error as error:  # the adapter has vanished meanwhile
+            raise explain(port, OSError(*error.args)) from error
         except OSError as error:  # of which serial.SerialException is a kind
             raise explain(port, _cause(error)) from error
         self._handle: int = self._serial.fileno()
@@ -89,7 +91,7 @@ class SerialLine:
         self._closed = True
         with contextlib.suppress(OSError):
             fcntl.ioctl(self._handle, termios.TIOCNXCL)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, termios.error):
             self._serial.close()
 
     def _check(self) -> None:
