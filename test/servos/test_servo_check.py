@@ -269,6 +269,33 @@ def wiggling(bus: EmulatedBus) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(('typed', 'code'), [(b'\n', 0), (b'\x04', 130)], ids=['Enter', 'Ctrl-D'])
+def test_a_wiggle_begins_where_the_joint_is_after_the_prompt(bus, typed, code):
+    outer, inner = pty.openpty()
+    command = ('ik_servo_check', '--port', bus.port, '--wiggle', 'elbow_flex')
+    program = subprocess.Popen(
+        [sys.executable, '-m', 'ik_node.start', *command],
+        stdin=inner,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    said = b''
+    while b'Enter starts' not in said:
+        said += os.read(program.stdout.fileno(), 4096) or pytest.fail(said.decode())
+    bus.call('motor', id=3, actual=2138.0)  # it has sunk
+    lowest = 2138.0 - 4.0 * 4096 / 360
+    bus.call('watch')
+    os.write(outer, typed)
+    said += program.communicate(timeout=30.0)[0]
+    os.close(outer)
+    os.close(inner)
+    assert program.returncode == code, said.decode()
+    assert b'Traceback' not in said
+    assert bus.state()[3]['lowest'] > lowest
+    assert not bus.state()[3]['torque']
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'numbers',
     [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], [signal.SIGQUIT], 15 * [signal.SIGINT]],

@@ -42,6 +42,7 @@ def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) ->
         raise ArmError(f'{named(joint)} {servo.fault}')
     if servo.counts['operating_mode'] not in model.position_modes:
         raise ArmError(f'{named(joint)} is in operating mode {servo.counts["operating_mode"]}')
+    _ask(servo)
     if read(transport, joint, model, 'torque_enable'):
         raise ArmError(f'{named(joint)} has torque: end the program that drives it, or switch the power off')
     place = read(transport, joint, model, 'present_position')
@@ -49,7 +50,6 @@ def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) ->
     timed = bool(servo.counts.get('drive_mode', 0) & TIME_PROFILE)
     one = ServoSurvey(joint, model, servo.recorded, timed)
     check_range(one, place)
-    _ask(servo)
     try:
         reached = _turned(transport, one, place, sides)
     except PortError as error:
@@ -91,7 +91,10 @@ def _ask(servo: ServoFinding) -> None:
         'are left as they are.'
     )
     if sys.stdin.isatty():
-        input('Keep your hands away. Enter starts, Ctrl-C stops: ')
+        try:
+            input('Keep your hands away. Enter starts, Ctrl-C stops: ')
+        except EOFError:
+            raise KeyboardInterrupt from None
 
 
 def _swing(
