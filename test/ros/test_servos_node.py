@@ -200,6 +200,23 @@ def test_a_command_beyond_a_limit_is_told(emulated):
     emulated.driver.wait_said('elbow_flex is at its limit 1.56, its command is beyond')
 
 
+def test_a_hold_before_there_is_torque_ends_the_wish_for_it():
+    with EmulatedBus('so101') as bus:
+        bus.call('power', on=False)
+        client = Client('torque_at_start:=true', bus=bus)
+        try:
+            client.driver.wait_said('no servo answers')
+            assert 'no command is taken before clear' in client.call('hold').message
+            bus.call('power', on=True)
+            client.driver.wait_said('the servos are measured, their torque is off')
+            time.sleep(2.5)  # it was tried every second
+            assert not any(state['torque'] for state in bus.state().values())
+            assert client.call('torque', data=True).success
+            client.drive({'elbow_flex': 0.2})
+        finally:
+            client.close()
+
+
 def test_a_hold_is_answered_while_the_arm_is_lowered(emulated):
     assert emulated.call('torque', data=True).success
     emulated.wait(lambda: emulated.bus.call('get', id=2, address=48, size=2) == 1000, 'full torque')

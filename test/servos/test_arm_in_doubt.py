@@ -202,11 +202,16 @@ def test_a_release_that_failed_is_over_once_all_servos_say_that_they_have_no_tor
     rig.until(ArmState.FAULTED)
     with pytest.raises(ArmError, match=r'no answer from servo 4 \(wrist_flex\), whose torque may still'):
         rig.arm.set_torque(False)
-    assert rig.arm.snapshot.state is ArmState.FAULTED
+    snapshot = rig.arm.snapshot
+    assert snapshot.state is ArmState.PASSIVE
+    assert snapshot.powered == {'wrist_flex'}
+    assert snapshot.reason.startswith('torque may still be on in servo 4 (wrist_flex): support the arm')
+    with pytest.raises(ArmError, match=r'this driver does not hold the arm: .*torque may still be on in'):
+        rig.arm.hold()
     rig.bus.call('power', id=4, on=True)
-    snapshot = rig.until(ArmState.PASSIVE)
-    assert snapshot.powered == frozenset()
-    assert snapshot.reason == ''
+    rig.wait(lambda: rig.arm.snapshot.powered == frozenset())
+    rig.wait(lambda: rig.arm.snapshot.reason == '')
+    assert rig.arm.snapshot.state is ArmState.PASSIVE
 
 
 @pytest.mark.parametrize('hears', [False, True])
@@ -259,7 +264,7 @@ def test_an_arm_that_was_to_be_released_is_not_held_again(rig, lost, asked):
     if asked == 'held again':
         return
     if not (asked == 'before' and lost == 'power line'):  # each servo was switched off, unheard
-        assert 'torque is still on in servo 1 (shoulder_pan), ' in rig.arm.snapshot.reason
+        assert 'torque may still be on in servo 1 (shoulder_pan), ' in rig.arm.snapshot.reason
     assert rig.bus.call('get', id=2, **TORQUE_LIMIT) <= before
     rig.arm.set_torque(False)
     assert not any(state['torque'] for state in rig.bus.state().values())
@@ -447,7 +452,7 @@ def test_the_first_goals_are_those_of_the_start_whatever_is_measured_next():
         servos = survey(transport, profile)
         calibration = calibrate(profile, memories(servos))
         cycle = ArmCycle(transport, servos, calibration, ArmOptions(), Commands(profile.names), Counts())
-        cycle.switch_on()
+        cycle.switch_on(0)
         for _ in range(10):
             cycle.step()
             bus.clock.sleep(0.01)

@@ -121,7 +121,7 @@ def test_the_torque_begins_low_and_grows_to_what_each_joint_may_use():
         commands = Commands(profile.names)
         calibration = calibrate(profile, memories(servos))
         cycle = ArmCycle(transport, servos, calibration, ArmOptions(), commands, Counts())
-        cycle.switch_on()
+        cycle.switch_on(0)
         assert [bus.call('get', id=id, **LIMIT) for id in profile.ids] == [200] * 5 + [100]
         seen = []
         end = bus.clock.monotonic() + 5.0

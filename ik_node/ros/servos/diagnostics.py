@@ -19,6 +19,7 @@ LEVELS = {
     ArmState.SILENT: Level.ERROR,
     ArmState.FAULTED: Level.ERROR,
     ArmState.PASSIVE: Level.WARN,
+    ArmState.LOWERING: Level.WARN,
 }
 NOT_MEASURED = (ArmState.CLOSED, ArmState.SILENT)
 

@@ -25,7 +25,7 @@ from ik_node.ros.parameter_declaration import declare, on_change
 from ik_node.ros.qos import NEWEST, STREAM
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.servos.calibrating import Calibrating, read_pose
-from ik_node.ros.servos.diagnostics import Diagnostics
+from ik_node.ros.servos.diagnostics import NOT_MEASURED, Diagnostics
 from ik_node.ros.servos.settings import ServoSettings
 from ik_node.servos.arm.activation import PlaceError
 from ik_node.servos.arm.arm import ServoArm
@@ -87,6 +87,7 @@ class ServosNode(ClosableNode):
         """Hold the arm or lower it, as on_exit says."""
         self._ending, self._wanted, log = True, False, self.get_logger()
         release = self._settings.on_exit == 'release'
+        responds = self._arm.snapshot.state not in NOT_MEASURED
         if release and self._arm.snapshot.powered:
             log.info('lowering the arm')
         try:
@@ -95,7 +96,9 @@ class ServosNode(ClosableNode):
             log.error(f'the arm was not released: {error}')
             return
         left = [name for name in self._arm.profile.names if name in self._arm.snapshot.powered]
-        if len(left) == len(self._arm.profile.names):
+        if left and not responds:
+            log.warning('the servos do not respond, and may still hold the arm: switch their power off')
+        elif len(left) == len(self._arm.profile.names):
             log.info('the servos continue to hold the arm: switch their power off, or start ik_servos again')
         elif left:
             log.warning(
@@ -132,6 +135,7 @@ class ServosNode(ClosableNode):
         return await self._answered(answer, lambda: self._arm.set_torque(request.data))
 
     async def _hold(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
+        self._wanted = False
         self._arm.latch()  # whatever else is under way
         return await self._answered(answer, self._arm.hold)
 
@@ -143,7 +147,7 @@ class ServosNode(ClosableNode):
 
     def _set_zero(self) -> str:
         arm = self._arm.snapshot
-        if arm.state in WITH_GOALS:
+        if arm.state in WITH_GOALS or arm.powered:
             raise InputError('the zero can only be set while the torque is off')
         if not arm.ticks:
             raise InputError(arm.reason or 'no servo has answered')
@@ -211,7 +215,9 @@ class ServosNode(ClosableNode):
         log = self.get_logger()
         if self._ending:
             return
-        if arm.reason and arm.state not in POWERED | {ArmState.PASSIVE}:
+        if arm.state is ArmState.LOWERING:
+            log.info('the arm is lowered')
+        elif arm.reason and arm.state not in POWERED | {ArmState.PASSIVE}:
             log.error(arm.reason)
         elif arm.reason:
             log.warning(arm.reason, throttle_duration_sec=REPEATED)

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ik_node.servos.arm.goals import ACCELERATION, SAG
 from ik_node.servos.arm.survey import ArmError, ServoSurvey, named, named_all, read, read_constant, write
 from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.registers import ServoModel
-from ik_node.servos.bus.transport import Transport
+from ik_node.servos.bus.transport import Answer, Transport
 from ik_node.servos.calibration.zeros import JointCalibration
 
 OUTSIDE = 0.1  # [rad] by which a joint may be outside its limits when torque is switched on
@@ -99,7 +99,8 @@ def switch_on(
                 write(transport, servo.joint, servo.model, 'torque_enable', 1)
         watch(transport, servos)
     except ArmError as error:
-        left = [servo.joint for servo in switched if _off(transport, servo) is not True]
+        off = _off(transport, switched)
+        left = [servo.joint for servo, is_off in zip(switched, off, strict=True) if is_off is not True]
         if left:
             raise ArmError(f'{error}; {named_all(left)} may have torque now') from None
         raise
@@ -135,13 +136,18 @@ def unwatch(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
                 write(transport, servo.joint, servo.model, 'bus_watchdog', 0)
 
 
-def switch_off(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
-    """Switch the torque of all servos off, also of those that report a fault. Raises ArmError."""
-    off = [(servo.joint, _off(transport, servo)) for servo in servos]
+def switch_off(
+    transport: Transport, servos: Sequence[ServoSurvey], meanwhile: Callable[[], None] = lambda: None
+) -> None:
+    """Switch the torque of all servos off, also of those that report a fault. Raises ArmError.
+
+    meanwhile: called between the attempts.
+    """
+    off = _off(transport, servos, meanwhile)
     found = []
-    if on := [joint for joint, is_off in off if is_off is False]:
+    if on := [servo.joint for servo, is_off in zip(servos, off, strict=True) if is_off is False]:
         found.append(f'the torque of {named_all(on)} stays on')
-    if silent := [joint for joint, is_off in off if is_off is None]:
+    if silent := [servo.joint for servo, is_off in zip(servos, off, strict=True) if is_off is None]:
         found.append(f'no answer from {named_all(silent)}, whose torque may still be on')
     if found:
         raise ArmError(f'{"; ".join(found)}: support the arm, and unplug its power')
@@ -231,14 +237,32 @@ def _goal(transport: Transport, servo: ServoSurvey, present: int, on: bool) -> i
     return present
 
 
-def _off(transport: Transport, servo: ServoSurvey) -> bool | None:
-    """Switch a servo off, whatever it answers; return whether it has no torque, None without an answer."""
+def _off(
+    transport: Transport, servos: Sequence[ServoSurvey], meanwhile: Callable[[], None] = lambda: None
+) -> list[bool | None]:
+    """Switch servos off, whatever they answer; return whether each has no torque, None without an answer."""
+    off: list[bool | None] = [None] * len(servos)
+    for attempt in range(OFF_TRIES):
+        if attempt:
+            meanwhile()
+        for k, servo in enumerate(servos):
+            if off[k] is not True:
+                register = servo.model['torque_enable']
+                transport.write(servo.joint.id, register.address, register.encode(0))
+                found = _is_off(transport, servo)
+                off[k] = off[k] if found is None else found
+        if all(off):
+            break
+    return off
+
+
+def _is_off(transport: Transport, servo: ServoSurvey) -> bool | None:
+    """Whether a servo has no torque, which is read twice; None without an answer."""
     register = servo.model['torque_enable']
-    found: bool | None = None
-    for _ in range(OFF_TRIES):
-        transport.write(servo.joint.id, register.address, register.encode(0))
-        with contextlib.suppress(ArmError):
-            found = not has_torque(transport, servo)
-        if found:
-            return True
-    return found
+    for _ in range(2):
+        reply = transport.read(servo.joint.id, register.address, register.size)
+        if not isinstance(reply, Answer):
+            return None
+        if register.decode(reply.data):
+            return False
+    return True

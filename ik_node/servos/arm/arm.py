@@ -100,15 +100,14 @@ class ServoArm:
         """
         own, now = self._commands.checked(positions), self._snapshot
         if now.state not in POWERED or self._commands.latched:
-            reason = HELD if self._commands.latched else now.reason
+            reason = now.reason or (HELD if self._commands.latched else '')
             raise ArmError(f'the arm is {now.state.value}{f": {reason}" if reason else ""}')
         self._commands.put(own)
 
     def set_torque(self, on: bool) -> None:
         """Switch the torque on, where the arm is, or off, slowly: support the arm."""
-        holds = self._commands.holds  # a later hold counts, even if the request has to wait
-        self._commands.torque_off = not on
-        self._ask(lambda arm: arm.switch_on() if on else arm.switch_off(self._publish, holds))
+        asked = self._commands.asked if on else self._commands.lower()
+        self._ask(lambda arm: arm.switch_on(asked) if on else arm.switch_off(self._publish, asked))
 
     def latch(self) -> None:
         """Take no commands until clear, from the next cycle on; returns at once."""
@@ -123,16 +122,14 @@ class ServoArm:
         try:
             self._ask(ArmCycle.hold)
         except ArmError as error:
-            if not self._commands.latched:
+            if not self._commands.latched or self._snapshot.state is ArmState.PASSIVE:
                 raise
             raise ArmError(f'{error}; no command is taken before clear') from None
 
     def clear(self) -> None:
-        """End a hold or a fault, and take commands again.
-
-        A servo that protects itself is without torque for some milliseconds: support the arm.
-        """
-        self._ask(ArmCycle.clear)
+        """End a hold or a fault. A servo that protects itself is without torque for some milliseconds."""
+        asked = self._commands.asked  # later wishes count, even if the request has to wait
+        self._ask(lambda arm: arm.clear(asked))
 
     def recalibrate(self) -> None:
         """Calibrate anew, because zeros have changed; only without torque, since positions jump."""
@@ -179,7 +176,9 @@ class ServoArm:
             self._cycle.step()
             self._publish()
             self._serve(self._cycle)
-            if self._cycle.state is ArmState.SILENT:  # which rejects what was asked for
+            if (
+                self._cycle is not None and self._cycle.state is ArmState.SILENT
+            ):  # which rejects what was asked for
                 self._pause(ArmState.SILENT, self._cycle.reason)
             return 1.0 / self._options.rate
         except PortError as error:
@@ -232,9 +231,9 @@ class ServoArm:
                 future.set_result(None)
 
     def _recalibrate(self, cycle: ArmCycle) -> None:
-        if cycle.state is not ArmState.PASSIVE:
+        if cycle.state is not ArmState.PASSIVE or cycle.torque.on:
             raise ArmError('zeros can only be set while the torque is off')
-        cycle.state = ArmState.SILENT
+        self._pause(ArmState.SILENT, 'the zeros have changed: the servos are looked for again')
 
     def _lose(self, reason: str) -> None:
         """Close the port."""
@@ -269,8 +268,8 @@ class ServoArm:
             self._reason if cycle is None else cycle.reason,
             {} if cycle is None else dict(cycle.measured),
             self._ticks if cycle is None else {name: joint.tick for name, joint in cycle.measured.items()},
-            {} if cycle is None else dict(cycle.goals),
-            {} if cycle is None else dict(cycle.limited),
+            {} if cycle is None else cycle.goals.positions,
+            {} if cycle is None else cycle.goals.limited,
             self._powered,
             self._commands.latched,
             (len(self._times) - 1) / span if span > 0.0 else 0.0,

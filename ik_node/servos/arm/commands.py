@@ -12,10 +12,10 @@ from ik_node.errors import InputError, join_names
 
 
 class Commands:
-    """Positions [rad or m] by joint; safe to use from several threads.
+    """Positions [rad or m] by joint, and whether the arm is to hold, or to be without torque.
 
-    holds: how often latch was called. torque_off: the arm is to be without torque. Both outlast the
-    connection to the servos, as the latch does.
+    These wishes outlast the connection to the servos, and the newer one counts. Safe to use from several
+    threads.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -23,24 +23,59 @@ class Commands:
         self._positions: dict[str, float] = {}
         self._given = -math.inf
         self._latched = False
-        self.holds, self.torque_off = 0, False
+        self._asked = self._held = self._off = 0  # number of the newest wish, and of those; 0: none
 
     @property
     def latched(self) -> bool:
-        """Whether none are taken."""
+        """Whether no positions are taken."""
         return self._latched
 
+    @property
+    def torque_off(self) -> bool:
+        """Whether the arm is to be without torque."""
+        return self._off > self._held
+
+    @property
+    def asked(self) -> int:
+        """The number of the newest wish."""
+        return self._asked
+
     def latch(self) -> None:
-        """Forget all, and take none until release."""
+        """Forget all positions, and take none until release: the arm is to hold."""
         with self._lock:
-            self._latched, self.torque_off = True, False
-            self.holds += 1
+            self._latched = True
+            self._asked += 1
+            self._held = self._asked
             self._positions.clear()
 
-    def release(self) -> None:
-        """Take commands again."""
+    def lower(self) -> int:
+        """Note that the arm is to be without torque; return the number of that wish."""
         with self._lock:
-            self._latched = self.torque_off = False
+            self._asked += 1
+            self._off = self._asked
+            return self._asked
+
+    def held_since(self, asked: int) -> bool:
+        """Whether the arm is to hold by a wish that is newer than asked."""
+        return self._held > asked
+
+    def refuse_hold(self) -> None:
+        """Let an older wish for no torque count again: there was nothing to hold."""
+        with self._lock:
+            self._held = 0
+
+    def lowered(self) -> None:
+        """Note that the arm is without torque."""
+        with self._lock:
+            self._off = 0
+
+    def release(self, asked: int) -> None:
+        """Take positions again, and forget what was wished for, unless by wishes newer than asked."""
+        with self._lock:
+            if self._held <= asked:
+                self._latched, self._held = False, 0
+            if self._off <= asked:
+                self._off = 0
 
     def checked(self, positions: Mapping[str, float]) -> dict[str, float]:
         """Return the positions of joints of the arm.

@@ -8,15 +8,15 @@ that stop leave the arm where it is.
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ik_node.servos.arm.activation import (
     PlaceError,
     check_place,
     has_torque,
-    limit_torque,
     reset,
     switch_off,
     switch_on,
@@ -25,18 +25,19 @@ from ik_node.servos.arm.activation import (
 )
 from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.goals import Goals
+from ik_node.servos.arm.lowering import Shares, lower
 from ik_node.servos.arm.measuring import Measuring
 from ik_node.servos.arm.snapshot import POWERED, WITH_GOALS, ArmState, Counts, JointMeasurement
 from ik_node.servos.arm.soft_start import SoftStart
-from ik_node.servos.arm.survey import ArmError, ServoSurvey, named_all
+from ik_node.servos.arm.survey import ArmError, ServoSurvey
 from ik_node.servos.arm.torque import Torque
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import ArmCalibration
 
 SILENCE = 0.3  # [s] without an answer of a servo after which no command is followed
-LOWERING = 3.0  # [s] in which the torque vanishes before it is switched off
 MOST_PERIODS = 5.0  # of motion in one cycle, after one that was late
 HELD = 'held until it is cleared'
+BEING_OFF = 'the torque is being switched off'
 NO_SERVO = 'no servo answers any more. Is the power supply of the arm on?'
 
 
@@ -54,7 +55,10 @@ class ArmOptions:
 
 
 class ArmCycle:
-    """state, reason: see ArmSnapshot. measured: the joints that answered, at time [s]. torque: who has it."""
+    """state, reason: see ArmSnapshot. measured: the joints that answered, at time [s]. torque: who has it.
+
+    goals: where the servos go.
+    """
 
     def __init__(
         self,
@@ -69,21 +73,23 @@ class ArmCycle:
         self._options, self._commands, self._counts = options, commands, counts
         by_name = {joint.name: joint for joint in calibration.joints}
         self._measuring = Measuring(servos, by_name, counts)
-        self._goals = Goals(by_name)
+        self.goals = Goals(by_name)
         self.torque = Torque(transport, servos)
         self.measured: dict[str, JointMeasurement] = {}
         self.state, self._reason = ArmState.PASSIVE, ''
         self._missing = False  # a servo does not answer, and that is the fault
-        self._lowered = False  # it was to be released, and a servo may still have torque
         self._soft_start = SoftStart()
         self.time = self._moved = time.monotonic()  # of the measurement; when goals were sent
 
     @property
     def reason(self) -> str:
         """Why the arm is in its state, and what blocks it."""
-        if self._reason:
-            return self._reason
-        found = self._goals.obstacles
+        found = [self._reason] if self._reason else []
+        if self.state is ArmState.PASSIVE and self.torque.on:
+            found.append(self.torque.left(self._commands.torque_off))
+        if found:
+            return '; '.join(found)
+        found = self.goals.obstacles
         if self._commands.latched and self.state is ArmState.HOLDING:
             found.append(HELD)
         found += [
@@ -91,37 +97,17 @@ class ArmCycle:
         ]
         return '; '.join(found)
 
-    @property
-    def _not_held(self) -> str:
-        """Why a passive arm can neither hold nor be cleared."""
-        if self.torque.on:
-            return f'this driver does not hold the arm: {self._reason}'
-        return 'the torque is off: the arm holds nothing'
-
-    @property
-    def goals(self) -> Mapping[str, float]:
-        """Where the servos go [rad or m], by joint."""
-        return self._goals.positions
-
-    @property
-    def limited(self) -> Mapping[str, tuple[float, float]]:
-        """The joints that are commanded beyond a limit: that limit and the command [rad or m]."""
-        return self._goals.limited
-
     def take_over(self) -> None:
         """Go on holding an arm that was left with torque, unless it was to be released. Raises ArmError."""
         on = [one for one in self._servos if has_torque(self._transport, one)]
         self.torque.on = {one.joint.name for one in on}
-        self._commands.torque_off &= bool(on)
-        if self._commands.torque_off:
-            self._reason = f'torque is still on in {named_all(one.joint for one in on)}: switch it off again'
-        elif len(on) == len(self._servos):
+        if not on:
+            self._commands.lowered()
+        elif len(on) == len(self._servos) and not self._commands.torque_off:
             try:
                 self._power()
             except PlaceError as error:  # its owner can still switch the torque off
                 self._reason = str(error)
-        elif on:
-            self._reason = f'torque is on in {named_all(one.joint for one in on)} only'
 
     def step(self) -> None:
         """Measure, and move the goals. Raises PortError."""
@@ -142,30 +128,37 @@ class ArmCycle:
         if len(silent) == len(self._servos):
             self._become(ArmState.SILENT, NO_SERVO)
         elif silent:
-            self._missing |= self._fault(self._measuring.why_not(silent))
+            why = self._measuring.why_not(silent)
+            if self._missing:
+                self._reason = why
+            self._missing |= self._fault(why)
         elif self._missing:
             self._missing, self._reason = False, ''
             if self.state is ArmState.FAULTED:
                 self._hold()
                 for _ in self._servos[1:]:
                     self._check_torque()
-        if self.state in WITH_GOALS:
+        if self.state in WITH_GOALS or self.torque.on:
             self._check_torque()
 
     def _check_torque(self) -> None:
         """Check the torque of one servo per cycle."""
         before = self.torque.loss
         self.torque.check()
-        if self._lowered and not self.torque.on:
-            unwatch(self._transport, self._servos)
-            self._released()
+        if self.state is ArmState.PASSIVE:
+            if not self.torque.on:
+                unwatch(self._transport, self._servos)
+                self._released()
         elif self.torque.loss:
             if not self._fault(self.torque.loss) and self._reason == before:
                 self._reason = self.torque.loss
         elif self.state in POWERED and self.torque.stopped():
-            with contextlib.suppress(ArmError):  # a servo does not answer: again in the next cycles
-                watch(self._transport, self._servos)
+            self._watch_again()
             self._hold()
+
+    def _watch_again(self) -> None:
+        with contextlib.suppress(ArmError):  # a servo does not answer: again in the next cycles
+            watch(self._transport, self._servos)
 
     def _move(self, now: float, dt: float) -> None:
         commands: dict[str, float] = {}
@@ -177,29 +170,21 @@ class ArmCycle:
             self._hold()
         elif self.state is ArmState.HOLDING and commands:
             self._become(ArmState.FOLLOWING, '')
-        limited = set(self._goals.limited)
+        limited = set(self.goals.limited)
         torque = self._soft_start.grow(self._transport, self._options.torque_limit, now)
-        self._goals.follow(commands, self.measured, dt, torque)
-        self._counts.limited += len(self._goals.limited.keys() - limited)
-        self._write_goals()
-
-    def _write_goals(self) -> None:
-        data, positions = {}, self._goals.positions
-        register = self._servos[0].model['goal_position']
-        low, high = register.range
-        for joint in self._calibration.joints:
-            if joint.name in positions:
-                tick = min(max(joint.tick(positions[joint.name]), low), high)
-                data[joint.profile.id] = register.encode(tick)
-        if data:
-            self._transport.sync_write(register.address, data)
+        self.goals.follow(commands, self.measured, dt, torque)
+        self._counts.limited += len(self.goals.limited.keys() - limited)
+        write_goals(self._transport, self._servos, self.goals.positions, self._calibration)
 
     # Requests
 
-    def switch_on(self) -> None:
-        """Switch the torque on where the arm is. Raises ArmError, and the torque is as before."""
+    def switch_on(self, asked: int) -> None:
+        """Switch the torque on where the arm is. Raises ArmError, and the torque is as before.
+
+        asked: the number of the newest wish before; newer ones count.
+        """
         self._power()
-        self._commands.release()
+        self._commands.release(asked)
 
     def _power(self) -> None:
         for servo, joint in zip(self._servos, self._calibration.joints, strict=True):
@@ -210,84 +195,100 @@ class ArmCycle:
             powered = switch_on(self._transport, self._servos, self._options.torque_limit)
         except ArmError:
             self.torque.look(before)
+            if self.state in WITH_GOALS:
+                self._watch_again()
             raise
         self.torque.switched_on()
-        self._lowered = False
         self._soft_start.begin((one.servo, one.share) for one in powered)
         self._measuring.know({one.servo.joint.name: one.present for one in powered}, self._soft_start.since)
         self._measure()
         self._moved = self.time
-        self._goals.begin({one.servo.joint.name: one.goal for one in powered})
+        self.goals.begin({one.servo.joint.name: one.goal for one in powered})
         self._hold()
 
-    def switch_off(self, published: Callable[[], None], holds: int) -> None:
+    def switch_off(self, published: Callable[[], None], asked: int) -> None:
         """Lower the arm slowly, and switch the torque off; published is called meanwhile.
 
-        A hold ends that if there are more than holds by then: than when it was asked for. Raises ArmError.
+        A hold that is newer than the wish number asked ends that. Raises ArmError.
         """
-        held, limit = self.state in WITH_GOALS, self._options.torque_limit
-        self._commands.clear()
-        silent = 0.0 if self._lowered else limit
-        first = self._soft_start.shares(self._transport, self._servos, limit, silent)
-        is_left, begin = self.torque.is_left(), time.monotonic()
-        while is_left and (passed := time.monotonic() - begin) < LOWERING:
-            shares = {id: share * (1.0 - passed / LOWERING) for id, share in first.items()}
-            limit_torque(self._transport, self._servos, shares)
+        before, seen = (self.state, self._reason), dict(self.measured)
+        held = self.state in WITH_GOALS
+
+        def measure() -> None:
             self._measure()
+            seen.update(self.measured)
             published()
-            if held and self._commands.holds > holds:
-                self._soft_start.begin((one, shares[one.joint.id]) for one in self._servos)
-                self._goals.hold(self.measured)
+
+        self._commands.clear()
+        self._become(ArmState.LOWERING, BEING_OFF)
+        if self.torque.is_left():
+            known = self._soft_start.shares(self._servos, self._options.torque_limit) if held else {}
+            is_held = functools.partial(self._commands.held_since, asked)
+            shares = lower(self._transport, self._servos, known, measure, is_held)
+            if shares is not None:
+                self._keep(before, shares, seen)
                 raise ArmError('a hold came while the arm was lowered: its torque stays on')
-            time.sleep(1.0 / self._options.rate)
         try:
-            switch_off(self._transport, self._servos)
-        except ArmError as error:  # without strength it can follow nothing
+            switch_off(self._transport, self._servos, measure)
+        except ArmError:
             self.torque.look(self.torque.on)
-            self._soft_start.end()
-            self._missing, self._lowered = False, True
-            self._become(ArmState.FAULTED, str(error))
+            self._let_go()
             raise
         self._released()
+
+    def _keep(
+        self, before: tuple[ArmState, str], shares: Shares, measured: Mapping[str, JointMeasurement]
+    ) -> None:
+        """End a lowering: state and reason are as before, and the torque grows from shares on."""
+        self._become(*before)
+        if self.state in WITH_GOALS:
+            self._watch_again()
+            self._soft_start.begin(shares)
+            self.goals.hold(measured)
 
     def hold(self) -> None:
         """Hold the arm where it is measured, and take no commands until clear. Raises ArmError."""
         if self.state is ArmState.PASSIVE:
-            self._commands.release()
-            raise ArmError(self._not_held)
+            self._commands.refuse_hold()
+            raise ArmError(not_held(self.reason))
         self._commands.latch()
         if self.state in POWERED:
             self._hold()
 
-    def clear(self) -> None:
-        """Take commands again; the torque of overloaded servos is off for a moment. Raises ArmError."""
+    def clear(self, asked: int) -> None:
+        """As switch_on; the torque of overloaded servos is off for a moment."""
         if self.state is ArmState.PASSIVE:
-            raise ArmError(self._not_held)
+            raise ArmError(not_held(self.reason))
         for servo in self._servos:
             if 'overload' in self._measuring.lasting.get(servo.joint.name, ()):
                 reset(self._transport, servo)
-        self.switch_on()
+        self.switch_on(asked)
 
     def come_to_rest(self) -> None:
         """Send the servos where their joints are: nobody commands them any more. Raises PortError."""
         if self.state in POWERED:
             self._hold()
-            self._write_goals()
-        if self.state in WITH_GOALS:
+            write_goals(self._transport, self._servos, self.goals.positions, self._calibration)
+        if self.state in WITH_GOALS or self.torque.on:
             unwatch(self._transport, self._servos)
 
     # Changes of state
 
     def _released(self) -> None:
-        self._goals.forget()
-        self._soft_start.end()
         self.torque.switched_off()
-        self._lowered = self._commands.torque_off = False
+        self._commands.lowered()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Command nothing any more."""
+        self.goals.forget()
+        self._soft_start.end()
+        self._missing = False
         self._become(ArmState.PASSIVE, '')
 
     def _hold(self, state: ArmState = ArmState.HOLDING, reason: str = '') -> None:
         self._commands.clear()
-        self._goals.hold(self.measured)
+        self.goals.hold(self.measured)
         self._become(state, reason)
 
     def _fault(self, reason: str) -> bool:
@@ -302,3 +303,28 @@ class ArmCycle:
 
     def _become(self, state: ArmState, reason: str) -> None:
         self.state, self._reason = state, reason
+
+
+def not_held(reason: str) -> str:
+    """Why a passive arm can neither hold nor be cleared; reason: why it is passive."""
+    if reason:
+        return f'this driver does not hold the arm: {reason}'
+    return 'the torque is off: the arm holds nothing'
+
+
+def write_goals(
+    transport: Transport,
+    servos: Sequence[ServoSurvey],
+    positions: Mapping[str, float],
+    calibration: ArmCalibration,
+) -> None:
+    """Send the servos to positions [rad or m], by joint; those that are not named stay."""
+    data = {}
+    register = servos[0].model['goal_position']
+    low, high = register.range
+    for joint in calibration.joints:
+        if joint.name in positions:
+            tick = min(max(joint.tick(positions[joint.name]), low), high)
+            data[joint.profile.id] = register.encode(tick)
+    if data:
+        transport.sync_write(register.address, data)

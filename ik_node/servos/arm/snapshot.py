@@ -12,8 +12,9 @@ class ArmState(Enum):
     """The states of ServoArm.
 
     CLOSED: the port is not open. SILENT: it is, and the servos have not all answered. PASSIVE: they are
-    measured, without torque. HOLDING: with torque, at their goals. FOLLOWING: commands move the goals.
-    FAULTED: with torque as before, and no command is taken.
+    measured, without torque, or the reason says which have some. HOLDING: with torque, at their goals.
+    FOLLOWING: commands move the goals. FAULTED: with torque as before, and no command is taken. LOWERING: the
+    torque vanishes, and is switched off.
     """
 
     CLOSED = 'closed'
@@ -22,6 +23,7 @@ class ArmState(Enum):
     HOLDING = 'holding'
     FOLLOWING = 'following'
     FAULTED = 'faulted'
+    LOWERING = 'lowering'
 
 
 POWERED = frozenset({ArmState.HOLDING, ArmState.FOLLOWING})

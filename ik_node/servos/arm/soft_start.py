@@ -6,8 +6,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from ik_node.servos.arm.activation import limit_torque, torque_share
-from ik_node.servos.arm.survey import ArmError, ServoSurvey
+from ik_node.servos.arm.activation import limit_torque
+from ik_node.servos.arm.survey import ServoSurvey
 from ik_node.servos.bus.transport import Transport
 
 SOFT_START = 1.0  # [s] in which the torque grows from nothing to all
@@ -25,21 +25,10 @@ class SoftStart:
         """Let the torque of servos grow from their shares on."""
         self._growing, self.since = list(servos), time.monotonic()
 
-    def shares(
-        self, transport: Transport, servos: Iterable[ServoSurvey], limit: float, silent: float
-    ) -> dict[int, float]:
-        """Return the share that each of servos uses now, by id; limit: that share in the end.
-
-        It is what the servo has, and at most what it may use; silent: that of one that does not answer.
-        """
-        growing, shares = self._grown(limit, time.monotonic()), {}
-        for servo in servos:
-            most = growing.get(servo.joint.id, limit)
-            try:
-                shares[servo.joint.id] = min(torque_share(transport, servo), most)
-            except ArmError:
-                shares[servo.joint.id] = min(silent, most)
-        return shares
+    def shares(self, servos: Iterable[ServoSurvey], limit: float) -> dict[int, float]:
+        """Return the share that each of servos may use now, by id; limit: that share in the end."""
+        growing = self._grown(limit, time.monotonic())
+        return {servo.joint.id: growing.get(servo.joint.id, limit) for servo in servos}
 
     def end(self) -> None:
         """Write no more limits."""

@@ -35,6 +35,13 @@ class Torque:
         """Whether a servo may have torque."""
         return any(self._has(servo) is not False for servo in self._servos)
 
+    def left(self, is_unwanted: bool) -> str:
+        """Which servos of an arm that nobody drives have torque, and what helps."""
+        servos = named_all(servo.joint for servo in self._servos if servo.joint.name in self.on)
+        if is_unwanted:
+            return f'torque may still be on in {servos}: support the arm, and switch it off again'
+        return f'torque is on in {servos}'
+
     def check(self) -> None:
         """Check one servo per call: a dip of the supply switches it off, and it has lost what was set."""
         self._checked = (self._checked + 1) % len(self._servos)

@@ -75,7 +75,7 @@ class Activation:
             calibration = calibrate(profile, memories(servos))
             commands = Commands(profile.names)
             cycle = ArmCycle(transport, servos, calibration, ArmOptions(), commands, Counts())
-            cycle.switch_on()
+            cycle.switch_on(0)
             self.ended = 'torque on'
             for _ in range(5):
                 cycle.step()

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the owner of an arm wishes, hold or no torque, outlasts faults, and the newest wish counts."""
+
+from __future__ import annotations
+
+import contextlib
+import termios
+from concurrent.futures import Future
+
+import pytest
+from rig import driven, emulated, started
+
+from ik_node.servos.arm import activation
+from ik_node.servos.arm.cycle import ArmOptions
+from ik_node.servos.arm.snapshot import ArmState
+from ik_node.servos.arm.survey import ArmError
+
+DEGREE = 4096 / 360  # ticks
+TORQUE_LIMIT = {'address': 48, 'size': 2}
+PWM = {'address': 100, 'size': 2}  # of a Dynamixel
+BUS_WATCHDOG = {'address': 98, 'size': 1}
+
+
+@pytest.fixture
+def rig():
+    """With full torque, and a load on the shoulder."""
+    with driven() as rig:
+        rig.switch_on()
+        rig.clock.sleep(2.5)
+        rig.bus.call('motor', id=2, weight=0.5)
+        rig.clock.sleep(1.0)
+        yield rig
+
+
+def sampled(rig, what, count, period):
+    """What is returned every period [s] from now on, in a list that fills as time passes."""
+    seen = []
+    for step in range(count):
+        rig.clock.at(rig.clock.now + period * step, lambda: seen.append(what()))
+    return seen
+
+
+def lower(rig):
+    with contextlib.suppress(ArmError):
+        rig.arm.set_torque(False)
+
+
+def unplugged(rig, after, away=1.0):
+    """Lose the adapter while the arm is lowered, and find it again."""
+    rig.clock.at(rig.clock.now + after, lambda: rig.bus.call('plug', on=False))
+    lower(rig)
+    rig.clock.sleep(away)
+    rig.bus.call('plug', on=True)
+    rig.until(ArmState.PASSIVE, ArmState.HOLDING)
+
+
+def test_a_release_that_is_repeated_after_a_reconnect_never_raises_the_torque(rig):
+    unplugged(rig, 2.2)
+    before, place = rig.bus.call('get', id=2, **TORQUE_LIMIT), rig.tick('shoulder_lift')
+    rig.bus.faults({'kind': 'corrupt', 'id': 2})
+    rig.clock.at(rig.clock.now + 0.2, lambda: rig.bus.faults())
+    limits = sampled(rig, lambda: rig.bus.call('get', id=2, **TORQUE_LIMIT), 28, 0.1)
+    places = sampled(rig, lambda: rig.tick('shoulder_lift'), 28, 0.1)
+    rig.arm.set_torque(False)
+    assert max(limits) <= before < 400
+    assert min(places) > place - DEGREE
+    assert limits[20] < 0.7 * before
+    assert not any(state['torque'] for state in rig.bus.state().values())
+
+
+def test_a_release_does_not_drop_an_arm_to_the_limit_of_this_driver():
+    with emulated() as bus:
+        for id in range(1, 6):
+            bus.call('put', id=id, address=40, size=1, value=1)
+        with started(bus, options=ArmOptions(torque_limit=0.3)) as rig:
+            rig.until(ArmState.PASSIVE)
+            limits = sampled(rig, lambda: bus.call('get', id=2, **TORQUE_LIMIT), 5, 0.1)
+            rig.arm.set_torque(False)
+            assert min(limits) > 800
+
+
+def test_a_dynamixel_that_its_watchdog_has_stopped_is_lowered_slowly():
+    with driven('open_manipulator_x') as rig:
+        rig.switch_on()
+        rig.clock.sleep(2.5)
+        unplugged(rig, 0.5, 3.0)
+        limits = sampled(rig, lambda: rig.bus.call('get', id=12, **PWM), 29, 0.1)
+        rig.arm.set_torque(False)
+        assert limits[14] < 0.7 * limits[0]
+        assert limits[-1] < 0.2 * limits[0]
+
+
+def test_a_watchdog_is_set_again_after_a_clear_that_fails(monkeypatch):
+    with driven('open_manipulator_x') as rig:
+        rig.switch_on()
+        at_rest = activation._at_rest
+
+        def moving(transport, servo):
+            if servo.joint.id == 15:
+                raise ArmError('it moves')
+            return at_rest(transport, servo)
+
+        monkeypatch.setattr(activation, '_at_rest', moving)
+        with pytest.raises(ArmError, match='it moves'):
+            rig.arm.clear()
+        assert {rig.bus.call('get', id=id, **BUS_WATCHDOG) for id in rig.profile.ids} == {50}
+
+
+def test_torque_off_counts_although_an_older_request_ends_later(rig):
+    asked = rig.arm._commands.asked
+    rig.arm._requests.append((lambda arm: arm.clear(asked), Future()))
+    unplugged(rig, 1.5)
+    assert rig.arm.snapshot.state is ArmState.PASSIVE
+    assert 'torque may still be on in' in rig.arm.snapshot.reason
+
+
+def test_a_hold_that_is_refused_does_not_undo_a_release(rig):
+    unplugged(rig, 2.2)
+    with pytest.raises(ArmError, match='this driver does not hold the arm: torque may still be on'):
+        rig.arm.hold()
+    rig.bus.call('plug', on=False)
+    rig.until(ArmState.CLOSED)
+    rig.bus.call('plug', on=True)
+    rig.until(ArmState.PASSIVE, ArmState.HOLDING)
+    assert rig.arm.snapshot.state is ArmState.PASSIVE
+    with pytest.raises(ArmError, match='passive: torque may still be on'):
+        rig.arm.command({'elbow_flex': 0.5})
+
+
+def test_a_hold_ends_the_second_lowering_too(rig):
+    unplugged(rig, 0.3)
+    rig.clock.at(rig.clock.now + 0.5, rig.arm.latch)
+    with pytest.raises(ArmError, match='a hold came'):
+        rig.arm.set_torque(False)
+    assert all(state['torque'] for state in rig.bus.state().values())
+
+
+def test_a_hold_keeps_a_joint_that_is_not_measured_at_that_time_from_swinging_back(rig):
+    time = rig.clock.now + 2.0
+    rig.clock.at(time - 0.02, lambda: rig.bus.faults({'kind': 'corrupt', 'id': 2}))
+    rig.clock.at(time, rig.arm.latch)
+    rig.clock.at(time + 0.06, lambda: rig.bus.faults())
+    with pytest.raises(ArmError, match='a hold came'):
+        rig.arm.set_torque(False)
+    place = rig.tick('shoulder_lift')
+    places = sampled(rig, lambda: rig.tick('shoulder_lift'), 20, 0.1)
+    rig.clock.sleep(2.0)
+    assert min(places) > place - DEGREE
+
+
+def test_a_hold_is_newer_than_a_torque_off_that_is_under_way():
+    with driven() as rig:
+        rig.switch_on()
+        rig.arm._commands.lower()
+        rig.arm.hold()
+        rig.bus.call('plug', on=False)
+        rig.until(ArmState.CLOSED)
+        rig.bus.call('plug', on=True)
+        rig.until(ArmState.HOLDING, ArmState.PASSIVE)
+        assert rig.arm.snapshot.state is ArmState.HOLDING
+
+
+def test_an_arm_that_is_lowered_says_so_and_takes_no_commands(rig):
+    refused = []
+
+    def command():
+        with pytest.raises(ArmError) as error:
+            rig.arm.command({'elbow_flex': 0.1})
+        refused.append(str(error.value))
+
+    rig.clock.at(rig.clock.now + 1.0, command)
+    rig.seen.clear()
+    rig.arm.set_torque(False)
+    assert refused == ['the arm is lowering: the torque is being switched off']
+    states = [snapshot.state for snapshot in rig.seen]
+    assert set(states[states.index(ArmState.LOWERING) :]) == {ArmState.LOWERING, ArmState.PASSIVE}
+
+
+def test_a_release_on_a_bus_that_goes_silent_ends_in_time_and_names_the_servos(rig):
+    begun = rig.clock.now
+    rig.clock.at(begun + 2.5, lambda: rig.bus.faults({'kind': 'missing'}))
+    rig.seen.clear()
+    with pytest.raises(ArmError, match=r'no answer from servo 1 .*support the arm, and unplug its power'):
+        rig.arm.set_torque(False)
+    assert rig.clock.now - begun < 10.0
+    gaps = [after.time - before.time for before, after in zip(rig.seen, rig.seen[1:], strict=False)]
+    assert max(gaps) < 2.0
+    assert ArmState.HOLDING not in {snapshot.state for snapshot in rig.seen[1:]}
+
+
+@pytest.mark.parametrize('torque', [True, False])
+def test_the_reason_names_the_servos_that_do_not_answer_now(torque):
+    with driven() as rig:
+        rig.until(ArmState.PASSIVE)
+        if torque:
+            rig.switch_on()
+        for silent in ([4], [3, 4], [3]):
+            rig.bus.faults(*({'kind': 'missing', 'id': id} for id in silent))
+            rig.clock.sleep(2.0)
+            reason = rig.arm.snapshot.reason
+            assert ('elbow_flex' in reason) is (3 in silent)
+            assert ('wrist_flex' in reason) is (4 in silent)
+
+
+def test_a_passive_arm_knows_when_the_torque_that_was_left_is_gone(rig):
+    unplugged(rig, 2.2)
+    for id in rig.profile.ids:
+        rig.bus.call('power', id=id, on=False)
+        rig.clock.sleep(0.1)
+        rig.bus.call('power', id=id, on=True)
+        rig.clock.sleep(0.5)
+    rig.clock.sleep(1.0)
+    assert rig.arm.snapshot.state is ArmState.PASSIVE
+    assert rig.arm.snapshot.reason == ''
+    assert rig.arm.snapshot.powered == frozenset()
+
+
+def test_zeros_are_not_changed_while_a_passive_arm_has_torque(rig):
+    unplugged(rig, 0.5)
+    with pytest.raises(ArmError, match='zeros can only be set while the torque is off'):
+        rig.arm.recalibrate()
+
+
+def test_an_adapter_that_vanishes_while_it_is_opened_does_not_end_the_driver(monkeypatch):
+    """pyserial lets termios.error through, which is no OSError."""
+    flush, failed = termios.tcflush, []
+
+    def vanish(*asked):
+        if not failed:
+            failed.append(asked)
+            raise termios.error(5, 'Input/output error')
+        return flush(*asked)
+
+    with emulated(real=True) as bus, started(bus) as rig:
+        rig.until(ArmState.PASSIVE)
+        bus.call('plug', on=False)
+        rig.until(ArmState.CLOSED)
+        monkeypatch.setattr(termios, 'tcflush', vanish)
+        bus.call('plug', on=True)
+        rig.wait(lambda: failed)
+        rig.until(ArmState.PASSIVE)
