@@ -73,7 +73,10 @@ MUTATIONS = [
     # ros
     Mutation('ros/goals/goal_requests.py', 'if self.arrival < self.context.replaced:', 'if False:', ('ros',)),
     Mutation(
-        'ros/goals/goal_requests.py', 'if arm.moving:\n            raise InputError(MOVING)', '', ('ros',)
+        'ros/goals/goal_requests.py',
+        'if arm.model.shared:\n            raise InputError(SHARED)',
+        '',
+        ('ros',),
     ),
     Mutation(
         'ros/goals/goal_requests.py',

@@ -131,6 +131,19 @@ def test_goals_may_be_in_the_frame_of_any_link(client, arm, frame):
     reached(client, arm, T, client.pose(np.linalg.inv(T_base_frame) @ T, frame))
 
 
+def test_a_point_may_be_in_the_frame_of_a_link(client, arm):
+    start = [0.3, 0.1, 0.6, 0.1, 0.4]
+    client.answer('goal_joints', client.joints(**dict(zip(ARM_JOINTS, start, strict=True))))
+    client.wait(lambda: client.position() == pytest.approx(start), 'the start')
+    robot, values = read_urdf(arm_urdf()), dict(zip(ARM_JOINTS, client.wait_still(), strict=True))
+    T_base_frame = np.linalg.inv(robot.link_pose('base_link', values)) @ robot.link_pose('l1', values)
+    point = arm.fk([-0.4, 0.2, 0.9, 0.0, 0.2])[0]
+    seen = np.linalg.inv(T_base_frame) @ [*point, 1.0]
+    status = client.answer('goal_point', client.point(seen[:3], 'l1'))
+    assert status.level == DiagnosticStatus.OK, status.message
+    assert arm.fk(client.wait_still())[0] == pytest.approx(point, abs=2e-6)
+
+
 def test_an_empty_frame_is_the_base_link(client, arm):
     T = goal_at(arm, READY)
     reached(client, arm, T, client.pose(T, ''))
