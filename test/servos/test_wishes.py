@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 import termios
 from concurrent.futures import Future
 
@@ -11,7 +13,7 @@ import pytest
 from rig import driven, emulated, started
 
 from ik_node.servos.arm import activation
-from ik_node.servos.arm.cycle import ArmOptions
+from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
 from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.arm.survey import ArmError
 
@@ -239,3 +241,117 @@ def test_an_adapter_that_vanishes_while_it_is_opened_does_not_end_the_driver(mon
         bus.call('plug', on=True)
         rig.wait(lambda: failed)
         rig.until(ArmState.PASSIVE)
+
+
+def wishing(rig, **wishes):
+    """Have others ask for something at times from now on [s], while a request is under way."""
+
+    def ask(wish):
+        commands = rig.arm._commands
+        if wish == 'hold':
+            commands.latch()
+            act = ArmCycle.hold
+        elif wish == 'off':
+            asked = commands.lower()
+            act = functools.partial(ArmCycle.switch_off, published=rig.arm._publish, asked=asked)
+        else:
+            act = functools.partial(ArmCycle.clear, asked=commands.asked)
+        rig.arm._requests.append((act, Future()))
+
+    for wish, time in wishes.items():
+        rig.clock.at(rig.clock.now + time, functools.partial(ask, wish))
+
+
+@pytest.mark.parametrize(
+    ('wishes', 'state', 'latched'),
+    [
+        ({'hold': 0.05, 'off': 0.1}, ArmState.PASSIVE, True),
+        ({'off': 0.05, 'hold': 0.1}, ArmState.HOLDING, True),
+        ({'hold': 0.05, 'clear': 0.1}, ArmState.HOLDING, False),
+        ({'clear': 0.05, 'hold': 0.1}, ArmState.HOLDING, True),
+    ],
+)
+def test_the_newest_wish_counts_while_the_torque_is_switched_on(rig, wishes, state, latched):
+    wishing(rig, **wishes)
+    rig.arm.clear()
+    rig.clock.sleep(5.0)
+    assert rig.arm.snapshot.state is state
+    assert rig.arm.snapshot.latched is latched
+
+
+@pytest.mark.parametrize('profile', ['open_manipulator_x', 'omx_f'])
+def test_a_dynamixel_that_is_cut_off_as_its_lowering_begins_is_lowered_once_it_is_back(profile, monkeypatch):
+    with driven(profile) as rig:
+        cut, hears = set(), rig.bus.wire._hears
+        monkeypatch.setattr(rig.bus.wire, '_hears', lambda servo: hears(servo) and servo.ids[0] not in cut)
+        rig.switch_on()
+        rig.clock.sleep(2.5)
+        cut.add(12)
+        rig.clock.at(rig.clock.now + 1.5, cut.clear)
+        rig.clock.sleep(0.5)
+        limits = sampled(rig, lambda: rig.bus.call('get', id=12, **PWM), 45, 0.1)
+        rig.arm.set_torque(False)
+        assert max(before - after for before, after in itertools.pairwise(limits)) < 0.2 * limits[0]
+        assert limits[-1] < 0.2 * limits[0]
+
+
+@pytest.mark.parametrize(('profile', 'register'), [('so101', TORQUE_LIMIT), ('open_manipulator_x', PWM)])
+def test_a_servo_that_was_silent_while_its_torque_grew_gets_all_of_it_and_no_more_at_a_release(
+    profile, register
+):
+    with driven(profile) as rig:
+        name = rig.profile.joints[1].name
+        id = rig.profile.joints[1].id
+        rig.switch_on()
+        rig.bus.faults({'kind': 'missing', 'id': id})
+        weak = rig.bus.call('get', id=id, **register)
+        rig.clock.sleep(2.5)
+        rig.bus.call('put', id=id, value=weak, **register)  # it did not hear either
+        rig.bus.faults()
+        rig.wait(lambda: name in rig.arm.snapshot.joints)
+        rig.clock.sleep(0.5)
+        full = rig.bus.call('get', id=id, **register)
+        assert full > 2 * weak
+        rig.bus.faults({'kind': 'corrupt', 'id': id})
+        rig.clock.at(rig.clock.now + 0.3, lambda: rig.bus.faults())
+        limits = sampled(rig, lambda: rig.bus.call('get', id=id, **register), 28, 0.1)
+        rig.arm.set_torque(False)
+        assert max(limits) <= full
+
+
+def test_a_servo_that_may_have_torque_after_a_failure_is_looked_at_until_it_answers(monkeypatch):
+    write = activation.write
+    with driven() as rig:
+        rig.until(ArmState.PASSIVE)
+
+        def silenced(transport, joint, model, name, count):
+            if (joint.id, name) == (3, 'torque_enable'):
+                rig.bus.call('put', id=3, address=40, size=1, value=1)
+                rig.bus.faults({'kind': 'missing', 'id': 3})
+            return write(transport, joint, model, name, count)
+
+        monkeypatch.setattr(activation, 'write', silenced)
+        with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) may have torque now'):
+            rig.arm.set_torque(True)
+        rig.bus.call('put', id=3, address=40, size=1, value=1)
+        rig.bus.faults()
+        rig.clock.sleep(1.0)
+        assert rig.arm.snapshot.reason == 'torque is on in servo 3 (elbow_flex)'
+        assert rig.arm.snapshot.powered == {'elbow_flex'}
+        rig.bus.call('put', id=3, address=40, size=1, value=0)
+        rig.wait(lambda: rig.arm.snapshot.powered == frozenset())
+        assert rig.arm.snapshot.reason == ''
+
+
+def test_watchdogs_are_set_again_once_a_servo_answers_that_was_silent_at_a_hold():
+    with driven('open_manipulator_x') as rig:
+        rig.switch_on()
+        rig.clock.sleep(2.5)
+        now = rig.clock.now
+        rig.clock.at(now + 0.9, lambda: rig.bus.faults({'kind': 'missing', 'id': 11}))
+        rig.clock.at(now + 1.0, rig.arm.latch)
+        rig.clock.at(now + 1.4, lambda: rig.bus.faults())
+        with pytest.raises(ArmError, match='a hold came'):
+            rig.arm.set_torque(False)
+        rig.clock.sleep(3.0)
+        assert {rig.bus.call('get', id=id, **BUS_WATCHDOG) for id in rig.profile.ids} == {50}

@@ -182,6 +182,8 @@ class ServosNode(ClosableNode):
 
     def _switch_on(self) -> None:
         """Switch the torque on, as is wanted at the start; again while the bus prevents it."""
+        if not self._wanted:
+            return
         try:
             self._arm.set_torque(True)
             self._wanted = False
@@ -216,9 +218,11 @@ class ServosNode(ClosableNode):
         if self._ending:
             return
         if arm.state is ArmState.LOWERING:
-            log.info('the arm is lowered')
+            log.info(arm.reason)
         elif arm.reason and arm.state not in POWERED | {ArmState.PASSIVE}:
             log.error(arm.reason)
+        elif arm.reason and arm.state is ArmState.PASSIVE:
+            log.warning(arm.reason)
         elif arm.reason:
             log.warning(arm.reason, throttle_duration_sec=REPEATED)
         elif arm.state is ArmState.PASSIVE and before[0] is not ArmState.PASSIVE:

@@ -38,6 +38,14 @@ class Powered:
     goal: int
 
 
+class LeftOnError(ArmError):
+    """The torque was not switched on, and some servos may have it; names: of their joints."""
+
+    def __init__(self, message: str, names: set[str]) -> None:
+        super().__init__(message)
+        self.names = names
+
+
 class PlaceError(ArmError):
     """A joint stands where its servo must not get torque."""
 
@@ -102,7 +110,8 @@ def switch_on(
         off = _off(transport, switched)
         left = [servo.joint for servo, is_off in zip(switched, off, strict=True) if is_off is not True]
         if left:
-            raise ArmError(f'{error}; {named_all(left)} may have torque now') from None
+            message = f'{error}; {named_all(left)} may have torque now'
+            raise LeftOnError(message, {joint.name for joint in left}) from None
         raise
     return powered
 

@@ -233,7 +233,8 @@ class ServoArm:
     def _recalibrate(self, cycle: ArmCycle) -> None:
         if cycle.state is not ArmState.PASSIVE or cycle.torque.on:
             raise ArmError('zeros can only be set while the torque is off')
-        self._pause(ArmState.SILENT, 'the zeros have changed: the servos are looked for again')
+        self._reject('the zeros have just changed: ask again')
+        self._pause(ArmState.SILENT, '')
 
     def _lose(self, reason: str) -> None:
         """Close the port."""

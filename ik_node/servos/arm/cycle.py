@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ik_node.servos.arm.activation import (
+    LeftOnError,
     PlaceError,
     check_place,
     has_torque,
@@ -193,8 +194,8 @@ class ArmCycle:
         self.torque.on = {servo.joint.name for servo in self._servos}
         try:
             powered = switch_on(self._transport, self._servos, self._options.torque_limit)
-        except ArmError:
-            self.torque.look(before)
+        except ArmError as error:
+            self.torque.look(before | (error.names if isinstance(error, LeftOnError) else set()))
             if self.state in WITH_GOALS:
                 self._watch_again()
             raise
@@ -222,7 +223,7 @@ class ArmCycle:
         self._commands.clear()
         self._become(ArmState.LOWERING, BEING_OFF)
         if self.torque.is_left():
-            known = self._soft_start.shares(self._servos, self._options.torque_limit) if held else {}
+            known = self._soft_start.confirmed(self._servos, self._options.torque_limit) if held else {}
             is_held = functools.partial(self._commands.held_since, asked)
             shares = lower(self._transport, self._servos, known, measure, is_held)
             if shares is not None:
@@ -247,11 +248,10 @@ class ArmCycle:
             self.goals.hold(measured)
 
     def hold(self) -> None:
-        """Hold the arm where it is measured, and take no commands until clear. Raises ArmError."""
+        """Hold the arm where it is measured; whoever asks latches the commands. Raises ArmError."""
         if self.state is ArmState.PASSIVE:
             self._commands.refuse_hold()
             raise ArmError(not_held(self.reason))
-        self._commands.latch()
         if self.state in POWERED:
             self._hold()
 

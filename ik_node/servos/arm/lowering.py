@@ -7,8 +7,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from ik_node.servos.arm.activation import limit_torque, torque_share, unwatch
-from ik_node.servos.arm.survey import ArmError, ServoSurvey
+from ik_node.servos.arm.activation import limit_torque, torque_share
+from ik_node.servos.arm.survey import ArmError, ServoSurvey, write
 from ik_node.servos.bus.transport import Transport
 
 LOWERING = 3.0  # [s] in which the torque vanishes
@@ -19,50 +19,58 @@ Shares = list[tuple[ServoSurvey, float]]
 class Lowering:
     """Begins at once. The torque of a servo sinks from what it has: it is never raised.
 
-    A servo that does not answer is lowered from what is known of it; else it keeps its torque until it
-    answers, or until the torque is switched off.
+    A servo that does not answer is lowered from what is known of it, and otherwise once it answers; at last
+    it is switched off as it is.
     """
 
     def __init__(
         self, transport: Transport, servos: Sequence[ServoSurvey], known: Mapping[int, float]
     ) -> None:
         """known: the shares that servos have, by id, as far as they are known."""
-        unwatch(transport, servos)  # a servo that its watchdog has stopped accepts no limit
-        self._transport, self._begun = transport, time.monotonic()
-        self._known, self._unknown = known, deque(servos)
-        self._first: list[tuple[ServoSurvey, float, float]] = []  # the share of each, and when that was [s]
+        self._transport, self._known, self._begun = transport, known, time.monotonic()
+        self._unread = deque(servos)
+        self._first: dict[int, tuple[ServoSurvey, float, float]] = {}  # share, and when read [s], by id
 
     def step(self) -> bool:
         """Write the limits of this time; return whether there will be more of them."""
-        self._look()
+        passed = self._passed
+        if passed < LOWERING:
+            self._look()
         if self._first:
             shares = {servo.joint.id: share for servo, share in self.shares}
-            limit_torque(self._transport, [servo for servo, _, _ in self._first], shares)
-        return self._passed < LOWERING
+            limit_torque(self._transport, [servo for servo, _, _ in self._first.values()], shares)
+        return any(
+            passed < since + LOWERING for since in (0.0, *(first[2] for first in self._first.values()))
+        )
 
     @property
     def shares(self) -> Shares:
-        """The share that each servo may use now; those without an answer are left out."""
-        left = max(LOWERING - self._passed, 0.0)
-        return [(servo, share * left / (LOWERING - since)) for servo, share, since in self._first]
+        """The share that each servo may use now; those of which none is known are left out."""
+        passed = self._passed
+        return [
+            (servo, share * max(1.0 - (passed - since) / LOWERING, 0.0))
+            for servo, share, since in self._first.values()
+        ]
 
     @property
     def _passed(self) -> float:
         return time.monotonic() - self._begun
 
     def _look(self) -> None:
-        """Read what the servos have, until one does not answer."""
-        while self._unknown and (passed := self._passed) < LOWERING:
-            servo = self._unknown[0]
+        """Prepare servos, and read what they have, until one does not answer."""
+        while self._unread:
+            servo = self._unread[0]
+            id = servo.joint.id
             try:
-                share = torque_share(self._transport, servo)
+                if 'bus_watchdog' in servo.model.registers:  # stopped by it, a servo accepts no limit
+                    write(self._transport, servo.joint, servo.model, 'bus_watchdog', 0)
+                self._first[id] = servo, torque_share(self._transport, servo), self._passed
+                self._unread.popleft()
             except ArmError:
-                if servo.joint.id not in self._known:
-                    self._unknown.rotate(-1)
-                    break
-                share = self._known[servo.joint.id]
-            self._first.append((servo, share, passed))
-            self._unknown.popleft()
+                if id in self._known and id not in self._first:
+                    self._first[id] = servo, self._known[id], self._passed
+                self._unread.rotate(-1)
+                return
 
 
 def lower(

@@ -4,50 +4,61 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable
 
 from ik_node.servos.arm.activation import limit_torque
 from ik_node.servos.arm.survey import ServoSurvey
-from ik_node.servos.bus.transport import Transport
+from ik_node.servos.bus.transport import Answer, Transport
 
 SOFT_START = 1.0  # [s] in which the torque grows from nothing to all
-REPEATED = 2.0  # times SOFT_START for which the limits are written: no servo acknowledges them
+CHECKED = 0.1  # [s] from one look to the next whether the servos have their limits: none acknowledges them
 
 
 class SoftStart:
     """since: when it began (time.monotonic)."""
 
     def __init__(self) -> None:
-        self._growing: list[tuple[ServoSurvey, float]] = []
-        self.since = 0.0
+        self._growing: deque[tuple[ServoSurvey, float]] = deque()  # until its limit was read back
+        self.since = self._checked = 0.0
 
     def begin(self, servos: Iterable[tuple[ServoSurvey, float]]) -> None:
         """Let the torque of servos grow from their shares on."""
-        self._growing, self.since = list(servos), time.monotonic()
+        self._growing, self.since = deque(servos), time.monotonic()
 
-    def shares(self, servos: Iterable[ServoSurvey], limit: float) -> dict[int, float]:
-        """Return the share that each of servos may use now, by id; limit: that share in the end."""
-        growing = self._grown(limit, time.monotonic())
-        return {servo.joint.id: growing.get(servo.joint.id, limit) for servo in servos}
+    def confirmed(self, servos: Iterable[ServoSurvey], limit: float) -> dict[int, float]:
+        """Return the shares, by id, of the servos that have their share in the end, limit."""
+        growing = {servo.joint.id for servo, _ in self._growing}
+        return {servo.joint.id: limit for servo in servos if servo.joint.id not in growing}
 
     def end(self) -> None:
         """Write no more limits."""
-        self._growing = []
+        self._growing.clear()
 
     def grow(self, transport: Transport, limit: float, now: float) -> float:
         """Write the torque limits at a time (time.monotonic); return the share that all servos may use.
 
         limit: that share in the end.
         """
-        shares = self._grown(limit, now)
-        if not shares:
+        if not self._growing:
             return limit
+        grown = (now - self.since) / SOFT_START
+        shares = {servo.joint.id: min(begin + grown, limit) for servo, begin in self._growing}
         limit_torque(transport, [servo for servo, _ in self._growing], shares)
-        if (now - self.since) / SOFT_START > REPEATED:
-            self.end()
+        if grown > 1.0 and now > self._checked + CHECKED:
+            self._checked = now
+            self._check(transport, limit)
         return min(shares.values())
 
-    def _grown(self, limit: float, now: float) -> dict[int, float]:
-        """Return the shares of the servos whose torque grows, by id."""
-        grown = (now - self.since) / SOFT_START
-        return {servo.joint.id: min(begin + grown, limit) for servo, begin in self._growing}
+    def _check(self, transport: Transport, limit: float) -> None:
+        """Read back the limits until one is missing."""
+        while self._growing:
+            servo, _ = self._growing[0]
+            register = servo.model['torque_limit']
+            reply = transport.read(servo.joint.id, register.address, register.size)
+            if not isinstance(reply, Answer) or register.decode(reply.data) != register.count(
+                limit * servo.joint.torque
+            ):
+                self._growing.rotate(-1)
+                return
+            self._growing.popleft()

@@ -54,9 +54,10 @@ class Torque:
             self._lost[name] = servo
 
     def stopped(self) -> bool:
-        """Whether the watchdog of the servo that was checked last has stopped it."""
+        """Whether the watchdog of the servo that was checked last has stopped it, or is not set."""
         servo = self._servos[self._checked]
-        return 'bus_watchdog' in servo.model.registers and (self._read(servo, 'bus_watchdog') or 0) < 0
+        found = self._read(servo, 'bus_watchdog') if 'bus_watchdog' in servo.model.registers else None
+        return found is not None and found <= 0
 
     @property
     def loss(self) -> str:

@@ -46,25 +46,29 @@ def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) ->
     if read(transport, joint, model, 'torque_enable'):
         raise ArmError(f'{named(joint)} has torque: end the program that drives it, or switch the power off')
     place = read(transport, joint, model, 'present_position')
-    sides = _sides(servo, place)
     timed = bool(servo.counts.get('drive_mode', 0) & TIME_PROFILE)
     one = ServoSurvey(joint, model, servo.recorded, timed)
+    _sides(servo, place)
     check_range(one, place)
     try:
-        reached = _turned(transport, one, place, sides)
+        reached = _turned(transport, one, servo)
     except PortError as error:
         raise PortError(f'{error}. {named(joint)} may still have torque: switch its power off') from None
     return _tell(servo, reached)
 
 
-def _turned(transport: Transport, servo: ServoSurvey, place: int, sides: Sequence[int]) -> dict[int, int]:
-    """Turn a joint to sides; return how far it went [ticks], by side. Raises PortError and ArmError."""
+def _turned(transport: Transport, servo: ServoSurvey, finding: ServoFinding) -> dict[int, int]:
+    """Turn a joint to both sides if it may; return how far it went [ticks], by side.
+
+    Raises PortError and ArmError.
+    """
     joint, model = servo.joint, servo.model
     with ExitStack() as stack:
         interrupted = stack.enter_context(_interruptible())
         before = {key: read(transport, joint, model, key) for key in MOTION if key in model.registers}
         stack.callback(_restore, transport, servo, before)
-        switch_on(transport, [servo])
+        place = switch_on(transport, [servo])[0].present
+        sides = _sides(finding, place)
         write(transport, joint, model, 'torque_limit', model['torque_limit'].count(TORQUE * joint.torque))
         return {side: _swing(transport, servo, place, side, interrupted) for side in sides}
 
