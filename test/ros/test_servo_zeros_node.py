@@ -97,7 +97,7 @@ def test_zeros_are_not_changed_under_torque_and_come_back_with_the_node(home):
     with owned('so101') as owner:
         owner.wait(lambda: owner.states, 'joint_states')
         assert owner.know('wrist_roll=0.5')
-        assert owner.call('torque', SetBool, data=True).success
+        owner.wait(lambda: owner.call('torque', SetBool, data=True).success, 'the torque')
         assert 'while the torque is off' in owner.call('set_zero').message
         assert not home.exists()
         assert owner.call('torque', SetBool, data=False).success

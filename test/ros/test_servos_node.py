@@ -59,6 +59,10 @@ class Client:
         client = self.node.create_client(kind, f'ik_servos/{name}')
         return answer_of(client, kind.Request(**request), self.wait, name)
 
+    def switch_on(self) -> None:
+        """Switch the torque on, again where a busy computer keeps the answers of servos."""
+        self.wait(lambda: self.call('torque', data=True).success, 'the torque')
+
     def command(self, names: list[str], positions: list[float], age: float = 0.0) -> None:
         self.wait(self._commands.get_subscription_count, 'a driver')
         message = JointState(name=names, position=positions)
@@ -124,7 +128,7 @@ def test_hold_and_clear_and_torque_answer_with_the_state(emulated):
     ],
 )
 def test_a_command_that_is_wrong_or_old_is_ignored_with_a_reason(emulated, names, positions, age, said):
-    emulated.call('torque', data=True)
+    emulated.switch_on()
     emulated.command(names, positions, age)
     emulated.driver.wait_said('command ignored: ')
     assert said in emulated.driver.said
@@ -185,7 +189,7 @@ def test_every_joint_has_a_status_whether_its_servo_answers_or_not(emulated):
 
 
 def test_a_command_beyond_a_limit_is_told(emulated):
-    assert emulated.call('torque', data=True).success
+    emulated.switch_on()
     emulated.wait(
         lambda: (
             emulated.command(['elbow_flex'], [1.69])
@@ -211,14 +215,14 @@ def test_a_hold_before_there_is_torque_ends_the_wish_for_it():
             client.driver.wait_said('the servos are measured, their torque is off')
             time.sleep(2.5)  # it was tried every second
             assert not any(state['torque'] for state in bus.state().values())
-            assert client.call('torque', data=True).success
+            client.switch_on()
             client.drive({'elbow_flex': 0.2})
         finally:
             client.close()
 
 
 def test_a_hold_is_answered_while_the_arm_is_lowered(emulated):
-    assert emulated.call('torque', data=True).success
+    emulated.switch_on()
     emulated.wait(lambda: emulated.bus.call('get', id=2, address=48, size=2) == 1000, 'full torque')
     client = emulated.node.create_client(SetBool, 'ik_servos/torque')
     emulated.wait(client.service_is_ready, 'torque')
@@ -255,7 +259,7 @@ def test_the_torque_at_the_start_waits_for_its_owner_where_the_arm_is_outside():
             bus.call('motor', id=1, actual=2048.0)
             time.sleep(2.5)
             assert not any(state['torque'] for state in bus.state().values())
-            assert client.call('torque', data=True).success
+            client.switch_on()
         finally:
             client.close()
 
@@ -277,7 +281,7 @@ def test_its_end_names_servos_that_keep_their_torque():
 
 
 def test_what_keeps_the_arm_from_working_is_said(emulated):
-    emulated.call('torque', data=True)
+    emulated.switch_on()
     emulated.bus.call('power', on=False)
     emulated.driver.wait_said('Is the power supply of the arm on?')
     count = len(emulated.heard)

@@ -159,6 +159,11 @@ def test_a_finger_stops_the_arm_and_resumes(phone: Any, arm: RobotSide) -> None:
     arm.ask(**{**Q, 'joint1': -0.5})
     wait(lambda: 'stopped' in words(phone).lower(), 'the stop in words')
     assert arm.joints == pytest.approx(before, abs=1e-9)
-    tap(phone, element(phone, 'Resume'))
-    wait(lambda: 'press Resume' not in words(phone), 'the end of the stop')
+
+    def resumed() -> bool:  # the page moves the button while it is laid out anew
+        tap(phone, element(phone, 'Resume'))
+        time.sleep(1.0)
+        return 'press Resume' not in words(phone)
+
+    wait(resumed, 'the end of the stop')
     arm.go(**{**Q, 'joint1': -0.5})
