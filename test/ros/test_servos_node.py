@@ -107,7 +107,7 @@ def test_it_measures_and_moves_only_with_torque(emulated):
 def test_hold_and_clear_and_torque_answer_with_the_state(emulated):
     assert not emulated.call('clear').success
     # Again, where a busy computer keeps the answers of servos.
-    emulated.wait(lambda: emulated.call('torque', data=True).success, 'torque')
+    emulated.switch_on()
     assert emulated.call('hold').success
     emulated.command(['elbow_flex'], [0.5])
     emulated.driver.wait_said('held until it is cleared')

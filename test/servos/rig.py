@@ -72,6 +72,13 @@ class Rig:
             self.arm.command(positions)
             self.clock.sleep(0.01)
 
+    def sampled(self, what: Callable[[], Any], count: int, period: float) -> list[Any]:
+        """What is returned every period [s] from now on, in a list that fills as virtual time passes."""
+        seen: list[Any] = []
+        for step in range(count):
+            self.clock.at(self.clock.now + period * step, lambda: seen.append(what()))
+        return seen
+
     def tick(self, name: str) -> float:
         """Return where a joint really is."""
         (joint,) = [joint for joint in self.profile.joints if joint.name == name]

@@ -143,12 +143,7 @@ def test_a_limp_joint_keeps_its_arm_from_following_although_one_answer_says_that
 
 def sampled_limits(rig, count, period):
     """The torque limits of servo 2, every period [s] from now on, in a list that fills as time passes."""
-    limits = []
-    for step in range(count):
-        rig.clock.at(
-            rig.clock.now + period * step, lambda: limits.append(rig.bus.call('get', id=2, **TORQUE_LIMIT))
-        )
-    return limits
+    return rig.sampled(lambda: rig.bus.call('get', id=2, **TORQUE_LIMIT), count, period)
 
 
 @pytest.fixture

@@ -34,14 +34,6 @@ def rig():
         yield rig
 
 
-def sampled(rig, what, count, period):
-    """What is returned every period [s] from now on, in a list that fills as time passes."""
-    seen = []
-    for step in range(count):
-        rig.clock.at(rig.clock.now + period * step, lambda: seen.append(what()))
-    return seen
-
-
 def lower(rig):
     with contextlib.suppress(ArmError):
         rig.arm.set_torque(False)
@@ -61,8 +53,8 @@ def test_a_release_that_is_repeated_after_a_reconnect_never_raises_the_torque(ri
     before, place = rig.bus.call('get', id=2, **TORQUE_LIMIT), rig.tick('shoulder_lift')
     rig.bus.faults({'kind': 'corrupt', 'id': 2})
     rig.clock.at(rig.clock.now + 0.2, lambda: rig.bus.faults())
-    limits = sampled(rig, lambda: rig.bus.call('get', id=2, **TORQUE_LIMIT), 28, 0.1)
-    places = sampled(rig, lambda: rig.tick('shoulder_lift'), 28, 0.1)
+    limits = rig.sampled(lambda: rig.bus.call('get', id=2, **TORQUE_LIMIT), 28, 0.1)
+    places = rig.sampled(lambda: rig.tick('shoulder_lift'), 28, 0.1)
     rig.arm.set_torque(False)
     assert max(limits) <= before < 400
     assert min(places) > place - DEGREE
@@ -76,7 +68,7 @@ def test_a_release_does_not_drop_an_arm_to_the_limit_of_this_driver():
             bus.call('put', id=id, address=40, size=1, value=1)
         with started(bus, options=ArmOptions(torque_limit=0.3)) as rig:
             rig.until(ArmState.PASSIVE)
-            limits = sampled(rig, lambda: bus.call('get', id=2, **TORQUE_LIMIT), 5, 0.1)
+            limits = rig.sampled(lambda: bus.call('get', id=2, **TORQUE_LIMIT), 5, 0.1)
             rig.arm.set_torque(False)
             assert min(limits) > 800
 
@@ -86,7 +78,7 @@ def test_a_dynamixel_that_its_watchdog_has_stopped_is_lowered_slowly():
         rig.switch_on()
         rig.clock.sleep(2.5)
         unplugged(rig, 0.5, 3.0)
-        limits = sampled(rig, lambda: rig.bus.call('get', id=12, **PWM), 29, 0.1)
+        limits = rig.sampled(lambda: rig.bus.call('get', id=12, **PWM), 29, 0.1)
         rig.arm.set_torque(False)
         assert limits[14] < 0.7 * limits[0]
         assert limits[-1] < 0.2 * limits[0]
@@ -145,7 +137,7 @@ def test_a_hold_keeps_a_joint_that_is_not_measured_at_that_time_from_swinging_ba
     with pytest.raises(ArmError, match='a hold came'):
         rig.arm.set_torque(False)
     place = rig.tick('shoulder_lift')
-    places = sampled(rig, lambda: rig.tick('shoulder_lift'), 20, 0.1)
+    places = rig.sampled(lambda: rig.tick('shoulder_lift'), 20, 0.1)
     rig.clock.sleep(2.0)
     assert min(places) > place - DEGREE
 
@@ -289,7 +281,7 @@ def test_a_dynamixel_that_is_cut_off_as_its_lowering_begins_is_lowered_once_it_i
         cut.add(12)
         rig.clock.at(rig.clock.now + 1.5, cut.clear)
         rig.clock.sleep(0.5)
-        limits = sampled(rig, lambda: rig.bus.call('get', id=12, **PWM), 45, 0.1)
+        limits = rig.sampled(lambda: rig.bus.call('get', id=12, **PWM), 45, 0.1)
         rig.arm.set_torque(False)
         assert max(before - after for before, after in itertools.pairwise(limits)) < 0.2 * limits[0]
         assert limits[-1] < 0.2 * limits[0]
@@ -314,7 +306,7 @@ def test_a_servo_that_was_silent_while_its_torque_grew_gets_all_of_it_and_no_mor
         assert full > 2 * weak
         rig.bus.faults({'kind': 'corrupt', 'id': id})
         rig.clock.at(rig.clock.now + 0.3, lambda: rig.bus.faults())
-        limits = sampled(rig, lambda: rig.bus.call('get', id=id, **register), 28, 0.1)
+        limits = rig.sampled(lambda: rig.bus.call('get', id=id, **register), 28, 0.1)
         rig.arm.set_torque(False)
         assert max(limits) <= full
 

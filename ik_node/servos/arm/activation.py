@@ -5,14 +5,23 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ik_node.servos.arm.goals import ACCELERATION, SAG
-from ik_node.servos.arm.survey import ArmError, ServoSurvey, named, named_all, read, read_constant, write
+from ik_node.servos.arm.survey import (
+    ArmError,
+    ServoSurvey,
+    named,
+    named_all,
+    read,
+    read_constant,
+    try_read,
+    write,
+)
 from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.registers import ServoModel
-from ik_node.servos.bus.transport import Answer, Transport
+from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import JointCalibration
 
 OUTSIDE = 0.1  # [rad] by which a joint may be outside its limits when torque is switched on
@@ -25,6 +34,7 @@ FIRST_TORQUE = 0.2  # share of the torque at the beginning
 BEYOND = 4
 STEP = 16  # [ticks] that a joint keeps from the step from 4095 to 0: across it a servo turns all the way back
 OFF_TRIES = 6  # to switch a servo off: the bus may be bad, and it must not stay on unnoticed
+Shares = list[tuple[ServoSurvey, float]]  # servos with shares of the torque that their joints allow
 WATCHDOG = 50  # [20 ms] without any packet after which a Dynamixel stops by itself
 
 
@@ -129,6 +139,15 @@ def has_torque(transport: Transport, servo: ServoSurvey) -> bool:
     return read_constant(transport, servo.joint, servo.model, 'torque_enable') == 1
 
 
+def may_have_torque(transport: Transport, servo: ServoSurvey) -> bool | None:
+    """Whether a servo has torque: that it has none is read twice. None: it does not answer."""
+    for _ in range(2):
+        found = try_read(transport, servo, 'torque_enable')
+        if found != 0:
+            return None if found is None else True
+    return False
+
+
 def watch(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
     """Let servos with a watchdog stop by themselves when nothing is heard for WATCHDOG."""
     for servo in servos:
@@ -169,13 +188,13 @@ def torque_share(transport: Transport, servo: ServoSurvey) -> float:
     return servo.model['torque_limit'].quantity(count) / servo.joint.torque
 
 
-def limit_torque(transport: Transport, servos: Sequence[ServoSurvey], shares: Mapping[int, float]) -> None:
-    """Limit the torque of servos to shares, by id, of what their joints allow."""
+def limit_torque(transport: Transport, shares: Shares) -> None:
+    """Limit the torque of servos to shares of what their joints allow."""
     data = {}
-    for servo in servos:
+    for servo, share in shares:
         register = servo.model['torque_limit']
-        data[servo.joint.id] = register.encode(register.count(shares[servo.joint.id] * servo.joint.torque))
-    transport.sync_write(servos[0].model['torque_limit'].address, data)
+        data[servo.joint.id] = register.encode(register.count(share * servo.joint.torque))
+    transport.sync_write(shares[0][0].model['torque_limit'].address, data)
 
 
 def _prepare(transport: Transport, servo: ServoSurvey, on: bool, first: float) -> float:
@@ -258,20 +277,8 @@ def _off(
             if off[k] is not True:
                 register = servo.model['torque_enable']
                 transport.write(servo.joint.id, register.address, register.encode(0))
-                found = _is_off(transport, servo)
-                off[k] = off[k] if found is None else found
+                has = may_have_torque(transport, servo)
+                off[k] = off[k] if has is None else not has
         if all(off):
             break
     return off
-
-
-def _is_off(transport: Transport, servo: ServoSurvey) -> bool | None:
-    """Whether a servo has no torque, which is read twice; None without an answer."""
-    register = servo.model['torque_enable']
-    for _ in range(2):
-        reply = transport.read(servo.joint.id, register.address, register.size)
-        if not isinstance(reply, Answer):
-            return None
-        if register.decode(reply.data):
-            return False
-    return True

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ik_node.servos.arm.activation import (
     LeftOnError,
     PlaceError,
+    Shares,
     check_place,
     has_torque,
     reset,
@@ -26,7 +27,7 @@ from ik_node.servos.arm.activation import (
 )
 from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.goals import Goals
-from ik_node.servos.arm.lowering import Shares, lower
+from ik_node.servos.arm.lowering import lower
 from ik_node.servos.arm.measuring import Measuring
 from ik_node.servos.arm.snapshot import POWERED, WITH_GOALS, ArmState, Counts, JointMeasurement
 from ik_node.servos.arm.soft_start import SoftStart

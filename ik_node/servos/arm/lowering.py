@@ -7,13 +7,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from ik_node.servos.arm.activation import limit_torque, torque_share
+from ik_node.servos.arm.activation import Shares, limit_torque, torque_share
 from ik_node.servos.arm.survey import ArmError, ServoSurvey, write
 from ik_node.servos.bus.transport import Transport
 
 LOWERING = 3.0  # [s] in which the torque vanishes
 PERIOD = 0.01  # [s] from one step to the next
-Shares = list[tuple[ServoSurvey, float]]
 
 
 class Lowering:
@@ -36,12 +35,10 @@ class Lowering:
         passed = self._passed
         if passed < LOWERING:
             self._look()
-        if self._first:
-            shares = {servo.joint.id: share for servo, share in self.shares}
-            limit_torque(self._transport, [servo for servo, _, _ in self._first.values()], shares)
-        return any(
-            passed < since + LOWERING for since in (0.0, *(first[2] for first in self._first.values()))
-        )
+        if shares := self.shares:
+            limit_torque(self._transport, shares)
+        latest = max((since for _, _, since in self._first.values()), default=0.0)
+        return passed < latest + LOWERING
 
     @property
     def shares(self) -> Shares:

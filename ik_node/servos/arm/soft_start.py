@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Iterable
 
 from ik_node.servos.arm.activation import limit_torque
-from ik_node.servos.arm.survey import ServoSurvey
-from ik_node.servos.bus.transport import Answer, Transport
+from ik_node.servos.arm.survey import ServoSurvey, try_read
+from ik_node.servos.bus.transport import Transport
 
 SOFT_START = 1.0  # [s] in which the torque grows from nothing to all
 CHECKED = 0.1  # [s] from one look to the next whether the servos have their limits: none acknowledges them
@@ -43,22 +43,19 @@ class SoftStart:
         if not self._growing:
             return limit
         grown = (now - self.since) / SOFT_START
-        shares = {servo.joint.id: min(begin + grown, limit) for servo, begin in self._growing}
-        limit_torque(transport, [servo for servo, _ in self._growing], shares)
+        shares = [(servo, min(begin + grown, limit)) for servo, begin in self._growing]
+        limit_torque(transport, shares)
         if grown > 1.0 and now > self._checked + CHECKED:
             self._checked = now
             self._check(transport, limit)
-        return min(shares.values())
+        return min(share for _, share in shares)
 
     def _check(self, transport: Transport, limit: float) -> None:
         """Read back the limits until one is missing."""
         while self._growing:
             servo, _ = self._growing[0]
-            register = servo.model['torque_limit']
-            reply = transport.read(servo.joint.id, register.address, register.size)
-            if not isinstance(reply, Answer) or register.decode(reply.data) != register.count(
-                limit * servo.joint.torque
-            ):
+            full = servo.model['torque_limit'].count(limit * servo.joint.torque)
+            if try_read(transport, servo, 'torque_limit') != full:
                 self._growing.rotate(-1)
                 return
             self._growing.popleft()

@@ -58,6 +58,13 @@ def read(transport: Transport, joint: JointProfile, model: ServoModel, name: str
     raise ArmError(f'{named(joint)}: {reply.value}. Check its cable and its power')
 
 
+def try_read(transport: Transport, servo: ServoSurvey, name: str) -> int | None:
+    """Return the count in a register, asked for once; None without an answer."""
+    register = servo.model[name]
+    reply = transport.read(servo.joint.id, register.address, register.size)
+    return register.decode(reply.data) if isinstance(reply, Answer) else None
+
+
 def read_constant(transport: Transport, joint: JointProfile, model: ServoModel, name: str) -> int:
     """Return the count in a register that nobody changes meanwhile: two answers in a row agree.
 

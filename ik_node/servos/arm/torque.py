@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ik_node.servos.arm.survey import ServoSurvey, named_all
-from ik_node.servos.bus.transport import Answer, Transport
+from ik_node.servos.arm.activation import may_have_torque
+from ik_node.servos.arm.survey import ServoSurvey, named_all, try_read
+from ik_node.servos.bus.transport import Transport
 
 
 class Torque:
@@ -28,12 +29,12 @@ class Torque:
 
     def look(self, before: set[str]) -> None:
         """Look which servos have torque; those that do not answer as before."""
-        found = {servo.joint.name: self._has(servo) for servo in self._servos}
+        found = {servo.joint.name: may_have_torque(self._transport, servo) for servo in self._servos}
         self.on = {name for name, has in found.items() if has or (has is None and name in before)}
 
     def is_left(self) -> bool:
         """Whether a servo may have torque."""
-        return any(self._has(servo) is not False for servo in self._servos)
+        return any(may_have_torque(self._transport, servo) is not False for servo in self._servos)
 
     def left(self, is_unwanted: bool) -> str:
         """Which servos of an arm that nobody drives have torque, and what helps."""
@@ -46,7 +47,7 @@ class Torque:
         """Check one servo per call: a dip of the supply switches it off, and it has lost what was set."""
         self._checked = (self._checked + 1) % len(self._servos)
         servo = self._servos[self._checked]
-        has, name = self._has(servo), servo.joint.name
+        has, name = may_have_torque(self._transport, servo), servo.joint.name
         if has and name not in self._lost:
             self.on.add(name)
         elif has is False:
@@ -56,7 +57,11 @@ class Torque:
     def stopped(self) -> bool:
         """Whether the watchdog of the servo that was checked last has stopped it, or is not set."""
         servo = self._servos[self._checked]
-        found = self._read(servo, 'bus_watchdog') if 'bus_watchdog' in servo.model.registers else None
+        found = (
+            try_read(self._transport, servo, 'bus_watchdog')
+            if 'bus_watchdog' in servo.model.registers
+            else None
+        )
         return found is not None and found <= 0
 
     @property
@@ -69,17 +74,3 @@ class Torque:
         if len(self._lost) > 1:
             lost, protects = 'have lost their torque', 'they protect themselves'
         return f'{servos} {lost}: the supply has dipped, or {protects}. Support the arm, then clear the fault'
-
-    def _has(self, servo: ServoSurvey) -> bool | None:
-        """Whether a servo has torque: that it has none is read twice. None: it does not answer."""
-        for _ in range(2):
-            found = self._read(servo, 'torque_enable')
-            if found != 0:
-                return None if found is None else True
-        return False
-
-    def _read(self, servo: ServoSurvey, name: str) -> int | None:
-        """Return the count in a register, None without an answer."""
-        register = servo.model[name]
-        reply = self._transport.read(servo.joint.id, register.address, register.size)
-        return register.decode(reply.data) if isinstance(reply, Answer) else None

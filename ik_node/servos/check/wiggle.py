@@ -48,7 +48,7 @@ def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) ->
     place = read(transport, joint, model, 'present_position')
     timed = bool(servo.counts.get('drive_mode', 0) & TIME_PROFILE)
     one = ServoSurvey(joint, model, servo.recorded, timed)
-    _sides(servo, place)
+    _sides(servo, place)  # raises before there is torque
     check_range(one, place)
     try:
         reached = _turned(transport, one, servo)
