@@ -114,6 +114,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
+    """Tell what the page showed when a test in a browser failed."""
+    report = yield
+    page = next((item.funcargs[name] for name in ('browser', 'phone') if name in item.funcargs), None)
+    if report.failed and page is not None:
+        from browser_harness import words
+
+        report.sections.append(('The page', words(page)))
+    return report
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Have one worker run the tests of a file that starts nodes, and one all tests that start a browser."""

@@ -31,11 +31,11 @@ from ik_node.viewer.worker import Worker
 PERIOD = 0.06  # [s] from one list to the next while the goal moves
 SETTLED = 0.25  # [s] for which a list is shown before a click counts: nobody can read it faster
 MOST_LISTERS = 4  # that are kept
-STILL = 1e-3  # [rad or m] that joints at rest move
+STILL = 2e-3  # [rad or m] by which the measured joints of an arm at rest differ: a step of a servo
 THERE = 0.02  # [rad or m] from a ghost at which the arm itself shows it
 SAME = 1e-6  # [m and 1] between two goals that are alike
 DRIFT = 5e-3  # the same while there is no goal and the gizmo follows the tool, whose joints are measured
-REST = 0.5  # [s] after which a tool that has drifted less than that is at rest
+REST = 0.5  # [s] after which joints that have moved less than STILL are at rest
 RED: Colour = (212, 60, 60)
 BRIGHT, FAINT, BARRED = (
     0.8,
@@ -83,9 +83,7 @@ class Solutions(Room):
         self._solver: IkSolver | None = None
         self._listed = 0.0  # when (time.monotonic)
         self._due = 0.0
-        self._at: Array | None = None  # the gizmo when it last moved
-        self._moved = 0.0  # when (time.monotonic)
-        self._from = self._last = np.zeros(0)  # joints (n,) of the list, and where they last moved
+        self._last = np.zeros(0)  # where the joints (n,) last moved
         self._rested = 0.0  # when they last moved (time.monotonic)
         self._wanted: Array | None = None  # the configuration (n,) that a user has chosen
         self._drawn: tuple[Any, ...] = ()
@@ -160,17 +158,13 @@ class Solutions(Room):
             return
         held, directed, rules = self._panel.held, scene.directed, self._rules.of(tool.name)
         asked: tuple[Any, ...] = (directed, held, rules, dict(moment.options))
-        if self._at is None or not _alike(pose, self._at, DRIFT):
-            self._at, self._moved = pose, now
-        # A tool that has come to rest is listed once more, where it is; its noise does not renew the list.
-        rest = self._moved + REST
-        drifting = not tool.goal_shown and (now < rest or rest <= self._due - PERIOD)
-        tolerance = DRIFT if drifting else SAME
+        tolerance = SAME if tool.goal_shown else DRIFT
         same = bool(self._asked) and asked == self._asked[1:] and _alike(pose, self._asked[0], tolerance)
-        if same and (now < self._rested + REST or np.abs(q - self._from).max() < THERE):
+        # Once the arm is at rest, the list is made for where it is then; noise does not renew it.
+        if same and not self._due - PERIOD < self._rested + REST <= now:
             return
         asked = self._asked = (pose, *asked)
-        self._due, self._from = now + PERIOD, q
+        self._due = now + PERIOD
         turn = pose[:3, :3]
         goal = Goal(turn @ arm.tool_point + pose[:3, 3], _unit(turn @ arm.tool_axis) if directed else None)
         question = Question(goal, {**moment.values, **held}, tuple(held), rules.workspace)
