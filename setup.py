@@ -37,7 +37,7 @@ setup(
         'Typing :: Typed',
     ],
     packages=find_packages(include=[PACKAGE, f'{PACKAGE}.*']),
-    package_data={PACKAGE: ['py.typed'], f'{PACKAGE}.viewer': ['page.html']},
+    package_data={PACKAGE: ['py.typed'], f'{PACKAGE}.viewer': ['stop_page.html']},
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE}']),
         (SHARE, ['package.xml']),

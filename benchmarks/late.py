@@ -30,7 +30,7 @@ from typing import Any
 from benchmarks.tables import Table
 from ik_node.servos.bus import dynamixel, feetech
 from ik_node.servos.bus.packets import SYNC_READ, SYNC_WRITE, WRITE, Instruction, Status
-from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer, Fault, Reply
 
 ANSWERS, BUSES, SHARE = 100_000, 16, 0.4

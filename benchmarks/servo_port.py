@@ -21,7 +21,7 @@ import rustypot
 from benchmarks.late import IDS
 from benchmarks.tables import Table
 from ik_node.servos.bus.models import model_named
-from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer
 
 ROUNDS, CALLS = 20, 50

@@ -49,11 +49,13 @@ MUTATIONS = [
     Mutation('model/urdf/joint_element.py', '1.0 if multiplier is None', '-1.0 if multiplier is None'),
     # solver
     Mutation(
-        'solver/infeasible.py', '1: Cause.TOO_FAR, -1: Cause.TOO_NEAR', '1: Cause.TOO_NEAR, -1: Cause.TOO_FAR'
+        'solver/unreachable.py',
+        '1: Cause.TOO_FAR, -1: Cause.TOO_NEAR',
+        '1: Cause.TOO_NEAR, -1: Cause.TOO_FAR',
     ),
-    Mutation('solver/infeasible.py', 'np.clip(seed, arm.lower, arm.upper)', 'arm.lower'),
+    Mutation('solver/unreachable.py', 'np.clip(seed, arm.lower, arm.upper)', 'arm.lower'),
     Mutation(
-        'solver/infeasible.py',
+        'solver/unreachable.py',
         'if miss is not None:\n            return',
         'if miss is None:\n            return',
     ),

@@ -22,7 +22,7 @@ from ik_node.console import run, say
 from ik_node.errors import InputError
 from ik_node.extras import EXTRAS, require
 from ik_node.model.arm import Arm
-from ik_node.solver.reachability import fibonacci_sphere, reachable_directions
+from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
 
 # directions tried at each position: of slices, and of a volume with its many positions
 MOST_DIRECTIONS, MOST_IN_VOLUME = 100_000, 1000

@@ -18,7 +18,7 @@ from ik_node.model.arm import Arm
 from ik_node.model.degrees_of_freedom import least_singular_values
 from ik_node.solver.goal import Goal
 from ik_node.solver.limit_distances import LimitDistances, distances_to_limits
-from ik_node.solver.reachability import configurations_at, fibonacci_sphere
+from ik_node.solver.reachable_directions import configurations_at, fibonacci_sphere
 from ik_node.solver.solver import IkSolver
 
 STARTS = 8  # descents per direction that no formula decides

@@ -22,8 +22,8 @@ from ik_node.solver.closed_form import NO_FORM, RESIDUAL_MARGIN, ROLL_TOLERANCE,
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
-from ik_node.solver.infeasible import Infeasibility, NearMiss, least_miss
 from ik_node.solver.restarts import RandomRestarts, SearchResult
+from ik_node.solver.unreachable import NearMiss, UnreachableGoals, least_miss
 
 LIMIT_MARGIN = 1e-4  # rad: if a solution exceeds limits by less, algebra is not conclusive
 SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
@@ -109,16 +109,16 @@ class ByFormula:
 class OutsideWorkspace:
     """Positions that no joint positions reach, by the link lengths alone."""
 
-    def __init__(self, infeasibility: Infeasibility, closest: ClosestSearch, search: RandomRestarts) -> None:
-        self._infeasibility, self._closest, self._search = infeasibility, closest, search
+    def __init__(self, unreachable: UnreachableGoals, closest: ClosestSearch, search: RandomRestarts) -> None:
+        self._unreachable, self._closest, self._search = unreachable, closest, search
 
     def __call__(self, task: Task) -> Solution | None:
-        if self._infeasibility.by_reach(task.goal) is None:
+        if self._unreachable.by_reach(task.goal) is None:
             return None
         closest = self._closest.find(task.goal, task.seed, task.q, task.deadline, beyond=True)
         if self._search.met(closest.position_error, closest.direction_error):
             return _solved(self._search, task, closest.q, closest.position_error, closest.direction_error)
-        return _unreachable(self._infeasibility, task, closest)
+        return _unreached(self._unreachable, task, closest)
 
 
 class Restarts:
@@ -184,12 +184,12 @@ class WithinTolerances:
 
     def __init__(
         self,
-        infeasibility: Infeasibility,
+        unreachable: UnreachableGoals,
         elimination: Elimination | None,
         closest: ClosestSearch,
         search: RandomRestarts,
     ) -> None:
-        self._infeasibility, self._elimination = infeasibility, elimination
+        self._unreachable, self._elimination = unreachable, elimination
         self._closest, self._search = closest, search
         rng = np.random.default_rng((search.random_seed, NEARBY))
         turns = rng.normal(size=(2, NEARBY, 3))
@@ -227,7 +227,7 @@ class WithinTolerances:
     def _by_algebra(self, packed: Array, seed: Array) -> Array:
         """Return the solutions (k, n) of goal packed (9,) by elimination or formula, whatever the limits."""
         if self._elimination is None or not self._elimination.forms(packed):
-            return self._infeasibility.by_formula(packed, seed, LOOSELY)
+            return self._unreachable.by_formula(packed, seed, LOOSELY)
         rows = np.empty((MOST_SOLUTIONS, self._search.arm.n))
         return rows[: self._elimination.solutions(packed, seed, rows)[0]]
 
@@ -238,8 +238,8 @@ class ReportUnreachable:
     If time has run out, a configuration within the tolerances may have been missed: nothing is proven then.
     """
 
-    def __init__(self, formula: ByFormula, infeasibility: Infeasibility) -> None:
-        self._formula, self._infeasibility = formula, infeasibility
+    def __init__(self, formula: ByFormula, unreachable: UnreachableGoals) -> None:
+        self._formula, self._unreachable = formula, unreachable
 
     def __call__(self, task: Task) -> Solution | None:
         closest, near_miss = task.closest, task.near_miss
@@ -249,7 +249,7 @@ class ReportUnreachable:
         near = near or (near_miss is not None and near_miss.excess < LIMIT_MARGIN)
         if not excluded or near or task.late:
             return None
-        answer = _unreachable(self._infeasibility, task, closest)
+        answer = _unreached(self._unreachable, task, closest)
         reason = answer.reason
         assert reason is not None
         return None if reason.cause is Cause.JOINT_LIMIT and reason.amount < LIMIT_MARGIN else answer
@@ -322,19 +322,19 @@ class Pipeline:
         elimination: Elimination | None,
         search: RandomRestarts,
         closest: ClosestSearch,
-        infeasibility: Infeasibility,
+        unreachable: UnreachableGoals,
     ) -> None:
-        self.formula, self.search, self.shells = formula, search, infeasibility.shells
-        self._infeasibility = infeasibility
+        self.formula, self.search, self.shells = formula, search, unreachable.shells
+        self._unreachable = unreachable
         by_elimination = ByElimination(elimination, search)
         self.decides = Decides(formula, by_elimination)
         self.stages: tuple[Stage, ...] = (
-            OutsideWorkspace(infeasibility, closest, search),
+            OutsideWorkspace(unreachable, closest, search),
             Restarts(search, self.decides),
             by_elimination,
             Closest(closest, search),
-            WithinTolerances(infeasibility, elimination, closest, search),
-            ReportUnreachable(formula, infeasibility),
+            WithinTolerances(unreachable, elimination, closest, search),
+            ReportUnreachable(formula, unreachable),
             RestartsAfterDoubt(search, self.decides),
             ReportNotFound(search),
         )
@@ -349,7 +349,7 @@ class Pipeline:
         excluded: the formula finds no solution, see ByFormula.nearest.
         """
         deadline = time.perf_counter() + budget
-        near_miss = self._infeasibility.near_miss(goal, seed) if excluded else None
+        near_miss = self._unreachable.near_miss(goal, seed) if excluded else None
         q = seed.copy() if near_miss is None else near_miss.q
         task = Task(goal, seed, deadline, budget, excluded, near_miss, q)
         for stage in self.stages:
@@ -380,6 +380,6 @@ def _solved(
     return Solution(SOLVED, q, position_error, direction_error, None, restarts, self_motion)
 
 
-def _unreachable(infeasibility: Infeasibility, task: Task, closest: ClosestConfiguration) -> Solution:
-    reason = infeasibility.reason(task.goal, task.seed, closest, task.near_miss)
+def _unreached(unreachable: UnreachableGoals, task: Task, closest: ClosestConfiguration) -> Solution:
+    reason = unreachable.reason(task.goal, task.seed, closest, task.near_miss)
     return Solution(Status.UNREACHABLE, closest.q, closest.position_error, closest.direction_error, reason)

@@ -160,7 +160,7 @@ class IkSolver:
             budget = positive('time_budget', time_budget, finite=False)
         if are_named(locked_joints):
             return self._parts.locked.solve_all(goal, near, locked_joints, self.evaluate, budget)
-        if self._parts.infeasibility.by_reach(goal) is not None:
+        if self._parts.unreachable.by_reach(goal) is not None:
             return Solutions((), complete=True)
         return self._parts.all_solutions.solutions(goal, near, budget)
 

@@ -12,7 +12,6 @@ from ik_node.solver.all_solutions import AllSolutions
 from ik_node.solver.closed_form import recognise
 from ik_node.solver.closest import ClosestByMethod, ClosestSearch
 from ik_node.solver.elimination.elimination import elimination_of
-from ik_node.solver.infeasible import Infeasibility
 from ik_node.solver.options import SolverOptions
 from ik_node.solver.pipeline import ByFormula, Pipeline
 from ik_node.solver.redundancy.locked_joints import LockedJoints, Solver
@@ -20,6 +19,7 @@ from ik_node.solver.redundancy.self_motions import self_motions_of
 from ik_node.solver.redundancy.spare_roll import SpareRoll
 from ik_node.solver.restarts import RandomRestarts, kernels_of
 from ik_node.solver.tracking import Tracker
+from ik_node.solver.unreachable import UnreachableGoals
 
 
 class SolverParts:
@@ -57,9 +57,9 @@ class SolverParts:
             served = kernels.prepare(('eliminated',), wait=wait)
         if wait and served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
-        self.infeasibility = Infeasibility(arm, form, closest, search.options)
+        self.unreachable = UnreachableGoals(arm, form, closest, search.options)
         self.formula = ByFormula(arm, form, search.options)
-        self.pipeline = Pipeline(self.formula, self.elimination, search, closest, self.infeasibility)
+        self.pipeline = Pipeline(self.formula, self.elimination, search, closest, self.unreachable)
         self.all_solutions = AllSolutions(arm, form, self.elimination, self.self_motions, search)
         self.tracker = Tracker(arm, form, search.options)
         self.roll = SpareRoll(arm, search.met)

@@ -9,8 +9,8 @@ from rclpy.node import Node
 from viser import ClientHandle
 
 from ik_node.viewer.guard import Guard
-from ik_node.viewer.page import answering
 from ik_node.viewer.server import page_url, start_server, stop_server
+from ik_node.viewer.stop_page import answering
 
 
 class Pages:

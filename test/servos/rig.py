@@ -14,7 +14,7 @@ from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions
 from ik_node.servos.arm.snapshot import ArmSnapshot, ArmState
 from ik_node.servos.arm.survey import ArmError
-from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.calibration.profile import PROTOCOLS, read_profile
 from ik_node.servos.calibration.zeros import calibrate
 from ik_node.sim.bus import EmulatedBus

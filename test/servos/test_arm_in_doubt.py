@@ -12,7 +12,7 @@ from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
 from ik_node.servos.arm.snapshot import ArmState, Counts
 from ik_node.servos.arm.survey import ArmError, memories, survey
 from ik_node.servos.bus import feetech
-from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.zeros import calibrate

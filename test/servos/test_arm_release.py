@@ -14,7 +14,7 @@ from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.arm.survey import ArmError, read_constant
 from ik_node.servos.bus import feetech
 from ik_node.servos.bus.models import model_named
-from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer
 from ik_node.servos.calibration.profile import read_profile
 

@@ -12,8 +12,8 @@ import pytest
 
 from ik_node.errors import InputError
 from ik_node.servos.bus import port_errors
-from ik_node.servos.bus.line import SerialLine
 from ik_node.servos.bus.port_errors import explain
+from ik_node.servos.bus.serial_line import SerialLine
 from ik_node.servos.bus.transport import PortError
 
 BAUD = 1_000_000

@@ -14,7 +14,7 @@ from ik_node.errors import InputError
 from ik_node.servos.arm.cycle import ArmOptions
 from ik_node.servos.arm.snapshot import POWERED, ArmState
 from ik_node.servos.arm.survey import ArmError
-from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.serial_transport import SerialTransport
 
 DEGREE = 4096 / 360  # ticks
 

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from ik_node.servos.arm import arm as arm_module
-from ik_node.servos.bus import line, serial_port
+from ik_node.servos.bus import serial_line, serial_transport
 from ik_node.servos.bus.port_errors import explain, gone
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.sim.bus import EmulatedBus
@@ -113,7 +113,7 @@ class VirtualBus(EmulatedBus):
             self.clock.sleep(self._random.choice([0.003, 0.01, 0.03, 0.08]))
 
 
-class VirtualLine(line.SerialLine):
+class VirtualLine(serial_line.SerialLine):
     """The driver's end of a virtual bus."""
 
     def __init__(self, bus: VirtualBus, baud: int) -> None:
@@ -206,5 +206,5 @@ def virtual_time() -> Iterator[Clock]:
                 patch.setattr(module, 'time', clock)
         patch.setattr(arm_module, 'Future', VirtualFuture)
         patch.setattr(arm_module, 'threading', SimpleNamespace(Event=Event, Thread=thread))
-        patch.setattr(serial_port, 'SerialLine', lambda port, baud: VirtualLine(clock.buses[port], baud))
+        patch.setattr(serial_transport, 'SerialLine', lambda port, baud: VirtualLine(clock.buses[port], baud))
         yield clock

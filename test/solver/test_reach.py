@@ -21,7 +21,7 @@ from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver
 from ik_node.cli.reach import main
-from ik_node.solver.reachability import fibonacci_sphere, reachable_directions
+from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
 
 pytestmark = pytest.mark.slow
 

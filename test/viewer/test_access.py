@@ -22,8 +22,8 @@ from websockets.sync.client import connect
 
 from ik_node.errors import IkError
 from ik_node.viewer.guard import Guard, is_loopback
-from ik_node.viewer.page import answering
 from ik_node.viewer.server import page_url, start_server, stop_server
+from ik_node.viewer.stop_page import answering
 
 REJECTED, SERVED = 403, 101
 PORT = 'PORT'  # stands for that of the server

@@ -11,7 +11,7 @@ from sensor_msgs.msg import JointState
 from viewer_harness import SEED_ARM, SEED_JOINTS
 
 from ik_node.model.arm import Arm
-from ik_node.solver.reachability import fibonacci_sphere, reachable_directions
+from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
 from ik_node.viewer.plots.history import LENGTH, PERIOD, Commands, History, positions, velocities
 from ik_node.viewer.reach.grid import horizontal, vertical
 from ik_node.viewer.reach.heat import image

@@ -2,6 +2,6 @@
 """bus: packets of both protocols, the port, and the registers of the servos.
 
 packets: what the protocols share. feetech, dynamixel: to bytes and back.
-transport: what every port does. serial_port: the port of an adapter on this machine.
+transport: what every port does. serial_transport: the port of an adapter on this machine.
 registers: where the servos keep which quantity, its sign and unit.
 """

@@ -12,7 +12,7 @@ from ik_node.servos.bus.codec import Codec
 
 
 class Sign(Enum):
-    """How a register has negative numbers: not at all, as two's complement, or as a bit for the sign."""
+    """How a register has negative numbers: not at all, two's complement, or sign-magnitude with that bit."""
 
     NONE = 0
     TWOS_COMPLEMENT = -1

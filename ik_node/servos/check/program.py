@@ -16,7 +16,7 @@ from ik_node.console import run, say
 from ik_node.errors import InputError, path_text
 from ik_node.extras import load
 from ik_node.servos.bus.codec import Codec
-from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.estimates import ZERO_FROM
 from ik_node.servos.calibration.lerobot_file import find_file, read_file

@@ -11,7 +11,7 @@ import viser
 
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
-from ik_node.solver.reachability import fibonacci_sphere, reachable_directions
+from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
 from ik_node.viewer.reach.grid import Cube, Grid, horizontal, vertical, whole
 from ik_node.viewer.reach.panel import AT_HEIGHT, AT_TOOL, THROUGH_TOOL, WHOLE, ReachPanel, Wanted
 from ik_node.viewer.reach.picture import Map, MapPicture

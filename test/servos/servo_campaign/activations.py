@@ -13,7 +13,7 @@ from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
 from ik_node.servos.arm.snapshot import POWERED, Counts
 from ik_node.servos.arm.survey import memories, survey
-from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile, read_profile
 from ik_node.servos.calibration.zeros import calibrate
 from servo_campaign.chance import DEGREE, random_faults, scatter

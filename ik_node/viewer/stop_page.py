@@ -23,7 +23,7 @@ def answering(
     All are called on the thread of the server. stop: the button is pressed. opened: is given the link with
     which the page was opened. link: returns the link to what is shown now.
     """
-    html = files('ik_node.viewer').joinpath('page.html').read_bytes()
+    html = files('ik_node.viewer').joinpath('stop_page.html').read_bytes()
 
     def answer(request: Request) -> Response | None:
         path, _, query = request.path.partition('?')

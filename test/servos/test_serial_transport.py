@@ -13,7 +13,7 @@ from servos.scripted_bus import ScriptedBus, answers, asked
 from ik_node.errors import InputError
 from ik_node.servos.bus import dynamixel, feetech
 from ik_node.servos.bus.packets import BROADCAST, READ, SYNC_WRITE, WRITE, Status
-from ik_node.servos.bus.serial_port import SerialTransport
+from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer, Fault, PortError
 
 TIMEOUT = 0.25  # [s]; tests that need many time-outs have shorter ones, and try again

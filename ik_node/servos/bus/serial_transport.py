@@ -7,9 +7,9 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from ik_node.servos.bus.codec import Codec
-from ik_node.servos.bus.line import SerialLine
 from ik_node.servos.bus.outstanding import LATEST, Outstanding
 from ik_node.servos.bus.packets import BROADCAST, Instruction, Status, check
+from ik_node.servos.bus.serial_line import SerialLine
 from ik_node.servos.bus.transport import Answer, Fault, Reply
 
 _SIZES = 4  # that a read may ask for: so many answers of a servo can be outstanding

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a goal cannot be met, as data and as a sentence."""
+"""Why a goal is unreachable, as data and as a sentence."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class NearMiss:
     joint: int
 
 
-class Infeasibility:
-    """Decides which goals are impossible for an arm, and why."""
+class UnreachableGoals:
+    """Decides which goals an arm cannot reach, and why."""
 
     def __init__(
         self, arm: Arm, form: ClosedForm | None, closest_search: ClosestSearch, options: Array
