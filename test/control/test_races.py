@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from control_harness import AFTER, SETTINGS, Asked, Rig
+from small_arm import arm_urdf
 
 import ik_node
 from ik_node import Goal
 from ik_node.control.controller.controller import VOID, ArmController
 from ik_node.control.locks import LockOrderError, OrderedLock, Rank, _held
+from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.robot.robot_models import build_models
 from ik_node.control.robot.tree_model import TreeModel
 from ik_node.control.settings.arm import ArmSettings
@@ -370,3 +372,27 @@ def test_every_lock_of_a_running_arm_has_a_rank():
         if path.name != 'locks.py':
             for word in ('threading.Lock(', 'threading.RLock(', 'threading.Condition()'):
                 assert word not in path.read_text(), f'{path.name}: use OrderedLock instead of {word})'
+
+
+def test_another_arm_takes_over_after_the_last_setpoint_of_the_one_before(model, monkeypatch):
+    """Else the arm is told to go on, and no command says that it rests."""
+    rig, done = Rig(model), []
+    other = ArmModel.build(arm_urdf().replace('finger', 'jaw'), SETTINGS)
+    emit = rig.controller._outputs.emit
+    replacing = threading.Thread(target=lambda: done.append(rig.controller.configure(other, SETTINGS)))
+
+    def meanwhile(setpoint, stand):
+        if not setpoint.velocities.any():
+            replacing.start()
+            replacing.join(0.2)
+            assert not done
+        return emit(setpoint, stand)
+
+    rig.go(yaw=0.5)
+    rig.tick(20)
+    assert not rig.controller.configure(other, SETTINGS)
+    monkeypatch.setattr(rig.controller._outputs, 'emit', meanwhile)
+    while not replacing.ident:
+        rig.tick()
+    replacing.join(LONG)
+    assert done == [True]

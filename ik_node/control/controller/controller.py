@@ -45,9 +45,9 @@ class ArmController(TimedArm):
 
         A callable returns settings that set_limits may change at the same time: it is called with the lock.
         Joints of the same name keep their positions. If measurements are expected, a different arm must be
-        measured again.
+        measured again. The last setpoint of the previous arm is sent before.
         """
-        with self._change():
+        with self._robot.sending(), self._change():
             settings = settings() if callable(settings) else settings
             before = self._model
             if before is not None and model.moves_as(before):
