@@ -24,13 +24,14 @@ TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle mach
 class Page:
     """Connects to the viewer as a browser does and keeps what it is told.
 
-    nodes: what is drawn, by name; controls: what is in the panel, by viser's id.
+    nodes: what is drawn, by name; controls: what is in the panel, by viser's id; notices: over the scene.
     """
 
     def __init__(self, url: str) -> None:
         """url: that the viewer printed."""
         self.nodes: dict[str, dict[str, Any]] = {}
         self.controls: dict[str, dict[str, Any]] = {}
+        self.notices: list[str] = []
         self.url = url
         protocol = f'viser-v{viser.__version__}'
         self._socket = connect(url.replace('http', 'ws', 1), subprotocols=[protocol], max_size=None)
@@ -70,6 +71,8 @@ class Page:
 
     def _take(self, message: dict[str, Any]) -> None:
         kind = message['type']
+        if kind == 'NotificationShowMessage':
+            self.notices.append(message['props']['body'])
         name, uuid = message.get('name', ''), message.get('uuid', '')
         if kind == 'RemoveSceneNodeMessage':
             for gone in [node for node in self.nodes if node == name or node.startswith(f'{name}/')]:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-PERIOD = 0.25  # [s] from an answer to the next ping
+PERIOD = 0.25  # [s] of the pings
 OLDEST = 2.0  # [s] of an input that counts
 
 _sent_after: ContextVar[float] = ContextVar('sent_after')  # of the message in process (time.monotonic)
@@ -48,15 +50,17 @@ class DatedConnection(ServerConnection):
         return message
 
     async def ping_steadily(self) -> None:
-        """Ping until the connection closes."""
-        try:
+        """Ping until the connection closes, without waiting for answers: they take long on a slow one."""
+        with suppress(ConnectionClosed):
             while True:
                 sent = time.monotonic()
-                await (await self.ping())
-                self._answered = sent
+                asyncio.ensure_future(await self.ping()).add_done_callback(partial(self._note, sent))
                 await asyncio.sleep(PERIOD)
-        except ConnectionClosed:
-            return
+
+    def _note(self, sent: float, answer: asyncio.Future[float]) -> None:
+        """Note the answer to a ping, or that the connection has closed."""
+        if not answer.cancelled() and answer.exception() is None:
+            self._answered = sent
 
 
 def dated(

@@ -18,6 +18,7 @@ from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.viewer.freshness import OLDEST, PERIOD
+from ik_node.viewer.panel.inputs import LATE
 
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
 ARM = Arm.from_urdf(SEED_ARM)
@@ -69,6 +70,8 @@ def test_what_a_network_delivers_late_moves_nothing(running: tuple[Process, Robo
         )
         assert not robot.goals
         assert not robot.joint_goals
+        page.wait(lambda: page.notices, 'words about it')
+        assert page.notices == [LATE[1]]
 
         def heard() -> bool:
             page.drag(raised(0.03))

@@ -75,6 +75,7 @@ def test_the_page_switches_torque_holds_and_clears_a_fault(browser: Any, arm: Em
 
 
 def test_torque_off_is_asked_twice_and_the_zero_is_set_after_it(browser: Any, arm: EmulatedBus) -> None:
+    wait(lambda: shown(browser, TORQUE_OFF), 'the state, which moves the buttons down')
     click(browser, ON)
     wait(lambda: torques(arm) == {True}, 'torque')
     assert not shown(browser, RELEASE)

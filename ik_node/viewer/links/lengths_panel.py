@@ -9,7 +9,7 @@ from typing import Any
 import viser
 
 from ik_node.viewer.panel import html
-from ik_node.viewer.panel.inputs import Inputs, merged
+from ik_node.viewer.panel.inputs import Inputs, by_user, merged
 
 RANGE = (0.7, 1.5)  # of a slider, as shares of the length in the file
 ORDER = 2e6  # of the folder: below the methods
@@ -33,12 +33,12 @@ class LengthsPanel:
             self._answer = gui.add_html('')
         self.answer('')
 
-    # viser calls this on its own threads; client_id is None if this program caused the event, not a user
-    async def _on_update(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client_id is not None:
-            for name, slider in self._sliders.items():
-                if slider is event.target:
-                    self._touched.add({name: 1e-3 * slider.value})
+    @by_user
+    def _on_update(self, event: viser.GuiEvent[Any]) -> bool:
+        moved = {
+            name: 1e-3 * slider.value for name, slider in self._sliders.items() if slider is event.target
+        }
+        return self._touched.add(moved)
 
     @property
     def touched(self) -> bool:

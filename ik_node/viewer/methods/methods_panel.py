@@ -10,7 +10,7 @@ import viser
 
 from ik_node.solver.methods.registry import METHODS
 from ik_node.viewer.panel import html
-from ik_node.viewer.panel.inputs import Inputs, merged
+from ik_node.viewer.panel.inputs import Inputs, by_user, merged
 
 SOLVER, SWITCHES_OFF = 'solver', 'solver_switches_off'  # parameters of ik_node
 ORDER = 1e6  # of the folder: below the joints
@@ -47,15 +47,13 @@ class MethodsPanel:
         for box in self._switches.values():
             box.on_update(self._on_switch)
 
-    # viser calls these on its own threads; client_id is None if this program caused the event, not a user
+    @by_user
+    def _on_solver(self, event: viser.GuiEvent[Any]) -> bool:
+        return self._changed.add({SOLVER: event.target.value})
 
-    async def _on_solver(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client_id is not None:
-            self._changed.add({SOLVER: event.target.value})
-
-    async def _on_switch(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client_id is not None:
-            self._changed.add({SWITCHES_OFF: ', '.join(self.switches_off)})
+    @by_user
+    def _on_switch(self, _: viser.GuiEvent[Any]) -> bool:
+        return self._changed.add({SWITCHES_OFF: ', '.join(self.switches_off)})
 
     @property
     def switches_off(self) -> list[str]:

@@ -14,6 +14,7 @@ from ik_node.viewer.methods.playback import Playback
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.colours import GHOSTS
 from ik_node.viewer.panel.html import RED
+from ik_node.viewer.panel.inputs import by_user
 
 NONE = 'none'
 PLAY, PAUSE, STEP, RESTART = 'Play', 'Pause', 'Step', 'Restart'
@@ -38,9 +39,9 @@ class SlowMotionPanel:
             self._plot = ErrorPlot(gui)
         self._buttons.on_click(self._on_click)
 
-    async def _on_click(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client_id is not None:
-            self._pressed.append(event.target.value)
+    @by_user
+    def _on_click(self, event: viser.GuiEvent[Any]) -> None:
+        self._pressed.append(event.target.value)
 
     @property
     def on(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import viser
 
-from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.panel.inputs import Inputs, by_user
 
 HOME, STOP, RESUME = BUTTONS = 'Home', 'Stop', 'Resume'
 ALL_TOOLS = ''
@@ -32,9 +32,8 @@ class Buttons:
         self._gui.add_button_group(label, names).on_click(self._adder(tool))
 
     def _adder(self, tool: str) -> Any:
-        # viser calls this on its own threads; client_id is None if this program caused the event, not a user
-        async def add(event: viser.GuiEvent[Any]) -> None:
-            if event.client_id is not None:
-                self._pressed.add(Press(event.target.value, tool), stops=event.target.value == STOP)
+        @by_user
+        def add(event: viser.GuiEvent[Any]) -> bool:
+            return self._pressed.add(Press(event.target.value, tool), stops=event.target.value == STOP)
 
         return add

@@ -3,14 +3,24 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import wraps
+from typing import Any, Generic, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
-from ik_node.viewer.freshness import fresh
+import viser
+
+from ik_node.viewer.freshness import OLDEST, fresh
 
 T = TypeVar('T')
 V = TypeVar('V')
+P = ParamSpec('P')
+LATE = 'Ignored', f'Your input arrived more than {OLDEST:g} s late: the connection is slow. Repeat it.'
+SHOWN = 5.0  # [s] of a notification
+_told_late: WeakKeyDictionary[viser.ClientHandle, float] = WeakKeyDictionary()  # when each browser was told
 
 
 class Inputs(Generic[T]):
@@ -39,6 +49,29 @@ class Inputs(Generic[T]):
         while self._queue:
             taken.append(self._queue.popleft())
         return taken
+
+
+def by_user(act: Callable[P, bool | None]) -> Callable[P, Coroutine[Any, Any, None]]:
+    """Return a callback for viser that calls act if a user caused the event, which is its last argument.
+
+    viser calls it on its own threads. What this program changes has no client. act: returns False if the
+    input is too late to count; the browser says so.
+    """
+
+    @wraps(act)
+    async def called(*arguments: P.args, **named: P.kwargs) -> None:
+        event: Any = arguments[-1]
+        if event.client_id is not None and act(*arguments, **named) is False:
+            _say_late(event.client)
+
+    return called
+
+
+def _say_late(client: viser.ClientHandle) -> None:
+    now = time.monotonic()
+    if now - _told_late.get(client, -math.inf) > SHOWN:  # once for all steps of a slider
+        _told_late[client] = now
+        client.add_notification(*LATE, auto_close_seconds=SHOWN, color='yellow')
 
 
 def merged(inputs: Iterable[Mapping[str, V]]) -> dict[str, V]:

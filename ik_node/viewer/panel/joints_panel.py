@@ -11,7 +11,7 @@ import viser
 
 from ik_node.model.arm import Arm
 from ik_node.model.ball import Ball
-from ik_node.viewer.panel.inputs import Inputs, merged
+from ik_node.viewer.panel.inputs import Inputs, by_user, merged
 
 DEGREE = math.radians(1.0)
 
@@ -29,11 +29,10 @@ class JointsPanel:
         self._sliders: list[_JointSlider | _BallSliders] = []
         self._folder: viser.GuiFolderHandle | None = None
 
-    async def _slider_moved(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client_id is not None:
-            for slider in self._sliders:
-                if event.target in slider.handles:
-                    self._touched.add(slider.get())
+    @by_user
+    def _slider_moved(self, event: viser.GuiEvent[Any]) -> bool:
+        moved = merged(slider.get() for slider in self._sliders if event.target in slider.handles)
+        return self._touched.add(moved)
 
     def take_joints(self) -> dict[str, float]:
         """Return the joint positions that users set since the last call [rad or m], by joint name."""

@@ -14,7 +14,7 @@ from ik_node.tracks.settings import NO_TRACK
 from ik_node.viewer.panel.buttons import ALL_TOOLS, BUTTONS, HOME, RESUME, Buttons, Press
 from ik_node.viewer.panel.card import Card
 from ik_node.viewer.panel.colours import ToolColours
-from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.panel.inputs import Inputs, by_user
 from ik_node.viewer.panel.joints_panel import JointsPanel
 
 LABELS = {NO_TRACK: 'none', **{track: track.replace('_', ' ') for track in TRACKS}}
@@ -61,9 +61,9 @@ class ToolPanel:
             buttons.add_row('Arm', name, BUTTONS if name else (HOME, RESUME))
         self._track.on_update(self._track_chosen)
 
-    async def _track_chosen(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client_id is not None:
-            self._chosen.add(next(track for track, label in LABELS.items() if label == event.target.value))
+    @by_user
+    def _track_chosen(self, event: viser.GuiEvent[Any]) -> bool:
+        return self._chosen.add(next(track for track, label in LABELS.items() if label == event.target.value))
 
     def take_track(self) -> str | None:
         """Return the name of the track that users chose last since the last call."""

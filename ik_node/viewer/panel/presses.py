@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import viser
 
-from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.panel.inputs import Inputs, by_user
 
 NONE = 'none'
 
@@ -27,11 +27,10 @@ class Presses(Inputs[Press]):
     def adder(self, what: str) -> Any:
         """Return a callback for a control; without a name its value, such as a button, says what it is."""
 
-        # viser calls it on its own threads; client_id is None if this program caused the event, not a user
-        async def add(event: viser.GuiEvent[Any]) -> None:
-            if event.client_id is not None:
-                value = event.target.value
-                self.add(Press(what or value, value, event.client))
+        @by_user
+        def add(event: viser.GuiEvent[Any]) -> bool:
+            value = event.target.value
+            return self.add(Press(what or value, value, event.client))
 
         return add
 

@@ -9,7 +9,7 @@ import viser
 
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.html import AMBER, GREEN, RED
-from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.panel.inputs import Inputs, by_user
 
 ON, OFF, RELEASE, HOLD, CLEAR, ZERO = BUTTONS = (
     'Torque on',
@@ -56,10 +56,9 @@ class ServosPanel:
             button.on_click(self._adder(name))
 
     def _adder(self, name: str) -> Any:
-        # viser calls it on its own threads; client_id is None if this program caused the event, not a user
-        async def add(event: viser.GuiEvent[Any]) -> None:
-            if event.client_id is not None:
-                self._pressed.add((name, self._pose.value), stops=name == HOLD)
+        @by_user
+        def add(_: viser.GuiEvent[Any]) -> bool:
+            return self._pressed.add((name, self._pose.value), stops=name == HOLD)
 
         return add
 

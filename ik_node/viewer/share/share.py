@@ -12,7 +12,7 @@ from ik_node.checks import Array
 from ik_node.errors import InputError
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.html import AMBER, GREY, Colour
-from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.panel.inputs import Inputs, by_user
 from ik_node.viewer.room import Moment, Room, Shown
 from ik_node.viewer.scene.ghost import Ghost
 from ik_node.viewer.share.link import Link
@@ -43,10 +43,9 @@ class Share(Room):
             self._buttons = server.gui.add_button_group('', (GO, DISMISS))
         self._buttons.on_click(self._on_click)
 
-    # viser calls this on its own threads; client_id is None if this program caused the event, not a user
-    async def _on_click(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client_id is not None:
-            self._pressed.add(event.target.value)
+    @by_user
+    def _on_click(self, event: viser.GuiEvent[Any]) -> bool:
+        return self._pressed.add(event.target.value)
 
     def show(self, shown: Shown | None) -> None:
         """Show another robot, after the scene was cleared, or none."""

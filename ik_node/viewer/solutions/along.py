@@ -12,7 +12,7 @@ from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.viewer.panel.html import Colour
-from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.panel.inputs import Inputs, by_user
 from ik_node.viewer.scene.ghost import Ghost
 from ik_node.viewer.scene.visuals import Drawing
 from ik_node.viewer.solutions.family import Family, family
@@ -47,15 +47,13 @@ class AlongPanel:
         self._slider.on_update(self._on_slider)
         self._go.on_click(self._on_go)
 
-    # viser calls these on its own threads; client_id is None if this program caused the event, not a user
+    @by_user
+    def _on_slider(self, event: viser.GuiEvent[Any]) -> bool:
+        return self._moved.add(event.target.value / 100.0)
 
-    async def _on_slider(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client_id is not None:
-            self._moved.add(event.target.value / 100.0)
-
-    async def _on_go(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client_id is not None:
-            self._pressed.add(True)
+    @by_user
+    def _on_go(self, _: viser.GuiEvent[Any]) -> bool:
+        return self._pressed.add(True)
 
     def show(self, share: float | None) -> None:
         """Show the controls with the slider at a share of the curve, or hide them; forget what waits."""

@@ -13,7 +13,7 @@ from viser.transforms import SO3
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.viewer.panel.html import Colour
-from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.panel.inputs import Inputs, by_user
 from ik_node.viewer.scene.ghost_meshes import ghost_meshes
 from ik_node.viewer.scene.rays import hits
 from ik_node.viewer.scene.visuals import Drawing
@@ -69,12 +69,13 @@ class Ghosts:
             handle.on_click(self._on_click)
             self._links[link] = handle
 
-    # viser calls this on its own threads
-    async def _on_click(self, event: viser.SceneNodePointerEvent[Any]) -> None:
-        if event.instance_index is not None:
-            link = next(link for link, handle in self._links.items() if handle is event.target)
-            ray = np.array([event.ray_origin, event.ray_direction])
-            self._clicked.add(Click(event.instance_index, link, ray))
+    @by_user
+    def _on_click(self, event: viser.SceneNodePointerEvent[Any]) -> bool:
+        if event.instance_index is None:
+            return True
+        link = next(link for link, handle in self._links.items() if handle is event.target)
+        ray = np.array([event.ray_origin, event.ray_direction])
+        return self._clicked.add(Click(event.instance_index, link, ray))
 
     def take_clicks(self) -> list[int | None]:
         """Return which ghosts users clicked since the last call, None for one that is no longer there.

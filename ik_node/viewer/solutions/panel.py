@@ -15,7 +15,7 @@ from ik_node.model.arm import Arm
 from ik_node.solver.goal import Solution
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.html import AMBER, GREEN, GREY, RED, Colour
-from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.panel.inputs import Inputs, by_user
 from ik_node.viewer.solutions.listing import Choice, Listing, amount, spare_joint
 
 ORDER = 0.9e6  # of the folder: below the joints, above the methods
@@ -63,11 +63,10 @@ class SolutionsPanel:
         with self.folder:
             row = self._gui.add_button(f'{k + 1}', order=ROWS + k, color=COLOURS[k % len(COLOURS)])
 
-        # viser calls this on its own threads; client_id is None if this program caused the event, not a user
         @row.on_click
-        async def _(event: viser.GuiEvent[Any]) -> None:
-            if event.client_id is not None:
-                self._clicked.add((number, k))
+        @by_user
+        def _(_: viser.GuiEvent[Any]) -> bool:
+            return self._clicked.add((number, k))
 
         return row
 

@@ -13,6 +13,7 @@ from ik_node.model.joint import Joint
 from ik_node.teach.program import JOINT, LEAST_SPEED, LINE, LONGEST_WAIT, MOTIONS, Point, Program
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.html import AMBER, GREEN, GREY, RED, Colour
+from ik_node.viewer.panel.inputs import by_user
 from ik_node.viewer.panel.presses import NONE, Press, Presses
 
 ORDER = 0.95e6  # of the folder: below the solutions, above the methods
@@ -91,10 +92,10 @@ class TeachPanel:
     def _listen(self, control: Any, what: str) -> None:
         control.on_update(self._pressed.adder(what))
 
-    # viser calls this on its own threads; client_id is None if this program caused the event, not a user
-    async def _row_clicked(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client_id is not None and event.target in self._rows:
-            self._pressed.add(Press(ROW, self._rows.index(event.target), event.client))
+    @by_user
+    def _row_clicked(self, event: viser.GuiEvent[Any]) -> bool:
+        known = event.target in self._rows
+        return not known or self._pressed.add(Press(ROW, self._rows.index(event.target), event.client))
 
     def take(self) -> list[Press]:
         """Return what users did since the last call, in order."""
