@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -113,6 +113,12 @@ def values_by_name(message: JointState) -> dict[str, float]:
     if twice:
         raise InputError(f'every joint may be given once, but given twice: {join_names(twice)}')
     return dict(zip(names, positions, strict=True))
+
+
+def finite_positions(message: JointState, joints: Container[str]) -> dict[str, float]:
+    """Return positions by name of the joints that are known and have a finite one; others are ignored."""
+    pairs = zip(message.name, message.position, strict=False)
+    return {name: value for name, value in pairs if name in joints and math.isfinite(value)}
 
 
 def joint_state(stamp: Time, names: Sequence[str], positions: Array, velocities: Array) -> JointState:

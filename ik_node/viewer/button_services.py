@@ -10,7 +10,7 @@ from rclpy.node import Node
 from std_srvs.srv import Trigger
 
 from ik_node.viewer.goal_track import PATIENCE
-from ik_node.viewer.panel.buttons import ALL_TOOLS, BUTTONS, HOME, STOP, Press
+from ik_node.viewer.panel.buttons import ALL_TOOLS, BUTTONS, HOME, STOP, ArmPress
 from ik_node.viewer.tool import ViewedTool
 
 
@@ -21,9 +21,9 @@ class ArmButtons:
         self._log, self._tools = node.get_logger(), tools
         names = dict.fromkeys((ALL_TOOLS, *(tool.name for tool in tools)))
         self._services = {name: ButtonServices(node, f'{name}/' if name else '') for name in names}
-        self._home: tuple[Press, float] | None = None  # and until when it waits (time.monotonic)
+        self._home: tuple[ArmPress, float] | None = None  # and until when it waits (time.monotonic)
 
-    def press(self, press: Press) -> None:
+    def press(self, press: ArmPress) -> None:
         """End the goals of the tools and call the service."""
         for tool in self._concerned(press):
             tool.end_goal()
@@ -47,7 +47,7 @@ class ArmButtons:
             self._home = None
             self._log.warning('Home: the goal publisher does not end its track, so home is not called')
 
-    def _concerned(self, press: Press) -> list[ViewedTool]:
+    def _concerned(self, press: ArmPress) -> list[ViewedTool]:
         return [tool for tool in self._tools if press.tool in (ALL_TOOLS, tool.name)]
 
 

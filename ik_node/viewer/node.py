@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any
 
@@ -18,13 +17,14 @@ from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
+from ik_node.ros.conversions import finite_positions
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.run import ClosableNode, run
 from ik_node.viewer.button_services import ArmButtons
 from ik_node.viewer.links.lengths import VariableLinks
 from ik_node.viewer.methods.methods import Methods
 from ik_node.viewer.pages import Pages
-from ik_node.viewer.panel.buttons import STOP, Press
+from ik_node.viewer.panel.buttons import STOP, ArmPress
 from ik_node.viewer.panel.colours import TOOLS
 from ik_node.viewer.panel.html import RED
 from ik_node.viewer.panel.inputs import Inputs
@@ -58,13 +58,13 @@ class ViewerNode(ClosableNode):
     def __init__(self, **options: Any) -> None:
         super().__init__('ik_viewer', **options)
         self._settings, self._tool_settings = declare_viewer(self)
-        self._pressed: Inputs[Press] = Inputs()
+        self._pressed: Inputs[ArmPress] = Inputs()
         self._pages = Pages(
             self,
             self._settings.host,
             self._settings.port,
             changed=self._mind_clients,
-            stop=lambda: self._pressed.add(Press(STOP)),
+            stop=lambda: self._pressed.add(ArmPress(STOP)),
             opened=lambda link: self._share.opened.add(link),
             link=lambda: self._share.text,
         )
@@ -257,7 +257,7 @@ class ViewerNode(ClosableNode):
         return any(tool.followed(self._moved_time) for tool in self._tools)
 
     def _take_joints(self, robot: Robot, message: JointState) -> None:
-        values = finite_positions(message, robot)
+        values = finite_positions(message, robot.joints)
         shown = len(self._tools) == 1 and self._tools[0].reported  # then the card shows these
         if values and not self._values and not shown:
             self._panel.card.show_message('Ready', HINT)
@@ -284,12 +284,6 @@ class ViewerNode(ClosableNode):
         held = [tool.holds_sliders(self._moved_time) for tool in self._tools]
         if not any(held):
             self._panel.joints.set(self._values)
-
-
-def finite_positions(message: JointState, robot: Robot) -> dict[str, float]:
-    """Return the joint positions in a message by name, without those that are unknown or not finite."""
-    pairs = zip(message.name, message.position, strict=False)
-    return {name: value for name, value in pairs if name in robot.joints and math.isfinite(value)}
 
 
 def same_joints(one: Robot, other: Robot) -> bool:

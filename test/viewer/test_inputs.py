@@ -16,7 +16,7 @@ from ik_node.model.arm import Arm
 from ik_node.viewer.guard import Guard
 from ik_node.viewer.links.lengths_panel import LengthsPanel
 from ik_node.viewer.methods.methods_panel import MethodsPanel
-from ik_node.viewer.panel.buttons import ALL_TOOLS, Buttons, Press
+from ik_node.viewer.panel.buttons import ALL_TOOLS, ArmPress, Buttons
 from ik_node.viewer.panel.colours import TOOLS
 from ik_node.viewer.panel.inputs import Inputs
 from ik_node.viewer.panel.joints_panel import JointsPanel
@@ -44,7 +44,7 @@ class Buttoned:
     """A row of buttons: before and meanwhile, one is pressed each."""
 
     def __init__(self, server: viser.ViserServer) -> None:
-        self._pressed: Inputs[Press] = Inputs()
+        self._pressed: Inputs[ArmPress] = Inputs()
         self._add = Buttons(server.gui, self._pressed)._adder(ALL_TOOLS)
 
     def take(self) -> list[str]:

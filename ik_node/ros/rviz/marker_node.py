@@ -6,7 +6,6 @@ During a drag, a second marker shows the nearest pose that the arm can reach.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -25,7 +24,7 @@ from ik_node.errors import IkError, MissingError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.compat import installed
-from ik_node.ros.conversions import matrix_pose, pose_matrix
+from ik_node.ros.conversions import finite_positions, matrix_pose, pose_matrix
 from ik_node.ros.foreign_goals import ForeignGoals, goal_in_base
 from ik_node.ros.parameter_declaration import declare
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
@@ -156,9 +155,7 @@ class MarkerNode(ClosableNode):
     def _on_joints(self, message: JointState) -> None:
         if self._arm is None:
             return
-        pairs = zip(message.name, message.position, strict=False)
-        known = self._arm.robot.joints
-        values = {name: value for name, value in pairs if name in known and math.isfinite(value)}
+        values = finite_positions(message, self._arm.robot.joints)
         if any(abs(value - self._values.get(name, value)) > STILL for name, value in values.items()):
             self._drag.moved(time.monotonic())
         self._values.update(values)

@@ -14,7 +14,7 @@ HOME, STOP, RESUME = BUTTONS = 'Home', 'Stop', 'Resume'
 ALL_TOOLS = ''
 
 
-class Press(NamedTuple):
+class ArmPress(NamedTuple):
     """A button that a user pressed; tool: its name, ALL_TOOLS for all."""
 
     button: str
@@ -24,7 +24,7 @@ class Press(NamedTuple):
 class Buttons:
     """Rows of buttons that share one queue, which the stop button of the page shares too."""
 
-    def __init__(self, gui: viser.GuiApi, pressed: Inputs[Press]) -> None:
+    def __init__(self, gui: viser.GuiApi, pressed: Inputs[ArmPress]) -> None:
         self._gui, self._pressed = gui, pressed
 
     def add_row(self, label: str, tool: str, names: Sequence[str]) -> None:
@@ -34,6 +34,6 @@ class Buttons:
     def _adder(self, tool: str) -> Any:
         @by_user
         def add(event: viser.GuiEvent[Any]) -> bool:
-            return self._pressed.add(Press(event.target.value, tool), stops=event.target.value == STOP)
+            return self._pressed.add(ArmPress(event.target.value, tool), stops=event.target.value == STOP)
 
         return add

@@ -11,7 +11,7 @@ import viser
 
 from ik_node.tracks.curves import TRACKS
 from ik_node.tracks.settings import NO_TRACK
-from ik_node.viewer.panel.buttons import ALL_TOOLS, BUTTONS, HOME, RESUME, Buttons, Press
+from ik_node.viewer.panel.buttons import ALL_TOOLS, BUTTONS, HOME, RESUME, ArmPress, Buttons
 from ik_node.viewer.panel.card import Card
 from ik_node.viewer.panel.colours import ToolColours
 from ik_node.viewer.panel.inputs import Inputs, by_user
@@ -28,7 +28,7 @@ class Panel:
     """
 
     def __init__(
-        self, server: viser.ViserServer, tools: Sequence[tuple[str, ToolColours]], pressed: Inputs[Press]
+        self, server: viser.ViserServer, tools: Sequence[tuple[str, ToolColours]], pressed: Inputs[ArmPress]
     ) -> None:
         """tools: name and colours of each. pressed: gets the buttons."""
         gui = server.gui
