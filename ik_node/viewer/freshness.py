@@ -11,15 +11,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-PERIOD = 0.25  # [s] of the pings
+PERIOD = 0.25  # [s] from an answer to the next ping
 OLDEST = 2.0  # [s] of an input that counts
 
 _sent_after: ContextVar[float] = ContextVar('sent_after')  # of the message in process (time.monotonic)
@@ -50,17 +48,19 @@ class DatedConnection(ServerConnection):
         return message
 
     async def ping_steadily(self) -> None:
-        """Ping until the connection closes, without waiting for answers: they take long on a slow one."""
-        with suppress(ConnectionClosed):
+        """Ping until the connection closes, one ping at a time.
+
+        Inputs may wait unread while answers to later pings arrive. After an interruption the only answer is
+        to a ping from before it, so such inputs still count as old.
+        """
+        try:
             while True:
                 sent = time.monotonic()
-                asyncio.ensure_future(await self.ping()).add_done_callback(partial(self._note, sent))
+                await (await self.ping())
+                self._answered = sent
                 await asyncio.sleep(PERIOD)
-
-    def _note(self, sent: float, answer: asyncio.Future[float]) -> None:
-        """Note the answer to a ping, or that the connection has closed."""
-        if not answer.cancelled() and answer.exception() is None:
-            self._answered = sent
+        except ConnectionClosed:
+            return
 
 
 def dated(
