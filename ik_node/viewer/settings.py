@@ -41,7 +41,9 @@ class ViewerSettings(ToolSettings):
         read_only=True,
     )
     shadows: bool = parameter(
-        True, 'draw shadows; false speeds up pages on computers without a graphics processor', read_only=True
+        True,
+        'draw shadows and reflections; false speeds up pages on computers without a graphics processor',
+        read_only=True,
     )
     recordings: str = parameter(
         '~/ik_recordings', 'folder of the recordings that users make and replay', read_only=True

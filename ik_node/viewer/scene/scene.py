@@ -15,6 +15,7 @@ from ik_node.viewer.scene.visuals import Drawing, Shape
 
 SKY, HORIZON = (214, 224, 235), (250, 251, 253)
 GRID, GRID_TENTH = (170, 178, 190), (206, 211, 219)
+AMBIENT = 1.0  # light from everywhere, where no environment sheds it
 FIELD_OF_VIEW = 0.7  # [rad] vertical; viser's own, wider one distorts the arm
 
 # Lengths in extents of the arm. The camera leaves room for the panel beside an arm that reaches forwards.
@@ -26,11 +27,12 @@ class Scene:
     """The robot in the three-dimensional part of the page, the same for every browser."""
 
     def __init__(self, server: viser.ViserServer, shadows: bool = True) -> None:
-        self._server = server
+        """shadows: and reflections of an environment, which take a page without a graphics processor long."""
+        self._server, self._shadows = server, shadows
         self._robot: Robot | None = None
         self._links: dict[str, viser.FrameHandle] = {}
         self._extent = 1.0  # [m] of the robot
-        server.scene.configure_environment_map('studio', environment_intensity=0.35)
+        server.scene.configure_environment_map('studio' if shadows else None, environment_intensity=0.35)
         server.scene.configure_default_lights(cast_shadow=shadows)
         self.clear()
 
@@ -41,6 +43,8 @@ class Scene:
         self._server.scene.reset()
         shades = np.linspace(SKY, HORIZON, 256)[:, None, :].repeat(2, axis=1)
         self._server.scene.set_background_image(shades.astype(np.uint8), format='png')
+        if not self._shadows:
+            self._server.scene.add_light_ambient('/light', intensity=AMBIENT)
 
     def show(self, robot: Robot, drawing: Drawing, aim: bool = True) -> None:
         """Draw a robot instead of the previous one; aim: let all cameras look at it."""
