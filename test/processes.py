@@ -16,6 +16,9 @@ from waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT = 180.0  # s; a cold compile takes a minute, all else a fraction of a second
+SHORT_LEASE = {
+    'FASTRTPS_DEFAULT_PROFILES_FILE': str(ROOT / 'test' / 'short_lease.xml')
+}  # for one that is killed
 LEAVING = 10.0  # s for a program to end by itself
 
 
@@ -106,10 +109,9 @@ class Running:
         self._reader.join(timeout=TIMEOUT)
 
 
-def start_node(folder: Path, *parameters: str, domain: int | None = None) -> Running:
+def start_node(folder: Path, *parameters: str, domain: int | None = None, **variables: str) -> Running:
     """Start ik_node with the small arm, whose description is put into a folder."""
     path = folder / 'arm.urdf'
     path.write_text(arm_urdf())
-    return Running(
-        'ik_node', *with_parameters(f'urdf_file:={path}', 'tip_link:=tool0', *parameters), domain=domain
-    )
+    arguments = with_parameters(f'urdf_file:={path}', 'tip_link:=tool0', *parameters)
+    return Running('ik_node', *arguments, domain=domain, **variables)

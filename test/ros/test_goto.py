@@ -7,7 +7,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from domains import new_domain
 from node_harness import client_in
-from processes import Running, start_node
+from processes import SHORT_LEASE, Running, start_node
 
 from ik_node.ros.programs.goto import Goto
 
@@ -98,7 +98,7 @@ def test_without_a_node_it_says_so():
 @pytest.mark.parametrize('again', [False, True])
 def test_it_ends_when_the_node_is_killed(tmp_path, again):
     """Also when another one is started at once: that one does not know the goal."""
-    started = [start_node(tmp_path, 'speed_scaling:=0.001')]
+    started = [start_node(tmp_path, 'speed_scaling:=0.001', **SHORT_LEASE)]
     try:
         started[0].wait_said('effective DoF')
         sent = Running('ik_goto', '-0.45', '0.0', '1.2', domain=started[0].domain)
@@ -107,7 +107,7 @@ def test_it_ends_when_the_node_is_killed(tmp_path, again):
         started[0].process.kill()
         if again:
             started.append(start_node(tmp_path, domain=started[0].domain))
-        assert sent.process.wait(timeout=40.0) == 2  # DDS gives a lost participant up after 20 s
+        assert sent.process.wait(timeout=40.0) == 2
         assert sent.wait_ended() == 2
         assert 'ik_node has ended or cannot be reached' in sent.said
         assert 'Traceback' not in sent.said

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from domains import new_domain
 from node_harness import Client, client_in
-from processes import Running, start_node
+from processes import SHORT_LEASE, Running, start_node
 from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 
 from ik_node.control.robot.arm_model import ArmModel
@@ -189,7 +189,8 @@ def test_without_a_node_it_says_so(program: Program, tmp_path: Path) -> None:
 
 def test_it_ends_when_the_node_is_killed(tmp_path: Path, program: Program) -> None:
     program.save(tmp_path / 'program.yaml')
-    node = start_node(tmp_path, 'goal_timeout:=60.0', 'speed_scaling:=0.02', 'base_link:=base_link')
+    slow = ('goal_timeout:=60.0', 'speed_scaling:=0.02', 'base_link:=base_link')
+    node = start_node(tmp_path, *slow, **SHORT_LEASE)
     node.wait_said('effective DoF')
     running = Running('ik_play', str(tmp_path / 'program.yaml'), domain=node.domain)
     try:
