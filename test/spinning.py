@@ -20,6 +20,10 @@ class Spinning:
         self._thread = threading.Thread(target=self._executor.spin, daemon=True)
         self._thread.start()
 
+    def add(self, node: Node) -> None:
+        """Spin another node along."""
+        self._executor.add_node(node)
+
     def end(self) -> None:
         """Spin no more."""
         self._executor.shutdown()

@@ -21,10 +21,10 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PointStamped, PoseStamped
 from page import Page
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
+from spinning import Spinning
 from std_msgs.msg import String
 from waiting import wait_for
 
@@ -133,22 +133,14 @@ class RobotSide:
         self.node.create_subscription(PoseStamped, 'goal_pose', self._keep_goal, 100)
         self.node.create_subscription(JointState, 'goal_joints', self.joint_goals.append, 100)
         self.node.create_subscription(JointState, 'joint_states', self._keep_joints, 10)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self.node)
-        self._thread = threading.Thread(target=self._executor.spin, daemon=True)
-        self._thread.start()
-
-    def add(self, node: Node) -> None:
-        """Spin another node along."""
-        self._executor.add_node(node)
+        self.spinning = Spinning(self.node)
 
     @property
     def context(self) -> rclpy.Context:
         return self._context
 
     def close(self) -> None:
-        self._executor.shutdown()
-        self._thread.join(timeout=TIMEOUT)
+        self.spinning.end()
         self.node.destroy_node()
         self._context.try_shutdown()
 

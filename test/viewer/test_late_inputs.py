@@ -133,7 +133,7 @@ def test_home_waits_for_the_end_of_the_track(followed: tuple[Page, RobotSide, Pr
         return response
 
     solver.create_service(Trigger, '~/home', home)
-    robot.add(solver)
+    robot.spinning.add(solver)
     try:
         goals.signal(signal.SIGSTOP)
         page.press('Home')

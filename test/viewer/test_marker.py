@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +12,10 @@ import pytest
 import rclpy
 from domains import new_domain
 from geometry_msgs.msg import Pose, PoseStamped
-from node_harness import TIMEOUT, Client, running
-from rclpy.executors import SingleThreadedExecutor
+from node_harness import Client, running
 from rclpy.parameter import Parameter
 from small_arm import PARAMETERS, arm_urdf
+from spinning import Spinning
 from visualization_msgs.msg import InteractiveMarkerFeedback as Feedback
 from visualization_msgs.msg import InteractiveMarkerUpdate
 from visualization_msgs.srv import GetInteractiveMarkers
@@ -111,16 +110,11 @@ def client() -> Iterator[Client]:
 
 @contextmanager
 def spinning(*nodes: ClosableNode) -> Iterator[None]:
-    executor = SingleThreadedExecutor(context=nodes[0].context)
-    for node in nodes:
-        executor.add_node(node)
-    thread = threading.Thread(target=executor.spin, daemon=True)
-    thread.start()
+    thread = Spinning(*nodes)
     try:
         yield
     finally:
-        executor.shutdown()
-        thread.join(timeout=TIMEOUT)
+        thread.end()
         for node in nodes:
             node.close()
 

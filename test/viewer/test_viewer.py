@@ -330,7 +330,7 @@ def called(robot: RobotSide) -> Iterator[list[str]]:
                 return response
 
             solver.create_service(Trigger, f'~/{name}', answer)
-        robot.add(solver)
+        robot.spinning.add(solver)
         yield names
     finally:
         solver.destroy_node()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import signal
 import socket
-import threading
 import time
 
 import numpy as np
@@ -14,8 +13,8 @@ import rclpy
 from geometry_msgs.msg import PoseStamped
 from node_harness import new_domain
 from page import Page
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
+from spinning import Spinning
 from viewer_harness import SEED_ARM, Process, RobotSide, viewer
 from waiting import wait_for
 
@@ -109,12 +108,9 @@ def test_frames_are_shown_from_the_first_page_to_the_last(
     context = rclpy.Context()
     context.init(domain_id=new_domain())
     node = ViewerNode(context=context, parameter_overrides=[Parameter('port', value=0)])
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
-    thread = threading.Thread(target=executor.spin, daemon=True)
+    assert node._frames.is_canceled()
+    spinning = Spinning(node)
     try:
-        assert node._frames.is_canceled()
-        thread.start()
         url = capsys.readouterr().out.split()[2]
         page, other = Page(url), Page(url)
         wait_for(lambda: not node._frames.is_canceled(), 'frames', 60.0)
@@ -124,7 +120,6 @@ def test_frames_are_shown_from_the_first_page_to_the_last(
         other.close()
         wait_for(node._frames.is_canceled, 'the end of frames', 60.0)
     finally:
-        executor.shutdown()
-        thread.join(timeout=60.0)
+        spinning.end()
         node.close()
         context.try_shutdown()
