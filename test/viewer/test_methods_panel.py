@@ -102,8 +102,8 @@ def test_two_methods_go_in_step_and_each_has_its_count(page: Page, arm: Arm) -> 
     assert len(steps[0]) != len(steps[1]), 'choose another goal'
     page.wait(lambda: all(f'of {len(rows) - 1}<' in page.words() for rows in steps), 'both counts')
     page.choose('Playback', 'Restart')
-    page.wait(lambda: page.words().count('step 0 of') == 2, 'the start')
     page.choose('Playback', 'Pause')
+    page.wait(lambda: page.words().count('step 0 of') == 2, 'the start')
     for number in range(1, max(map(len, steps))):
         page.choose('Playback', 'Step')
         for index, rows in enumerate(steps):

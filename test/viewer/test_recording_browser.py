@@ -143,8 +143,8 @@ def test_a_recording_continues_without_a_page_and_ends_with_the_viewer(
     robot, process = page
     robot.go(**Q)
     click(browser, 'Record')
-    browser.get('about:blank')
     wait(lambda: files(tmp_path), 'the file')
+    browser.get('about:blank')
     robot.go(**{**Q, 'joint1': -0.9})
     assert process.end() == 0
     (path,) = files(tmp_path)
