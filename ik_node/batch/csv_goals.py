@@ -69,6 +69,7 @@ def _batch(lines: bytes, names: Sequence[str], columns: Sequence[str]) -> pa.Rec
         column_types=dict.fromkeys(names, pa.string()),
         include_columns=list(columns),
         strings_can_be_null=True,
+        null_values=[''],  # "NA" may be the name of an episode
     )
     try:
         table = pyarrow.csv.read_csv(

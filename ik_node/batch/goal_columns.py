@@ -34,8 +34,8 @@ class GoalColumns:
     position [m]: of the tool point; with an orientation, of the tip link's frame, as in the node's goal_pose.
     direction: of the tool axis, any length. Orientations of the tip link's frame: quaternion, its components
     in the order `order`, or rotvec, a rotation vector [rad]. lateral: of the tool's lateral axis, for the
-    roll. seed: joints [rad or m]. frame: names of links; a goal in another frame than base_link is invalid.
-    Empty: there is none.
+    roll. seed: joints [rad or m]. frame: names of links; a goal in another frame than base_link is invalid,
+    and a number counts frames. Empty: there is none.
     """
 
     position: Sequence[str]
@@ -48,12 +48,15 @@ class GoalColumns:
     frame: str = ''
 
     @property
+    def poses(self) -> list[str]:
+        """Those that hold poses."""
+        parts = (self.position, self.direction, self.quaternion, self.rotvec, self.lateral)
+        return list(dict.fromkeys(name for part in parts for name in part))
+
+    @property
     def names(self) -> list[str]:
         """All of them."""
-        parts = (self.position, self.direction, self.quaternion, self.rotvec, self.lateral, self.seed)
-        return list(
-            dict.fromkeys([name for part in parts for name in part] + [self.frame] * bool(self.frame))
-        )
+        return list(dict.fromkeys([*self.poses, *self.seed, *[self.frame] * bool(self.frame)]))
 
     @classmethod
     def found(cls, names: Sequence[str], given: Mapping[str, object]) -> GoalColumns:
@@ -72,8 +75,12 @@ class GoalColumns:
             raise InputError('--direction, --quaternion and --rotvec exclude each other')
         if not chosen.keys() & {'direction', 'quaternion', 'rotvec'}:
             chosen['direction'] = _usual(names, DIRECTION)
-        if 'lateral' not in chosen and chosen.get('direction'):
-            chosen['lateral'] = _usual(names, LATERAL)
+        if chosen.get('direction'):
+            chosen.setdefault('lateral', _usual(names, LATERAL))
+        elif 'lateral' in chosen:
+            raise InputError(
+                '--lateral needs directions: an orientation has its own, and without one any roll will do'
+            )
         if 'frame' not in chosen and FRAME in names:
             chosen['frame'] = FRAME
         columns = cls(**chosen)  # type: ignore[arg-type]
@@ -109,6 +116,8 @@ class GoalRows:
 
 def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm) -> GoalRows:
     """Return the goals of batch. Raises InputError for columns that cannot hold numbers."""
+    if columns.seed and len(columns.seed) not in (1, arm.n):
+        raise InputError(f'--seed takes {arm.n} columns, or one with lists of {arm.n} numbers')
     rows = _Rows(batch)
     positions = rows.numbers(columns.position, 3)
     directions = laterals = None
@@ -124,12 +133,9 @@ def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm) -> GoalRows
     if seeds is not None:
         rows.limit(seeds, LARGEST, f'the seed is beyond {LARGEST:g}')
     if columns.frame:
-        frames = batch.column(columns.frame).to_pylist()
-        for row, frame in enumerate(frames):
-            if frame not in (None, '', arm.base_link):
-                rows.wrong.setdefault(
-                    row, f'frame {quoted(str(frame))} is not base_link {quoted(arm.base_link)}'
-                )
+        for row, frame in enumerate(frames_of(batch, columns.frame)):
+            if frame not in ('', arm.base_link):
+                rows.wrong.setdefault(row, f'frame {quoted(frame)} is not base_link {quoted(arm.base_link)}')
     if rows.wrong:  # a goal that is solved at once
         wrong = list(rows.wrong)
         place, axis = arm.fk(arm.middle)
@@ -137,6 +143,12 @@ def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm) -> GoalRows
             if values is not None:
                 values[wrong] = harmless
     return GoalRows(positions, directions, laterals, seeds, rows.wrong)
+
+
+def frames_of(batch: pa.RecordBatch, name: str) -> list[str]:
+    """Return the names of links in a column, '' in rows with none or with a number, which counts frames."""
+    found = batch.column(name).to_pylist()
+    return [value if isinstance(value, str) and not value.isdigit() else '' for value in found]
 
 
 class _Rows:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import csv
 import os
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import pyarrow.parquet as pq
 from ik_node.batch.csv_goals import open_csv
 from ik_node.batch.npz_goals import open_npz
 from ik_node.batch.opened import Opened
+from ik_node.batch.unchanged import Unchanged
 from ik_node.errors import InputError, path_text, quoted
 
 SUFFIXES = {
@@ -25,13 +28,17 @@ SUFFIXES = {
     '.ipc': 'ipc',
 }  # those of pyarrow.dataset
 KINDS = ', '.join([*SUFFIXES, '.csv', '.npz'])
-DAMAGED = (pa.ArrowException, OSError, zipfile.BadZipFile, ValueError, csv.Error, EOFError)
+DAMAGED = (
+    *(pa.ArrowException, OSError, ValueError, EOFError, csv.Error),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),  # of NPZ files
+)
 
 
 class GoalFile:
     """A file of goals, or a folder of Parquet files: see open_goals.
 
-    path, names: of its columns. rows: how many. counted: whether that is exact.
+    path, names: of its columns. rows: how many. counted: whether that is exact. check: raises InputError if
+    the file has changed since it was opened.
     """
 
     def __init__(self, path: Path, opened: Opened) -> None:
@@ -39,7 +46,7 @@ class GoalFile:
         self.path, self._opened = path, opened
         self.names: Sequence[str] = opened.names
         self.rows, self.counted = opened.rows, opened.counted
-        self._stamp = self._now()
+        self.check = Unchanged(path, opened.files).check
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Return some columns, in batches of size rows, the last may have fewer.
@@ -53,20 +60,6 @@ class GoalFile:
         except DAMAGED as error:
             raise _damaged(self.path, error) from None
         self.check()
-
-    def check(self) -> None:
-        """Raise InputError if the file has changed since it was opened."""
-        try:
-            same = self._now() == self._stamp
-        except OSError:
-            same = False
-        if not same:
-            raise InputError(f'"{path_text(self.path)}" has changed meanwhile: is it still being written?')
-
-    def _now(self) -> list[tuple[int, int, int]]:
-        """Return what changes with the files: a line that is not yet whole may look like a row."""
-        found = [Path(file).stat() for file in self._opened.files]
-        return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
 
 
 def open_goals(path: str | os.PathLike[str]) -> GoalFile:

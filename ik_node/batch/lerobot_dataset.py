@@ -6,7 +6,9 @@ https://huggingface.co/docs/lerobot/lerobot-dataset-v3 describes the layout.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ik_node.batch.unchanged import Unchanged
 from ik_node.checks import Array
 from ik_node.errors import InputError, join_names
 from ik_node.model.arm import Arm
 
 VERSIONS = ('v2.1', 'v3.0')
 EPISODE = 'episode_index'
+LINKED = ('videos', 'images')  # folders of large files, which nothing changes in place
 QUANTILES = {'q01': 0.01, 'q10': 0.1, 'q50': 0.5, 'q90': 0.9, 'q99': 0.99}
 
 
@@ -45,18 +49,38 @@ class LerobotDataset:
             ) from None
         if version not in VERSIONS:
             raise InputError(f'"{root}" has version {version}, expected {" or ".join(VERSIONS)}')
+        if not (math.isfinite(self.fps) and self.fps > 0.0):
+            raise InputError(f'"{root}" has {self.fps:g} frames per second in meta/info.json')
         if feature not in features:
             raise InputError(f'no feature {feature!r}; the features are {join_names(features)}')
         names = features[feature].get('names')
-        if isinstance(names, dict):  # v2.1 may group them
-            names = [name for group in names.values() for name in group]
+        if isinstance(names, dict):  # either with their places, or in groups
+            if all(isinstance(place, int) for place in names.values()):
+                names = sorted(names, key=lambda name: names[name])
+            else:
+                names = [name for group in names.values() for name in group]
         if not names:
             raise InputError(f'the components of {feature!r} have no names in meta/info.json')
         self.names: list[str] = list(names)
-        self._files = sorted((root / 'data').rglob('*.parquet'))
+        self._files = [path for path in _files(root / 'data') if path.suffix == '.parquet']
+        self._unchanged = Unchanged(root, self._files)
+
+    def _check(self) -> None:
+        """Raise InputError unless all episodes are there: before any of them is solved."""
+        found = set[int]()
+        for path in self._files:
+            index = _read(path, [EPISODE])[EPISODE]
+            if index.null_count or not pa.types.is_integer(index.type):
+                raise InputError(f'"{path}": {EPISODE} must be a whole number in every frame')
+            found.update(index.unique().to_pylist())
+        if len(found) != self.count or not found:
+            raise InputError(
+                f'"{self.root}" has frames of {len(found)} episodes, and {self.count} in meta/info.json'
+            )
 
     def episodes(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Return each episode with some components of its frames. Raises InputError for a damaged file."""
+        """Return each episode with some components of its frames. Raises InputError for a damaged dataset."""
+        self._check()
         places = {name: self.names.index(name) for name in columns}
         seen = set[int]()
         for path in self._files:
@@ -75,6 +99,8 @@ class LerobotDataset:
 
     def _values(self, path: Path, table: pa.Table) -> Array:
         column = table[self.feature].combine_chunks()
+        if not isinstance(column.type, (pa.ListType, pa.LargeListType, pa.FixedSizeListType)):
+            raise InputError(f'"{path}": {self.feature} must hold lists of numbers, got {column.type}')
         flat = column.flatten().to_numpy(zero_copy_only=False)
         if len(flat) != len(table) * len(self.names):
             raise InputError(
@@ -95,16 +121,20 @@ class LerobotDataset:
     ) -> None:
         """Write the dataset to a folder with joints [degrees or mm] in the feature, its statistics anew.
 
-        replaced: components that become joints. found: those of an episode [rad or m]. All else is linked, or
-        copied where it cannot be.
+        replaced: components that become joints. found: those of an episode [rad or m]. Videos and images are
+        linked, or copied where they cannot be, all else is copied. Raises InputError for a dataset that has
+        changed since it was opened.
         """
+        self._unchanged.check()
         names = self.written(arm, replaced)
         kept = [self.names.index(name) for name in self._kept(replaced)]
         unit = np.where(arm.prismatic, 1e3, 180.0 / np.pi)
         own = {self.root / 'meta' / 'info.json', *self._files, *self._statistics()}
-        for path in sorted(self.root.rglob('*')):
-            if path.is_file() and path not in own:
-                _link(path, output / path.relative_to(self.root))
+        for path in _files(self.root):
+            if path not in own:
+                _put(
+                    path, output / path.relative_to(self.root), path.relative_to(self.root).parts[0] in LINKED
+                )
         every: dict[int, Array] = {}
         for path in self._files:
             table = _read(path, None)
@@ -120,6 +150,7 @@ class LerobotDataset:
             pq.write_table(self._replaced(table, np.concatenate(parts), len(names)), target)
         self._write_info(output, names)
         self._write_statistics(output, every)
+        self._unchanged.check()
 
     def _replaced(self, table: pa.Table, values: Array, width: int) -> pa.Table:
         column = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel(), pa.float32()), width)
@@ -197,9 +228,17 @@ def _read(path: Path, columns: list[str] | None) -> pa.Table:
         raise InputError(f'cannot read "{path}": {error}') from None
 
 
-def _link(path: Path, target: Path) -> None:
+def _files(folder: Path) -> list[Path]:
+    """Return all files below a folder, in order, those behind symbolic links too."""
+    found = os.walk(folder, followlinks=True)
+    return sorted(Path(place, name) for place, _, names in found for name in names)
+
+
+def _put(path: Path, target: Path, link: bool) -> None:
+    """Copy a file; link: rather link it, where the file system can."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(path, target)
-    except OSError:  # another file system
-        shutil.copy2(path, target)
+    if link:
+        with contextlib.suppress(OSError):
+            os.link(path.resolve(), target)
+            return
+    shutil.copy2(path, target)

@@ -37,9 +37,10 @@ def open_npz(path: Path) -> Opened:
     """Raises ValueError, OSError, BadZipFile."""
     headers = {}
     with zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            with archive.open(name) as member:
-                headers[name.removesuffix('.npy')] = _header(member)
+        files = {name.removesuffix('.npy'): name for name in archive.namelist()}
+        for name, file in files.items():
+            with archive.open(file) as member:
+                headers[name] = _header(member)
     columns = {name: header for name, header in headers.items() if header.is_column}
     counts = {header.shape[0] for header in columns.values()}
     if len(counts) != 1:
@@ -56,7 +57,7 @@ def open_npz(path: Path) -> Opened:
                     f'shape (N,), text, got {shape} {kind}'
                 )
         with zipfile.ZipFile(path) as archive:
-            members = {name: archive.open(f'{name}.npy') for name in wanted}
+            members = {name: archive.open(files[name]) for name in wanted}
             for member in members.values():
                 _header(member)
             for start in range(0, rows, size):
@@ -85,5 +86,6 @@ def _part(member: Any, header: Header, count: int) -> pa.Array:
     if header.kind.kind in WORDS:
         words = np.char.decode(given, 'utf-8', 'replace') if header.kind.kind == 'S' else given
         return pa.array(words.tolist(), pa.string())
-    values = pa.array(given.astype(np.float64))
+    native = given.dtype.newbyteorder('=')
+    values = pa.array(given.astype(np.float64 if header.kind.kind == 'f' else native))
     return values if len(header.shape) == 1 else pa.FixedSizeListArray.from_arrays(values, header.shape[1])

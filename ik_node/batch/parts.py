@@ -43,13 +43,14 @@ class Parts:
         temporary = self._output.with_name(f'{self._output.name}.writing')
         with self._errors(), self._locked():
             try:
+                _remove(temporary)  # of a process that was killed
                 yield temporary
                 _store(temporary)
                 temporary.replace(self._output)
                 _sync(self._output.parent)
             finally:
                 with contextlib.suppress(OSError):
-                    shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink(missing_ok=True)
+                    _remove(temporary)
             shutil.rmtree(self.folder)
 
     def fill(
@@ -128,6 +129,11 @@ class Parts:
                 f'cannot write "{path_text(self._output)}": {error.strerror or error}; '
                 'completed chunks are kept, the same command continues'
             ) from None
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, if there is one."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _check(data: bytes | memoryview) -> bytes:

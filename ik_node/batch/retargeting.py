@@ -130,7 +130,7 @@ class Retargeting:
         self._task, self._source, self._output = task, source, output
         self.work = work_of(task)
         self.parts = Parts(output, task_key(task.solver, task.columns, task.fps, task.time))
-        self.written = source.written(task.solver.arm, task.columns.names)
+        self.written = source.written(task.solver.arm, task.columns.poses)
 
     def run(
         self,
@@ -156,21 +156,23 @@ class Retargeting:
         with self.parts.writing() as temporary:
             names = list(self.parts.fill(workers, self._chunks(episodes), done))
             parts.update(zip(episodes, names, strict=True))
-            self._source.write(temporary, arm, self._task.columns.names, found)
-            if recordings:
-                for one in worst_of(reports):
-                    self._record(recordings, one.episode, self.parts.read(parts[one.episode]))
-            if report:
-                write_reports(report, reports)
+            self._source.write(temporary, arm, self._task.columns.poses, found)
+            worst = [(one.episode, self.parts.read(parts[one.episode])) for one in worst_of(reports)]
+        # Once the output is written: a full disk does not undo that.
+        if recordings:
+            for number, (episode, part) in enumerate(worst, start=1):
+                self._record(recordings, f'worst_{number}_{episode}', part)
+        if report:
+            write_reports(report, reports)
         return reports
 
-    def _record(self, folder: Path, episode: int | str, part: bytes) -> None:
+    def _record(self, folder: Path, name: str, part: bytes) -> None:
         from ik_node.batch.episode_recording import write_recording
 
         found, names = unpacked(part), self._task.solver.arm.joint_names
-        name = re.sub(r'[^\w.-]', '_', f'{self._output.stem}_{episode}')[:LONGEST]
+        file = re.sub(r'[^\w.-]', '_', f'{self._output.stem}_{name}')[:LONGEST]
         write_recording(
-            folder / f'{name}.mcap', names, found.column(SECONDS).to_numpy(), joints_of(found, names)
+            folder / f'{file}.mcap', names, found.column(SECONDS).to_numpy(), joints_of(found, names)
         )
 
     def _chunks(self, episodes: list[int | str]) -> Iterator[tuple[bytes, int]]:

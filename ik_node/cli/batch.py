@@ -59,8 +59,6 @@ def _batch(arguments: argparse.Namespace) -> int:
     warn(arm)
     goals = open_goals(arguments.goals)
     columns = GoalColumns.found(goals.names, given_columns(arguments))
-    if columns.seed and len(columns.seed) not in (1, arm.n):
-        raise InputError(f'--seed takes {arm.n} columns, or one with lists of {arm.n} numbers')
     say(f'{arm.describe()}\ngoals: {described(columns)}')
     task = Task(IkSolver(arm, time_budget=math.inf, compile='wait'), columns, arguments.count)
     start = time.monotonic()

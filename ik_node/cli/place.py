@@ -94,17 +94,17 @@ def _place(arguments: argparse.Namespace) -> int:
     unmet = len(best[0].unmet)
     excluded = excluded_share(search, grid.bases, steps, max(unmet - 1, 0))
     say(said_of_search(grid, steps, excluded, unmet, clearance is not None, time.monotonic() - start))
-    for line in compared(lengths, arguments, goals.positions, goals.directions, region):
-        say(line)
     if output is not None:
         write_whole(f'{output}.json', lambda file: file.write(report(arm, best).encode()))
         _draw(output, arm, region, search, best, goals.positions)
+    for line in compared(lengths, arguments, goals.positions, goals.directions, region):
+        say(line)
     return 0 if not best[0].unmet else 1
 
 
 def _goals(arguments: argparse.Namespace, arm: Arm) -> Goals:
     """Return the goals of the file. Raises InputError."""
-    from ik_node.batch.goal_columns import GoalColumns, read_rows
+    from ik_node.batch.goal_columns import GoalColumns, frames_of, read_rows
     from ik_node.batch.goal_files import open_goals
 
     file = open_goals(arguments.goals)
@@ -114,6 +114,7 @@ def _goals(arguments: argparse.Namespace, arm: Arm) -> Goals:
         raise InputError(f'no column {quoted(absent[0])} in "{file.path}"')
     columns = replace(columns, frame='')  # any fixed frame, as long as it is one
     batch = next(file.batches(list(dict.fromkeys([*columns.names, *extra])), MOST_GOALS + 1), None)
+    file.check()
     if batch is None or not 1 <= batch.num_rows <= MOST_GOALS:
         raise InputError(f'"{file.path}" must hold 1 to {MOST_GOALS} goals')
     rows = read_rows(batch, columns, arm)
@@ -121,7 +122,7 @@ def _goals(arguments: argparse.Namespace, arm: Arm) -> Goals:
         row, sentence = min(rows.wrong.items())
         raise InputError(f'row {row} of "{file.path}" holds no goal: {sentence}')
     frame = given_columns(arguments)['frame'] or ('frame' if 'frame' in file.names else None)
-    if frame and len(frames := set(_values(batch, str(frame)))) > 1:
+    if frame and len(frames := set(frames_of(batch, str(frame)))) > 1:
         raise InputError(f'goals are in {len(frames)} frames by column {quoted(str(frame))}, allowed: one')
     return Goals(rows.positions, rows.directions, _paths(batch, arguments.path), described(columns))
 

@@ -29,7 +29,7 @@ def as_netcdf(
     content = BytesIO()
     with netcdf.netcdf_file(content, 'w', version=2) as out:
         for name, value in _attributes(arm, directions, within, self_collision).items():
-            setattr(out, name, value)
+            setattr(out, name, value.encode() if isinstance(value, str) else value)  # else only ASCII
         for name, positions in (('x', volume.x), ('y', volume.y), ('z', volume.z)):
             out.createDimension(name, len(positions))
             _add(out, name, 'f8', (name,), positions, 'm', f'{name} in the base frame')

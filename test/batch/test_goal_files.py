@@ -186,3 +186,18 @@ def test_arrays_that_hold_no_goals_are_refused_only_where_they_are_asked_for(tmp
     for name in ('complex', 'mixed'):
         with pytest.raises(InputError, match=f'array {name} must have shape .* real numbers'):
             list(goals.batches(['x', name], 10))
+
+
+@pytest.mark.parametrize('more', ['', '1\n'], ids=['whole', 'with a short line'])
+def test_words_that_mean_missing_elsewhere_stay_words(tmp_path, more):
+    words = ['NA', 'null', 'n/a', 'NaN', '']
+    (tmp_path / 'a.csv').write_text('x,take\n' + ''.join(f'1,{word}\n' for word in words) + more)
+    table = pa.Table.from_batches(open_goals(tmp_path / 'a.csv').batches(['take'], 100))
+    assert table['take'].to_pylist()[: len(words)] == [word or None for word in words]
+
+
+def test_whole_numbers_of_arrays_stay_whole(tmp_path):
+    large = 1_700_000_000_000_000_001
+    np.savez(tmp_path / 'a.npz', take=np.array([large, large + 64], '>i8'))
+    (batch,) = open_goals(tmp_path / 'a.npz').batches(['take'], 10)
+    assert batch.column('take').to_pylist() == [large, large + 64]

@@ -116,3 +116,17 @@ def test_workers_of_another_version_are_refused():
     task_key.check_code(task_key.code_digest())
     with pytest.raises(IkError, match='another version'):
         task_key.check_code('of another version')
+
+
+@pytest.mark.parametrize('folder', [False, True])
+def test_what_a_killed_process_was_writing_does_not_get_into_the_output(tmp_path, folder):
+    stale = tmp_path / 'out.writing'
+    if folder:
+        stale.mkdir()
+        (stale / 'of another input').write_text('')
+    else:
+        stale.write_text('half')
+    with Parts(tmp_path / 'out', b'key').writing() as path:
+        assert not path.exists()
+        path.mkdir()
+    assert not list((tmp_path / 'out').iterdir())

@@ -13,13 +13,15 @@ from pathlib import Path
 
 import made_dataset
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from waiting import wait_for
 
-from ik_node import Arm, IkSolver
+from ik_node import Arm, IkSolver, InputError
 from ik_node.batch.episodes import solve_episode
 from ik_node.batch.goal_columns import GoalRows
+from ik_node.batch.lerobot_dataset import LerobotDataset
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM = ROOT / 'urdf' / 'so101_like.urdf.xacro'
@@ -215,3 +217,72 @@ def test_an_episode_that_begins_again_in_another_file_is_refused(tmp_path, solve
     assert code == 2
     assert 'episode 0 begins again in' in said
     assert not (tmp_path / 'out').exists()
+
+
+def damaged(root: Path, how: str) -> None:
+    """Damage a dataset of two files, v2.1."""
+    info, data = root / 'meta/info.json', root / 'data/chunk-000/episode_000001.parquet'
+    described, table = json.loads(info.read_text()), pq.read_table(data)
+    if how == 'absent':
+        data.unlink()
+    elif how == 'no number':
+        index = pa.array([None, *[1] * (len(table) - 1)])
+        pq.write_table(
+            table.set_column(table.schema.get_field_index('episode_index'), 'episode_index', index), data
+        )
+    elif how == 'no lists':
+        numbers = pa.array(np.zeros(len(table)))
+        pq.write_table(table.set_column(table.schema.get_field_index('action'), 'action', numbers), data)
+    else:
+        described['fps'] = 0
+    info.write_text(json.dumps(described))
+
+
+@pytest.mark.parametrize(
+    ('how', 'words'),
+    [
+        ('absent', 'has frames of 1 episodes, and 2 in meta/info.json'),
+        ('no number', 'episode_index must be a whole number in every frame'),
+        ('no lists', 'action must hold lists of numbers, got double'),
+        ('no rate', 'has 0 frames per second in meta/info.json'),
+    ],
+)
+def test_a_damaged_dataset_is_refused_in_one_line(tmp_path, solver, how, words):
+    episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [5, 5])]
+    made_dataset.write(tmp_path / 'in', 'v2.1', episodes)
+    damaged(tmp_path / 'in', how)
+    with pytest.raises(InputError, match=words):
+        list(LerobotDataset(tmp_path / 'in', 'action').episodes(['ee.x']))
+
+
+def test_names_with_their_places_and_files_behind_links(tmp_path, solver):
+    arm = solver.arm
+    episodes = [made_dataset.poses(arm, q) for q in made_dataset.motions(arm, [5])]
+    made_dataset.write(tmp_path / 'in', 'v2.1', episodes)
+    info = tmp_path / 'in/meta/info.json'
+    described = json.loads(info.read_text())
+    described['features']['action']['names'] = {name: k for k, name in enumerate(made_dataset.NAMES)}
+    info.write_text(json.dumps(described))
+    (tmp_path / 'in/meta/tasks.jsonl').write_text('{}')
+    (tmp_path / 'in/videos').rename(tmp_path / 'large')
+    (tmp_path / 'in/videos').symlink_to(Path('..', 'large'))
+    (tmp_path / 'film').write_bytes(b'film')
+    (tmp_path / 'large/other.mp4').symlink_to(Path('..', 'film'))
+    dataset = LerobotDataset(tmp_path / 'in', 'action')
+    assert dataset.names == made_dataset.NAMES
+    frames = pa.RecordBatch.from_pydict({name: np.zeros(5) for name in arm.joint_names})
+    dataset.write(tmp_path / 'deeper/out', arm, made_dataset.NAMES[:6], lambda _: frames)
+    for name in ('film.mp4', 'other.mp4'):
+        assert (tmp_path / 'deeper/out/videos' / name).read_bytes() == b'film'
+    with (tmp_path / 'deeper/out/meta/tasks.jsonl').open('a') as file:
+        file.write('more')
+    assert (tmp_path / 'in/meta/tasks.jsonl').read_text() == '{}'
+
+
+def test_a_dataset_that_changes_meanwhile_is_refused(tmp_path, solver):
+    episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [5])]
+    made_dataset.write(tmp_path / 'in', 'v2.1', episodes)
+    dataset = LerobotDataset(tmp_path / 'in', 'action')
+    os.utime(next((tmp_path / 'in/data').rglob('*.parquet')), ns=(1, 1))
+    with pytest.raises(InputError, match='has changed meanwhile'):
+        dataset.write(tmp_path / 'out', solver.arm, made_dataset.NAMES[:6], lambda _: None)

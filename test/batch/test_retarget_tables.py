@@ -134,3 +134,14 @@ def test_what_is_wrong_with_a_table_is_told_in_one_line(tmp_path: Path, header, 
     assert words in said
     assert 'Traceback' not in said
     assert not (tmp_path / 'out.parquet').exists()
+
+
+def test_a_column_that_counts_frames_is_no_frame_of_goals_and_stays(tmp_path, arm):
+    table = made_table(arm)
+    table = table.append_column('frame', pa.array(range(len(table))))
+    pyarrow.csv.write_csv(table, tmp_path / 'in.csv')
+    code, said = said_by(tmp_path / 'in.csv', tmp_path / 'out.parquet', *COLUMNS)
+    assert code == 0, said
+    found = pq.read_table(tmp_path / 'out.parquet')
+    assert found['frame'].to_pylist() == [str(k) for k in range(len(table))]
+    assert all(found['solved'].to_pylist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import select
@@ -258,6 +259,16 @@ def test_xarray_reads_the_file(stored) -> None:
         assert data.attrs['joint_names'].split() == list(arm.joint_names)
         assert data.attrs['directions'] == FEW
         assert float(data.attrs['within']) == WITHIN
+
+
+def test_names_may_have_any_letters(stored, tmp_path: Path) -> None:
+    xarray = pytest.importorskip('xarray')
+    arm, volume, _ = stored
+    robot = copy.copy(arm.robot)
+    robot.name = 'Müller'
+    (tmp_path / 'reach.nc').write_bytes(as_netcdf(volume, Arm(robot), FEW, WITHIN))
+    with xarray.open_dataset(tmp_path / 'reach.nc', engine='scipy') as data:
+        assert data.attrs['arm'] == 'Müller'
 
 
 def test_scipy_reads_the_file_and_refuses_one_that_is_cut(stored, tmp_path: Path) -> None:
