@@ -138,6 +138,7 @@ class Page:
 
     def pose(self, name: str) -> np.ndarray:
         """Where a node is in the one above it, (4, 4)."""
+        self.wait(lambda: name in self.nodes, name)
         node = self.nodes[name]
         turn = SO3(np.array(node.get('wxyz', (1.0, 0.0, 0.0, 0.0))))
         position = np.array(node.get('position', (0.0, 0.0, 0.0)))
@@ -147,6 +148,7 @@ class Page:
 
     def choose(self, label: str, value: Any) -> None:
         """Set a slider or a choice, or press a button of a group."""
+        self.wait(lambda: label in self._labels(), label)
         self.control(label)['value'] = value  # a browser is not told of what it did itself
         self._send('GuiUpdateMessage', uuid=self._uuid(label), updates={'value': value})
 
@@ -156,6 +158,7 @@ class Page:
             with urllib.request.urlopen(f'{self.url}stop', timeout=TIMEOUT) as answer:
                 assert answer.status == 200
         else:
+            self.wait(lambda: {'All tools', 'Arm'} & set(self._labels()), 'the buttons')
             self.choose('All tools' if 'All tools' in self._labels() else 'Arm', button)
 
     def drag(self, pose: np.ndarray, name: str = '/base/goal', release: bool = True) -> None:

@@ -31,6 +31,7 @@ SHARES = np.linspace(0.0, 1.0, 17)[1:-1]  # of a line, where its branch is looke
 PATIENCE = 10.0  # [s] for the search of branches
 REMEDY = 'choose a joint motion for it'
 SAME = 1e-3  # [rad or m] between joint positions that are the same
+MET = 1e-5  # [m] and [rad]: the errors of joints that lead to a point
 OTHER = 0.1  # [rad or m] between two configurations that meet the same goal
 
 
@@ -140,10 +141,18 @@ class Rehearsal:
         return np.array([self._places[name] for name in self._arm.joint_names])
 
     def keep(self, moves: Sequence[Move]) -> None:
-        """Use the configurations of earlier moves, by index."""
-        for number, move in enumerate(moves):
-            if move.joints is not None and self._program.points[number].joints is None:
-                self._chosen[number] = np.array([move.joints[name] for name in self._arm.joint_names])
+        """Use the configurations of earlier moves, by index, that still lead to their points."""
+        for number, (point, move) in enumerate(zip(self._program.points, moves, strict=False)):
+            if (
+                point.joints is not None
+                or move.joints is None
+                or set(move.joints) != set(self._arm.joint_names)
+            ):
+                continue
+            q = np.array([move.joints[name] for name in self._arm.joint_names])
+            within = bool((q >= self._arm.lower).all() and (q <= self._arm.upper).all())
+            if within and max(self._own.solver.errors(goal_of(point), q)) < MET:
+                self._chosen[number] = q
 
     def visit(self, number: int) -> None:
         """Move to a point, or note why that is impossible; then the arm is at the point all the same."""
@@ -233,6 +242,12 @@ class Rehearsal:
             others = [one for one in self._model.joints.variables if one not in self._model.joint_names]
             raise InputError(
                 f'there is no gripper joint {quoted(name)}; joints off the arm: {join_names(others)}'
+            )
+        joints = self._arm.robot.joints
+        carried = any(one.name in self._arm.joint_names for one in self._arm.robot.path(joints[name].child))
+        if self._program.tool and not carried:
+            raise InputError(
+                f'joint {quoted(name)} is not on the arm of the tool {quoted(self._program.tool)}'
             )
         if self._known:
             self._go({name: point.gripper}, point.speed)

@@ -122,6 +122,11 @@ class Program:
         points[index] = replace(points[index], **values)
         return replace(self, points=tuple(points))
 
+    def of_tool(self, tool: str) -> Program:
+        """Return the program for another tool, whose gripper is another: without gripper values."""
+        points = tuple(replace(point, gripper=None) for point in self.points)
+        return replace(self, points=points, tool=tool, gripper='')
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Program:
         """Read a file. Raises InputError with the line for anything that is not a program."""
@@ -142,6 +147,8 @@ class Program:
         if len(text) > LARGEST_FILE:
             raise InputError(f'a program has at most {LARGEST_FILE} bytes')
         try:
+            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, _Loader)):
+                raise ValueError('it has aliases (*), with which a short file could fill the memory')
             content = yaml.load(text, _Loader)
         except yaml.YAMLError as error:
             raise InputError(f'not YAML: {" ".join(str(error).split())}') from None
@@ -181,7 +188,7 @@ class Program:
             raise InputError(f'{path_text(path)} cannot be written: {error}') from None
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+class _Loader(getattr(yaml, 'CSafeLoader', yaml.SafeLoader)):  # type: ignore[misc]
     """Reads a mapping as (line, mapping); a key that is given twice is an error."""
 
     def construct_lined(self, node: yaml.MappingNode) -> tuple[int, dict[Any, Any]]:

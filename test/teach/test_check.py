@@ -8,14 +8,19 @@ import numpy as np
 import pytest
 from control_harness import SETTINGS, Rig
 from folding_arm import folding_urdf
-from small_arm import ARM_JOINTS
+from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings.robot import RobotSettings
 from ik_node.control.state.states import State
+from ik_node.model.arm import Arm
+from ik_node.model.urdf.reader import load_description, read_urdf
+from ik_node.share import share_path
 from ik_node.solver.goal import Goal
 from ik_node.teach.check import Checked, Rehearsal, check
+from ik_node.teach.checker import Checker
 from ik_node.teach.program import LINE, Point, Program
 
 ZERO = dict.fromkeys(ARM_JOINTS, 0.0)
@@ -234,3 +239,38 @@ def test_a_collision_on_the_way_is_told() -> None:
             assert 'link' in str(checked.findings[0])
             return
     raise AssertionError('no collision')
+
+
+def test_joints_of_an_earlier_check_are_not_kept_for_another_robot(model: ArmModel) -> None:
+    program = Program((place(model, (0.0, 0.1, 0.0), name='above', near=AT),))
+    before = check(model, SETTINGS, program, ZERO)
+    assert before.passed
+    again = check(model, SETTINGS, program, ZERO, before=before)
+    assert again.moves[0].joints == before.moves[0].joints
+    longer = ArmModel.build(arm_urdf().replace('xyz="0.3 0 0"', 'xyz="0.36 0 0"'), SETTINGS)
+    after = check(longer, SETTINGS, program, ZERO, before=before)
+    assert after.passed
+    q = np.array([after.moves[0].joints[name] for name in ARM_JOINTS])
+    assert np.allclose(longer.arm.fk(q)[0], program.points[0].position, atol=1e-5)
+
+
+def test_the_gripper_of_another_arm_is_refused() -> None:
+    text = load_description(share_path('urdf', 'two_arms.urdf.xacro'))
+    jaws = ''.join(
+        f'<link name="{side}_jaw"/>'
+        f'<joint name="{side}_gripper" type="prismatic"><parent link="{side}_tool0"/>'
+        f'<child link="{side}_jaw"/>'
+        '<axis xyz="0 1 0"/><limit lower="0" upper="0.04" velocity="1" effort="1"/></joint>'
+        for side in ('left', 'right')
+    )
+    text = text.replace('</robot>', f'{jaws}</robot>')
+    own = {side: {'tip_link': f'{side}_tool0'} for side in ('left', 'right')}
+    settings = RobotSettings(ArmSettings(), own)
+    robot = read_urdf(text)
+    start = dict.fromkeys(robot.joints, 0.0)
+    point = Point('there', joints=dict.fromkeys(Arm(robot, 'right_tool0').joint_names, 0.1), gripper=0.01)
+    for side, passed in (('right', True), ('left', False)):
+        program = Program((point,), tool='right', gripper=f'{side}_gripper')
+        found = Checker().check(text, settings, program, start)
+        assert found.passed == passed, found.findings
+    assert 'joint "left_gripper" is not on the arm of the tool "right"' in str(found.findings[0])

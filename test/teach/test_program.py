@@ -93,7 +93,7 @@ def test_a_file_is_read_and_written(tmp_path: Path) -> None:
         (PROGRAM, 'hello', 'a program must be a mapping'),
         (PROGRAM, '[1, 2', 'not YAML'),
         (PROGRAM, '', 'a program must be a mapping'),
-        (PROGRAM, 'version: 1\npoints: &p [*p]', 'not YAML'),
+        (PROGRAM, 'version: 1\npoints: &p [*p]', 'not a program: it has aliases'),
         (PROGRAM, 'version: 1\npoints: 3', 'points must be a list'),
         (PROGRAM, 'version: 1\npoints: [3]', 'a point must be a mapping'),
         (PROGRAM, '[' * 2000, 'not'),

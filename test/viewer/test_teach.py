@@ -222,3 +222,47 @@ def test_single_steps(desk: Desk) -> None:
         wait_state(desk, 'Paused')
         assert np.allclose(tool(robot), place, atol=1e-3)
     assert 'after 1 complete run' in page.words()
+
+
+def test_the_next_point_stays_the_next_one_while_a_paused_program_is_edited(desk: Desk) -> None:
+    page = desk.page
+    page.choose('Program', 'Step')
+    wait_state(desk, 'Paused')
+    assert 'Next: &quot;end&quot;' in page.words()
+    select(page, 1)
+    page.wait(lambda: page.control('Name')['value'] == 'ready', 'the editor')
+    page.choose('Order', 'Delete')
+    page.wait(lambda: points(page) == ['1: end · line'], 'one point less')
+    page.wait(lambda: state(page) == '', 'nothing that was true of the old program')
+    page.choose('Program', 'Check')
+    wait_state(desk, 'Ready to run')
+    page.choose('Speed [%]', 50)
+    page.wait(lambda: state(page) == '', 'a program that was not checked')
+
+
+def test_no_program_is_lost(desk: Desk) -> None:
+    page = desk.page
+    page.choose('Speed [%]', 70)
+    page.wait(lambda: points(page)[0] == '1: ready · 70 %', 'an edited program')
+    page.choose('Save', 'New')
+    page.wait(lambda: 'kept as unsaved' in page.words(), 'where it is')
+    assert Program.load(desk.folder / 'unsaved.yaml').points[0].speed == pytest.approx(0.7)
+    page.choose('Add point', 'At the arm')
+    page.wait(lambda: points(page) == ['1: P1'], 'another program')
+    page.choose('File', 'two')
+    page.choose('Save', 'Save')
+    page.wait(lambda: 'is another program: press save again' in page.words().lower(), 'a question')
+    assert len(Program.load(desk.folder / 'two.yaml').points) == 2
+    page.choose('Save', 'Save')
+    page.wait(lambda: 'Saved as' in page.words(), 'the file')
+    assert len(Program.load(desk.folder / 'two.yaml').points) == 1
+
+
+def test_a_name_may_be_typed_letter_by_letter(desk: Desk) -> None:
+    page = desk.page
+    select(page, 2)
+    page.wait(lambda: page.control('Name')['value'] == 'end', 'the editor')
+    for text in ('', 'r', 'ready', 'ready2'):
+        page.choose('Name', text)
+    page.wait(lambda: points(page)[1] == '2: ready2 · line', 'the name')
+    assert page.control('Name')['value'] == 'ready2'

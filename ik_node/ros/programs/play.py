@@ -66,7 +66,8 @@ class Play:
         return runner
 
     def stop(self) -> None:
-        """Stop the arm and restore its speed, if a run has begun."""
+        """Stop the arm and restore its speed, if a run has begun; a second signal does not prevent that."""
+        self.spinner.ignore_signals()
         runner = self._player.runner
         if runner is None:
             return

@@ -29,6 +29,7 @@ SPEED = 'speed_scaling'
 HEARD = QoSProfile(depth=100)
 REST = 0.3  # [s] without a motion after which an arm is at rest
 STILL = 1e-3  # [rad or m] within which it is; measurements have noise
+LOOK = 0.5  # [s] from one look at the speed to the next
 PATIENCE = 10.0  # [s] for ik_node to appear, and for an arm to come to rest
 
 
@@ -56,6 +57,7 @@ class Player:
         self._reporters: set[tuple[int, ...]] = set()
         self._base = self._speed = math.nan  # speed_scaling before the run, and at present
         self._ended: float | None = None  # when the run ended [s]
+        self._asked = -math.inf  # when the speed was looked at [s]
         self.joints: dict[str, float] = {}  # positions by name, while it listens
         self._rested: Mapping[str, float] = {}  # joints since the arm is at rest
         self._since = self._deadline = self._seen = math.inf  # times [s]
@@ -97,6 +99,8 @@ class Player:
         """Follow a runner until it ends. speed: the speed_scaling of ik_node without a program."""
         self.runner, self._base, self._speed, self._ended = runner, speed, speed, None
         self._reporters = self._found()
+        self._parameters.values = {}
+        self._asked = -math.inf
 
     def release(self) -> None:
         """Listen no longer."""
@@ -118,6 +122,7 @@ class Player:
             self.runner.hear(self._reports.popleft(), now)
         if not self._reporters & self._found():  # a node that was started later does not know the goal
             self.runner.end('ik_node has ended or cannot be reached')
+        self._watch_speed(self.runner, now)
         order = self.runner.due(now, self.joints)
         if order is not None:
             self._carry_out(self.runner, order, now)
@@ -171,6 +176,18 @@ class Player:
         stamp = message.header.stamp = self._node.get_clock().now().to_msg()
         runner.sent(order, f'{stamp.sec}.{stamp.nanosec:09d}', now)
         publisher.publish(message)
+
+    def _watch_speed(self, runner: Runner, now: float) -> None:
+        """End the run if somebody else changes the speed, and leave it to them."""
+        if self._parameters.busy or not runner.active:
+            return
+        speed = self._parameters.values.get(SPEED, self._speed)
+        if abs(speed - self._speed) > 1e-9:
+            self._base = self._speed = speed
+            runner.end(f'{SPEED} was changed to {speed:g} meanwhile')
+        elif now > self._asked + LOOK:
+            self._asked = now
+            self._parameters.refresh()
 
     def _end(self, now: float) -> None:
         """Restore the speed, then listen no longer."""

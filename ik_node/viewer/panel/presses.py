@@ -24,13 +24,16 @@ class Press(NamedTuple):
 class Presses(Inputs[Press]):
     """The presses of a folder that have not been taken."""
 
-    def adder(self, what: str) -> Any:
-        """Return a callback for a control; without a name its value, such as a button, says what it is."""
+    def adder(self, what: str, stopping: Sequence[str] = ()) -> Any:
+        """Return a callback for a control; without a name its value, such as a button, says what it is.
+
+        stopping: those that only stop the arm, and are never too late.
+        """
 
         @by_user
         def add(event: viser.GuiEvent[Any]) -> bool:
             value = event.target.value
-            return self.add(Press(what or value, value, event.client))
+            return self.add(Press(what or value, value, event.client), stops=(what or value) in stopping)
 
         return add
 

@@ -10,6 +10,7 @@ import viser
 
 from ik_node.checks import Array
 from ik_node.errors import InputError
+from ik_node.model.arm import Arm
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.html import AMBER, GREY, Colour
 from ik_node.viewer.panel.inputs import Inputs, by_user
@@ -32,7 +33,7 @@ class Share(Room):
         self._server = server
         self.text = ''
         self.opened: Inputs[str] = Inputs()
-        self._pressed: Inputs[str] = Inputs()
+        self._pressed: Inputs[tuple[int, str]] = Inputs()  # number of the proposal, and the button
         self._shown: Shown | None = None
         self._waiting = ''  # a link that was opened before there was an arm
         self._proposed: tuple[ViewedTool, Link] | None = None
@@ -40,12 +41,22 @@ class Share(Room):
         self._folder = server.gui.add_folder('Link', order=ORDER, visible=False)
         with self._folder:
             self._said = server.gui.add_html('')
-            self._buttons = server.gui.add_button_group('', (GO, DISMISS))
-        self._buttons.on_click(self._on_click)
+        self._number = 0  # of the proposal
+        self._buttons: viser.GuiButtonGroupHandle | None = None
 
-    @by_user
-    def _on_click(self, event: viser.GuiEvent[Any]) -> bool:
-        return self._pressed.add(event.target.value)
+    def _add_buttons(self) -> None:
+        """Add buttons for a new proposal: those of an older one, which somebody may have seen, are gone."""
+        self._number += 1
+        number = self._number
+        if self._buttons is not None:
+            self._buttons.remove()
+        with self._folder:
+            self._buttons = self._server.gui.add_button_group('', (GO, DISMISS))
+
+        @self._buttons.on_click
+        @by_user
+        def _(event: viser.GuiEvent[Any]) -> bool:
+            return self._pressed.add((number, event.target.value))
 
     def show(self, shown: Shown | None) -> None:
         """Show another robot, after the scene was cleared, or none."""
@@ -55,7 +66,7 @@ class Share(Room):
     def update(self, moment: Moment) -> None:
         """Show what a link says, and go there if users press the button."""
         self._waiting = next(reversed(self.opened.take()), self._waiting)
-        pressed = self._pressed.take()
+        pressed = [button for number, button in self._pressed.take() if number == self._number]
         if self._shown is None or not moment.values:
             return
         if self._waiting:
@@ -69,7 +80,9 @@ class Share(Room):
         elif pressed:
             self._dismiss()
         if self._proposed is not None:
-            self._place_ghost(self._shown, self._proposed[1], moment)
+            tool, link = self._proposed
+            assert tool.arm is not None
+            self._place_ghost(self._shown, tool.arm, link, moment)
         self.text = self._present(self._shown, moment)
 
     def _present(self, shown: Shown, moment: Moment) -> str:
@@ -94,6 +107,7 @@ class Share(Room):
         self._tell(html.pills(('Opened', GREY)) + html.paragraph(WORDS))
 
     def _tell(self, words: str) -> None:
+        self._add_buttons()
         self._said.content, self._folder.visible = html.box(words), True
 
     def _go(self, tool: ViewedTool, link: Link) -> None:
@@ -105,16 +119,18 @@ class Share(Room):
         else:
             tool.go_to(q, arm.link_in_base(arm.tip_link, link.joints), True)
 
-    def _place_ghost(self, shown: Shown, link: Link, moment: Moment) -> None:
+    def _place_ghost(self, shown: Shown, arm: Arm, link: Link, moment: Moment) -> None:
+        """Show the arm that would move, and no other."""
         if self._ghost is None:
-            arms = [tool.arm for tool in shown.tools if tool.arm is not None]
-            self._ghost = Ghost(self._server, '/link', arms, shown.drawing, COLOUR, SWELLING)
-        self._ghost.place({**moment.values, **link.joints})
+            self._ghost = Ghost(self._server, '/link', (arm,), shown.drawing, COLOUR, SWELLING)
+        goal = {name: link.joints[name] for name in arm.joint_names}
+        self._ghost.place({**moment.values, **goal})
 
     def _dismiss(self) -> None:
         self._proposed = None
         if self._ghost is not None:
-            self._ghost.hide()
+            self._ghost.remove()
+            self._ghost = None
         if self._folder.visible:
             self._folder.visible = False
 

@@ -87,7 +87,7 @@ class TeachPanel:
         return self._count
 
     def _group(self, label: str, names: Sequence[str], order: float | None = None) -> None:
-        self._gui.add_button_group(label, names, order=order).on_click(self._pressed.adder(''))
+        self._gui.add_button_group(label, names, order=order).on_click(self._pressed.adder('', (PAUSE, HOLD)))
 
     def _listen(self, control: Any, what: str) -> None:
         control.on_update(self._pressed.adder(what))
@@ -100,6 +100,11 @@ class TeachPanel:
     def take(self) -> list[Press]:
         """Return what users did since the last call, in order."""
         return self._pressed.take()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether users did more meanwhile, which the controls show already."""
+        return bool(self._pressed.waiting())
 
     @property
     def file_name(self) -> str:

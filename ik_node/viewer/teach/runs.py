@@ -74,6 +74,22 @@ class Runs:
         """Let the next run begin with the first point."""
         self.following = self._passes = 0
 
+    def edited(self, before: Program, after: Program) -> None:
+        """Let the same point come next in a program that was edited; what was said of the old one is gone."""
+        names, number = before.names, self.following
+        if number < len(names) and names[number] in after.names:
+            self.following = after.names.index(names[number])
+        elif len(after.names) != len(names):  # else it was renamed
+            self.following = 0
+        if self.following:
+            self._say(self.title, f'Next: {quoted(after.names[self.following])}.')
+        else:
+            self._say('', '')
+
+    def forget(self) -> None:
+        """Forget the checks: they were for another robot."""
+        self.checked = self.failed = None
+
     def pause(self, why: str = '') -> None:
         """Ask for no motion after the present one, and for none of a run that is being prepared."""
         if self._wanted is not None:
@@ -88,7 +104,7 @@ class Runs:
         if self._player is not None:
             self._player.release()
             self._player = None
-        self._say('Ended', f'{capital(why)}. The program has not moved the arm.')
+        self._say('Ended', f'{capital(why)}. Nothing was started.')
 
     def update(self, now: float) -> None:
         """Do what is due at now [s]."""

@@ -45,6 +45,7 @@ from ik_node.viewer.teach.panel import (
     GRIPS,
     GUIDE,
     HOLD,
+    NAME,
     NEW,
     OPEN,
     PAUSE,
@@ -65,6 +66,7 @@ from ik_node.viewer.tool import ViewedTool
 
 SUFFIX = '.yaml'
 FILE_NAME = re.compile(r'\w[\w .-]{0,60}')
+UNSAVED = 'unsaved'
 CLOSED = 'the page was closed'
 LISTED = 1.0  # [s] from one look at the folder to the next
 
@@ -85,10 +87,14 @@ class Teach(Room):
         self._note = ''  # on what a user did last
         self._drawn: object = None  # what the page shows
         self._listed = 0.0  # when the folder was listed (time.monotonic)
+        self._file: Path | None = None  # where the program comes from, or was saved last
+        self._saved: Program | None = None  # what is there
+        self._replaces: Path | None = None  # another program that a user has asked once to replace
 
     def show(self, shown: Shown | None) -> None:
         """Show another robot, after the scene was cleared, or none. The program stays."""
         self._runs.pause('the robot has changed')
+        self._runs.forget()
         self._tools, self._text, self._scene, self._drawn = {}, '', None, None
         if shown is not None:
             self._tools = {tool.name: tool for tool in shown.tools}
@@ -120,12 +126,15 @@ class Teach(Room):
     def update(self, moment: Moment) -> None:
         """Process the inputs of users, go on with a run, and show both."""
         for press in self._panel.take():
-            self._note = ''
+            self._note, before = '', self._program
             try:
                 self._process(press, moment.values)
             except IkError as error:
                 self._note = f'{capital(str(error))}.'
-                self._drawn = None  # the editor shows the point as it is
+                if press.what != NAME:  # whoever types a name gets to a valid one letter by letter
+                    self._drawn = None  # the editor shows the point as it is
+            if self._program is not before:
+                self._runs.edited(before, self._program)
         now = time.monotonic()
         self._runs.update(now)
         if now - self._listed > LISTED:
@@ -141,8 +150,7 @@ class Teach(Room):
             content = self._program.text().encode()
             press.client.send_file_download(f'{self._path().stem}{SUFFIX}', content, save_immediately=True)
         elif what == SAVE:
-            self._program.save(self._path())
-            self._note, self._listed = f'Saved as {self._path()}.', 0.0
+            self._save(self._path())
         elif not self._tools:
             raise InputError('there is no robot yet')
         elif what in (GUIDE, HOLD):
@@ -177,6 +185,23 @@ class Teach(Room):
 
     # Programs and their files
 
+    def _save(self, path: Path) -> None:
+        """Save the program; over another one only if a user asks twice."""
+        if path.exists() and path != self._file and path != self._replaces:
+            self._replaces = path
+            raise InputError(f'{path} is another program: press {SAVE} again to replace it')
+        self._program.save(path)
+        self._file, self._saved, self._replaces, self._listed = path, self._program, None, 0.0
+        self._note = f'Saved as {path}.'
+
+    def _keep_unsaved(self) -> str:
+        """Keep the program before another one is shown; return a sentence on that. Raises InputError."""
+        if not self._program.points or self._program is self._saved:
+            return ''
+        path = self._folder / f'{UNSAVED}{SUFFIX}'
+        self._program.save(path)
+        return f'The program before was not saved: it is kept as {UNSAVED}.'
+
     def _path(self) -> Path:
         name = self._panel.file_name.removesuffix(SUFFIX)
         if not FILE_NAME.fullmatch(name):
@@ -191,16 +216,26 @@ class Teach(Room):
 
     def _change_program(self, press: Press) -> None:
         if press.what == TOOL:
-            self._take(replace(self._program, tool=press.value))
-        elif press.what == NEW:
-            self._take(Program(tool=self._program.tool))
+            self._take(self._program.of_tool(press.value))
+            return
+        file: Path | None = None
+        if press.what == NEW:
+            program, name = Program(tool=self._program.tool), 'program'
         elif press.what == UPLOAD:
-            name = Path(press.value.name).stem
-            self._take(Program.parse(press.value.content.decode(errors='replace')))
-            self._panel.set_file_name(name)
+            program, name = (
+                Program.parse(press.value.content.decode(errors='replace')),
+                Path(press.value.name).stem,
+            )
         elif press.value != NONE and press.value in self._names():
-            self._take(Program.load(self._folder / f'{press.value}{SUFFIX}'))
-            self._panel.set_file_name(press.value)
+            name, file = press.value, self._folder / f'{press.value}{SUFFIX}'
+            program = Program.load(file)
+        else:
+            return
+        kept = self._keep_unsaved() if program.tool in self._tools else ''
+        self._take(program)
+        self._note = ' '.join(filter(None, (kept, self._note)))
+        self._panel.set_file_name(name)
+        self._file, self._saved = file, program if file else None
 
     def _take(self, program: Program) -> None:
         """Show another program."""
@@ -242,7 +277,13 @@ class Teach(Room):
     def _grip(self, press: Press, joint: Joint | None) -> None:
         if joint is None:
             return
-        program = self._program if self._program.gripper else replace(self._program, gripper=joint.name)
+        program, name = self._program, self._program.gripper
+        if name != joint.name:
+            if any(point.gripper is not None for point in program.points):
+                raise InputError(
+                    f'the gripper of this program is {quoted(name)}, that of the arm {quoted(joint.name)}'
+                )
+            program = replace(program, gripper=joint.name)
         on = press.value if press.what == GRIPS else True
         value = self._panel.gripper_value() if on else None
         self._program = program.with_point(self._selected, gripper=value)
@@ -259,7 +300,7 @@ class Teach(Room):
         self._panel.show_state(runs.title, sentence, [str(finding) for finding in findings])
         wrong = [finding.point for finding in findings if finding.serious]
         drawn = (self._program, self._selected, tuple(wrong), runs.following, self._scene)
-        if drawn == self._drawn:
+        if drawn == self._drawn or self._panel.waiting:
             return
         self._drawn = drawn
         self._panel.show_program(self._program, self._selected, wrong, runs.following)
