@@ -9,7 +9,8 @@ import sys
 import tempfile
 import types
 from abc import ABCMeta
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -81,6 +82,25 @@ class _Module(types.ModuleType):
         return type(name, (_Unused,), {})
 
 
+def add_lerobot(where: str) -> None:
+    """Have LeRobot found in a folder of packages, and what it does not use here replaced."""
+    site.addsitedir(where)
+    sys.path[:0] = map(str, Path(where).glob('cmeel.prefix/lib/python*/site-packages'))  # placo, its own coal
+    sys.meta_path.append(_Finder())
+
+
+@contextmanager
+def bare_file(urdf: str) -> Iterator[Path]:
+    """A file with a URDF, without the meshes, which placo would want."""
+    root = etree.fromstring(urdf.encode())
+    for shape in root.xpath('//visual | //collision'):
+        shape.getparent().remove(shape)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / 'arm.urdf'
+        file.write_bytes(etree.tostring(root))
+        yield file
+
+
 class Timed:
     """Kinematics whose inverse_kinematics is timed; for the rest the steps see the original."""
 
@@ -140,18 +160,11 @@ def wanted(path: HandPath, scale: float, start: Array) -> list[Array]:
 def main() -> None:
     """Print the table. Arguments: the packages of LeRobot, how many paths; standard input: the URDF."""
     where, count = sys.argv[1], int(sys.argv[2])
-    site.addsitedir(where)
-    sys.path[:0] = map(str, Path(where).glob('cmeel.prefix/lib/python*/site-packages'))  # placo, its own coal
-    sys.meta_path.append(_Finder())
+    add_lerobot(where)
     from lerobot.model.kinematics import RobotKinematics as Placo
 
     kernels.prepare(wait=True)
-    root = etree.fromstring(sys.stdin.read().encode())
-    for shape in root.xpath('//visual | //collision'):
-        shape.getparent().remove(shape)  # placo wants their meshes
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / 'arm.urdf'
-        file.write_bytes(etree.tostring(root))
+    with bare_file(sys.stdin.read()) as file:
         ours = RobotKinematics(file, joint_names=MOTORS)
         peers = {'ik_node': ours, 'placo': Placo(str(file), joint_names=MOTORS)}
     start = ours.forward_kinematics(START)

@@ -1,25 +1,33 @@
-"""ik_retarget: a dataset of made episodes for three arms, each frame judged by an FK of its own."""
+"""ik_retarget: a dataset of made episodes for three arms, each frame judged by an FK of its own.
+
+For an SO-101 also LeRobot's own steps, which use placo.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.arms import Task
+from benchmarks.arms import ROOT, Task
 from benchmarks.chain import Array, Chain, angle_between
+from benchmarks.contest import MissingError, python_for
 from benchmarks.tables import Table, heading
 
 EPISODES, FRAMES, FPS = 1000, 300, 30
 ARMS = ('so101', 'xarm5', 'koch_v1_1')
+WITH_PLACO = 'so101'
 NAMES = ('ee.x', 'ee.y', 'ee.z', 'ee.wx', 'ee.wy', 'ee.wz', 'ee.gripper_pos')
 NOISE, TURN_NOISE = 5e-4, 5e-3  # [m] and [rad], of a tracker, in every third episode
 STRETCH = 1.3  # of the positions in every tenth episode: most are out of reach
@@ -38,55 +46,132 @@ def run(tasks: list[Task], scale: float) -> None:
         stretched beyond the reach. Judged frame by frame by an FK of its own: frames beyond a limit of the
         URDF; met: within {1e3 * MET[0]:g} mm and {1e3 * MET[1]:g} mrad; jumps: steps whose middle leads the
         tool more than {1e3 * DETOUR:g} mm off, and those of them in episodes that tell fewer.
-        Step: the largest of a joint in episodes that tell no jump and no frame too fast [deg].
-        Time: of all, start included.""",
+        Calm: the largest step of a joint in episodes that tell no jump and no frame too fast [deg]; step: in
+        all. Off: the 99th percentile of the position error in frames that any method has met [mm].
+        Time: of all, start included. placo: LeRobot's InverseKinematicsEEToJoints, frame by frame, which
+        begins each episode with 100 calls for its first frame and tells nothing.""",
     )
-    table = Table('arm'.ljust(12) + '  ', 'beyond', 'met', 'told met', 'jumps', 'untold', 'step', 'time [s]')
+    titles = ('beyond', 'met', 'told met', 'jumps', 'untold', 'calm', 'step', 'off', 'time [s]')
+    table = Table('arm'.ljust(12) + '  ', 'by'.ljust(8), *titles)
     for task in (task for task in tasks if task.name in ARMS):
-        with tempfile.TemporaryDirectory() as folder:
-            table.row(task.name, *_judged(task, Path(folder), episodes))
+        wanted = [_poses(task.chain, _limits(task), number) for number in range(episodes)]
+        runs = {'ik_node': _retargeted(task, wanted)}
+        if task.name == WITH_PLACO:
+            try:
+                runs['placo'] = _by_placo(task, wanted)
+            except MissingError as reason:
+                print(f'placo: {reason}')
+        judged = {name: Judged.of(task, wanted, run) for name, run in runs.items()}
+        reachable = np.any([one.met for one in judged.values()], axis=0)
+        for name, one in judged.items():
+            table.row(task.name, name, *one.cells(reachable, runs[name]))
 
 
-def _judged(task: Task, folder: Path, episodes: int) -> list[str]:
-    """Return the cells of an arm."""
-    chain, limits = task.chain, _limits(task)
-    wanted = [_poses(chain, limits, number) for number in range(episodes)]
-    _write(folder / 'in', wanted)
-    start = perf_counter()
-    subprocess.run(
-        [
-            *(sys.executable, '-m', 'ik_node.start', 'ik_retarget', str(task.path)),
-            *(str(folder / 'in'), str(folder / 'out'), '--report', str(folder / 'report.json')),
-            *('--base-link', task.base, '--tip-link', task.tip),
-            f'--tool-axis={",".join(str(float(one)) for one in task.axis)}',
-            *('--tool-point', *(str(float(one)) for one in task.point)),
-        ],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    seconds = perf_counter() - start
-    reports = json.loads((folder / 'report.json').read_text())['episodes']
-    actions = np.array(pq.read_table(folder / 'out' / 'data')['action'].to_pylist())
-    joints = np.radians(actions[:, : chain.n]).reshape(episodes, FRAMES, chain.n)
-    beyond = met = jumps = untold = 0
-    step = 0.0
-    for q, poses, report in zip(joints, wanted, reports, strict=True):
-        beyond += int(((q < limits[0] - ROUNDING) | (q > limits[1] + ROUNDING)).any(axis=1).sum())
-        point, axis = chain.fk(q)
-        place, turn = poses[:, :3].astype(float), _matrices(poses[:, 3:6].astype(float))
-        off = np.linalg.norm(point - (place + turn @ chain.tool_point), axis=1)
-        met += int(((off < MET[0]) & (angle_between(axis, turn @ chain.tool_axis) < MET[1])).sum())
-        middle = chain.fk((q[1:] + q[:-1]) / 2.0)[0]
-        found = int((np.linalg.norm(middle - (point[1:] + point[:-1]) / 2.0, axis=1) > DETOUR).sum())
-        jumps += found
-        untold += max(0, found - report['flagged']['jump'])
-        if not report['flagged']['jump'] + report['flagged']['too_fast']:
-            step = max(step, float(np.degrees(np.abs(np.diff(q, axis=0)).max())))
-    count = episodes * FRAMES
-    told = sum(report['flagged']['solved'] for report in reports)
-    shares = [f'{100.0 * value / count:.2f} %' for value in (met, told)]
-    return [str(beyond), *shares, str(jumps), str(untold), f'{step:.1f}', f'{seconds:.0f}']
+@dataclass
+class Run:
+    """Joints (episodes, FRAMES, n) [rad or m], the reports on the episodes if there are any, and seconds."""
+
+    joints: Array
+    reports: list[dict[str, Any]]
+    seconds: float
+
+
+@dataclass
+class Judged:
+    """What is true of each frame: (episodes, FRAMES), of steps one less. off [m], steps [rad or m]."""
+
+    beyond: Array
+    met: Array
+    off: Array
+    jumps: Array
+    steps: Array
+
+    @classmethod
+    def of(cls, task: Task, wanted: list[Array], run: Run) -> Judged:
+        """Judge a run by the FK of the benchmarks."""
+        chain, limits = task.chain, _limits(task)
+        rows = []
+        for q, poses in zip(run.joints, wanted, strict=True):
+            point, axis = chain.fk(q)
+            place, turn = poses[:, :3].astype(float), _matrices(poses[:, 3:6].astype(float))
+            off = np.linalg.norm(point - (place + turn @ chain.tool_point), axis=1)
+            middle = chain.fk((q[1:] + q[:-1]) / 2.0)[0]
+            rows.append(
+                (
+                    ((q < limits[0] - ROUNDING) | (q > limits[1] + ROUNDING)).any(axis=1),
+                    (off < MET[0]) & (angle_between(axis, turn @ chain.tool_axis) < MET[1]),
+                    off,
+                    np.linalg.norm(middle - (point[1:] + point[:-1]) / 2.0, axis=1) > DETOUR,
+                    np.abs(np.diff(q, axis=0)).max(axis=1),
+                )
+            )
+        return cls(*map(np.array, zip(*rows, strict=True)))
+
+    def cells(self, reachable: Array, run: Run) -> list[str]:
+        """Return the cells of a row; reachable (episodes, FRAMES): which frames some method has met."""
+        jumps, told, calm = self.jumps.sum(axis=1), np.zeros(len(self.met), dtype=int), None
+        if run.reports:
+            flagged = [report['flagged'] for report in run.reports]
+            told = np.array([one['jump'] for one in flagged])
+            quiet = np.array([not one['jump'] + one['too_fast'] for one in flagged])
+            calm = self.steps[quiet].max(initial=0.0)
+            solved = sum(one['solved'] for one in flagged) / self.met.size
+        return [
+            str(int(self.beyond.sum())),
+            f'{100.0 * self.met.mean():.2f} %',
+            f'{100.0 * solved:.2f} %' if run.reports else '-',
+            str(int(jumps.sum())),
+            str(int(np.maximum(jumps - told, 0).sum())),
+            '-' if calm is None else f'{np.degrees(calm):.1f}',
+            f'{np.degrees(self.steps.max()):.1f}',
+            f'{1e3 * np.percentile(self.off[reachable], 99):.3f}',
+            f'{run.seconds:.0f}',
+        ]
+
+
+def _retargeted(task: Task, wanted: list[Array]) -> Run:
+    """Run ik_retarget on episodes."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        _write(folder / 'in', wanted)
+        start = perf_counter()
+        subprocess.run(
+            [
+                *(sys.executable, '-m', 'ik_node.start', 'ik_retarget', str(task.path)),
+                *(str(folder / 'in'), str(folder / 'out'), '--report', str(folder / 'report.json')),
+                *('--base-link', task.base, '--tip-link', task.tip),
+                f'--tool-axis={",".join(str(float(one)) for one in task.axis)}',
+                *('--tool-point', *(str(float(one)) for one in task.point)),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        seconds = perf_counter() - start
+        reports = json.loads((folder / 'report.json').read_text())['episodes']
+        actions = np.array(pq.read_table(folder / 'out' / 'data')['action'].to_pylist())
+    joints = np.radians(actions[:, : task.chain.n]).reshape(len(wanted), FRAMES, task.chain.n)
+    return Run(joints, reports, seconds)
+
+
+def _by_placo(task: Task, wanted: list[Array]) -> Run:
+    """Run LeRobot's steps on episodes. Raises MissingError where they cannot be installed."""
+    site = next(Path(python_for('lerobot')).parents[1].glob('lib/python*/site-packages'))
+    with tempfile.TemporaryDirectory() as temporary:
+        poses, joints = Path(temporary, 'poses.npy'), Path(temporary, 'joints.npy')
+        np.save(poses, np.array(wanted))
+        command = [sys.executable, '-m', 'benchmarks.retarget_steps', str(site), task.tip, str(poses)]
+        threads = {'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
+        start = perf_counter()
+        subprocess.run(
+            [*command, str(joints)],
+            input=task.xml,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, **threads},
+            check=True,
+        )
+        return Run(np.load(joints), [], perf_counter() - start)
 
 
 def _limits(task: Task) -> Array:
