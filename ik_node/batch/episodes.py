@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ik_node.batch.goal_columns import GoalRows
 from ik_node.checks import Array
+from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal, Solution, Status
 from ik_node.solver.redundancy.spare_roll import spare_roll
 from ik_node.solver.solver import IkSolver
@@ -18,6 +19,7 @@ from ik_node.solver.solver import IkSolver
 Mask = NDArray[np.bool_]
 
 SAME = 1e-3  # [rad or m] between configurations of one branch
+STRAY = 0.02  # of the reach
 SLACK = 1.0 + 1e-9  # of velocities, for rounding
 FLAGS = ('solved', 'jump', 'too_fast', 'invalid')
 FOUND = ('position_error', 'direction_error', *FLAGS, 'reason_text')
@@ -32,7 +34,8 @@ def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBa
     The path is that of IkSolver.solve_path, whose largest joint move is least. Frames that cannot be met, and
     those between them, follow the frame before as IkSolver.solve_nearby does. A frame without a goal is
     invalid: it holds the joints, and its errors are NaN. jump: no continuous motion along the goals leads
-    there from the frame before. too_fast: a joint exceeds its velocity limit from the frame before, as every
+    there from the frame before, or, where one of both is not met, the tool leaves the straight way between
+    them by more than STRAY. too_fast: a joint exceeds its velocity limit from the frame before, as every
     motion does where the time does not increase.
     """
     arm = solver.arm
@@ -51,6 +54,7 @@ def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBa
     _fill(solver, goals, q, solved, valid, jump)
     if rows.laterals is not None and spare_roll(arm) >= 0:
         _turn_rolls(solver, goals, q, solved, valid)
+    jump[1:] |= ~(solved[1:] & solved[:-1]) & _strays(arm, q)
     errors = np.array([solver.errors(goal, row) for goal, row in zip(goals, q, strict=True)]).reshape(-1, 2)
     errors[~valid] = np.nan
     moves = np.abs(np.diff(q, axis=0, prepend=q[:1]))
@@ -60,6 +64,14 @@ def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBa
     columns.append(pa.array([rows.wrong.get(k) for k in range(count)], pa.string()))
     columns.append(pa.array(times))
     return pa.RecordBatch.from_arrays(columns, [*arm.joint_names, *FOUND, SECONDS])
+
+
+def _strays(arm: Arm, q: Array) -> Mask:
+    """Return whether the tool leaves the straight way between rows of q (N, n) by more than STRAY, (N-1,)."""
+    ends = np.array([arm.fk(row)[0] for row in q])
+    middles = np.array([arm.fk(row)[0] for row in (q[1:] + q[:-1]) / 2.0]).reshape(-1, 3)
+    away: Mask = np.linalg.norm(middles - (ends[1:] + ends[:-1]) / 2.0, axis=1) > STRAY * arm.reach
+    return away
 
 
 def _goal(rows: GoalRows, k: int) -> Goal:

@@ -159,6 +159,18 @@ def test_frames_out_of_reach_are_followed_as_closely_as_possible(solver):
     assert not found.column('solved')[-1].as_py()
 
 
+def test_a_jump_between_frames_out_of_reach_is_told(solver):
+    """Behind the arm its nearest configuration is another one."""
+    arm = solver.arm
+    rows = rows_of(solver, made_dataset.motions(arm, [20])[0])
+    base = arm.joints[0, 3:6]
+    rows.positions[:10] = np.add(base, (2.0, 0.02, 0.1))
+    rows.positions[10:] = np.add(base, (-2.0, 0.02, 0.1))
+    found = solve_episode(solver, rows, times(20))
+    assert not any(found.column('solved').to_pylist())
+    assert np.flatnonzero(found.column('jump').to_numpy(zero_copy_only=False)).tolist() == [10]
+
+
 def test_an_episode_of_frames_that_hold_no_goal(solver):
     q = made_dataset.motions(solver.arm, [3])[0]
     found = solve_episode(solver, rows_of(solver, q, wrong=(0, 1, 2)), times(3))
