@@ -16,6 +16,7 @@ from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, arm_urdf
 
 SLOW = 'the computer or the driver is too slow'
+OVERLOADED = 'the computer is overloaded'
 REMAPPED = ['--ros-args', '-r', 'joint_states:=joint_commands', '-r', 'measured_joint_states:=joint_states']
 LATE = 0.4  # [s]
 
@@ -90,10 +91,11 @@ def test_a_suspended_process_is_not_a_stuck_joint(tmp_path, suspended, output):
         time.sleep(0.6)
         process.send_signal(signal.SIGCONT)
         client.wait(lambda: client.said()['state'] in ('arrived', 'faulted'), 'the end')
-        # A trajectory that went on meanwhile may have taken the arm too far from where it was to wait.
-        assert client.said()['state'] == 'arrived' or (
-            SLOW in client.statuses[-1].message and output == 'joint_trajectory'
-        )
+        # A trajectory that went on meanwhile may have taken the arm too far from where it was to wait, and a
+        # busy computer may have dropped one.
+        slow = any(reason in client.statuses[-1].message for reason in (SLOW, OVERLOADED))
+        ended = client.said()['state'], client.statuses[-1].message
+        assert ended[0] == 'arrived' or (slow and output == 'joint_trajectory'), ended
     finally:
         client.close()
         node.end()
