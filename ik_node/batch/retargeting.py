@@ -19,6 +19,7 @@ from ik_node.batch.parts import Parts, packed, unpacked
 from ik_node.batch.task_key import task_key, work_of
 from ik_node.batch.workers import Workers
 from ik_node.checks import Array
+from ik_node.errors import InputError, path_text
 from ik_node.model.arm import Arm
 from ik_node.solver.solver import IkSolver
 
@@ -158,22 +159,33 @@ class Retargeting:
             parts.update(zip(episodes, names, strict=True))
             self._source.write(temporary, arm, self._task.columns.poses, found)
             worst = [(one.episode, self.parts.read(parts[one.episode])) for one in worst_of(reports)]
-        # Once the output is written: a full disk does not undo that.
-        if recordings:
-            for number, (episode, part) in enumerate(worst, start=1):
-                self._record(recordings, f'worst_{number}_{episode}', part)
-        if report:
-            write_reports(report, reports)
+        try:  # once the output is written: a full disk does not undo that
+            if recordings:
+                self._record_all(recordings, worst)
+            if report:
+                write_reports(report, reports)
+        except OSError as error:
+            why = error.strerror or error
+            raise InputError(
+                f'wrote "{path_text(self._output)}", but not its report or recordings: {why}'
+            ) from None
         return reports
 
-    def _record(self, folder: Path, name: str, part: bytes) -> None:
+    def _record_all(self, folder: Path, worst: Sequence[tuple[int | str, bytes]]) -> None:
+        """Write recordings of episodes."""
+        taken = set[str]()
+        for episode, part in worst:
+            name = re.sub(r'[^\w.-]', '_', f'{self._output.stem}_{episode}')[:LONGEST]
+            while name in taken:  # of "a/b" and "a_b"
+                name += '_'
+            taken.add(name)
+            self._record(folder / f'{name}.mcap', part)
+
+    def _record(self, path: Path, part: bytes) -> None:
         from ik_node.batch.episode_recording import write_recording
 
         found, names = unpacked(part), self._task.solver.arm.joint_names
-        file = re.sub(r'[^\w.-]', '_', f'{self._output.stem}_{name}')[:LONGEST]
-        write_recording(
-            folder / f'{file}.mcap', names, found.column(SECONDS).to_numpy(), joints_of(found, names)
-        )
+        write_recording(path, names, found.column(SECONDS).to_numpy(), joints_of(found, names))
 
     def _chunks(self, episodes: list[int | str]) -> Iterator[tuple[bytes, int]]:
         """Return the poses of each episode, in Arrow's IPC format, and note the episodes."""

@@ -165,20 +165,6 @@ def test_a_summary_names_the_worst_rows(start, tmp_path):
     assert 'direction free' in said
 
 
-@pytest.mark.skipif(not Path('/dev/full').exists(), reason='no /dev/full')
-def test_a_full_disk_is_told_and_keeps_what_is_done(goals, start, tmp_path):
-    output = tmp_path / 'out.parquet'
-    (tmp_path / 'out.parquet.writing').symlink_to('/dev/full')
-    process = start(goals, output)
-    said = process.communicate(timeout=180)[0]
-    assert process.returncode == 2
-    assert 'No space left on device; completed chunks are kept, the same command continues' in said
-    assert not output.exists()
-    (tmp_path / 'out.parquet.writing').unlink(missing_ok=True)
-    assert start(goals, output).wait(timeout=180) == 0
-    assert pyarrow.parquet.read_table(output).num_rows == 3000
-
-
 @pytest.mark.parametrize(
     ('arguments', 'words'),
     [
