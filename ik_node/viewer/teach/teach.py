@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +32,7 @@ from ik_node.viewer.teach.editing import (
     place_of_gizmo,
     without,
 )
+from ik_node.viewer.teach.files import Files
 from ik_node.viewer.teach.panel import (
     AT_ARM,
     AT_GIZMO,
@@ -64,9 +64,6 @@ from ik_node.viewer.teach.runs import Runs, Wanted
 from ik_node.viewer.teach.scene import Mark, TeachScene
 from ik_node.viewer.tool import ViewedTool
 
-SUFFIX = '.yaml'
-FILE_NAME = re.compile(r'\w[\w .-]{0,60}')
-UNSAVED = 'unsaved'
 CLOSED = 'the page was closed'
 LISTED = 1.0  # [s] from one look at the folder to the next
 
@@ -77,7 +74,7 @@ class Teach(Room):
     def __init__(self, node: Node, server: viser.ViserServer, tools: Sequence[str], folder: str) -> None:
         """tools: names of all. folder: of the programs."""
         self._node, self._server = node, server
-        self._folder = Path(folder).expanduser().absolute()
+        self._files = Files(folder)
         self._panel = TeachPanel(server.gui, tools)
         self._runs = Runs(node)
         self._program, self._selected = Program(tool=tools[0]), 0
@@ -87,9 +84,6 @@ class Teach(Room):
         self._note = ''  # on what a user did last
         self._drawn: object = None  # what the page shows
         self._listed = 0.0  # when the folder was listed (time.monotonic)
-        self._file: Path | None = None  # where the program comes from, or was saved last
-        self._saved: Program | None = None  # what is there
-        self._replaces: Path | None = None  # another program that a user has asked once to replace
 
     def show(self, shown: Shown | None) -> None:
         """Show another robot, after the scene was cleared, or none. The program stays."""
@@ -139,7 +133,7 @@ class Teach(Room):
         self._runs.update(now)
         if now - self._listed > LISTED:
             self._listed = now
-            self._panel.show_files(self._names())
+            self._panel.show_files(self._files.names())
         self._draw(moment.values)
 
     def _process(self, press: Press, values: Mapping[str, float]) -> None:
@@ -148,9 +142,11 @@ class Teach(Room):
             self._runs.pause()
         elif what == DOWNLOAD and press.client is not None:
             content = self._program.text().encode()
-            press.client.send_file_download(f'{self._path().stem}{SUFFIX}', content, save_immediately=True)
+            name = self._files.path(self._panel.file_name).name
+            press.client.send_file_download(name, content, save_immediately=True)
         elif what == SAVE:
-            self._save(self._path())
+            path = self._files.save(self._program, self._panel.file_name)
+            self._note, self._listed = f'Saved as {path}.', 0.0
         elif not self._tools:
             raise InputError('there is no robot yet')
         elif what in (GUIDE, HOLD):
@@ -185,40 +181,11 @@ class Teach(Room):
 
     # Programs and their files
 
-    def _save(self, path: Path) -> None:
-        """Save the program; over another one only if a user asks twice."""
-        if path.exists() and path != self._file and path != self._replaces:
-            self._replaces = path
-            raise InputError(f'{path} is another program: press {SAVE} again to replace it')
-        self._program.save(path)
-        self._file, self._saved, self._replaces, self._listed = path, self._program, None, 0.0
-        self._note = f'Saved as {path}.'
-
-    def _keep_unsaved(self) -> str:
-        """Keep the program before another one is shown; return a sentence on that. Raises InputError."""
-        if not self._program.points or self._program is self._saved:
-            return ''
-        path = self._folder / f'{UNSAVED}{SUFFIX}'
-        self._program.save(path)
-        return f'The program before was not saved: it is kept as {UNSAVED}.'
-
-    def _path(self) -> Path:
-        name = self._panel.file_name.removesuffix(SUFFIX)
-        if not FILE_NAME.fullmatch(name):
-            raise InputError('a file name has letters, digits, blanks, ".", "-" and "_"')
-        return self._folder / f'{name}{SUFFIX}'
-
-    def _names(self) -> list[str]:
-        try:
-            return sorted(path.stem for path in self._folder.glob(f'*{SUFFIX}') if path.name[0] != '.')
-        except OSError:
-            return []
-
     def _change_program(self, press: Press) -> None:
         if press.what == TOOL:
             self._take(self._program.of_tool(press.value))
             return
-        file: Path | None = None
+        file = ''
         if press.what == NEW:
             program, name = Program(tool=self._program.tool), 'program'
         elif press.what == UPLOAD:
@@ -226,16 +193,16 @@ class Teach(Room):
                 Program.parse(press.value.content.decode(errors='replace')),
                 Path(press.value.name).stem,
             )
-        elif press.value != NONE and press.value in self._names():
-            name, file = press.value, self._folder / f'{press.value}{SUFFIX}'
-            program = Program.load(file)
+        elif press.value != NONE and press.value in self._files.names():
+            name = file = press.value
+            program = self._files.load(file)
         else:
             return
-        kept = self._keep_unsaved() if program.tool in self._tools else ''
+        kept = self._files.keep_unsaved(self._program) if program.tool in self._tools else ''
         self._take(program)
         self._note = ' '.join(filter(None, (kept, self._note)))
         self._panel.set_file_name(name)
-        self._file, self._saved = file, program if file else None
+        self._files.show(program, file)
 
     def _take(self, program: Program) -> None:
         """Show another program."""
