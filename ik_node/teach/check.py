@@ -23,6 +23,7 @@ from ik_node.control.state.requests import Aim
 from ik_node.control.targets.tree_targets import targets_of
 from ik_node.errors import IkError, InputError, join_names, quoted
 from ik_node.model.arm import Arm
+from ik_node.model.joint import Joint
 from ik_node.solver.goal import Goal
 from ik_node.teach.program import DIGITS, LINE, Point, Program
 from ik_node.tracks.curves import tip_pose
@@ -243,9 +244,7 @@ class Rehearsal:
             raise InputError(
                 f'there is no gripper joint {quoted(name)}; joints off the arm: {join_names(others)}'
             )
-        joints = self._arm.robot.joints
-        carried = any(one.name in self._arm.joint_names for one in self._arm.robot.path(joints[name].child))
-        if self._program.tool and not carried:
+        if self._program.tool and not carries(self._arm, self._arm.robot.joints[name]):
             raise InputError(
                 f'joint {quoted(name)} is not on the arm of the tool {quoted(self._program.tool)}'
             )
@@ -322,6 +321,11 @@ class Rehearsal:
             name = self._arm.joint_names[int(apart.argmax())]
             sentence = f'the arm changes its configuration on the way, mainly of joint {quoted(name)}'
             self._note(Finding(point.name, sentence, serious=False))
+
+
+def carries(arm: Arm, joint: Joint) -> bool:
+    """Whether an arm carries a joint at its end: behind its last joint."""
+    return any(before.name == arm.joint_names[-1] for before in arm.robot.path(joint.child))
 
 
 def _scaled(speed_scaling: float, speed: float) -> float:

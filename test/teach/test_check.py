@@ -254,8 +254,9 @@ def test_joints_of_an_earlier_check_are_not_kept_for_another_robot(model: ArmMod
     assert np.allclose(longer.arm.fk(q)[0], program.points[0].position, atol=1e-5)
 
 
-def test_the_gripper_of_another_arm_is_refused() -> None:
-    text = load_description(share_path('urdf', 'two_arms.urdf.xacro'))
+@pytest.mark.parametrize('name', ['two_arms', 'torso_arms'])  # the second share a joint below both
+def test_the_gripper_of_another_arm_is_refused(name: str) -> None:
+    text = load_description(share_path('urdf', f'{name}.urdf.xacro'))
     jaws = ''.join(
         f'<link name="{side}_jaw"/>'
         f'<joint name="{side}_gripper" type="prismatic"><parent link="{side}_tool0"/>'

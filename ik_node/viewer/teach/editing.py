@@ -13,7 +13,7 @@ from ik_node.checks import Array
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.model.joint import Joint
-from ik_node.teach.check import Checked
+from ik_node.teach.check import Checked, carries
 from ik_node.teach.program import Point, Program
 from ik_node.viewer.panel.presses import Press
 from ik_node.viewer.teach.panel import JOINTS, KEPT, MOTION, NAME, SPEED, WAIT
@@ -105,7 +105,7 @@ def gripper_of(arm: Arm) -> Joint | None:
     for joint in arm.robot.joints.values():
         if joint.type not in ('revolute', 'prismatic') or joint.mimic is not None or joint.name in own:
             continue
-        if any(before.name == arm.joint_names[-1] for before in arm.robot.path(joint.child)):
+        if carries(arm, joint):
             return joint
     return None
 
