@@ -82,7 +82,7 @@ class Runs:
         elif len(after.names) != len(names):  # else it was renamed
             self.following = 0
         if self.following:
-            self._say(self.title, f'Next: {quoted(after.names[self.following])}.')
+            self._say(State.PAUSED.value, f'Next: {quoted(after.names[self.following])}.')
         else:
             self._say('', '')
 
