@@ -16,9 +16,8 @@ from waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT = 180.0  # s; a cold compile takes a minute, all else a fraction of a second
-SHORT_LEASE = {
-    'FASTRTPS_DEFAULT_PROFILES_FILE': str(ROOT / 'test' / 'short_lease.xml')
-}  # for one that is killed
+# Variables for a node that is to be killed: others give it up sooner.
+SHORT_LEASE = {'FASTRTPS_DEFAULT_PROFILES_FILE': str(ROOT / 'test' / 'short_lease.xml')}
 LEAVING = 10.0  # s for a program to end by itself
 
 

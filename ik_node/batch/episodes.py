@@ -54,7 +54,8 @@ def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBa
     _fill(solver, goals, q, solved, valid, jump)
     if rows.laterals is not None and spare_roll(arm) >= 0:
         _turn_rolls(solver, goals, q, solved, valid)
-    jump[1:] |= ~(solved[1:] & solved[:-1]) & _strays(arm, q)
+    loose = np.flatnonzero(~(solved[1:] & solved[:-1]))
+    jump[loose + 1] |= _strays(arm, q[loose], q[loose + 1])
     errors = np.array([solver.errors(goal, row) for goal, row in zip(goals, q, strict=True)]).reshape(-1, 2)
     errors[~valid] = np.nan
     moves = np.abs(np.diff(q, axis=0, prepend=q[:1]))
@@ -66,11 +67,13 @@ def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBa
     return pa.RecordBatch.from_arrays(columns, [*arm.joint_names, *FOUND, SECONDS])
 
 
-def _strays(arm: Arm, q: Array) -> Mask:
-    """Return whether the tool leaves the straight way between rows of q (N, n) by more than STRAY, (N-1,)."""
-    ends = np.array([arm.fk(row)[0] for row in q])
-    middles = np.array([arm.fk(row)[0] for row in (q[1:] + q[:-1]) / 2.0]).reshape(-1, 3)
-    away: Mask = np.linalg.norm(middles - (ends[1:] + ends[:-1]) / 2.0, axis=1) > STRAY * arm.reach
+def _strays(arm: Arm, before: Array, after: Array) -> Mask:
+    """Return whether the tool leaves the straight way by more than STRAY, (k,), in steps between (k, n)."""
+    first, middle, last = (
+        np.array([arm.fk(q)[0] for q in rows]).reshape(-1, 3)
+        for rows in (before, (before + after) / 2.0, after)
+    )
+    away: Mask = np.linalg.norm(middle - (first + last) / 2.0, axis=1) > STRAY * arm.reach
     return away
 
 

@@ -58,6 +58,11 @@ class GoalColumns:
         """All of them."""
         return list(dict.fromkeys([*self.poses, *self.seed, *[self.frame] * bool(self.frame)]))
 
+    def check_for(self, arm: Arm) -> None:
+        """Raise InputError if the seed does not have a number for each joint of an arm."""
+        if self.seed and len(self.seed) not in (1, arm.n):
+            raise InputError(f'--seed takes {arm.n} columns, or one with lists of {arm.n} numbers')
+
     @classmethod
     def found(cls, names: Sequence[str], given: Mapping[str, object]) -> GoalColumns:
         """Return the given ones, and those of usual names among names. Raises InputError."""
@@ -116,8 +121,7 @@ class GoalRows:
 
 def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm) -> GoalRows:
     """Return the goals of batch. Raises InputError for columns that cannot hold numbers."""
-    if columns.seed and len(columns.seed) not in (1, arm.n):
-        raise InputError(f'--seed takes {arm.n} columns, or one with lists of {arm.n} numbers')
+    columns.check_for(arm)
     rows = _Rows(batch)
     positions = rows.numbers(columns.position, 3)
     directions = laterals = None

@@ -131,10 +131,9 @@ class LerobotDataset:
         unit = np.where(arm.prismatic, 1e3, 180.0 / np.pi)
         own = {self.root / 'meta' / 'info.json', *self._files, *self._statistics()}
         for path in _files(self.root):
+            place = path.relative_to(self.root)
             if path not in own:
-                _put(
-                    path, output / path.relative_to(self.root), path.relative_to(self.root).parts[0] in LINKED
-                )
+                _put(path, output / place, link=place.parts[0] in LINKED)
         every: dict[int, Array] = {}
         for path in self._files:
             table = _read(path, None)

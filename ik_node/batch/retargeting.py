@@ -161,7 +161,7 @@ class Retargeting:
             worst = [(one.episode, self.parts.read(parts[one.episode])) for one in worst_of(reports)]
         try:  # once the output is written: a full disk does not undo that
             if recordings:
-                self._record_all(recordings, worst)
+                self._record(recordings, worst)
             if report:
                 write_reports(report, reports)
         except OSError as error:
@@ -171,21 +171,20 @@ class Retargeting:
             ) from None
         return reports
 
-    def _record_all(self, folder: Path, worst: Sequence[tuple[int | str, bytes]]) -> None:
-        """Write recordings of episodes."""
+    def _record(self, folder: Path, worst: Sequence[tuple[int | str, bytes]]) -> None:
+        """Write recordings of episodes, given with their parts."""
+        from ik_node.batch.episode_recording import write_recording
+
+        joints = self._task.solver.arm.joint_names
         taken = set[str]()
         for episode, part in worst:
             name = re.sub(r'[^\w.-]', '_', f'{self._output.stem}_{episode}')[:LONGEST]
             while name in taken:  # of "a/b" and "a_b"
                 name += '_'
             taken.add(name)
-            self._record(folder / f'{name}.mcap', part)
-
-    def _record(self, path: Path, part: bytes) -> None:
-        from ik_node.batch.episode_recording import write_recording
-
-        found, names = unpacked(part), self._task.solver.arm.joint_names
-        write_recording(path, names, found.column(SECONDS).to_numpy(), joints_of(found, names))
+            found = unpacked(part)
+            path, seconds = folder / f'{name}.mcap', found.column(SECONDS).to_numpy()
+            write_recording(path, joints, seconds, joints_of(found, joints))
 
     def _chunks(self, episodes: list[int | str]) -> Iterator[tuple[bytes, int]]:
         """Return the poses of each episode, in Arrow's IPC format, and note the episodes."""

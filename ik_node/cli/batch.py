@@ -59,6 +59,7 @@ def _batch(arguments: argparse.Namespace) -> int:
     warn(arm)
     goals = open_goals(arguments.goals)
     columns = GoalColumns.found(goals.names, given_columns(arguments))
+    columns.check_for(arm)
     say(f'{arm.describe()}\ngoals: {described(columns)}')
     task = Task(IkSolver(arm, time_budget=math.inf, compile='wait'), columns, arguments.count)
     start = time.monotonic()

@@ -81,6 +81,7 @@ def _retarget(arguments: argparse.Namespace) -> int:
     source: EpisodeTable | LerobotDataset
     source, fps = _table(arguments) if arguments.episode else _dataset(arguments)
     columns = _columns(arguments, source.names)
+    columns.check_for(arm)
     task = EpisodeTask(
         IkSolver(arm, time_budget=math.inf, compile='wait'), columns, fps, arguments.time or ''
     )

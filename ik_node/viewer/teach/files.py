@@ -28,6 +28,9 @@ class Files:
         name = name.removesuffix(SUFFIX)
         if not FILE_NAME.fullmatch(name):
             raise InputError('a file name has letters, digits, blanks, ".", "-" and "_"')
+        return self._at(name)
+
+    def _at(self, name: str) -> Path:
         return self._folder / f'{name}{SUFFIX}'
 
     def names(self) -> list[str]:
@@ -39,7 +42,7 @@ class Files:
 
     def load(self, name: str) -> Program:
         """Return a program. Raises InputError."""
-        return Program.load(self._folder / f'{name}{SUFFIX}')
+        return Program.load(self._at(name))
 
     def save(self, program: Program, name: str) -> Path:
         """Save the program and return where; over another one only if asked twice. Raises InputError."""
@@ -55,10 +58,10 @@ class Files:
         """Keep a program before another one is shown; return a sentence on that. Raises InputError."""
         if not program.points or program is self._saved:
             return ''
-        program.save(self._folder / f'{UNSAVED}{SUFFIX}')
+        program.save(self._at(UNSAVED))
         return f'The program before was not saved: it is kept as {UNSAVED}.'
 
     def show(self, program: Program, name: str = '') -> None:
         """Note that a program is shown that was loaded by a name; '' if it is in no file."""
-        self._file = self._folder / f'{name}{SUFFIX}' if name else None
+        self._file = self._at(name) if name else None
         self._saved = program if name else None

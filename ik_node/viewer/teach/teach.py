@@ -189,10 +189,8 @@ class Teach(Room):
         if press.what == NEW:
             program, name = Program(tool=self._program.tool), 'program'
         elif press.what == UPLOAD:
-            program, name = (
-                Program.parse(press.value.content.decode(errors='replace')),
-                Path(press.value.name).stem,
-            )
+            program = Program.parse(press.value.content.decode(errors='replace'))
+            name = Path(press.value.name).stem
         elif press.value != NONE and press.value in self._files.names():
             name = file = press.value
             program = self._files.load(file)
