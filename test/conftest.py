@@ -120,11 +120,11 @@ def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
     report = yield
     page = next((item.funcargs[name] for name in ('browser', 'phone') if name in item.funcargs), None)
     if report.failed and page is not None:
-        from browser_harness import exceptions, words
+        from browser_harness import words
 
         try:
             report.sections.append(('The page', words(page)))
-        except exceptions.WebDriverException as error:  # it shows another page, or has ended
+        except Exception as error:  # noqa: BLE001 it shows another page, or it or its driver has ended
             report.sections.append(('The page', f'cannot be read: {error}'))
     return report
 

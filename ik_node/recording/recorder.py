@@ -77,7 +77,9 @@ class Recorder:
             self._fail(error)
 
     def close(self) -> None:
-        """End the recording."""
+        """Add what has arrived and waits for the executor, and end the recording."""
+        for topic, ((kind, *_), subscription) in list(self._subscriptions.items()):
+            self._add_waiting(topic, kind, subscription)
         self._unsubscribe()
         try:
             self._file.close()
@@ -118,6 +120,14 @@ class Recorder:
             self._file.add(topic, kind, bytes(data), received, info['source_timestamp'] or received)
         except RecordingError as error:
             self._fail(error)
+
+    def _add_waiting(self, topic: str, kind: str, subscription: Subscription) -> None:
+        with subscription.handle:
+            for _ in range(DEPTH):
+                taken = subscription.handle.take_message(subscription.msg_type, True)
+                if taken is None:
+                    return
+                self._add(topic, kind, *taken)
 
     def _fail(self, error: RecordingError) -> None:
         self._unsubscribe()

@@ -163,6 +163,34 @@ def test_what_was_published_is_what_mcap_reads(sides: Any, tmp_path: Path) -> No
     assert [one.message for one in own] == said['/joint_states']
 
 
+def test_the_end_of_a_recording_takes_what_waits_for_the_executor(sides: Any, tmp_path: Path) -> None:
+    speaker, listener, executor = sides
+    publisher = speaker.create_publisher(JointState, 'joint_states', 50)
+    arrived: list[JointState] = []
+    speaker.create_subscription(JointState, 'joint_states', arrived.append, 50)
+    executor.remove_node(listener)  # it is busy with something else
+    recorder = Recorder(listener, tmp_path / 'busy.mcap')
+
+    def heard() -> bool:
+        recorder.refresh()
+        return publisher.get_subscription_count() == 2
+
+    wait_for(heard, 'the recorder', TIMEOUT)
+    said = [joints(index) for index in range(40)]
+    for message in said:
+        publisher.publish(message)
+
+    def there() -> bool:
+        executor.spin_once(timeout_sec=0.01)
+        return len(arrived) == len(said)
+
+    wait_for(there, 'all messages', TIMEOUT)
+    recorder.close()
+    found = [message for _, message in decoded(recorder.path)]
+    assert len(found) == len(said)
+    assert all(map(same, found, said))
+
+
 def test_a_process_that_is_killed_loses_only_what_it_had_not_saved(tmp_path: Path) -> None:
     path = tmp_path / 'killed.mcap'
     program = (

@@ -17,6 +17,7 @@ class Playback:
         self.index = 0
         self.playing = False
         self.rate = 1.0  # [1/s]
+        self._stepping = False  # to the next step as soon as it is known
         self._due = 0.0  # when the next step is shown (time.monotonic)
 
     def start(self, descents: Sequence[Descent]) -> None:
@@ -25,6 +26,7 @@ class Playback:
             descent.stop()
         self.descents = list(descents)
         self.index = 0
+        self._stepping = False
         self._due = time.monotonic() + 1.0 / self.rate
 
     def play(self) -> None:
@@ -33,8 +35,15 @@ class Playback:
             self.index = 0
         self.playing = True
 
+    def step(self) -> None:
+        """Pause, and show the next step once it is known."""
+        self.playing, self._stepping = False, True
+
     def tick(self) -> None:
         """Show the next step if it is due."""
+        if self._stepping:
+            self.advance()
+            return
         now = time.monotonic()
         if not self.playing or now < self._due:
             return
@@ -44,9 +53,10 @@ class Playback:
     def advance(self) -> None:
         """Show the next step, once it is known of every descent that has one."""
         if self.at_end:
-            self.playing = False
+            self.playing = self._stepping = False
         elif all(descent.ended or len(descent.steps) > self.index + 1 for descent in self.descents):
             self.index += 1
+            self._stepping = False
 
     @property
     def at_end(self) -> bool:

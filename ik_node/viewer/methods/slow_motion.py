@@ -91,8 +91,7 @@ class SlowMotion:
             self._chosen = chosen
             playback.playing = button != STEP
         elif button == STEP:
-            playback.playing = False
-            playback.advance()
+            playback.step()
         elif button == PAUSE:
             playback.playing = False
         elif button == PLAY:
