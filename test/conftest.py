@@ -124,7 +124,7 @@ def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
 
         try:
             report.sections.append(('The page', words(page)))
-        except Exception as error:  # noqa: BLE001 it shows another page, or it or its driver has ended
+        except Exception as error:  # it shows another page, or it or its driver has ended
             report.sections.append(('The page', f'cannot be read: {error}'))
     return report
 

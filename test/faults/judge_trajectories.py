@@ -141,7 +141,8 @@ class TrajectoryJudge:
             found = self.record.recent_measurements(name, seen.when + LATE, seen.when - MEMORY)
             near = [value for value in found if abs(value - place[i]) <= room[i]]
             if not near or not (rest[i] or joining):
-                begin = f'joint "{name}": {place[i]:.6g} after {first:.3f} s, {off[i]:.3g} off'
+                place_then = f'{place[i]:.6g} at {speed[i]:.3g}/s after {first:.3f} s'
+                begin = f'joint "{name}": {place_then}, {off[i]:.3g} off'
                 ago = (
                     'at first'
                     if last is None
