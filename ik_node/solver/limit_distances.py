@@ -28,7 +28,7 @@ class LimitDistances:
 
     def __init__(self, arm: Arm) -> None:
         """Raises KernelError if the kernels cannot be compiled."""
-        served = kernels.prepare(('tabulate_poses', 'limit_distances'), wait=True)
+        served = kernels.prepare(('tabulate_poses', 'limit_distances', 'lacking'), wait=True)
         if served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
         search = RandomRestarts(arm, 'lm', *TOLERANCES, STARTS, np.inf, 0)
@@ -53,6 +53,16 @@ class LimitDistances:
             *self._model, goals, *self._search, starts, self._middle.copy(), found, distances, complete
         )
         return found, distances, complete
+
+    def lack(self, goals: Array, distances: Array) -> Array:
+        """Return by how much [m] goals (N, 9) of distance -inf are missed, 0 for others: a quick estimate.
+
+        A radian between the directions counts as 0.2 of the reach. distances (N,): as find returns them.
+        """
+        lack = np.empty(len(goals))
+        joints, tool, limits = self._model[:3]
+        kernels.lacking(joints, tool, limits, goals, *self._search[1:], distances, lack)
+        return lack
 
 
 def held_idle(arm: Arm) -> Array:

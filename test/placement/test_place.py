@@ -84,6 +84,15 @@ def test_no_random_placement_is_better(seed):
     assert (np.abs(places) > 0.05 * (UPPER - LOWER)).any(axis=2)[~np.eye(len(kept), dtype=bool)].all()
 
 
+@pytest.mark.parametrize(('name', 'seed'), [('moveo_like', 0), ('moveo_like', 2), ('xarm5_like', 0)])
+def test_goals_that_no_placement_of_the_grid_meets_are_met(name, seed):
+    """The position ties the direction of the last arm: the placements that meet a goal are a thin sheet."""
+    search, _ = made(name, seed)
+    grid, steps = search.coarse(2000, lambda _: None)
+    assert grid.unmet.min() > 0
+    assert search.best(grid, steps).unmet[0] == 0
+
+
 def test_goals_without_a_direction_are_met_wherever_the_arm_comes_to_them():
     search, (base, positions, _) = made('seed_arm', 5)
     search = PlacementSearch(search.arm, positions, None, search.region)

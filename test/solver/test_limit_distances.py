@@ -53,3 +53,17 @@ def test_goals_out_of_reach_need_no_search():
     _, distances, complete = LimitDistances(arm).find(pack_goals(np.full((3, 3), 50.0), None))
     assert (distances == -np.inf).all()
     assert complete.all()
+
+
+def test_what_is_missed_by_less_lacks_less():
+    arm = shipped_cases()[0].arm()
+    solver, quick = IkSolver(arm, compile='wait'), LimitDistances(arm)
+    q = arm.middle + 0.3
+    away = np.array([2.0, 0.5, 0.3]) * arm.reach
+    goals = pack_goals(np.array([arm.fk(q)[0], away, 1.5 * away]), None)
+    distances = quick.find(goals)[1]
+    lack = quick.lack(goals, distances)
+    assert lack[0] == 0.0
+    closest = [solver.solve(Goal.unpacked(goal)).position_error for goal in goals[1:]]
+    np.testing.assert_allclose(lack[1:], closest, rtol=1e-2)
+    assert lack[2] > lack[1] > 0.1

@@ -57,6 +57,7 @@ ON_DEMAND = {
     'find_families': 'redundancy.families',
     'reached_directions': 'search.reachability',
     'limit_distances': 'search.limit_distances',
+    'lacking': 'search.limit_distances',
     'search_tree': 'trees.tree',
     'search_tree_transpose': 'trees.tree_transpose',
     'settle_tree': 'trees.tree',

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far from the joint limits an arm can stay at many goals, one after the other."""
 
-from math import inf, isnan
+from math import inf, isnan, sqrt
 
 import numpy as np
 
@@ -136,3 +136,24 @@ def limit_distances(
         if distance > distances[k]:
             distances[k] = distance
             copy(trial, found[k])
+
+
+@compiled
+def lacking(joints, tool, limits, goals, options, table, distances, lack):
+    """Write by how much [m] each of goals (N, 9) of distance -inf is missed, 0 for others, into lack (N,).
+
+    A descent from the pose of table nearest to the goal tells; options weigh a direction against a position.
+    distances (N,): as limit_distances writes them.
+    """
+    frames = np.empty((2 * joints.shape[0] + 3, 3))
+    n = limits.shape[1]
+    work, q, apart = np.empty((3 * n + 4, max(n, 6))), np.empty(n), np.empty(table.shape[1])
+    for k in range(goals.shape[0]):
+        lack[k] = 0.0
+        if distances[k] > -inf:
+            continue
+        squared_distances(table, goals[k], options[WEIGHT], apart)
+        copy_column(table, apart.argmin(), q)
+        descend_lm(joints, tool, limits, goals[k], options, FIRST_DAMPING, q, frames, work)
+        position, direction = squared_errors(joints, frames, goals[k])
+        lack[k] = sqrt(position + options[WEIGHT] * options[WEIGHT] * direction)
