@@ -39,11 +39,15 @@ class RemoteParameters:
         """Whether a change of values is pending."""
         return self._given is not None
 
+    def reset(self) -> None:
+        """Forget the values until the next response arrives."""
+        self.values = {}
+
     def refresh(self) -> None:
         """Request the values; the response arrives later."""
         self._forget()  # a request whose response was lost
         if not self._getter.service_is_ready():
-            self.values = {}
+            self.reset()
             return
         if self._given is not None:
             if time.monotonic() < self._given_until:
@@ -66,7 +70,7 @@ class RemoteParameters:
         """Set all of these together, or none if the node rejects; False without such a node."""
         self._forget()
         if not self._setter.service_is_ready():
-            self.values = {}
+            self.reset()
             return False
         self.values |= {name: value for name, value in values.items() if name in self._parameters}
         messages = [Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]

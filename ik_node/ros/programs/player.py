@@ -99,7 +99,7 @@ class Player:
         """Follow a runner until it ends. speed: the speed_scaling of ik_node without a program."""
         self.runner, self._base, self._speed, self._ended = runner, speed, speed, None
         self._reporters = self._found()
-        self._parameters.values = {}
+        self._parameters.reset()
         self._asked = -math.inf
 
     def release(self) -> None:
