@@ -21,6 +21,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PointStamped, PoseStamped
 from page import Page
+from processes import PATIENT
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
@@ -57,6 +58,8 @@ class Process:
         """modules: folders of more of them. Shadows would take most of the time of a page without a GPU."""
         if name == 'ik_viewer' and '--ros-args' in arguments:
             arguments = (*arguments, '-p', 'shadows:=false')
+        if name == 'ik_node' and '--ros-args' in arguments:
+            arguments = (*arguments, '-p', PATIENT)
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'ik_node.start', name, *arguments],
             env=environment(domain, *modules),

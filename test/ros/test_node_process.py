@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from node_harness import Client, client_in
-from processes import Running, with_parameters
+from processes import PATIENT, Running, with_parameters
 from small_arm import arm_urdf
 
 READY = 'effective DoF'
@@ -24,7 +24,7 @@ def node(tmp_path):
             path = tmp_path / 'arm.urdf'
             path.write_text(urdf)
             parameters += (f'urdf_file:={path}',)
-        running.append(Running('ik_node', *with_parameters(*parameters), **variables))
+        running.append(Running('ik_node', *with_parameters(PATIENT, *parameters), **variables))
         return running[-1]
 
     yield start

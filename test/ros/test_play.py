@@ -28,7 +28,7 @@ Start = Callable[..., Running]
 @pytest.fixture(scope='module')
 def arm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, Client]]:
     """A running node, and a client of it."""
-    running = start_node(tmp_path_factory.mktemp('arm'), 'goal_timeout:=60.0', 'base_link:=base_link')
+    running = start_node(tmp_path_factory.mktemp('arm'), 'base_link:=base_link')
     try:
         with client_in(running.domain) as client:
             yield running, client
@@ -189,7 +189,7 @@ def test_without_a_node_it_says_so(program: Program, tmp_path: Path) -> None:
 
 def test_it_ends_when_the_node_is_killed(tmp_path: Path, program: Program) -> None:
     program.save(tmp_path / 'program.yaml')
-    slow = ('goal_timeout:=60.0', 'speed_scaling:=0.02', 'base_link:=base_link')
+    slow = ('speed_scaling:=0.02', 'base_link:=base_link')
     node = start_node(tmp_path, *slow, **SHORT_LEASE)
     node.wait_said('effective DoF')
     running = Running('ik_play', str(tmp_path / 'program.yaml'), domain=node.domain)

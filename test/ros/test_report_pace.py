@@ -88,6 +88,9 @@ def test_a_stream_of_goals_is_answered_in_part_and_its_last_goal_in_any_case():
         said = [{pair.key: pair.value for pair in s.values} for s in client.statuses[mark:]]
         numbers = [int(values['goal_number']) for values in said]
         states = [values['state'] for values in said]
-        assert states == ['moving', 'moving', 'rejected', 'arrived']
-        first, last, rejected, arrived = numbers
-        assert first < last == arrived == rejected - 1
+        assert states[-2:] == ['rejected', 'arrived']
+        assert set(states[:-2]) == {'moving'}
+        *moving, rejected, arrived = numbers
+        assert 2 <= len(moving) < 10  # on a busy computer the goals take longer
+        assert moving == sorted(set(moving))
+        assert moving[-1] == arrived == rejected - 1

@@ -111,7 +111,8 @@ def test_hold_and_clear_and_torque_answer_with_the_state(emulated):
     assert emulated.call('hold').success
     emulated.command(['elbow_flex'], [0.5])
     emulated.driver.wait_said('held until it is cleared')
-    assert emulated.call('clear').success
+    # A busy computer keeps the answers of servos.
+    wait_for(lambda: emulated.call('clear').success, 'the clearing', TIMEOUT)
     assert not emulated.call('set_zero').success
     assert emulated.call('torque', data=False).message == 'passive'
     assert not any(state['torque'] for state in emulated.bus.state().values())

@@ -10,7 +10,7 @@ import pytest
 import rclpy
 from domains import new_domain
 from node_harness import Client, running
-from processes import Running, with_parameters
+from processes import PATIENT, Running, with_parameters
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, arm_urdf
@@ -74,7 +74,13 @@ def test_a_suspended_process_is_not_a_stuck_joint(tmp_path, suspended, output):
     file = tmp_path / 'arm.urdf'
     file.write_text(arm_urdf().replace('effort="1"', 'effort="50"'))
     domain = new_domain()
-    given = [f'urdf_file:={file}', 'base_link:=base_link', 'tip_link:=tool0', 'measured_timeout:=10.0']
+    given = [
+        f'urdf_file:={file}',
+        'base_link:=base_link',
+        'tip_link:=tool0',
+        'measured_timeout:=10.0',
+        PATIENT,
+    ]
     remapped = REMAPPED if output == 'joint_states' else []
     node = Running('ik_node', *remapped, *with_parameters(*given, f'output:={output}'), domain=domain)
     plant = Running('ik_plant', '--ros-args', '-p', f'urdf_file:={file}', domain=domain)

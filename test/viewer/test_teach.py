@@ -33,7 +33,7 @@ class Desk(NamedTuple):
 @pytest.fixture(scope='module')
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     folder, domain = tmp_path_factory.mktemp('programs'), new_domain()
-    given = ('-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro', '-p', 'goal_timeout:=60.0')
+    given = ('-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro')
     solver = Process('ik_node', domain, '--ros-args', *given)
     try:
         with viewer(domain, f'programs:={folder}') as (process, robot):

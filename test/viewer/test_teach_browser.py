@@ -50,7 +50,7 @@ class Desk(NamedTuple):
 def desk(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """ik_node with the seed arm, the viewer, and its page with the folder Teach open."""
     folder, domain = tmp_path_factory.mktemp('programs'), new_domain()
-    given = ('-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro', '-p', 'goal_timeout:=60.0')
+    given = ('-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro')
     solver = Process('ik_node', domain, '--ros-args', *given)
     try:
         with viewer(domain, f'programs:={folder}') as (process, robot):
