@@ -11,6 +11,7 @@ from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from std_srvs.srv import Trigger
 
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
@@ -59,12 +60,13 @@ class ViewerNode(ClosableNode):
         super().__init__('ik_viewer', **options)
         self._settings, self._tool_settings = declare_viewer(self)
         self._pressed: Inputs[ArmPress] = Inputs()
+        self._stop = self.create_client(Trigger, 'ik_node/stop')
         self._pages = Pages(
             self,
             self._settings.host,
             self._settings.port,
             changed=self._mind_clients,
-            stop=lambda: self._pressed.add(ArmPress(STOP)),
+            stop=self._stop_at_once,
             opened=lambda link: self._share.opened.add(link),
             link=lambda: self._share.text,
         )
@@ -111,6 +113,13 @@ class ViewerNode(ClosableNode):
         self._pages.watch(self._scene.greet)
         # Not logged: everybody in the ROS domain can read /rosout, and the URL gives access.
         print(f'ik_viewer: open {self._pages.url} in a browser', flush=True)
+
+    def _stop_at_once(self) -> None:
+        """Stop the arm from the thread of the server: the executor may be drawing another robot."""
+        called = self._stop.service_is_ready()
+        if called:
+            self._stop.call_async(Trigger.Request())
+        self._pressed.add(ArmPress(STOP, called=called), stops=True)
 
     def close(self) -> None:
         """Close the web server and the node."""

@@ -6,6 +6,7 @@ import math
 import signal
 import socket
 import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ import rclpy
 from geometry_msgs.msg import PoseStamped
 from node_harness import new_domain
 from page import Page
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 from spinning import Spinning
+from std_srvs.srv import Trigger
 from viewer_harness import SEED_ARM, Process, RobotSide, viewer
 from waiting import wait_for
 
@@ -123,3 +126,31 @@ def test_frames_are_shown_from_the_first_page_to_the_last(
         spinning.end()
         node.close()
         context.try_shutdown()
+
+
+def test_the_stop_button_does_not_wait_for_the_executor(capsys: pytest.CaptureFixture[str]) -> None:
+    robot = RobotSide(new_domain())
+    solver = Node('ik_node', context=robot.context)
+    stops: list[Trigger.Request] = []
+
+    def stop(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        stops.append(request)
+        return response
+
+    solver.create_service(Trigger, '~/stop', stop)
+    robot.spinning.add(solver)
+    node = ViewerNode(context=robot.context, parameter_overrides=[Parameter('port', value=0)])
+    try:
+        url = capsys.readouterr().out.split()[2]
+        robot.wait(node._stop.service_is_ready, 'the service')
+        with urllib.request.urlopen(f'{url}stop') as answer:
+            assert answer.status == 200
+        robot.wait(lambda: stops, 'the stop')
+        spinning = Spinning(node)
+        robot.wait(lambda: not node._pressed.waiting(), 'the executor')
+        spinning.end()
+        assert len(stops) == 1
+    finally:
+        node.close()
+        solver.destroy_node()
+        robot.close()

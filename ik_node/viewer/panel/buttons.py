@@ -15,10 +15,11 @@ ALL_TOOLS = ''
 
 
 class ArmPress(NamedTuple):
-    """A button that a user pressed; tool: its name, ALL_TOOLS for all."""
+    """A button that a user pressed; tool: its name, ALL_TOOLS for all. called: its service already was."""
 
     button: str
     tool: str = ALL_TOOLS
+    called: bool = False
 
 
 class Buttons:
