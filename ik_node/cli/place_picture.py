@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
@@ -34,7 +35,11 @@ def draw_region(
         x, y, met = _map(region, search)
         mesh = panel.pcolormesh(x, y, met, shading='nearest', cmap='viridis', vmin=0, vmax=len(positions))
         figure.colorbar(
-            mesh, ax=panel, shrink=0.85, format='%d', label='goals that are met, at the best height and angle'
+            mesh,
+            ax=panel,
+            shrink=0.85,
+            ticks=MaxNLocator(integer=True),
+            label='goals that are met, at the best height and angle',
         )
     else:
         ends = region.origin + np.array([region.lower[:3], region.upper[:3]]) @ region.axes.T
