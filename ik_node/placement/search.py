@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ PART = 20_000  # goals that one thread judges at a time
 STARTS = 40  # of the search: at distinct placements, where distinct goals are met, and where few are missed
 NEAR = 2000  # placements at which is found by how much goals are missed
 AIMING, FINISHING = (16, 30), (24, 40)  # members of the population around each start, and generations
-FAR = 1e3  # [m] more than any goal is missed by
+FAR = 1e3  # what each further goal that is missed counts
 FACTORS, CROSSING = (0.4, 0.9), 0.9  # of differential evolution, as its authors advise
 DISTINCT = 0.05  # share of the region by which places differ that count as two
 
@@ -38,29 +39,35 @@ def of_all(missed: Array) -> Array:
 
 def of_next(missed: Array) -> Array:
     """Return the same of the nearest goal unmet, and FAR for each other one: where one more may be met."""
-    lack = np.where(missed > 0.0, missed, FAR).min(axis=1, initial=FAR)
-    return np.where(lack < FAR, lack + FAR * (np.sum(missed > 0.0, axis=1) - 1), 0.0)
+    unmet = missed > 0.0
+    nearest = np.minimum(np.where(unmet, missed, np.inf).min(axis=1), FAR)
+    return np.where(unmet.any(axis=1), nearest + FAR * (unmet.sum(axis=1) - 1), 0.0)
+
+
+AIMS = of_all, of_next
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Placements (N, 6), which goals are met at each (N, goals), and the distance to the limits (N,).
+    """Placements (N, 6), the number of goals unmet at each (N,), and the distance to the limits (N,).
 
     The latter [rad or m] of the solution farthest from the joint limits, at the worst goal that is met; inf
     if none is met. lack (N,): by how much goals are missed, which counts first; 0 where that was not asked.
-    complete: the share of goals for which all solutions were compared.
+    met (N, bytes): which goals are met, a bit for each. complete: the share of goals for which all solutions
+    were compared.
     """
 
     bases: Array
-    met: NDArray[np.bool_]
+    unmet: NDArray[np.int64]
     distances: Array
     lack: Array
-    complete: float
+    met: NDArray[np.uint8]
+    complete: float = field(kw_only=True)
 
-    @cached_property
-    def unmet(self) -> NDArray[np.int64]:
-        """The number of goals unmet at each (N,)."""
-        return np.sum(~self.met, axis=1)
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """All that has N rows."""
+        return self.bases, self.unmet, self.distances, self.lack, self.met
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -68,7 +75,7 @@ class Judged:
         return np.lexsort((-np.where(np.isinf(self.distances), 0.0, self.distances), self.unmet, self.lack))
 
     def __getitem__(self, rows: NDArray[np.intp]) -> Judged:
-        return Judged(self.bases[rows], self.met[rows], self.distances[rows], self.lack[rows], self.complete)
+        return Judged(*(column[rows] for column in self.columns), complete=self.complete)
 
     def better(self, other: Judged) -> NDArray[np.bool_]:
         """Whether each row is better than the same row of other."""
@@ -79,25 +86,18 @@ class Judged:
     def improved(self, other: Judged) -> Judged:
         """Return the better of each row and the same row of other."""
         rows = other.better(self)
+        pairs = zip(other.columns, self.columns, strict=True)
         return Judged(
-            np.where(rows[:, None], other.bases, self.bases),
-            np.where(rows[:, None], other.met, self.met),
-            np.where(rows, other.distances, self.distances),
-            np.where(rows, other.lack, self.lack),
-            self.complete,
+            *(np.where(rows if a.ndim == 1 else rows[:, None], a, b) for a, b in pairs),
+            complete=self.complete,
         )
 
 
 def joined(*parts: Judged) -> Judged:
     """Return the rows of all parts."""
-    counts = [len(part.bases) for part in parts]
-    return Judged(
-        np.concatenate([part.bases for part in parts]),
-        np.concatenate([part.met for part in parts]),
-        np.concatenate([part.distances for part in parts]),
-        np.concatenate([part.lack for part in parts]),
-        float(np.average([part.complete for part in parts], weights=counts)),
-    )
+    share = np.average([part.complete for part in parts], weights=[len(part.bases) for part in parts])
+    columns = zip(*(part.columns for part in parts), strict=True)
+    return Judged(*map(np.concatenate, columns), complete=float(share))
 
 
 class PlacementSearch:
@@ -111,7 +111,7 @@ class PlacementSearch:
         self.arm, self.region, self._reach = arm, region, arm.reach
         self.count = len(positions)
         self._positions, self._directions = positions, directions
-        self.limit_distances = LimitDistances(arm)
+        self.limit_distances = LimitDistances(arm, lacks=True)
         self._threads = usable_cores()
 
     def goals(self, bases: Array) -> Array:
@@ -134,32 +134,31 @@ class PlacementSearch:
 
         done: given numbers. lack_of: makes a lack (N,) of by how much [m] goals are missed (N, goals).
         """
-        rows = max(1, PART // len(self._positions))
+        rows = max(1, PART // self.count)
 
-        def part(first: int) -> tuple[NDArray[np.bool_], Array, Array, int]:
-            goals = self.goals(bases[first : first + rows])
-            shape, flat = goals.shape[:2], goals.reshape(-1, 9)
-            _, found, complete = self.limit_distances.find(flat, starts)
-            met = found.reshape(shape) > -np.inf
-            lack = np.zeros(len(goals))
+        def part(first: int) -> Judged:
+            here = bases[first : first + rows]
+            goals = self.goals(here).reshape(-1, 9)
+            shape = len(here), self.count
+            _, found, complete = self.limit_distances.find(goals, starts)
+            met, lack = found.reshape(shape) > -np.inf, np.zeros(len(here))
             if lack_of is not None:
-                lack = lack_of(self.limit_distances.lack(flat, found).reshape(shape))
+                lack = lack_of(self.limit_distances.lack(goals, found).reshape(shape))
             distances = np.where(met, found.reshape(shape), np.inf).min(axis=1)
-            return met, distances, lack, int(complete.sum())
+            unmet, bits = np.sum(~met, axis=1), np.packbits(met, axis=1)
+            return Judged(here, unmet, distances, lack, bits, complete=float(complete.mean()))
 
-        def all_parts() -> Iterator[tuple[NDArray[np.bool_], Array, Array, int]]:
+        def all_parts() -> Iterator[Judged]:
             with ThreadPoolExecutor(self._threads) as pool:
                 try:
                     for one in pool.map(part, range(0, len(bases), rows)):
-                        done(len(one[0]))
+                        done(len(one.bases))
                         yield one
                 except BaseException:  # Ctrl-C: only the parts in progress are waited for
                     pool.shutdown(cancel_futures=True)
                     raise
 
-        *parts, complete = zip(*all_parts(), strict=True)
-        met, distances, lack = map(np.concatenate, parts)
-        return Judged(bases, met, distances, lack, sum(complete) / met.size)
+        return joined(*all_parts())
 
     def coarse(self, most: int, done: Callable[[int], object]) -> tuple[Judged, Array]:
         """Return the placements of a grid of about `most`, and its distances (6,)."""
@@ -174,22 +173,24 @@ class PlacementSearch:
         between = self.judged(self.region.spread(1 + SPREAD * len(grid.bases) // GRID), COARSE_STARTS, done)
         both = joined(grid, between)
         both = both[both.order]
-        # The best of all may meet other goals than all that look best on the grid, and none there.
-        kinds = np.unique(np.packbits(both.met, axis=1), axis=0, return_index=True)[1]
+        if not steps.any():
+            return both
         apart = distinct(self.region, both.bases, STARTS)
-        starts = both[np.union1d(apart, np.sort(kinds)[:STARTS])]
-        here = starts
-        if both.unmet[0] > 0:
-            for lack_of in (of_all, of_next):
-                near = self.judged(between.bases[:NEAR], COARSE_STARTS, lack_of=lack_of)
-                near = near[near.order]
-                near = near[distinct(self.region, near.bases, STARTS)]
-                met = self._evolved(joined(here, near), steps, *AIMING, lack_of)
-                here = joined(here, replace(met, lack=np.zeros(len(met.bases))))
-                here = here[here.order]
-                here = here[distinct(self.region, here.bases, STARTS)]
-        here = self._evolved(here, steps, *FINISHING)
-        both = joined(here, starts)
+        starts = here = both[np.union1d(apart, kinds(both.met, STARTS))]
+        judged = partial(self.judged, starts=COARSE_STARTS, done=done)
+        rng = np.random.default_rng(0)  # the same search gives the same placements
+        for lack_of in AIMS:
+            if here.unmet[0] == 0:
+                break
+            aimed = partial(judged, lack_of=lack_of)
+            near = aimed(between.bases[:NEAR])
+            near = near[near.order]
+            near = near[distinct(self.region, near.bases, STARTS)]
+            met = self._evolved(joined(here, near), steps, *AIMING, aimed, rng)
+            here = joined(here, replace(met, lack=np.zeros(len(met.bases))))
+            here = here[here.order]
+            here = here[distinct(self.region, here.bases, STARTS)]
+        both = joined(self._evolved(here, steps, *FINISHING, judged, rng), starts)
         return both[both.order]
 
     def _evolved(
@@ -198,22 +199,23 @@ class PlacementSearch:
         steps: Array,
         members: int,
         generations: int,
-        lack_of: Callable[[Array], Array] | None = None,
+        judged: Callable[[Array], Judged],
+        rng: np.random.Generator,
     ) -> Judged:
         """Return better placements near each of here, found by differential evolution.
 
         Storn and Price 1997, with a population around each placement, at first within steps (6,). It follows
         the ridges that the worst goal makes: a population takes their shape.
         """
-        judged = partial(self.judged, starts=COARSE_STARTS, lack_of=lack_of)
-        rng = np.random.default_rng(0)  # the same search gives the same placements
         shape = len(here.bases), members
         shifts = steps * rng.uniform(-1.0, 1.0, (*shape, SIZE))
         shifts[:, 0] = 0.0
-        first = members * np.arange(shape[0])
+        first, own = members * np.arange(shape[0]), np.arange(members)
         present = judged(self._clipped(here.bases[:, None] + shifts))
         for _ in range(generations):
-            picks = first[:, None, None] + rng.random((*shape, members)).argsort(axis=2)[:, :, :3]
+            draws = rng.random((*shape, members))
+            draws[:, own, own] = 1.0  # three others
+            picks = first[:, None, None] + draws.argsort(axis=2)[:, :, :3]
             a, b, c = np.moveaxis(present.bases[picks], 2, 0)
             old = present.bases.reshape(*shape, SIZE)
             new = a + rng.uniform(*FACTORS, (*shape, 1)) * (b - c)
@@ -229,6 +231,19 @@ class PlacementSearch:
         region = self.region
         rows = bases.reshape(-1, SIZE)
         return np.where(region.periodic, rows, np.clip(rows, region.lower, region.upper))
+
+
+def kinds(met: NDArray[np.uint8], count: int) -> NDArray[np.intp]:
+    """Return the first rows of met (N, bytes) with different goals met.
+
+    The best placement may meet other goals than all that look best on the grid.
+    """
+    first: dict[bytes, int] = {}
+    for row, bits in enumerate(met):
+        first.setdefault(bits.tobytes(), row)
+        if len(first) == count:
+            break
+    return np.array(list(first.values()), dtype=np.intp)
 
 
 def distinct(region: Region, bases: Array, count: int) -> NDArray[np.intp]:

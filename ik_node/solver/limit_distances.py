@@ -26,9 +26,10 @@ class LimitDistances:
     call from several threads, which run side by side.
     """
 
-    def __init__(self, arm: Arm) -> None:
-        """Raises KernelError if the kernels cannot be compiled."""
-        served = kernels.prepare(('tabulate_poses', 'limit_distances', 'lacking'), wait=True)
+    def __init__(self, arm: Arm, lacks: bool = False) -> None:
+        """Raises KernelError if the kernels cannot be compiled. lacks: whether lack will be called."""
+        names = 'tabulate_poses', 'limit_distances', *(['lacking'] if lacks else [])
+        served = kernels.prepare(names, wait=True)
         if served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
         search = RandomRestarts(arm, 'lm', *TOLERANCES, STARTS, np.inf, 0)
@@ -57,7 +58,7 @@ class LimitDistances:
     def lack(self, goals: Array, distances: Array) -> Array:
         """Return by how much [m] goals (N, 9) of distance -inf are missed, 0 for others: a quick estimate.
 
-        A radian between the directions counts as 0.2 of the reach. distances (N,): as find returns them.
+        A chord of 1 between the directions counts as 0.2 of the reach. distances (N,): as find returns them.
         """
         lack = np.empty(len(goals))
         joints, tool, limits = self._model[:3]

@@ -57,7 +57,7 @@ def test_goals_out_of_reach_need_no_search():
 
 def test_what_is_missed_by_less_lacks_less():
     arm = shipped_cases()[0].arm()
-    solver, quick = IkSolver(arm, compile='wait'), LimitDistances(arm)
+    solver, quick = IkSolver(arm, compile='wait'), LimitDistances(arm, lacks=True)
     q = arm.middle + 0.3
     away = np.array([2.0, 0.5, 0.3]) * arm.reach
     goals = pack_goals(np.array([arm.fk(q)[0], away, 1.5 * away]), None)
