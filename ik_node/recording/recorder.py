@@ -98,6 +98,9 @@ class Recorder:
         if before is not None:
             if before[0] == choice or not profiles:
                 return
+            self._add_waiting(topic, kind, before[1])
+            if self._file.closed:
+                return
             self._node.destroy_subscription(before[1])
         subscription = self._node.create_subscription(
             message_class(kind),
@@ -122,6 +125,9 @@ class Recorder:
             self._fail(error)
 
     def _add_waiting(self, topic: str, kind: str, subscription: Subscription) -> None:
+        """Add what waits for the executor, unless the file has ended: its subscriptions are destroyed."""
+        if self._file.closed:
+            return
         with subscription.handle:
             for _ in range(DEPTH):
                 taken = subscription.handle.take_message(subscription.msg_type, True)

@@ -163,32 +163,54 @@ def test_what_was_published_is_what_mcap_reads(sides: Any, tmp_path: Path) -> No
     assert [one.message for one in own] == said['/joint_states']
 
 
-def test_the_end_of_a_recording_takes_what_waits_for_the_executor(sides: Any, tmp_path: Path) -> None:
+def published(sides: Any, path: Path, topics: tuple[str, ...], messages: list[JointState]) -> Recorder:
+    """A recorder in a node that is busy with something else, and has all messages waiting."""
     speaker, listener, executor = sides
-    publisher = speaker.create_publisher(JointState, 'joint_states', 50)
+    executor.remove_node(listener)
+    publishers = [speaker.create_publisher(JointState, topic, len(messages)) for topic in topics]
     arrived: list[JointState] = []
-    speaker.create_subscription(JointState, 'joint_states', arrived.append, 50)
-    executor.remove_node(listener)  # it is busy with something else
-    recorder = Recorder(listener, tmp_path / 'busy.mcap')
+    for topic in topics:
+        speaker.create_subscription(JointState, topic, arrived.append, len(messages))
+    recorder = Recorder(listener, path)
 
     def heard() -> bool:
         recorder.refresh()
-        return publisher.get_subscription_count() == 2
+        return all(publisher.get_subscription_count() == 2 for publisher in publishers)
 
     wait_for(heard, 'the recorder', TIMEOUT)
-    said = [joints(index) for index in range(40)]
-    for message in said:
-        publisher.publish(message)
+    for publisher in publishers:
+        for message in messages:
+            publisher.publish(message)
 
     def there() -> bool:
         executor.spin_once(timeout_sec=0.01)
-        return len(arrived) == len(said)
+        return len(arrived) == len(topics) * len(messages)
 
     wait_for(there, 'all messages', TIMEOUT)
+    return recorder
+
+
+def test_the_end_of_a_recording_takes_what_waits_for_the_executor(sides: Any, tmp_path: Path) -> None:
+    said = [joints(index) for index in range(40)]
+    recorder = published(sides, tmp_path / 'busy.mcap', ('joint_states',), said)
     recorder.close()
     found = [message for _, message in decoded(recorder.path)]
     assert len(found) == len(said)
     assert all(map(same, found, said))
+
+
+def test_a_disk_that_is_full_at_the_end_is_told(sides: Any, tmp_path: Path) -> None:
+    numbers = np.random.default_rng(0).normal(size=1000).tolist()  # which do not compress
+    said = [JointState(position=numbers) for _ in range(50)]
+    recorder = published(sides, tmp_path / 'full.mcap', ('joint_states', 'measured_joint_states'), said)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (recorder.path.stat().st_size + 100, limits[1]))
+    try:
+        recorder.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert 'the recording ended' in recorder.failure
 
 
 def test_a_process_that_is_killed_loses_only_what_it_had_not_saved(tmp_path: Path) -> None:
