@@ -177,14 +177,19 @@ def test_playback_waits_for_the_slower_method_and_ends_with_the_longer_one() -> 
 def test_a_step_that_is_not_known_yet_is_shown_once_it_is() -> None:
     playback, descent = Playback(), Known(1, False)
     playback.start([descent])  # type: ignore[list-item]
-    playback.step()
-    playback.tick()
-    assert playback.index == 0
-    descent.steps += [1, 2]
     for _ in range(2):
+        playback.step()
         playback.tick()
-    assert playback.index == 1
+    assert playback.index == 0
+    descent.steps += [1, 2, 3]
+    for _ in range(3):
+        playback.tick()
+    assert playback.index == 2
     assert not playback.playing
+    playback.step()
+    playback.pause()
+    playback.tick()
+    assert playback.index == 2
 
 
 # With ik_node

@@ -17,7 +17,7 @@ class Playback:
         self.index = 0
         self.playing = False
         self.rate = 1.0  # [1/s]
-        self._stepping = False  # to the next step as soon as it is known
+        self._steps = 0  # to go on by, as soon as they are known
         self._due = 0.0  # when the next step is shown (time.monotonic)
 
     def start(self, descents: Sequence[Descent]) -> None:
@@ -26,22 +26,27 @@ class Playback:
             descent.stop()
         self.descents = list(descents)
         self.index = 0
-        self._stepping = False
+        self._steps = 0
         self._due = time.monotonic() + 1.0 / self.rate
 
     def play(self) -> None:
         """Continue, or restart at the end."""
         if self.at_end:
             self.index = 0
-        self.playing = True
+        self.playing, self._steps = True, 0
+
+    def pause(self) -> None:
+        """Stay at the present step."""
+        self.playing, self._steps = False, 0
 
     def step(self) -> None:
-        """Pause, and show the next step once it is known."""
-        self.playing, self._stepping = False, True
+        """Pause, and show one more step once it is known."""
+        self.playing = False
+        self._steps += 1
 
     def tick(self) -> None:
         """Show the next step if it is due."""
-        if self._stepping:
+        if self._steps:
             self.advance()
             return
         now = time.monotonic()
@@ -53,10 +58,10 @@ class Playback:
     def advance(self) -> None:
         """Show the next step, once it is known of every descent that has one."""
         if self.at_end:
-            self.playing = self._stepping = False
+            self.pause()
         elif all(descent.ended or len(descent.steps) > self.index + 1 for descent in self.descents):
             self.index += 1
-            self._stepping = False
+            self._steps = max(self._steps - 1, 0)
 
     @property
     def at_end(self) -> bool:

@@ -93,7 +93,7 @@ class SlowMotion:
         elif button == STEP:
             playback.step()
         elif button == PAUSE:
-            playback.playing = False
+            playback.pause()
         elif button == PLAY:
             playback.play()
         playback.tick()
