@@ -27,6 +27,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from spinning import Spinning
 from std_msgs.msg import String
+from std_srvs.srv import Trigger
 from waiting import wait_for
 
 from ik_node.model.urdf.reader import load_description
@@ -58,8 +59,8 @@ class Process:
         """modules: folders of more of them. Shadows would take most of the time of a page without a GPU."""
         if name == 'ik_viewer' and '--ros-args' in arguments:
             arguments = (*arguments, '-p', 'shadows:=false')
-        if name == 'ik_node' and '--ros-args' in arguments:
-            arguments = (*arguments, '-p', PATIENT)
+        if name == 'ik_node':
+            arguments = ('--ros-args', '-p', PATIENT, *arguments)
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'ik_node.start', name, *arguments],
             env=environment(domain, *modules),
@@ -240,3 +241,22 @@ def viewer(domain: int, *parameters: str) -> Iterator[tuple[Process, RobotSide]]
         code = process.end()
     assert code == 0, process.said
     assert 'Traceback' not in process.said
+
+
+@contextmanager
+def called(robot: RobotSide) -> Iterator[list[str]]:
+    """The services of a node behind the buttons; the names of those that were called."""
+    names: list[str] = []
+    solver = Node('ik_node', context=robot.context)
+    try:
+        for name in ('home', 'stop', 'resume'):
+
+            def answer(_: Trigger.Request, response: Trigger.Response, name: str = name) -> Trigger.Response:
+                names.append(name)
+                return response
+
+            solver.create_service(Trigger, f'~/{name}', answer)
+        robot.spinning.add(solver)
+        yield names
+    finally:
+        solver.destroy_node()

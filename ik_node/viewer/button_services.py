@@ -24,13 +24,13 @@ class ArmButtons:
         self._home: tuple[ArmPress, float] | None = None  # and until when it waits (time.monotonic)
 
     def press(self, press: ArmPress) -> None:
-        """End the goals of the tools and call the service, unless it was called."""
+        """End the goals of the tools and call the service."""
         for tool in self._concerned(press):
             tool.end_goal()
         self._home = None
         if press.button == HOME:
             self._home = press, time.monotonic() + PATIENCE
-        elif not press.called:
+        else:
             self._services[press.tool].call(press.button)
 
     def refresh(self) -> None:

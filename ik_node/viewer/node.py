@@ -115,11 +115,13 @@ class ViewerNode(ClosableNode):
         print(f'ik_viewer: open {self._pages.url} in a browser', flush=True)
 
     def _stop_at_once(self) -> None:
-        """Stop the arm from the thread of the server: the executor may be drawing another robot."""
-        called = self._stop.service_is_ready()
-        if called:
+        """Stop the arm from the thread of the server: the executor may be drawing another robot.
+
+        The executor stops it again, after what was pressed before and waits, such as Resume.
+        """
+        if self._stop.service_is_ready():
             self._stop.call_async(Trigger.Request())
-        self._pressed.add(ArmPress(STOP, called=called), stops=True)
+        self._pressed.add(ArmPress(STOP), stops=True)
 
     def close(self) -> None:
         """Close the web server and the node."""

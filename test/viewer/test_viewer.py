@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -13,9 +12,7 @@ import trimesh
 import viser
 from node_harness import new_domain
 from page import Page
-from rclpy.node import Node
-from std_srvs.srv import Trigger
-from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
+from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, called, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.tracks.curves import TRACKS
@@ -317,25 +314,6 @@ def test_tracks_are_chosen_by_name(robot: RobotSide, page: Page) -> None:
     page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
 
 
-@contextmanager
-def called(robot: RobotSide) -> Iterator[list[str]]:
-    """The services of a node behind the buttons; the names of those that were called."""
-    names: list[str] = []
-    solver = Node('ik_node', context=robot.context)
-    try:
-        for name in ('home', 'stop', 'resume'):
-
-            def answer(_: Trigger.Request, response: Trigger.Response, name: str = name) -> Trigger.Response:
-                names.append(name)
-                return response
-
-            solver.create_service(Trigger, f'~/{name}', answer)
-        robot.spinning.add(solver)
-        yield names
-    finally:
-        solver.destroy_node()
-
-
 def test_a_stop_counts_without_a_robot_and_before_its_service(robot: RobotSide, page: Page) -> None:
     page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
     for name in ('Resume', 'Home', 'Stop'):
@@ -346,8 +324,8 @@ def test_a_stop_counts_without_a_robot_and_before_its_service(robot: RobotSide, 
         assert names == ['stop'], 'what was asked for long ago'
         for name in ('Stop', 'Home'):  # at once
             page.press(name)
-        robot.wait(lambda: len(names) == 3, 'both')
-        assert sorted(names[1:]) == ['home', 'stop']
+        robot.wait(lambda: len(names) == 4, 'both')
+        assert sorted(names[1:]) == ['home', 'stop', 'stop'], 'at once, and in the order of the presses'
 
 
 def test_a_stop_counts_that_is_pressed_as_the_last_page_closes() -> None:

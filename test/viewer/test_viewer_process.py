@@ -6,7 +6,6 @@ import math
 import signal
 import socket
 import time
-import urllib.request
 
 import numpy as np
 import pytest
@@ -14,11 +13,9 @@ import rclpy
 from geometry_msgs.msg import PoseStamped
 from node_harness import new_domain
 from page import Page
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 from spinning import Spinning
-from std_srvs.srv import Trigger
-from viewer_harness import SEED_ARM, Process, RobotSide, viewer
+from viewer_harness import SEED_ARM, Process, RobotSide, called, viewer
 from waiting import wait_for
 
 from ik_node.viewer.node import ViewerNode
@@ -128,29 +125,24 @@ def test_frames_are_shown_from_the_first_page_to_the_last(
         context.try_shutdown()
 
 
-def test_the_stop_button_does_not_wait_for_the_executor(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_stop_button_neither_waits_for_the_executor_nor_yields_to_a_resume_before_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     robot = RobotSide(new_domain())
-    solver = Node('ik_node', context=robot.context)
-    stops: list[Trigger.Request] = []
-
-    def stop(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        stops.append(request)
-        return response
-
-    solver.create_service(Trigger, '~/stop', stop)
-    robot.spinning.add(solver)
-    node = ViewerNode(context=robot.context, parameter_overrides=[Parameter('port', value=0)])
-    try:
-        url = capsys.readouterr().out.split()[2]
-        robot.wait(node._stop.service_is_ready, 'the service')
-        with urllib.request.urlopen(f'{url}stop') as answer:
-            assert answer.status == 200
-        robot.wait(lambda: stops, 'the stop')
-        spinning = Spinning(node)
-        robot.wait(lambda: not node._pressed.waiting(), 'the executor')
-        spinning.end()
-        assert len(stops) == 1
-    finally:
-        node.close()
-        solver.destroy_node()
-        robot.close()
+    with called(robot) as names:
+        node = ViewerNode(context=robot.context, parameter_overrides=[Parameter('port', value=0)])
+        page = Page(capsys.readouterr().out.split()[2])
+        try:
+            robot.wait(node._stop.service_is_ready, 'the service')
+            page.press('Resume')
+            robot.wait(node._pressed.waiting, 'the resume')
+            page.press('Stop')
+            robot.wait(lambda: names == ['stop'], 'the stop')
+            spinning = Spinning(node)
+            robot.wait(lambda: len(names) == 3, 'both')
+            spinning.end()
+            assert sorted(names) == ['resume', 'stop', 'stop']
+        finally:
+            page.close()
+            node.close()
+            robot.close()

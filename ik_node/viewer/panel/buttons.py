@@ -15,11 +15,10 @@ ALL_TOOLS = ''
 
 
 class ArmPress(NamedTuple):
-    """A button that a user pressed; tool: its name, ALL_TOOLS for all. called: its service already was."""
+    """A button that a user pressed; tool: its name, ALL_TOOLS for all."""
 
     button: str
     tool: str = ALL_TOOLS
-    called: bool = False
 
 
 class Buttons:
