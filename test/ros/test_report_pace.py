@@ -74,7 +74,7 @@ def test_the_last_report_on_a_stream_is_published_when_it_is_due(monkeypatch):
 
 @pytest.mark.usefixtures('endless')
 def test_a_stream_of_goals_is_answered_in_part_and_its_last_goal_in_any_case():
-    with running(arm_urdf(), speed_scaling=1.0) as client:
+    with running(arm_urdf(), speed_scaling=0.2) as client:
         mark = len(client.statuses)
         tool = client.served._tools[0]
         for k in range(30):
@@ -91,6 +91,6 @@ def test_a_stream_of_goals_is_answered_in_part_and_its_last_goal_in_any_case():
         assert states[-2:] == ['rejected', 'arrived']
         assert set(states[:-2]) == {'moving'}
         *moving, rejected, arrived = numbers
-        assert 2 <= len(moving) < 10  # on a busy computer the goals take longer
+        assert 2 <= len(moving) < 30  # on a busy computer the goals take longer
         assert moving == sorted(set(moving))
         assert moving[-1] == arrived == rejected - 1
