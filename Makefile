@@ -14,11 +14,11 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo arm test quick durations check bench compare docs faults newest soak clean venv venv-test
+.PHONY: help demo arm test test-all quick durations check bench compare docs faults newest soak clean venv venv-test
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
 demo: venv  ## Start an arm, the viewer and a goal on a circle; ARM=two_arms TRACKS='line spiral', TELEOP=1: keys, SIM=1: in MuJoCo, PORT=8081
 	@$(VENV)/bin/ik_demo $(if $(ARM),--description-file '$(ARM)') $(if $(TRACKS),--track $(TRACKS)) \
@@ -29,7 +29,11 @@ arm: venv-arm  ## Drive a real arm with its viewer: PORT=/dev/ttyACM0 or emulate
 		$(if $(ARM),--description-file '$(ARM)') --speed-scaling '$(or $(SPEED),0.2)' $(if $(PAGE),--port $(PAGE)) \
 		$(if $(TORQUE_LIMIT),--torque-limit '$(TORQUE_LIMIT)') $(if $(ON_EXIT),--on-exit '$(ON_EXIT)')
 
-test: check  ## Run every check and every test, on all cores
+test: check  ## Run every check, and the tests that take five minutes on two cores
+	@$(KERNELS)
+	@$(RUN) -m pytest -n logical --max-worker-restart 0 -m 'not long'
+
+test-all: check  ## Run every check and every test, on all cores
 	@$(KERNELS)
 	@$(RUN) -m pytest -n logical --max-worker-restart 0
 
@@ -43,7 +47,7 @@ quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser
 	@$(KERNELS)
 	@$(RUN) -m pytest -q -n logical --max-worker-restart 0 -m 'not slow' test/unit test/solver test/control test/servos test/sim
 
-durations:  ## Choose the tests of make quick by the times in FROM=junit.xml, which pytest --junitxml has written
+durations:  ## Choose the tests of make quick and make test by the times in FROM=junit.xml, which pytest --junitxml has written
 	@$(PYTHON) test/durations.py '$(FROM)'
 
 check: venv-test  ## Lint, formatting, types and who may import whom

@@ -37,7 +37,7 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
         signal.signal(number, handler)
 
 CRASHES = 'IK_NODE_CRASHES'  # variable: the folder with a file for each worker
-SLOW = json.loads(durations.FILE.read_text(encoding='utf-8'))['slow']  # functions, by measured time
+MARKS = json.loads(durations.FILE.read_text(encoding='utf-8'))  # slow and long functions, by measured time
 NODES = ('test/recording/', 'test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
 
 
@@ -80,11 +80,12 @@ def shared_labels() -> frozenset[str]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that start nodes, and those that are slow: as measured, and on arms from ../shared."""
+    """Mark the tests that start nodes, and those that are slow or long: as measured, or with real arms."""
     if item.nodeid.startswith(NODES):
         item.add_marker('ros')
-    if item.nodeid.partition('[')[0] in SLOW and not item.get_closest_marker('quick'):
-        item.add_marker('slow')
+    for mark, functions in MARKS.items():
+        if item.nodeid.partition('[')[0] in functions and not item.get_closest_marker('quick'):
+            item.add_marker(mark)
     callspec = getattr(item, 'callspec', None)
     if callspec and item.nodeid.startswith('test/solver/'):
         values = [getattr(value, 'label', value) for value in callspec.params.values()]

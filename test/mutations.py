@@ -1,7 +1,7 @@
 """30 deliberate faults, one at a time: does a test fail? python test/mutations.py [--first K] [--count N]
 
 Works on a copy of the repository beside the system's temporary files. First the tests of make quick, which
-should catch at least 20 of them; then, for those that these miss, the tests of FULL.
+should catch at least 20 of them; then, for those that these miss, the tests of make test.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,17 +19,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = {'unit', 'solver', 'control', 'servos', 'sim'}  # of make quick
+SUITES = {
+    'quick': ('-m', 'not slow', *(f'test/{name}' for name in ('unit', 'solver', 'control', 'servos', 'sim'))),
+    'test': ('-m', 'not long'),
+}
 TIMEOUT = 1800.0  # [s]: a test that hangs has noticed, too
 
 
 class Mutation(NamedTuple):
-    """A fault: text in a file of ik_node and what replaces it; folders of test/ that must notice at last."""
+    """A fault: text in a file of ik_node and what replaces it."""
 
     file: str
     old: str
     new: str
-    full: tuple[str, ...] = ('unit', 'solver', 'control')
 
 
 MUTATIONS = [
@@ -73,22 +76,20 @@ MUTATIONS = [
     ),
     Mutation('control/motion/stamps.py', 'stamps if 0.0 <= late <= PROMPT else stamps + late', 'stamps'),
     # ros
-    Mutation('ros/goals/goal_requests.py', 'if self.arrival < self.context.replaced:', 'if False:', ('ros',)),
+    Mutation('ros/goals/goal_requests.py', 'if self.arrival < self.context.replaced:', 'if False:'),
     Mutation(
         'ros/goals/goal_requests.py',
         'if arm.model.shared:\n            raise InputError(SHARED)',
         '',
-        ('ros',),
     ),
     Mutation(
         'ros/goals/goal_requests.py',
         'return Goal(T[:3, :3] @ point + T[:3, 3])',
         'return Goal(point)',
-        ('ros',),
     ),
-    Mutation('ros/goals/frames.py', 'return model.link_in_base(frame, values)', 'return np.eye(4)', ('ros',)),
-    Mutation('ros/goals/goal_requests.py', 'before[0] == named and ', '', ('ros',)),
-    Mutation('ros/conversions.py', 'if not all(map(math.isfinite, values)):', 'if False:', ('ros',)),
+    Mutation('ros/goals/frames.py', 'return model.link_in_base(frame, values)', 'return np.eye(4)'),
+    Mutation('ros/goals/goal_requests.py', 'before[0] == named and ', ''),
+    Mutation('ros/conversions.py', 'if not all(map(math.isfinite, values)):', 'if False:'),
 ]
 
 
@@ -99,30 +100,32 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def noticed(copy: Path, folders: list[str], *options: str) -> str:
-    """Run tests of the copy until one fails, and return its name; empty if all pass."""
+def noticed(copy: Path, suite: str) -> str:
+    """Run a suite of the copy until a test fails, and return its name; empty if all pass."""
     environment = {
         **os.environ,
         'IK_NODE_SHARED': str(ROOT.parent / 'shared'),
         'PYTHONDONTWRITEBYTECODE': '1',
     }
     # The fault is there, so the test that looks for its text fails whatever the others do.
-    tests = [*(f'test/{name}' for name in folders), '--ignore', 'test/unit/test_mutations.py']
-    try:
-        done = subprocess.run(
-            [sys.executable, '-m', 'pytest', '-q', '-x', *options, *tests],
-            cwd=copy,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return 'a test that hangs'
+    own = ('--ignore', 'test/unit/test_mutations.py')
+    command = [sys.executable, '-m', 'pytest', '-q', '-x', '-n', 'logical', '--max-worker-restart', '0']
+    with subprocess.Popen(
+        [*command, *own, *SUITES[suite]],
+        cwd=copy,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as done:
+        try:
+            said, _ = done.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            os.killpg(done.pid, signal.SIGKILL)
+            return 'a test that hangs'
     if done.returncode == 0:
         return ''
-    failed = re.search(r'^(?:FAILED|ERROR) (\S+)', done.stdout, re.MULTILINE)
+    failed = re.search(r'^(?:FAILED|ERROR) (\S+)', said, re.MULTILINE)
     return failed[1] if failed else f'exit code {done.returncode}'
 
 
@@ -135,22 +138,25 @@ def main() -> int:
     missed = []
     with tempfile.TemporaryDirectory() as temporary:
         copy = copied(Path(temporary, 'ik_node'))
-        failed = noticed(copy, sorted(FOLDERS), '-m', 'not slow')
-        assert not failed, f'without a fault {failed} fails'
+        for suite in SUITES:
+            failed = noticed(copy, suite)
+            assert not failed, f'without a fault {failed} fails'
         for number, mutation in list(enumerate(MUTATIONS))[given.first : given.first + given.count]:
             path, begin = copy / 'ik_node' / mutation.file, time.monotonic()
             before = path.read_text(encoding='utf-8')
             assert before.count(mutation.old) == 1, mutation
             path.write_text(before.replace(mutation.old, mutation.new), encoding='utf-8')
-            test, by = noticed(copy, sorted(FOLDERS), '-m', 'not slow'), 'quick'
-            if not test:
-                test, by = noticed(copy, list(mutation.full)), 'all'
+            for suite in SUITES:
+                test = noticed(copy, suite)
+                if test:
+                    break
             path.write_text(before, encoding='utf-8')
             if not test:
                 missed.append(mutation)
             took = time.monotonic() - begin
             print(
-                f'{number:2} {mutation.file:36} {by if test else "NOT":5} {took:5.0f} s  {test}', flush=True
+                f'{number:2} {mutation.file:36} {suite if test else "NOT":5} {took:5.0f} s  {test}',
+                flush=True,
             )
     return int(bool(missed))
 

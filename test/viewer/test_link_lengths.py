@@ -117,12 +117,13 @@ def test_a_slider_makes_the_arm_longer_and_its_joints_stay(running: tuple[Page, 
 
 def test_sliders_reject_once_somebody_else_publishes_joints(running: tuple[Page, Listener]) -> None:
     page, listener = running
+    page.wait(lambda: listener.spin() and listener.description, 'the description')
     driver = listener.node.create_publisher(JointState, 'measured_joint_states', 10)
     page.wait(lambda: driver.get_subscription_count() > 0, 'ik_node')
-    description = listener.description
+    description, length = listener.description, page.control(SLIDER)['value']
     page.choose(SLIDER, 300.0)
     page.wait(lambda: 'the joints are measured by /listener' in page.words(), 'the rejection')
-    page.wait(lambda: page.control(SLIDER)['value'] == 320.3, 'the slider to go back')
+    page.wait(lambda: page.control(SLIDER)['value'] == length, 'the slider to go back')
     listener.spin()
     assert listener.description == description
     listener.node.destroy_publisher(driver)

@@ -88,16 +88,21 @@ def click_ghost(page: Page, index: int, listing: Listing, aimed: int | None = No
     )
 
 
-def asked_by(click: Any, robot: RobotSide, page: Page) -> np.ndarray:
-    """Return the joints (n,) that the viewer asks for; one that comes at once is refused, so again."""
+def clicked(click: Any, page: Page, answered: Any, what: str) -> None:
+    """Click until it is answered: right after a change of the list a click is refused."""
     refused = 'The list had just changed'
 
-    def asked() -> bool:
+    def taken() -> bool:
         click()
-        page.wait(lambda: robot.joint_goals or refused in page.words(), 'a goal or a refusal')
-        return bool(robot.joint_goals)
+        page.wait(lambda: answered() or refused in page.words(), f'{what} or a refusal')
+        return bool(answered())
 
-    page.wait(asked, 'a goal')
+    page.wait(taken, what)
+
+
+def asked_by(click: Any, robot: RobotSide, page: Page) -> np.ndarray:
+    """Return the joints (n,) that the viewer asks for after a click."""
+    clicked(click, page, lambda: robot.joint_goals, 'a goal')
     message = robot.joint_goals[-1]
     values = dict(zip(message.name, message.position, strict=True))
     return np.array([values[name] for name in ARM.joint_names])
@@ -128,8 +133,13 @@ def test_a_click_on_a_forbidden_ghost_says_why_and_moves_nothing(
 ) -> None:
     _, robot = running
     assert listing.forbidden
-    click_ghost(page, len(listing.allowed), listing)
-    page.wait(lambda: 'The arm cannot go there: joint4' in page.words(), 'the reason')
+    reason = 'The arm cannot go there: joint4'
+    clicked(
+        lambda: click_ghost(page, len(listing.allowed), listing),
+        page,
+        lambda: reason in page.words(),
+        'the reason',
+    )
     click_ghost(page, len(listing.allowed) + len(listing.forbidden), listing)  # hidden
     page.wait(lambda: 'The arm cannot go there' not in page.words(), 'no reason')
     asked_by(lambda: press(page, 0), robot, page)
