@@ -14,7 +14,10 @@ from page import Page
 from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
 from ik_node.teach.program import LINE, Point, Program
+from ik_node.viewer.teach.editing import possible_direction
 
 ARM = Arm.from_urdf(SEED_ARM)
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
@@ -266,3 +269,20 @@ def test_a_name_may_be_typed_letter_by_letter(desk: Desk) -> None:
         page.choose('Name', text)
     page.wait(lambda: points(page)[1] == '2: ready2 · line', 'the name')
     assert page.control('Name')['value'] == 'ready2'
+
+
+def test_a_point_at_the_gizmo_has_a_direction_that_the_arm_can_reach() -> None:
+    arm = Arm.from_file(ROOT / 'urdf' / 'so101_like.urdf.xacro')
+    solver, rng = IkSolver(arm), np.random.default_rng(3)
+    refused = 0
+    for q in arm.sample(rng, 20):
+        position, direction = arm.fk(q)
+        turned = direction + 0.1 * rng.normal(size=3)
+        turned /= np.linalg.norm(turned)
+        near = dict(zip(arm.joint_names, q.tolist(), strict=True))
+        refused += not solver.solve(Goal(position, turned), q).solved
+        found = np.round(possible_direction(arm, position, turned, near), 6)
+        assert solver.solve(Goal(position, found), q).solved
+    assert refused > 10
+    far = np.array([0.0, 0.0, 1.0])
+    assert possible_direction(arm, 9.0 * far, far, {}) == far.tolist()

@@ -13,12 +13,15 @@ from ik_node.checks import Array
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.model.joint import Joint
+from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
 from ik_node.teach.check import Checked, carries
 from ik_node.teach.program import Point, Program
 from ik_node.viewer.panel.presses import Press
 from ik_node.viewer.teach.panel import JOINTS, KEPT, MOTION, NAME, SPEED, WAIT
 from ik_node.viewer.tool import ViewedTool
 
+THERE = 1e-5  # [m] from a position that the arm can reach
 FIELDS = {NAME: 'name', MOTION: 'motion', WAIT: 'wait'}
 
 
@@ -29,13 +32,25 @@ def place_of_gizmo(tool: ViewedTool, values: Mapping[str, float]) -> dict[str, A
         raise InputError('there is no gizmo yet')
     turn = pose[:3, :3]
     near = {name: values[name] for name in tool.arm.joint_names if name in values}
-    direction = _unit(turn @ tool.arm.tool_axis) if tool.scene.directed else None
-    return {
-        'joints': None,
-        'position': tuple((turn @ tool.arm.tool_point + pose[:3, 3]).tolist()),
-        'direction': None if direction is None else tuple(direction.tolist()),
-        'near': near,
-    }
+    position = turn @ tool.arm.tool_point + pose[:3, 3]
+    direction = None
+    if tool.scene.directed:
+        direction = tuple(possible_direction(tool.arm, position, _unit(turn @ tool.arm.tool_axis), near))
+    return {'joints': None, 'position': tuple(position.tolist()), 'direction': direction, 'near': near}
+
+
+def possible_direction(arm: Arm, position: Array, direction: Array, near: Mapping[str, float]) -> list[float]:
+    """Return the closest direction (3,) to which the arm can turn at position (3,) [m], from joints near it.
+
+    Where a position ties the direction, the arm comes to rest there although a user drags the gizmo
+    elsewhere. At a position out of reach it is the given direction.
+    """
+    if arm.effective_dof < 5:
+        seed = np.array([near.get(name, 0.0) for name in arm.joint_names])
+        found = IkSolver(arm).solve(Goal(position, direction), seed)
+        if not found.solved and found.position_error < THERE:
+            direction = arm.fk(found.q)[1]
+    return [float(value) for value in direction]
 
 
 def place_of_arm(arm: Arm, values: Mapping[str, float]) -> dict[str, Any]:
