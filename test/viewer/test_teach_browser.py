@@ -180,6 +180,7 @@ def test_the_stop_button_ends_a_run_and_continue_goes_on_after_resume(browser: A
     stop(browser)
     said(browser, 'Ended')
     wait(lambda: 'press Resume' in words(browser), 'the stop')
+    assert '~/resume' not in words(browser)
     stands(desk)
     click(browser, 'Resume')
     wait(lambda: 'press Resume' not in words(browser), 'the end of the stop')

@@ -38,9 +38,6 @@ class Report:
     state: str = ''
 
 
-SERVICE, BUTTON = 'call ~/resume', 'press Resume'  # how people at a terminal, and at the page, go on
-
-
 class Card:
     """Shows one message or report, and below it the diagnostics of ik_node."""
 
@@ -83,4 +80,4 @@ class Card:
     def _show(self) -> None:
         said = '' if self._node_message in self._sentences else self._node_message
         content = html.box(f'{self._content}{html.paragraph(said)}')
-        self._html.content = content.replace(SERVICE, BUTTON)
+        self._html.content = html.at_page(content)

@@ -65,6 +65,11 @@ def swatch(colour: Colour) -> str:
     )
 
 
+def at_page(text: str) -> str:
+    """Return a text of ik_node with what people press at the page instead of the service that they call."""
+    return text.replace('call ~/resume', 'press Resume')
+
+
 def capital(text: str) -> str:
     """Return the text with a capital first letter, unless it begins with a name, as in "seed_arm: ..."."""
     first = text.split(' ', 1)[0]

@@ -13,7 +13,7 @@ from ik_node.teach.check import Checked
 from ik_node.teach.checker import Checker
 from ik_node.teach.program import Program
 from ik_node.teach.runner import Runner, State
-from ik_node.viewer.panel.html import capital
+from ik_node.viewer.panel.html import at_page, capital
 from ik_node.viewer.teach.panel import CHECK, CONTINUE, RUN, STEP
 from ik_node.viewer.worker import Worker
 
@@ -181,7 +181,7 @@ class Runs:
         self._say(runner.state.value, sentence)
 
     def _say(self, title: str, sentence: str) -> None:
-        self.title, self.sentence = title, sentence
+        self.title, self.sentence = title, at_page(sentence)
 
     def close(self) -> None:
         """End the thread."""
