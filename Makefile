@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+PYTEST := $(RUN) -m pytest -n logical --max-worker-restart 0
 SETUP := $(PYTHON) tools/set_up.py viewer collision pictures scipy ros-wheels
 # Two workers with an empty cache would compile every kernel twice.
 KERNELS := [ ! -e ik_node/kernels/runtime/build.py ] || $(RUN) -m ik_node.kernels.runtime.build
@@ -31,21 +32,21 @@ arm: venv-arm  ## Drive a real arm with its viewer: PORT=/dev/ttyACM0 or emulate
 
 test: check  ## Run every check, and the tests that take five minutes on two cores
 	@$(KERNELS)
-	@$(RUN) -m pytest -n logical --max-worker-restart 0 -m 'not long'
+	@$(PYTEST) -m 'not long'
 
 test-all: check  ## Run every check and every test, on all cores
 	@$(KERNELS)
-	@$(RUN) -m pytest -n logical --max-worker-restart 0
+	@$(PYTEST)
 
 newest:  ## Run every test with the newest versions of all packages that setup.py allows
 	@$(SETUP) --newest many proofs servos sim test
 	@$(KERNELS)
-	@$(RUN) -m pytest -n logical --max-worker-restart 0
+	@$(PYTEST)
 
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
 	@$(KERNELS)
-	@$(RUN) -m pytest -q -n logical --max-worker-restart 0 -m 'not slow' test/unit test/solver test/control test/servos test/sim
+	@$(PYTEST) -q -m 'not slow' test/unit test/solver test/control test/servos test/sim
 
 durations:  ## Choose the tests of make quick and make test by the times in FROM=junit.xml, which pytest --junitxml has written
 	@$(PYTHON) test/durations.py '$(FROM)'

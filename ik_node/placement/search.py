@@ -17,14 +17,15 @@ from ik_node.kernels.arrays.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm
 from ik_node.placement.region import SIZE, Region
 from ik_node.solver.cores import usable_cores
-from ik_node.solver.limit_distances import STARTS as DESCENTS
-from ik_node.solver.limit_distances import LimitDistances
+from ik_node.solver.limit_distances import STARTS, LimitDistances
 
 GRID = 40_000  # placements
 SPREAD = 20_000  # more of them, between those of the grid
 COARSE_STARTS = 8  # descents at a goal that no formula decides, in the first look at a placement
 PART = 20_000  # goals that one thread judges at a time
-STARTS = 40  # of the search: at distinct placements, where distinct goals are met, and where few are missed
+POPULATIONS = (
+    40  # of the search: at distinct placements, where distinct goals are met, and where few are missed
+)
 NEAR = 2000  # placements at which is found by how much goals are missed
 AIMING, FINISHING = (16, 30), (24, 40)  # members of the population around each start, and generations
 FAR = 1e3  # what each further goal that is missed counts
@@ -126,7 +127,7 @@ class PlacementSearch:
     def judged(
         self,
         bases: Array,
-        starts: int = DESCENTS,
+        starts: int = STARTS,
         done: Callable[[int], object] = lambda _: None,
         lack_of: Callable[[Array], Array] | None = None,
     ) -> Judged:
@@ -175,8 +176,8 @@ class PlacementSearch:
         both = both[both.order]
         if not steps.any():
             return both
-        apart = distinct(self.region, both.bases, STARTS)
-        starts = here = both[np.union1d(apart, kinds(both.met, STARTS))]
+        apart = distinct(self.region, both.bases, POPULATIONS)
+        starts = here = both[np.union1d(apart, kinds(both.met, POPULATIONS))]
         judged = partial(self.judged, starts=COARSE_STARTS, done=done)
         rng = np.random.default_rng(0)  # the same search gives the same placements
         for lack_of in AIMS:
@@ -185,11 +186,11 @@ class PlacementSearch:
             aimed = partial(judged, lack_of=lack_of)
             near = aimed(between.bases[:NEAR])
             near = near[near.order]
-            near = near[distinct(self.region, near.bases, STARTS)]
+            near = near[distinct(self.region, near.bases, POPULATIONS)]
             met = self._evolved(joined(here, near), steps, *AIMING, aimed, rng)
             here = joined(here, replace(met, lack=np.zeros(len(met.bases))))
             here = here[here.order]
-            here = here[distinct(self.region, here.bases, STARTS)]
+            here = here[distinct(self.region, here.bases, POPULATIONS)]
         both = joined(self._evolved(here, steps, *FINISHING, judged, rng), starts)
         return both[both.order]
 
