@@ -38,6 +38,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SEED_ARM = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
 SEED_JOINTS = ('joint1', 'joint2', 'joint3', 'joint4', 'joint5')
 
+# Shadows would take most of the time of a page without a graphics processor.
+PRESET = {'ik_node': PATIENT, 'ik_viewer': 'shadows:=false'}
 TIMEOUT = 240.0  # seconds for things that take a fraction of one on an idle machine
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -56,11 +58,9 @@ class Process:
     """A node of this package in a process of its own; keeps what it says."""
 
     def __init__(self, name: str, domain: int, *arguments: str, modules: Sequence[Path] = ()) -> None:
-        """modules: folders of more of them. Shadows would take most of the time of a page without a GPU."""
-        if name == 'ik_viewer' and '--ros-args' in arguments:
-            arguments = (*arguments, '-p', 'shadows:=false')
-        if name == 'ik_node':
-            arguments = ('--ros-args', '-p', PATIENT, *arguments)
+        """modules: folders of more of them."""
+        if name in PRESET:
+            arguments = ('--ros-args', '-p', PRESET[name], *arguments)
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'ik_node.start', name, *arguments],
             env=environment(domain, *modules),
