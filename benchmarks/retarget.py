@@ -45,7 +45,8 @@ def run(tasks: list[Task], scale: float) -> None:
         sums of sines within their limits; every third episode has the noise of a tracker, every tenth is
         stretched beyond the reach. Judged frame by frame by an FK of its own: frames beyond a limit of the
         URDF; met: within {1e3 * MET[0]:g} mm and {1e3 * MET[1]:g} mrad; jumps: steps whose middle leads the
-        tool more than {1e3 * DETOUR:g} mm off, and those of them in episodes that tell fewer.
+        tool more than {1e3 * DETOUR:g} mm off, and those of them that are told neither as a jump nor as
+        too fast.
         Calm: the largest step of a joint in episodes that tell no jump and no frame too fast [deg]; step: in
         all. Off: the 99th percentile of the position error in frames that any method has met [mm].
         Time: of all, start included. placo: LeRobot's InverseKinematicsEEToJoints, frame by frame, which
@@ -109,19 +110,21 @@ class Judged:
 
     def cells(self, reachable: Array, run: Run) -> list[str]:
         """Return the cells of a row; reachable (episodes, FRAMES): which frames some method has met."""
-        jumps, told, calm = self.jumps.sum(axis=1), np.zeros(len(self.met), dtype=int), None
+        told, calm = np.zeros(self.met.shape, dtype=bool), None
         if run.reports:
             flagged = [report['flagged'] for report in run.reports]
-            told = np.array([one['jump'] for one in flagged])
             quiet = np.array([not one['jump'] + one['too_fast'] for one in flagged])
             calm = self.steps[quiet].max(initial=0.0)
+            for row, report in zip(told, run.reports, strict=True):
+                for first, last in report['runs']['jump'] + report['runs']['too_fast']:
+                    row[first : last + 1] = True
             solved = sum(one['solved'] for one in flagged) / self.met.size
         return [
             str(int(self.beyond.sum())),
             f'{100.0 * self.met.mean():.2f} %',
             f'{100.0 * solved:.2f} %' if run.reports else '-',
-            str(int(jumps.sum())),
-            str(int(np.maximum(jumps - told, 0).sum())),
+            str(int(self.jumps.sum())),
+            str(int((self.jumps & ~told[:, 1:]).sum())),
             '-' if calm is None else f'{np.degrees(calm):.1f}',
             f'{np.degrees(self.steps.max()):.1f}',
             f'{1e3 * np.percentile(self.off[reachable], 99):.3f}',

@@ -22,6 +22,7 @@ SAME = 1e-3  # [rad or m] between configurations of one branch
 STRAY = 0.02  # of the reach
 SLACK = 1.0 + 1e-9  # of velocities, for rounding
 FLAGS = ('solved', 'jump', 'too_fast', 'invalid')
+NAMED = ('invalid', 'jump', 'too_fast')  # flags whose frames a report names
 FOUND = ('position_error', 'direction_error', *FLAGS, 'reason_text')
 SECONDS = 'seconds'
 

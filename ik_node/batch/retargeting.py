@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from ik_node.batch.episodes import FLAGS, SECONDS, solve_episode
+from ik_node.batch.episodes import FLAGS, NAMED, SECONDS, solve_episode
 from ik_node.batch.goal_columns import GoalColumns, numbers, read_rows
 from ik_node.batch.parts import Parts, packed, unpacked
 from ik_node.batch.task_key import task_key, work_of
@@ -52,15 +53,15 @@ class EpisodeTask:
 class EpisodeReport:
     """How well an episode was met.
 
-    frames, and how many of them have each of FLAGS. first: the first frame with each of these, -1 without.
-    reason: why the first invalid frame is so.
+    frames, and how many of them have each of FLAGS. runs: of NAMED, the first and the last frame of each run
+    of frames that have it. reason: why the first invalid frame is so.
     position_errors [m] and direction_errors [rad]: quantiles at SHARES. largest_step [rad or m] of a joint.
     """
 
     episode: int | str
     frames: int
     flagged: dict[str, int]
-    first: dict[str, int]
+    runs: dict[str, list[tuple[int, int]]]
     position_errors: tuple[float, ...]
     direction_errors: tuple[float, ...]
     largest_step: float
@@ -75,7 +76,7 @@ class EpisodeReport:
             episode,
             found.num_rows,
             {name: int(flag.sum()) for name, flag in flags.items()},
-            {name: int(flag.argmax()) if flag.any() else -1 for name, flag in flags.items()},
+            {name: _runs(flags[name]) for name in NAMED},
             _quantiles(found.column('position_error').to_numpy()),
             _quantiles(found.column('direction_error').to_numpy()),
             float(np.abs(np.diff(q, axis=0)).max(initial=0.0)),
@@ -104,6 +105,11 @@ def worst_of(reports: Sequence[EpisodeReport]) -> list[EpisodeReport]:
 def joints_of(found: pa.RecordBatch, names: Sequence[str]) -> Array:
     """Return the joints (N, n) [rad or m] in the result of solve_episode."""
     return np.column_stack([found.column(name).to_numpy() for name in names])
+
+
+def _runs(flag: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    changes = np.flatnonzero(np.diff(flag, prepend=False, append=False)).tolist()
+    return [(first, end - 1) for first, end in zip(changes[::2], changes[1::2], strict=True)]
 
 
 def _quantiles(errors: Array) -> tuple[float, ...]:

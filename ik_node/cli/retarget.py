@@ -179,11 +179,11 @@ def _line(report: EpisodeReport) -> str:
     position = ' / '.join(f'{1e3 * error:.1f}' for error in report.position_errors)
     direction = ' / '.join(f'{math.degrees(error):.1f}' for error in report.direction_errors)
     flags = ''.join(
-        f', {report.flagged[name]} frames {name.replace("_", " ")} (first: {report.first[name]})'
-        for name in ('invalid', 'jump', 'too_fast')
-        if report.flagged[name]
+        f', {report.flagged[name]} frames {name.replace("_", " ")} (first: {runs[0][0]})'
+        for name, runs in report.runs.items()
+        if runs
     )
-    flags += f'; frame {report.first["invalid"]}: {report.reason}' if report.reason else ''
+    flags += f'; frame {report.runs["invalid"][0][0]}: {report.reason}' if report.reason else ''
     return (
         f'episode {report.episode}: {report.flagged["solved"]} of {report.frames} frames solved, '
         f'{position} mm and {direction} degrees off, largest step {report.largest_step:.3g}{flags}'

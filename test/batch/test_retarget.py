@@ -69,7 +69,7 @@ def test_joints_lead_to_the_poses_and_all_else_stays(tmp_path, solver, version):
             np.abs(np.diff(q, axis=0)).max()
         )
     info = json.loads((tmp_path / 'out/meta/info.json').read_text())
-    names = [f'{name}.pos' for name in arm.joint_names] + ['ee.gripper_pos']
+    names = [f'{name}.pos' for name in arm.joint_names] + ['gripper.pos']
     assert info['features']['action'] == {'dtype': 'float32', 'shape': [6], 'names': names}
     assert (tmp_path / 'out/videos/film.mp4').read_bytes() == b'film'
     data = sorted((tmp_path / 'out/data').rglob('*.parquet'))

@@ -59,7 +59,7 @@ def test_joints_lead_to_the_poses_and_other_columns_stay(tmp_path, arm, suffix):
     assert [one['episode'] for one in report['episodes']] == ['pick', 'place', 'wave']
     assert [one['frames'] for one in report['episodes']] == LENGTHS
     assert report['episodes'][1]['flagged']['invalid'] == 2
-    assert report['episodes'][1]['first']['invalid'] == 0
+    assert report['episodes'][1]['runs']['invalid'] == [[0, 0], [10, 10]]
     assert report['episodes'][1]['reason'].startswith('ee.y is ')
     found = pq.read_table(tmp_path / 'out.parquet')
     assert found.column_names[:4] == ['ee.gripper_pos', 'stamp', 'take', 'note']
