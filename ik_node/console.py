@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -12,13 +13,14 @@ from ik_node.errors import IkError
 
 
 def say(text: str, to: TextIO | None = None) -> None:
-    """Print text at once (default: to stdout); a closed pipe, as by "| head", is not an error."""
+    """Print text at once (default: to stdout); a closed pipe, as by "| head", or terminal is not an error."""
     stream = sys.stdout if to is None else to
     try:
         print(text, file=stream, flush=True)
-    except (
-        BrokenPipeError
-    ):  # the script continues, so that its files and exit code are the same as without a pipe
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EIO):
+            raise
+        # The script continues, so that its files and exit code are the same as with a reader.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

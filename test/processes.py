@@ -81,18 +81,7 @@ class Running:
 
     def children(self) -> dict[str, int]:
         """Process ids of the nodes that it started, by name."""
-        found = {}
-        for folder in Path('/proc').iterdir():
-            if not folder.name.isdigit():
-                continue
-            try:
-                parent = folder.joinpath('stat').read_text().rsplit(')', 1)[1].split()[1]
-                command = folder.joinpath('cmdline').read_text().split('\0')
-            except OSError:
-                continue
-            if int(parent) == self.process.pid and '-m' in command:
-                found[command[command.index('-m') + 2]] = int(folder.name)
-        return found
+        return nodes_of(self.process.pid)
 
     def end(self) -> None:
         """Leave nothing behind, whatever the test did.
@@ -107,6 +96,22 @@ class Running:
                 os.killpg(pid, 9)
         self.process.wait()
         self._reader.join(timeout=TIMEOUT)
+
+
+def nodes_of(pid: int) -> dict[str, int]:
+    """Process ids of the nodes that a process started, by name."""
+    found = {}
+    for folder in Path('/proc').iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            parent = folder.joinpath('stat').read_text().rsplit(')', 1)[1].split()[1]
+            command = folder.joinpath('cmdline').read_text().split('\0')
+        except OSError:
+            continue
+        if int(parent) == pid and '-m' in command:
+            found[command[command.index('-m') + 2]] = int(folder.name)
+    return found
 
 
 def start_node(folder: Path, *parameters: str, domain: int | None = None, **variables: str) -> Running:

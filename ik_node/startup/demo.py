@@ -12,6 +12,7 @@ Everything stays on this machine: the nodes discover only nodes of the same host
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ik_node import console
 from ik_node.errors import IkError, InputError, MissingError, join_names
 from ik_node.extras import EXTRAS, require
 from ik_node.ros.servos.settings import ON_EXIT
@@ -41,8 +43,9 @@ SIMULATED = {'noise': 2e-4, 'latency': 0.005, 'droop': 0.005}  # [rad], [s], [ra
 
 
 def say(message: str) -> None:
-    """Print at once, also into a pipe."""
-    print(f'ik_demo: {message}', flush=True)
+    """Print at once. What cannot be printed is dropped: the nodes must be stopped without a reader, too."""
+    with contextlib.suppress(OSError):
+        console.say(f'ik_demo: {message}')
 
 
 def parse(args: Sequence[str] | None) -> argparse.Namespace:

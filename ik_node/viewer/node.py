@@ -13,6 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from ik_node.console import say
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
@@ -112,7 +113,7 @@ class ViewerNode(ClosableNode):
         self.create_subscription(String, 'robot_description', self._described, LATCHED)
         self._pages.watch(self._scene.greet)
         # Not logged: everybody in the ROS domain can read /rosout, and the URL gives access.
-        print(f'ik_viewer: open {self._pages.url} in a browser', flush=True)
+        say(f'ik_viewer: open {self._pages.url} in a browser')
 
     def _stop_at_once(self) -> None:
         """Stop the arm from the thread of the server: the executor may be drawing another robot.

@@ -6,11 +6,13 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from processes import Running
+from domains import new_domain
+from processes import TIMEOUT, Running, nodes_of
 from shared_files import shared_path
 
 from ik_node.startup import demo as ik_demo
@@ -90,6 +92,34 @@ def test_sigterm_ends_it_as_well(demo):
     nodes = running.children()
     running.process.send_signal(signal.SIGTERM)
     ended_well(running, nodes)
+
+
+def test_a_terminal_that_closes_leaves_nothing_behind():
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'ik_node.start', 'ik_demo', '--no-viewer'],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        env={**os.environ, 'ROS_DOMAIN_ID': str(new_domain())},
+    )
+    os.close(theirs)
+    nodes = {}
+    try:
+        said = b''
+        while GOING.encode() not in said:
+            said += os.read(ours, 1 << 16)
+        nodes = nodes_of(process.pid)
+        assert sorted(nodes) == ['ik_goals', 'ik_node']
+        os.close(ours)
+        process.send_signal(signal.SIGHUP)  # as the terminal does it; nothing can be printed from now on
+        assert process.wait(TIMEOUT) == 0
+        assert not any(map(alive, nodes.values()))
+    finally:
+        for pid in filter(alive, [*nodes.values(), process.pid]):
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
 
 
 def test_ctrl_c_at_once(demo):

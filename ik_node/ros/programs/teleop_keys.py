@@ -18,6 +18,7 @@ from rclpy.clock_type import ClockType
 from std_msgs.msg import Int8
 from std_srvs.srv import Trigger
 
+from ik_node.console import say
 from ik_node.ros.qos import NEWEST, REPORTS
 from ik_node.ros.run import ClosableNode, run
 
@@ -69,7 +70,7 @@ class KeysNode(ClosableNode):
         self._closing = threading.Event()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(1.0 / RATE, self._publish, clock=steady)
-        print(HELP, flush=True)
+        say(HELP)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -89,7 +90,7 @@ class KeysNode(ClosableNode):
         elif key in '+-':
             step = 1 if key == '+' else -1
             self._speed = min(max(self._speed + step, 0), len(SPEEDS) - 1)
-            print(f'speed {SPEEDS[self._speed]:g}', flush=True)
+            say(f'speed {SPEEDS[self._speed]:g}')
         elif key == 'q':
             self.context.try_shutdown()
 
@@ -109,16 +110,16 @@ class KeysNode(ClosableNode):
     def _call(self, key: str) -> None:
         client = self._askers[key]
         if not client.service_is_ready():
-            print(f'{SERVICES[key]}: ik_node is not running', flush=True)
+            say(f'{SERVICES[key]}: ik_node is not running')
             return
         client.call_async(Trigger.Request()).add_done_callback(
-            lambda future: print(f'{SERVICES[key]}: {future.result().message}', flush=True)
+            lambda future: say(f'{SERVICES[key]}: {future.result().message}')
         )
 
     def _on_status(self, message: Int8) -> None:
         said = CODES.get(message.data, f'status {message.data}')
         if said:
-            print(said, flush=True)
+            say(said)
 
     def _read(self) -> None:
         """Read keys until the end, from a terminal or a pipe."""
