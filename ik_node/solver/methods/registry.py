@@ -119,7 +119,7 @@ METHODS = {
         0.0,
         (100, 0.0),
         # Ten milliseconds a descent: few goals, few restarts, few arms.
-        Promise(4, corners=0.6, restarts=10, best=(1e-2, 3.2), arms=('seed_arm', 'prismatic_arm')),
+        Promise(4, corners=0.6, restarts=4, best=(1e-2, 3.2), arms=('seed_arm', 'prismatic_arm')),
         starts=(1, 2),
         module='ik_node.solver.methods.autodiff_method',
         needs='scipy',
