@@ -3,25 +3,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from ik_node.errors import IkError
+from ik_node.errors import IkError, InputError
 
 
 def say(text: str, to: TextIO | None = None) -> None:
-    """Print text at once (default: to stdout); a closed pipe, as by "| head", or terminal is not an error."""
+    """Print text at once (default: to stdout); a closed pipe, as by "| head", or terminal is not an error.
+
+    Raises InputError for what cannot be printed otherwise.
+    """
     stream = sys.stdout if to is None else to
     try:
         print(text, file=stream, flush=True)
     except OSError as error:
-        if error.errno not in (errno.EPIPE, errno.EIO):
-            raise
         # The script continues, so that its files and exit code are the same as with a reader.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if error.errno not in (errno.EPIPE, errno.EIO):  # as on a full disk
+            raise InputError(f'cannot print: {error.strerror}') from None
 
 
 def run(script: Callable[..., int], *given: Any) -> int:
@@ -29,7 +33,8 @@ def run(script: Callable[..., int], *given: Any) -> int:
     try:
         return script(*given)
     except IkError as error:
-        say(f'error: {error}', sys.stderr)
+        with contextlib.suppress(InputError):
+            say(f'error: {error}', sys.stderr)
         return 2
     except KeyboardInterrupt:
         say('stopped', sys.stderr)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -25,6 +26,10 @@ def open_csv(path: Path) -> Opened:
     with path.open('rb') as file:
         first = file.readline()
         block = file.read(BLOCK)
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ValueError('it is UTF-16: save it as UTF-8')
+    if b'\r' in first.rstrip(b'\r\n'):
+        raise ValueError('its lines end with CR alone: save it with the line ends of Linux or Windows')
     names = next(csv.reader([first.decode('utf-8-sig')]), [])
     if not names:
         raise ValueError('it is empty: a CSV file of goals begins with a line that names its columns')
@@ -64,7 +69,7 @@ def _whole_lines(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _batch(lines: bytes, names: Sequence[str], columns: Sequence[str]) -> pa.RecordBatch:
-    """Return the columns of whole lines as text, null where a line ends too early."""
+    """Return the columns of whole lines as text, null where a line ends too early or has too many cells."""
     options = pyarrow.csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()),
         include_columns=list(columns),
@@ -84,7 +89,9 @@ def _batch(lines: bytes, names: Sequence[str], columns: Sequence[str]) -> pa.Rec
         pass  # a line with too few or too many cells: those of this block one by one
     cells: dict[str, list[str | None]] = {name: [] for name in columns}
     for row in csv.reader(io.StringIO(lines.decode('utf-8', 'replace'), newline='')):
-        found = dict(zip(names, row, strict=False)) if len(row) == len(names) else {}
+        more = row[len(names) :]  # spreadsheets add empty cells
+        whole = len(row) >= len(names) and not any(more)
+        found = dict(zip(names, row, strict=False)) if whole else {}
         for name in columns:
             cells[name].append(found.get(name) or None)
     return pa.RecordBatch.from_pydict({name: pa.array(cells[name], pa.string()) for name in columns})

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -152,7 +153,14 @@ def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm) -> GoalRows
 def frames_of(batch: pa.RecordBatch, name: str) -> list[str]:
     """Return the names of links in a column, '' in rows with none or with a number, which counts frames."""
     found = batch.column(name).to_pylist()
-    return [value if isinstance(value, str) and not value.isdigit() else '' for value in found]
+    return [value if isinstance(value, str) and not _is_number(value) else '' for value in found]
+
+
+def _is_number(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        float(text)
+        return True
+    return False
 
 
 class _Rows:

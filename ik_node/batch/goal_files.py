@@ -105,7 +105,12 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _open_dataset(path: Path, kind: str) -> Opened:
-    files = pyarrow.dataset.dataset(path, format=kind)
+    try:
+        files = pyarrow.dataset.dataset(path, format=kind)
+    except pa.ArrowInvalid:
+        if kind == 'parquet':
+            raise
+        raise ValueError('it is no Arrow file: write it with pyarrow.ipc.new_file, not new_stream') from None
     types = _types(files)
 
     def read(columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import zlib
 from collections import deque
@@ -16,9 +17,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from ik_node.batch.workers import Workers
-from ik_node.errors import InputError, path_text
+from ik_node.errors import InputError, path_text, quoted
 
 CHECK = 4  # [bytes] at the end of a part
+LOCK = 'lock'
+OWN = re.compile(rf'{LOCK}|[0-9a-f]{{32}}\.(arrow|writing)')  # what the folder of parts holds
 
 
 class Parts:
@@ -30,7 +33,7 @@ class Parts:
 
     def __init__(self, output: Path, key: bytes) -> None:
         """key: names all that the results depend on besides the chunks."""
-        self.folder = output.with_name(f'{output.name}.parts')
+        self.folder, self._temporary = beside(output)
         self._output, self._key = output, key
         self._last = '', b''  # most are read as soon as they are written
 
@@ -38,9 +41,11 @@ class Parts:
     def writing(self) -> Iterator[Path]:
         """Give a path to write to; it becomes the output, and the parts are deleted.
 
-        Raises InputError for what cannot be written, and while another process writes the same output.
+        Raises InputError for what cannot be written or would delete files of others, and while another
+        process writes the same output.
         """
-        temporary = self._output.with_name(f'{self._output.name}.writing')
+        temporary = self._temporary
+        self._check_others()
         with self._errors(), self._locked():
             try:
                 _remove(temporary)  # of a process that was killed
@@ -51,7 +56,29 @@ class Parts:
             finally:
                 with contextlib.suppress(OSError):
                     _remove(temporary)
-            shutil.rmtree(self.folder)
+            self._delete()
+
+    def _check_others(self) -> None:
+        """Raise InputError for files that are none of these programs: they would be deleted."""
+        if self.folder.is_dir():
+            others = sorted(path.name for path in self.folder.iterdir() if not OWN.fullmatch(path.name))
+            if others:
+                raise InputError(
+                    f'"{path_text(self.folder)}" is for parts of the output, and holds {quoted(others[0])}: '
+                    'name another output'
+                )
+        elif self._temporary.exists():
+            raise InputError(
+                f'"{path_text(self._temporary)}" exists, and the output would be written there: name another '
+                'output, or delete it'
+            )
+
+    def _delete(self) -> None:
+        for path in self.folder.iterdir():
+            if OWN.fullmatch(path.name):
+                path.unlink()
+        with contextlib.suppress(OSError):  # another process has just begun, or somebody put files there
+            self.folder.rmdir()
 
     def fill(
         self, workers: Workers, chunks: Iterable[tuple[bytes, int]], done: Callable[[int], None]
@@ -110,7 +137,7 @@ class Parts:
         """Make the folder and keep other processes out of it. Raises InputError if one is there."""
         while True:
             self.folder.mkdir(exist_ok=True)
-            with (self.folder / 'lock').open('w') as file:
+            with (self.folder / LOCK).open('w') as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
@@ -129,6 +156,11 @@ class Parts:
                 f'cannot write "{path_text(self._output)}": {error.strerror or error}; '
                 'completed chunks are kept, the same command continues'
             ) from None
+
+
+def beside(output: Path) -> tuple[Path, Path]:
+    """Return the folder of the parts of an output, and where it is written until it is whole."""
+    return output.with_name(f'{output.name}.parts'), output.with_name(f'{output.name}.writing')
 
 
 def _remove(path: Path) -> None:

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 COLUMNS = ('position', 'direction', 'quaternion', 'order', 'rotvec', 'lateral', 'seed', 'frame')
 
 
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name columns."""
+def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
+    """Add the arguments that name columns; placed: of goals in a frame of their own, see ik_place."""
     group = parser.add_argument_group(
         'columns',
         'names of columns with one number each, or of one with lists; usual names are found without',
     )
     group.add_argument(
-        '--position', nargs='+', metavar='COLUMN', help='[m], base frame (default: x y z, or position)'
+        '--position',
+        nargs='+',
+        metavar='COLUMN',
+        help=f'[m], {"in the frame of the goals" if placed else "base frame"} (default: x y z, or position)',
     )
     group.add_argument(
         '--direction', nargs='+', metavar='COLUMN',
@@ -39,24 +42,24 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     group.add_argument('--rotvec', nargs='+', metavar='COLUMN', help='the same as a rotation vector [rad]')
     group.add_argument('--order', choices=('xyzw', 'wxyz'), help='of the components of the quaternion')
     group.add_argument(
-        '--lateral',
-        nargs='+',
-        metavar='COLUMN',
+        '--frame', metavar='COLUMN',
+        help='frame of each goal; '
+        + ('it must be the same for all' if placed else 'rows in another one than the base link are invalid'),
+    )  # fmt: skip
+    if placed:
+        return
+    group.add_argument(
+        '--lateral', nargs='+', metavar='COLUMN',
         help="of the tool's lateral axis, for a spare roll (default: lx ly lz)",
-    )
+    )  # fmt: skip
     group.add_argument(
         '--seed', nargs='+', metavar='COLUMN', help='joints to stay close to (default: mid-range)'
-    )
-    group.add_argument(
-        '--frame',
-        metavar='COLUMN',
-        help='frame of each goal; rows in another one than the base link are invalid',
     )
 
 
 def given_columns(arguments: argparse.Namespace) -> dict[str, object]:
     """Return the columns that were named, for GoalColumns.found."""
-    return {name: getattr(arguments, name) for name in COLUMNS}
+    return {name: getattr(arguments, name, None) for name in COLUMNS}
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:

@@ -52,7 +52,7 @@ def main(given: Sequence[str] | None = None) -> int:
     """Return 0 if a placement meets every goal, 1 if none was found, 2 for an invalid file or argument."""
     parser = arm_parser('Find the placements of the base from which an arm meets the goals of a file.')
     parser.add_argument('goals', help='file of goals as for ik_batch, in any fixed frame')
-    add_columns(parser)
+    add_columns(parser, placed=True)
     parser.add_argument(
         '--path', metavar='COLUMN',
         help='rows with the same value there are a path, which the tool follows without a jump if possible',

@@ -67,6 +67,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _retarget(arguments: argparse.Namespace) -> int:
     require_packages(arguments, 'ik_retarget')
+    from ik_node.batch.parts import beside
     from ik_node.batch.retargeting import EpisodeTask, Retargeting
 
     output = output_path(arguments.output, arguments.input)
@@ -74,8 +75,9 @@ def _retarget(arguments: argparse.Namespace) -> int:
         raise InputError(f'"{path_text(output)}" exists already: name another one')
     recordings = _recordings(arguments.recordings)
     report = output_path(arguments.report, arguments.input) if arguments.report else None
-    if report and (report.is_dir() or report.resolve() == output.resolve()):
-        raise InputError(f'cannot write "{path_text(report)}": it is a folder, or the output')
+    used = [path.resolve() for path in (output, *beside(output), Path(arguments.description_file))]
+    if report and (report.is_dir() or report.resolve() in used):
+        raise InputError(f'cannot write "{path_text(report)}": it is a folder, an input, or the output')
     arm = read_arm(arguments)
     warn(arm)
     source: EpisodeTable | LerobotDataset

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -114,5 +115,5 @@ class PlacementJudge:
         """Return how many points of a path the arm does not come to on one branch."""
         free = np.isnan(goals[:, DIRECTION]).all()
         directions = None if free else goals[:, DIRECTION:LATERAL]
-        path = self._solver.solve_path(goals[:, :DIRECTION], directions)
+        path = self._solver.solve_path(goals[:, :DIRECTION], directions, time_budget=math.inf)
         return len(path.breaks)

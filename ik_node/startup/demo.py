@@ -44,7 +44,7 @@ SIMULATED = {'noise': 2e-4, 'latency': 0.005, 'droop': 0.005}  # [rad], [s], [ra
 
 def say(message: str) -> None:
     """Print at once. What cannot be printed is dropped: the nodes must be stopped without a reader, too."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(InputError):
         console.say(f'ik_demo: {message}')
 
 

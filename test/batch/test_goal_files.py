@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pytest
 from ik_node import InputError
 from ik_node.batch import csv_goals
 from ik_node.batch.goal_files import open_goals
+from ik_node.batch.parts import packed
 
 ROWS = 1000
 X = np.random.default_rng(0).normal(size=ROWS)
@@ -60,9 +62,23 @@ def test_arrays_of_lists_are_columns_of_lists(tmp_path):
 
 
 def test_a_line_that_ends_too_early_is_a_row_without_numbers(tmp_path):
-    (tmp_path / 'a.csv').write_text('x,y\n1,2\n3\n4,5,6\n\n7,8\n9')
+    (tmp_path / 'a.csv').write_text('x,y\n1,2\n3\n4,5,6\n\n7,8,,\n9')
     table = pa.Table.from_batches(open_goals(tmp_path / 'a.csv').batches(['x', 'y'], 100))
     assert table['x'].to_pylist() == ['1', None, None, None, '7', None]
+
+
+@pytest.mark.parametrize(
+    ('name', 'data', 'words'),
+    [
+        ('a.csv', 'x,y\n1,2\n'.encode('utf-16'), 'it is UTF-16: save it as UTF-8'),
+        ('a.csv', b'x,y\r1,2\r', 'its lines end with CR alone'),
+        ('a.arrow', packed(pa.RecordBatch.from_pydict({'x': [1.0]})), 'it is no Arrow file: write it with'),
+    ],
+)
+def test_a_file_of_a_kind_that_looks_like_another_says_what_to_do(tmp_path, name, data, words):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError, match=re.escape(words)):
+        open_goals(tmp_path / name)
 
 
 DAMAGED = {

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -152,6 +153,26 @@ def test_a_file_that_is_being_written_is_not_taken_for_a_whole_one(tmp_path, pro
     finally:
         stop.set()
         writer.join()
+
+
+@pytest.mark.parametrize('stream', ['stdout', 'stderr'])
+def test_words_that_cannot_be_printed_do_not_cost_the_output(tmp_path, stream):
+    write(table(), tmp_path / 'goals.parquet')
+    command = [sys.executable, '-m', 'ik_node.start', 'ik_batch', ARM, tmp_path / 'goals.parquet']
+    streams = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE}
+    with Path('/dev/full').open('w') as full:
+        done = subprocess.run(
+            [*command, tmp_path / 'out.parquet', '--workers', '1'],
+            cwd=ROOT,
+            text=True,
+            timeout=300,
+            **(streams | {stream: full}),
+        )
+    if stream == 'stdout':
+        assert (done.returncode, done.stderr) == (2, 'error: cannot print: No space left on device\n')
+    else:
+        assert done.returncode == 0
+        assert pq.read_table(tmp_path / 'out.parquet').num_rows == ROWS
 
 
 @pytest.mark.parametrize('program', PROGRAMS)

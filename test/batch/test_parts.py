@@ -78,6 +78,24 @@ def test_two_programs_do_not_write_one_output(tmp_path):
     assert output.read_bytes() == b'first'
 
 
+@pytest.mark.parametrize('name', ['out.parts/goals.parquet', 'out.writing'])
+def test_files_of_others_are_neither_deleted_nor_written_over(tmp_path, name):
+    foreign = tmp_path / name
+    foreign.parent.mkdir(exist_ok=True)
+    foreign.write_text('goals')
+    with pytest.raises(InputError, match='name another'), Parts(tmp_path / 'out', b'key').writing():
+        pytest.fail('something of others is there')
+    assert foreign.read_text() == 'goals'
+
+
+def test_what_others_put_beside_the_parts_meanwhile_stays(tmp_path):
+    parts = Parts(tmp_path / 'out', b'key')
+    with parts.writing() as temporary:
+        temporary.write_text('whole')
+        (parts.folder / 'notes.txt').write_text('mine')
+    assert [path.name for path in parts.folder.iterdir()] == ['notes.txt']
+
+
 def test_a_worker_that_cannot_be_started_is_no_problem_of_the_output(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     parts = Parts(tmp_path / 'out', b'key')
@@ -121,6 +139,7 @@ def test_workers_of_another_version_are_refused():
 @pytest.mark.parametrize('folder', [False, True])
 def test_what_a_killed_process_was_writing_does_not_get_into_the_output(tmp_path, folder):
     stale = tmp_path / 'out.writing'
+    (tmp_path / 'out.parts').mkdir()  # is there before it, and deleted after it
     if folder:
         stale.mkdir()
         (stale / 'of another input').write_text('')

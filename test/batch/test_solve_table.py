@@ -200,7 +200,10 @@ def test_the_example_of_the_page_does_what_its_comment_says(capsys, monkeypatch)
 
 def test_rows_of_lists_may_be_wrong():
     table = pa.table(
-        {'position': [[0.3, 0.0, 0.2]] * 3 + [[1.0]] + [None], 'frame': ['base_link', 'odom', None, '', '']}
+        {
+            'position': [[0.3, 0.0, 0.2]] * 3 + [[1.0]] + [None],
+            'frame': ['base_link', 'odom', '2.0', '', None],
+        }
     )
     found = solve_table(solver_of('seed_arm'), table)
     assert found['status'].to_pylist() == ['solved', 'invalid', 'solved', 'invalid', 'invalid']
