@@ -40,10 +40,15 @@ class Child:
             arguments += ['-r', f'__ns:=/{program.namespace}']
         for name, other in program.remappings:
             arguments += ['-r', f'{name}:={other}']
-        self._process = subprocess.Popen(
-            [sys.executable, '-m', 'ik_node.start', self.name, '--ros-args', *arguments],
-            start_new_session=not reads_keys,
-        )
+        # Until ik_node.start handles it, Ctrl-C waits: it would end an interpreter that begins with an error.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, '-m', 'ik_node.start', self.name, '--ros-args', *arguments],
+                start_new_session=not reads_keys,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     @property
     def exit_code(self) -> int | None:

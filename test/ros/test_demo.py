@@ -15,8 +15,11 @@ from domains import new_domain
 from processes import TIMEOUT, Running, nodes_of
 from shared_files import shared_path
 
+from ik_node.share import PACKAGE
 from ik_node.startup import demo as ik_demo
 from ik_node.startup.arguments import PARAMS_FILE
+from ik_node.startup.plan import Program
+from ik_node.startup.processes import Child
 from ik_node.startup.robots import ROBOTS, tools_file
 
 PRESETS = [(name, track) for name in ROBOTS for track in ('circle', 'figure_eight', 'spiral')]
@@ -131,6 +134,16 @@ def test_ctrl_c_at_once(demo):
     assert 'Traceback' not in running.said
     assert 'killed' not in running.said
     assert not running.children()
+
+
+@pytest.mark.parametrize('delay', [0.0, 0.01, 0.02, 0.04])
+def test_a_node_that_is_stopped_while_its_interpreter_begins_ends_well(tmp_path, capfd, delay):
+    child = Child(Program(PACKAGE, 'ik_goals', {}), {}, tmp_path)
+    time.sleep(delay)
+    child.stop()
+    child.wait(time.monotonic() + TIMEOUT, pytest.fail)
+    assert child.exit_code == 0
+    assert capfd.readouterr() == ('', '')
 
 
 def test_when_a_node_dies_the_others_are_stopped(demo):
