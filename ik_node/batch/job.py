@@ -18,7 +18,7 @@ from ik_node.batch.task_key import task_key
 from ik_node.batch.workers import Workers
 from ik_node.solver.solver import IkSolver
 
-CHUNK = 20_000  # rows: if none of their goals can be met, they take half a minute
+CHUNK = 50_000  # rows
 WORST = 5  # rows of each status in the summary
 
 
