@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import sys
@@ -16,7 +15,8 @@ from ik_node.errors import IkError, InputError
 def say(text: str, to: TextIO | None = None) -> None:
     """Print text at once (default: to stdout); a closed pipe, as by "| head", or terminal is not an error.
 
-    Raises InputError for what cannot be printed otherwise.
+    Raises InputError if stdout takes no text otherwise; text for stderr, of which nobody could be told, is
+    dropped then.
     """
     stream = sys.stdout if to is None else to
     try:
@@ -24,7 +24,7 @@ def say(text: str, to: TextIO | None = None) -> None:
     except OSError as error:
         # The script continues, so that its files and exit code are the same as with a reader.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if error.errno not in (errno.EPIPE, errno.EIO):  # as on a full disk
+        if stream is not sys.stderr and error.errno not in (errno.EPIPE, errno.EIO):  # as on a full disk
             raise InputError(f'cannot print: {error.strerror}') from None
 
 
@@ -33,8 +33,7 @@ def run(script: Callable[..., int], *given: Any) -> int:
     try:
         return script(*given)
     except IkError as error:
-        with contextlib.suppress(InputError):
-            say(f'error: {error}', sys.stderr)
+        say(f'error: {error}', sys.stderr)
         return 2
     except KeyboardInterrupt:
         say('stopped', sys.stderr)

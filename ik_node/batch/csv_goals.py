@@ -89,8 +89,7 @@ def _batch(lines: bytes, names: Sequence[str], columns: Sequence[str]) -> pa.Rec
         pass  # a line with too few or too many cells: those of this block one by one
     cells: dict[str, list[str | None]] = {name: [] for name in columns}
     for row in csv.reader(io.StringIO(lines.decode('utf-8', 'replace'), newline='')):
-        more = row[len(names) :]  # spreadsheets add empty cells
-        whole = len(row) >= len(names) and not any(more)
+        whole = len(row) >= len(names) and not any(row[len(names) :])  # spreadsheets add empty cells
         found = dict(zip(names, row, strict=False)) if whole else {}
         for name in columns:
             cells[name].append(found.get(name) or None)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -157,10 +156,11 @@ def frames_of(batch: pa.RecordBatch, name: str) -> list[str]:
 
 
 def _is_number(text: str) -> bool:
-    with contextlib.suppress(ValueError):
+    try:
         float(text)
-        return True
-    return False
+    except ValueError:
+        return False
+    return True
 
 
 class _Rows:

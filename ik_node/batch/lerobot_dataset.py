@@ -27,7 +27,7 @@ from ik_node.model.arm import Arm
 VERSIONS = ('v2.1', 'v3.0')
 EPISODE = 'episode_index'
 LINKED = ('videos', 'images')  # folders of large files, which nothing changes in place
-GRIPPER = {'ee.gripper_pos': 'gripper.pos'}  # LeRobot's own step from poses to joints renames it so
+EE_GRIPPER, GRIPPER = 'ee.gripper_pos', 'gripper.pos'  # LeRobot's own step to joints renames it so
 QUANTILES = {'q01': 0.01, 'q10': 0.1, 'q50': 0.5, 'q90': 0.9, 'q99': 0.99}
 
 
@@ -112,9 +112,10 @@ class LerobotDataset:
 
     def written(self, arm: Arm, replaced: Sequence[str]) -> list[str]:
         """Return the components that write gives the feature: `<joint>.pos`, then those not replaced."""
-        joints = [f'{name}.pos' for name in arm.joint_names]
-        kept = [GRIPPER.get(name, name) for name in self._kept(replaced)]
-        return joints + (kept if not set(joints) & set(kept) else self._kept(replaced))
+        joints, kept = [f'{name}.pos' for name in arm.joint_names], self._kept(replaced)
+        if EE_GRIPPER in kept and GRIPPER not in (*joints, *kept):
+            kept[kept.index(EE_GRIPPER)] = GRIPPER
+        return joints + kept
 
     def _kept(self, replaced: Sequence[str]) -> list[str]:
         return [name for name in self.names if name not in replaced]

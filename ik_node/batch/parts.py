@@ -45,7 +45,6 @@ class Parts:
         process writes the same output.
         """
         temporary = self._temporary
-        self._check_others()
         with self._errors(), self._locked():
             try:
                 _remove(temporary)  # of a process that was killed
@@ -135,6 +134,7 @@ class Parts:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """Make the folder and keep other processes out of it. Raises InputError if one is there."""
+        self._check_others()
         while True:
             self.folder.mkdir(exist_ok=True)
             with (self.folder / LOCK).open('w') as file:

@@ -108,6 +108,7 @@ def joints_of(found: pa.RecordBatch, names: Sequence[str]) -> Array:
 
 
 def _runs(flag: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return the first and the last frame of each run of frames that have a flag."""
     changes = np.flatnonzero(np.diff(flag, prepend=False, append=False)).tolist()
     return [(first, end - 1) for first, end in zip(changes[::2], changes[1::2], strict=True)]
 

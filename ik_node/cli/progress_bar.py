@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from types import TracebackType
 
 from ik_node.console import say
-from ik_node.errors import InputError
 
 LINE_EVERY = 10.0  # s
 
@@ -35,8 +33,7 @@ class ProgressBar:
         now = time.monotonic()
         if self._bar.disable and (now >= self._next or self._done == self._total):
             self._next = now + LINE_EVERY
-            with contextlib.suppress(InputError):  # the work is worth more than this line
-                say(self._line(now), sys.stderr)
+            say(self._line(now), sys.stderr)
             self._last, self._done_before = now, self._done
 
     def _line(self, now: float) -> str:

@@ -23,9 +23,8 @@ GRID = 40_000  # placements
 SPREAD = 20_000  # more of them, between those of the grid
 COARSE_STARTS = 8  # descents at a goal that no formula decides, in the first look at a placement
 PART = 20_000  # goals that one thread judges at a time
-POPULATIONS = (
-    40  # of the search: at distinct placements, where distinct goals are met, and where few are missed
-)
+# Of the search: at distinct placements, where distinct goals are met, and where few are missed.
+POPULATIONS = 40
 NEAR = 2000  # placements at which is found by how much goals are missed
 AIMING, FINISHING = (16, 30), (24, 40)  # members of the population around each start, and generations
 FAR = 1e3  # what each further goal that is missed counts

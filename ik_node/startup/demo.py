@@ -195,8 +195,8 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         return run(parse(args))
     except MissingError as error:
-        print(f'error: {error}', file=sys.stderr)
+        console.say(f'error: {error}', sys.stderr)
         return 2
     except IkError as error:
-        print(f'ik_demo: {error}', file=sys.stderr)
+        console.say(f'ik_demo: {error}', sys.stderr)
         return 1

@@ -100,7 +100,7 @@ def test_a_twist_may_be_in_the_frame_of_the_tool(hand, arm):
     moved = arm.fk(hand.client.wait_still())[0] - start
     assert moved @ axis < -0.02
     # On a busy computer the arm brakes meanwhile, and each joint in its own time.
-    assert np.linalg.norm(moved - (moved @ axis) * axis) < abs(moved @ axis)
+    assert np.linalg.norm(moved - (moved @ axis) * axis) < 0.5 * abs(moved @ axis)
 
 
 def test_joint_velocities_move_joints(hand):
