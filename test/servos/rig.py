@@ -79,6 +79,16 @@ class Rig:
             self.clock.at(self.clock.now + period * step, lambda: seen.append(what()))
         return seen
 
+    def torque_limits(self, count: int, period: float) -> list[Any]:
+        """The torque limits of servo 2, every period [s] from now on, as sampled."""
+        return self.sampled(lambda: self.bus.call('get', id=2, address=48, size=2), count, period)
+
+    def load_shoulder(self) -> None:
+        """Put a load on the shoulder, and let the arm come to rest."""
+        self.clock.sleep(2.0)
+        self.bus.call('motor', id=2, weight=0.5)
+        self.clock.sleep(1.0)
+
     def tick(self, name: str) -> float:
         """Return where a joint really is."""
         (joint,) = [joint for joint in self.profile.joints if joint.name == name]

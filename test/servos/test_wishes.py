@@ -53,7 +53,7 @@ def test_a_release_that_is_repeated_after_a_reconnect_never_raises_the_torque(ri
     before, place = rig.bus.call('get', id=2, **TORQUE_LIMIT), rig.tick('shoulder_lift')
     rig.bus.faults({'kind': 'corrupt', 'id': 2})
     rig.clock.at(rig.clock.now + 0.2, lambda: rig.bus.faults())
-    limits = rig.sampled(lambda: rig.bus.call('get', id=2, **TORQUE_LIMIT), 28, 0.1)
+    limits = rig.torque_limits(28, 0.1)
     places = rig.sampled(lambda: rig.tick('shoulder_lift'), 28, 0.1)
     rig.arm.set_torque(False)
     assert max(limits) <= before < 400
