@@ -17,9 +17,9 @@ from ik_node.errors import IkError, InputError
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import joint_state, seconds
 from ik_node.ros.goals.node_time import NodeTime
-from ik_node.ros.parameter_declaration import declare
 from ik_node.ros.qos import LATCHED, STREAM
 from ik_node.ros.run import ClosableNode, run
+from ik_node.ros.settings_declaration import declare
 from ik_node.sim.controllers import Controllers
 from ik_node.sim.plant import Plant
 from ik_node.sim.settings import PlantSettings

@@ -24,7 +24,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request, Response
 
 from ik_node.errors import IkError
-from ik_node.viewer.freshness import DatedConnection, dated
+from ik_node.viewer.input_freshness import DatedConnection, dated
 
 PORTS = {'http': 80, 'https': 443}  # of an origin that names none
 TOKEN_BYTES = 16

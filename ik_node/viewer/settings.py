@@ -10,7 +10,7 @@ from rclpy.node import Node
 
 from ik_node.control.settings.robot import tool_names
 from ik_node.model.urdf.description import xacro_args
-from ik_node.ros.parameter_declaration import declare_fields, warn_of_unknown
+from ik_node.ros.settings_declaration import declare_fields, warn_of_unknown
 from ik_node.ros.tool_settings import ToolSettings
 from ik_node.settings import parameter
 

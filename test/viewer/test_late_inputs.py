@@ -17,7 +17,7 @@ from std_srvs.srv import Trigger
 from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
-from ik_node.viewer.freshness import OLDEST, PERIOD
+from ik_node.viewer.input_freshness import OLDEST, PERIOD
 from ik_node.viewer.panel.inputs import LATE
 
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))

@@ -42,9 +42,9 @@ from ik_node.ros.outputs import DISPLAY_ONLY, make_outputs, output_names
 from ik_node.ros.outputs.clocks import Clocks
 from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.outputs.joint_states import JointStates
-from ik_node.ros.parameter_declaration import declare_robot, on_change
 from ik_node.ros.qos import MEASURED
 from ik_node.ros.run import run
+from ik_node.ros.settings_declaration import declare_robot, on_change
 from ik_node.ros.tools.services_of_all import offer_for_all
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
 

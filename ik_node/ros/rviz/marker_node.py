@@ -26,13 +26,13 @@ from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.compat import installed
 from ik_node.ros.conversions import finite_positions, matrix_pose, pose_matrix
 from ik_node.ros.foreign_goals import ForeignGoals, goal_in_base
-from ik_node.ros.parameter_declaration import declare
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.rviz.drag import Drag, Shown
 from ik_node.ros.rviz.marker_menu import MarkerMenu
 from ik_node.ros.rviz.marker_shape import answer, wish
+from ik_node.ros.settings_declaration import declare
 from ik_node.ros.tool_settings import ToolSettings
 from ik_node.tracks.settings import NO_TRACK
 

@@ -21,12 +21,12 @@ from std_srvs.srv import SetBool, Trigger
 
 from ik_node.errors import IkError, InputError, join_names
 from ik_node.ros.conversions import NS_PER_S, values_by_name
-from ik_node.ros.parameter_declaration import declare, on_change
 from ik_node.ros.qos import NEWEST, STREAM
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.servos.calibrating import Calibrating, read_pose
 from ik_node.ros.servos.diagnostics import NOT_MEASURED, Diagnostics
 from ik_node.ros.servos.settings import ServoSettings
+from ik_node.ros.settings_declaration import declare, on_change
 from ik_node.servos.arm.activation import PlaceError
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions

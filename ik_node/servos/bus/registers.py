@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ik_node.errors import InputError, join_names
-from ik_node.servos.bus.codec import Codec
+from ik_node.servos.bus.protocol import Codec
 
 
 class Sign(Enum):

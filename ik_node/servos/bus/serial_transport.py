@@ -6,9 +6,9 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from ik_node.servos.bus.codec import Codec
 from ik_node.servos.bus.outstanding import LATEST, Outstanding
 from ik_node.servos.bus.packets import BROADCAST, Instruction, Status, check
+from ik_node.servos.bus.protocol import Codec
 from ik_node.servos.bus.serial_line import SerialLine
 from ik_node.servos.bus.transport import Answer, Fault, Reply
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from ik_node.console import run, say
 from ik_node.errors import InputError, path_text
 from ik_node.extras import load
-from ik_node.servos.bus.codec import Codec
+from ik_node.servos.bus.protocol import Codec
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.estimates import ZERO_FROM
@@ -46,7 +46,9 @@ def main(given: Sequence[str] | None = None) -> int:
         'is written, unless --wiggle, --record or --protect asks for it.',
     )
     parser.add_argument(
-        '--port', default='', help='such as /dev/ttyACM0, or emulated (default: the only one)'
+        '--port',
+        default='',
+        help='serial port, such as /dev/ttyACM0, or emulated (default: the only one)',
     )
     parser.add_argument(
         '--profile',
@@ -54,12 +56,21 @@ def main(given: Sequence[str] | None = None) -> int:
         help=f'{", ".join(shipped_profiles())}, or the path of a profile (default: so101)',
     )
     parser.add_argument('--calibration', help="LeRobot's file of this arm (default: the one that fits)")
-    parser.add_argument('--zero-from', choices=ZERO_FROM, default=ZERO_FROM[0], help='estimate to prefer')
-    parser.add_argument('--zeros', default='', help="ticks, such as 'elbow_flex=2126, wrist_roll=2050'")
+    parser.add_argument(
+        '--zero-from',
+        choices=ZERO_FROM,
+        default=ZERO_FROM[0],
+        help=f'preferred estimate of the zeros (default: {ZERO_FROM[0]})',
+    )
+    parser.add_argument(
+        '--zeros', default='', help="zeros in ticks, such as 'elbow_flex=2126, wrist_roll=2050'"
+    )
     action = parser.add_mutually_exclusive_group()
     action.add_argument('--live', action='store_true', help='show what the servos measure until Ctrl-C')
     action.add_argument(
-        '--wiggle', metavar='JOINT', help='turn one joint by 3 degrees and back, with little torque'
+        '--wiggle',
+        metavar='JOINT',
+        help='turn one joint by 3 degrees to each side, with 30 %% of the torque that the profile allows',
     )
     action.add_argument(
         '--record',

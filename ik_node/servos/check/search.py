@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ik_node.servos.bus.codec import Codec
+from ik_node.servos.bus.protocol import Codec
 from ik_node.servos.bus.transport import Answer, PortError, Transport
 from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import viser
 
-from ik_node.viewer.freshness import OLDEST, fresh
+from ik_node.viewer.input_freshness import OLDEST, fresh
 
 T = TypeVar('T')
 V = TypeVar('V')

@@ -15,7 +15,7 @@ from rclpy.parameter import Parameter
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
-from ik_node.ros.parameter_declaration import changed, declare, on_change
+from ik_node.ros.settings_declaration import changed, declare, on_change
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks.settings import TrackSettings
 
