@@ -18,6 +18,7 @@ from benchmarks.reference import Reference, in_threads
 from benchmarks.tables import Table, heading
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.motion_limits import limits_of_motion
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.teleop.teleop_controller import TeleopController
 
@@ -132,7 +133,7 @@ class Dls:
     TITLE = 'DLS'
 
     def __init__(self, task: Task, model: ArmModel, settings: ArmSettings) -> None:
-        limits = model.limits_of_motion(model.index, settings)
+        limits = limits_of_motion(model, model.index, settings)
         self._arm = PseudoInverse(task.chain, limits, np.array(settings.home))
         self._timeout = settings.incoming_command_timeout
         self._goal: tuple[Array, Array] | None = None
@@ -199,7 +200,7 @@ class Campaign:
             self_collision='false',
         )
         self.model = ArmModel.build(task.xml, self.settings)
-        self.limits = self.model.limits_of_motion(self.model.index, self.settings)
+        self.limits = limits_of_motion(self.model, self.model.index, self.settings)
         self.reference = Reference(task)
 
     def cells(self, follower: Follower, numbers: range) -> list[str]:

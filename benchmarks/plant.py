@@ -17,6 +17,7 @@ from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.motion_limits import limits_of_motion
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Report
 from ik_node.control.state.states import State
@@ -47,7 +48,7 @@ class Limits:
     steps: int = 0  # of the controller
 
     def __post_init__(self) -> None:
-        limits = self.model.limits_of_motion(self.model.index, self.settings)
+        limits = limits_of_motion(self.model, self.model.index, self.settings)
         self.lower, self.upper = limits.lower, limits.upper
         self.velocity, self.acceleration, self.jerk = limits.velocity, limits.acceleration, limits.jerk
 

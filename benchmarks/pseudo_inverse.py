@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.chain import Array, Chain
-from ik_node.control.robot.arm_model import Limits
+from ik_node.control.robot.motion_limits import Limits
 
 # The closest to the best place, and calm, of 17 sets on two other paths of 20 s for each arm: gain 3 to 30,
 # damping 0.02 to 0.4, weight 0.03 to 0.3.

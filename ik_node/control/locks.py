@@ -11,7 +11,6 @@ from __future__ import annotations
 import enum
 import os
 import threading
-from types import TracebackType
 
 CHECKED = (
     os.environ.get('IK_NODE_CHECK_LOCKS', '0') != '0'
@@ -55,14 +54,6 @@ class OrderedLock:
         self.rank = rank
         self._lock = threading.RLock()
 
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
-
     def acquire(self, blocking: bool = True, timeout: float = -1.0) -> bool:
         """Take the lock, as threading.RLock.acquire does."""
         if CHECKED and self not in _held.locks:
@@ -74,10 +65,14 @@ class OrderedLock:
             _held.locks.append(self)
         return taken
 
-    def release(self) -> None:
+    __enter__ = acquire
+
+    def release(self, *_: object) -> None:
         """Release the lock."""
         _held.locks.remove(self)
         self._lock.release()
+
+    __exit__ = release
 
     def _is_owned(self) -> bool:  # as threading.Condition asks
         return self in _held.locks

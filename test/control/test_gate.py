@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ik_node.control.checks.joint_gate import Gate
 from ik_node.control.joints.joint_group import JointGroup
-from ik_node.control.robot.arm_model import Limits
+from ik_node.control.robot.motion_limits import Limits
 
 NAMES = ('a', 'b', 'c')
 LIMITS = Limits(*(np.full(3, value) for value in (-1.0, 1.0, 2.0, 5.0, 50.0)))

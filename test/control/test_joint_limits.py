@@ -7,6 +7,7 @@ from small_arm import PARAMETERS, arm_urdf
 
 from ik_node import Goal
 from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.motion_limits import limits_of_motion
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError
 
@@ -53,7 +54,7 @@ def build(tmp_path):
 
 
 def limits_of(model: ArmModel, settings: ArmSettings, name: str) -> list[float]:
-    limits = model.limits_of_motion(model.joints.indices([name]), settings)
+    limits = limits_of_motion(model, model.joints.indices([name]), settings)
     every = (limits.lower, limits.upper, limits.velocity, limits.acceleration, limits.jerk)
     return [float(value[0]) for value in every]
 

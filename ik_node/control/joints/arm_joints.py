@@ -25,6 +25,7 @@ from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.outputs.trajectory_streamer import TrajectoryStreamer
 from ik_node.control.robot.arm_model import JointModel
+from ik_node.control.robot.motion_limits import limits_of_motion
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.settings.workspace import Workspace
 from ik_node.control.state.target_plan import TargetPlan
@@ -65,7 +66,7 @@ class ArmJoints(CommandedJoints):
         """Change to another model of the same joints, and its limits."""
         self._model, self._settings = model, settings
         for group in self.groups:
-            group.limit(self._model.limits_of_motion(model.joints.indices(group.names), settings))
+            group.limit(limits_of_motion(self._model, model.joints.indices(group.names), settings))
         self.arm.motion.set_blocks(model.blocks)
         self._gates.take(model)
         self._set_limits()
@@ -184,7 +185,7 @@ class ArmJoints(CommandedJoints):
 
     def guide(self) -> None:
         """Use the velocity limits of hand guiding."""
-        limits = self._model.limits_of_motion(self._model.index, self._settings)
+        limits = limits_of_motion(self._model, self._model.index, self._settings)
         self.arm.limit(limits, HAND_GUIDING_SHARE)
 
     def follow(self, positions: Mapping[str, float]) -> None:

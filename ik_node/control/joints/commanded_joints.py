@@ -16,6 +16,7 @@ from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import JointModel
+from ik_node.control.robot.motion_limits import limits_of_motion
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.target_plan import TargetPlan
 from ik_node.errors import InputError, join_names
@@ -44,7 +45,7 @@ class CommandedJoints:
         self.arm = JointGroup(
             names,
             model.index,
-            model.limits_of_motion(model.index, settings),
+            limits_of_motion(model, model.index, settings),
             np.array([known[n] for n in names]),
             model.blocks,
         )
@@ -158,7 +159,7 @@ class CommandedJoints:
 
     def _group(self, name: str, position: float) -> JointGroup:
         index = self._model.joints.indices([name])
-        limits = self._model.limits_of_motion(index, self._settings)
+        limits = limits_of_motion(self._model, index, self._settings)
         return JointGroup((name,), index, limits, np.array([position]))
 
     def _add(self, targets: Iterable[str], feedback: Feedback, fresh: Mapping[str, float] | None) -> None:

@@ -11,7 +11,8 @@ from ik_node.checks import Array
 from ik_node.control.checks.joint_gate import PLANNED, Gate
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.motion.motion_state import MotionState
-from ik_node.control.robot.arm_model import Columns, Limits
+from ik_node.control.robot.arm_model import Columns
+from ik_node.control.robot.motion_limits import Limits
 from ik_node.control.state.target_plan import filled
 
 THERE = 1e-6  # [rad or m, per second]: a motion at rest equals the state of its controller

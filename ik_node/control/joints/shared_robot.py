@@ -38,6 +38,7 @@ class SharedRobot:
         self.lock, self.output = OrderedLock(Rank.ROBOT), OrderedLock(Rank.OUTPUT)
         self._delivers: list[Callable[[], None]] = []  # what delivers the reports of each controller
         self._joints: dict[object, Neighbour] = {}  # by owner
+        self._arms: tuple[Neighbour, ...] = ()  # the same
         self._changed: set[int] = set()  # arms that have not processed a change yet
 
     def join(self, deliver: Callable[[], None]) -> None:
@@ -62,11 +63,8 @@ class SharedRobot:
     def put(self, owner: object, joints: SomeArm) -> SomeArm:
         """Note the joints that owner commands from now on, and return them."""
         self._joints[owner] = joints
+        self._arms = tuple(self._joints.values())
         return joints
-
-    @property
-    def _arms(self) -> list[Neighbour]:
-        return list(self._joints.values())
 
     def is_first(self, arm: Neighbour) -> bool:
         """Whether this arm publishes the joints that belong to none."""

@@ -15,6 +15,7 @@ from ik_node.control.paths.joint_path import JointPath, PathEndsError
 from ik_node.control.paths.path_timing import Bounds, timed
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.motion_limits import limits_of_motion
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError, shown
 from ik_node.solver.solver import IkSolver
@@ -100,7 +101,7 @@ def plan_lines(
 
 def plan_path(model: ArmModel, path: ToolPath, start: Array, settings: ArmSettings) -> LineMotion:
     """Plan a motion of the arm from start (n,) along path by the settings; see plan_lines."""
-    limits = model.limits_of_motion(model.index, settings)
+    limits = limits_of_motion(model, model.index, settings)
     speed = settings.path_speed or np.inf
     motion = plan_lines(
         model.solver,

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.control.motion.tool_pace import ROLL_SHARE
 from ik_node.control.robot.arm_collision import arm_collision
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError, join_names
@@ -111,25 +110,6 @@ class JointModel(ABC):
         """Whether both have the same joints of the same robot."""
         return self.robot is other.robot and self.joint_names == other.joint_names
 
-    def limits_of_motion(self, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings) -> Limits:
-        """Return the limits of the variables at index (k), each (k,)."""
-        velocity = settings.speed_scaling * self.joints.velocity[index]
-        rolls = np.isin(index, self.index[self.rolls])
-        velocity[rolls] = np.minimum(velocity[rolls], ROLL_SHARE * settings.tool_rates()[1])
-        return Limits(
-            self.joints.lower[index],
-            self.joints.upper[index],
-            velocity,
-            self._rate(0, index, settings.max_acceleration, settings.max_linear_acceleration),
-            self._rate(1, index, settings.max_jerk, settings.max_linear_jerk),
-        )
-
-    def _rate(
-        self, column: int, index: Sequence[int] | NDArray[np.int64], revolute: float, linear: float
-    ) -> Array:
-        own = self.rates[index, column]
-        return np.where(np.isfinite(own), own, np.where(self.joints.prismatic[index], linear, revolute))
-
     def following_tolerance(self, settings: ArmSettings) -> Array:
         """Return the largest following error of each joint (k,)."""
         return np.where(self.prismatic, settings.max_linear_following_error, settings.max_following_error)
@@ -176,17 +156,6 @@ class JointModel(ABC):
                 f'none of {join_names(named)} can be commanded; joints: {join_names(self.joints.variables)}'
             )
         return targets
-
-
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """Position [rad or m], velocity, acceleration and jerk limits of some joints, each (k,)."""
-
-    lower: Array
-    upper: Array
-    velocity: Array
-    acceleration: Array
-    jerk: Array
 
 
 @dataclass(frozen=True, eq=False)

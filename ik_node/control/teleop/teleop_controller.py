@@ -9,6 +9,7 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.controller.controller import ArmController
+from ik_node.control.robot.motion_limits import limits_of_motion
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Level
 from ik_node.control.state.snapshot import Snapshot
@@ -122,7 +123,7 @@ class TeleopController:
         teleoperation, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
         if dt <= 0.0:
             return False
-        limits = arm.model.limits_of_motion(arm.model.index, settings)
+        limits = limits_of_motion(arm.model, arm.model.index, settings)
         fastest = FASTEST * limits.velocity
         # A new pose corrects the last estimate: too little room for that would look like a fast motion.
         q = teleoperation.reach(self._goal(now), max(dt, AHEAD), fastest, arm.position)
