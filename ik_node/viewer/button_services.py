@@ -11,16 +11,22 @@ from std_srvs.srv import Trigger
 
 from ik_node.viewer.goal_track import PATIENCE
 from ik_node.viewer.panel.buttons import ALL_TOOLS, BUTTONS, HOME, STOP, ArmPress
+from ik_node.viewer.panel.inputs import Inputs
 from ik_node.viewer.tool import ViewedTool
 
 
 class ArmButtons:
     """Calls the services of buttons. Home waits for up to PATIENCE until no goal publisher overrides it."""
 
-    def __init__(self, node: Node, tools: Sequence[ViewedTool]) -> None:
-        self._log, self._tools = node.get_logger(), tools
-        names = dict.fromkeys((ALL_TOOLS, *(tool.name for tool in tools)))
-        self._services = {name: ButtonServices(node, f'{name}/' if name else '') for name in names}
+    def __init__(
+        self, node: Node, names: Sequence[str], tools: Sequence[ViewedTool], pressed: Inputs[ArmPress]
+    ) -> None:
+        """names: of the tools. pressed: the presses that the executor has not processed yet."""
+        self._log, self._tools, self._pressed = node.get_logger(), tools, pressed
+        self._services = {
+            name: ButtonServices(node, f'{name}/' if name else '')
+            for name in dict.fromkeys((ALL_TOOLS, *names))
+        }
         self._home: tuple[ArmPress, float] | None = None  # and until when it waits (time.monotonic)
 
     def press(self, press: ArmPress) -> None:
@@ -32,6 +38,14 @@ class ArmButtons:
             self._home = press, time.monotonic() + PATIENCE
         else:
             self._services[press.tool].call(press.button)
+
+    def stop_at_once(self) -> None:
+        """Stop all tools from another thread: the executor may be drawing another robot.
+
+        The executor stops them again, after what was pressed before and waits, such as Resume.
+        """
+        self._services[ALL_TOOLS].stop_at_once()
+        self._pressed.add(ArmPress(STOP), stops=True)
 
     def refresh(self) -> None:
         """Call what waited; call regularly."""
@@ -61,6 +75,11 @@ class ButtonServices:
         self._clients = {
             button: node.create_client(Trigger, f'ik_node/{before}{button.lower()}') for button in BUTTONS
         }
+
+    def stop_at_once(self) -> None:
+        """Call the service of Stop if it is available. Thread-safe."""
+        if self._clients[STOP].service_is_ready():
+            self._clients[STOP].call_async(Trigger.Request())
 
     def call(self, button: str) -> None:
         """Call the service of a button. Without the service a stop is pending, other buttons are ignored.

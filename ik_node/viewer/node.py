@@ -11,7 +11,6 @@ from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 
 from ik_node.console import say
 from ik_node.errors import IkError
@@ -26,7 +25,7 @@ from ik_node.viewer.button_services import ArmButtons
 from ik_node.viewer.links.lengths import VariableLinks
 from ik_node.viewer.methods.methods import Methods
 from ik_node.viewer.pages import Pages
-from ik_node.viewer.panel.buttons import STOP, ArmPress
+from ik_node.viewer.panel.buttons import ArmPress
 from ik_node.viewer.panel.colours import TOOLS
 from ik_node.viewer.panel.html import RED
 from ik_node.viewer.panel.inputs import Inputs
@@ -61,19 +60,20 @@ class ViewerNode(ClosableNode):
         super().__init__('ik_viewer', **options)
         self._settings, self._tool_settings = declare_viewer(self)
         self._pressed: Inputs[ArmPress] = Inputs()
-        self._stop = self.create_client(Trigger, 'ik_node/stop')
+        names = list(self._tool_settings)
+        self._tools: list[ViewedTool] = []
+        self._buttons = ArmButtons(self, names, self._tools, self._pressed)
         self._pages = Pages(
             self,
             self._settings.host,
             self._settings.port,
             changed=self._mind_clients,
-            stop=self._stop_at_once,
+            stop=self._buttons.stop_at_once,
             opened=lambda link: self._share.opened.add(link),
             link=lambda: self._share.text,
         )
         server = self._server = self._pages.server
         self._scene = Scene(server, self._settings.shadows)
-        names = list(self._tool_settings)
         self._colours = [TOOLS[index % len(TOOLS)] for index in range(len(names))]
         self._panel = Panel(server, list(zip(names, self._colours, strict=True)), self._pressed)
         self._panel.card.show_message('Waiting for robot_description')
@@ -93,7 +93,7 @@ class ViewerNode(ClosableNode):
         if self._settings.description_file:
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
             self._links = VariableLinks(self, server.gui, lengths, self._methods.parameters)
-        self._tools = [
+        self._tools += [
             ViewedTool(self, panel, name) for name, panel in zip(names, self._panel.tools, strict=True)
         ]
         self._robot: Robot | None = None
@@ -101,7 +101,6 @@ class ViewerNode(ClosableNode):
         self._values: dict[str, float] = {}  # newest joint positions received
         self._moved_time, self._frame = 0.0, 0
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
-        self._buttons = ArmButtons(self, self._tools)
         self._start()
 
     def _start(self) -> None:
@@ -114,15 +113,6 @@ class ViewerNode(ClosableNode):
         self._pages.watch(self._scene.greet)
         # Not logged: everybody in the ROS domain can read /rosout, and the URL gives access.
         say(f'ik_viewer: open {self._pages.url} in a browser')
-
-    def _stop_at_once(self) -> None:
-        """Stop the arm from the thread of the server: the executor may be drawing another robot.
-
-        The executor stops it again, after what was pressed before and waits, such as Resume.
-        """
-        if self._stop.service_is_ready():
-            self._stop.call_async(Trigger.Request())
-        self._pressed.add(ArmPress(STOP), stops=True)
 
     def close(self) -> None:
         """Close the web server and the node."""
@@ -276,7 +266,7 @@ class ViewerNode(ClosableNode):
         if any(abs(value - self._values.get(name, value)) > STILL for name, value in values.items()):
             self._moved_time = time.monotonic()
         if not values.items() <= self._values.items():
-            self._values.update(values)
+            self._values = {**self._values, **values}
             self._place()
 
     def _place(self) -> None:

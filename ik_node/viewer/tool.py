@@ -46,6 +46,7 @@ class ViewedTool:
         self._about_arm = ''
         self._targets: dict[str, float] = {}  # of the sliders; empty unless a user has just moved them
         self.goal_shown = False  # the gizmo shows a goal; otherwise it follows the tool
+        self._gizmo_at: Mapping[str, float] | None = None  # the joint positions of the tool that it follows
         self.goal_time = 0.0  # of the newest goal (time.monotonic)
         self._slider_time = 0.0
         self._foreign = ForeignGoals()
@@ -86,7 +87,7 @@ class ViewedTool:
         """Set the arm and scene of a new description; known: the same arm with other link lengths."""
         self.arm, self.scene = arm, scene
         self._targets = {}
-        self.goal_shown = False
+        self.release_gizmo()
         self.reported = known and self.reported
         self._about_arm = arm.describe() if arm and not self.name else ''
 
@@ -122,6 +123,7 @@ class ViewedTool:
     def release_gizmo(self) -> None:
         """Let the gizmo follow the tool until the next goal."""
         self.goal_shown = False
+        self._gizmo_at = None
 
     def _send_goal(self, arm: Arm, T_base_goal: Array) -> None:
         message = PoseStamped()
@@ -168,7 +170,10 @@ class ViewedTool:
     # Received messages
 
     def show_received(self, values: Mapping[str, float], watching: bool = False) -> None:
-        """Show what has been received; values: joint positions by name. watching: leave the gizmo alone."""
+        """Show what has been received. watching: leave the gizmo alone.
+
+        values: joint positions by name, another mapping once any of them has changed.
+        """
         self.panel.card.show_node(self.diagnosed)
         if self.scene is None or self.arm is None:
             self._new = {key: said for key, said in self._new.items() if key == 'status'}  # for the next arm
@@ -186,8 +191,14 @@ class ViewedTool:
             self.panel.card.show_report(_report(new['status']), self._about_arm)
             self.reported = True
         self.panel.set_track(self.track.name)
-        if values and not self.goal_shown and not watching:
-            self.scene.place_goal(self.arm.link_in_base(self.arm.tip_link, values))
+        if watching or self.goal_shown:
+            self._gizmo_at = None
+        elif (
+            values
+            and values is not self._gizmo_at
+            and self.scene.place_goal(self.arm.link_in_base(self.arm.tip_link, values))
+        ):
+            self._gizmo_at = values
 
     def place(self, values: Mapping[str, float]) -> None:
         """Move the tool to joint positions by name."""

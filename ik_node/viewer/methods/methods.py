@@ -73,7 +73,7 @@ class Methods(Room):
                 tool.release_gizmo()
         self._watching = self.watching
         scene = self._tool.scene if self._tool is not None else None
-        T_base_goal = scene.gizmo_pose() if scene is not None else None
+        T_base_goal = scene.gizmo_pose() if scene is not None and self.watching else None
         self._slow.update(T_base_goal, moment.values, self._panel.switches_off, **moment.options)
 
     def close(self) -> None:

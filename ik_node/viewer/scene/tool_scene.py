@@ -118,13 +118,17 @@ class ToolScene:
             )
         self._trail.extend(point)
 
-    def place_goal(self, T_base_goal: Array, with_direction: bool = True) -> None:
-        """Move the gizmo to a pose (4, 4), unless a user holds it; with_direction: show the wanted axis."""
+    def place_goal(self, T_base_goal: Array, with_direction: bool = True) -> bool:
+        """Move the gizmo to a pose (4, 4) and return True, or False if a user holds it.
+
+        with_direction: show the wanted axis.
+        """
         if self._holders or self._dragged.waiting():
-            return
+            return False
         move(self._gizmo, T_base_goal)
         self._wanted.visible = with_direction
         self._gizmo.visible = True
+        return True
 
     def gizmo_pose(self) -> Array | None:
         """Return T_base_goal (4, 4) of the gizmo, None while it is hidden."""
