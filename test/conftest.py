@@ -6,6 +6,7 @@ import faulthandler
 import gc
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -36,6 +37,7 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 
+ROOT = Path(__file__).resolve().parents[1]
 CRASHES = 'IK_NODE_CRASHES'  # variable: the folder with a file for each worker
 MARKS = json.loads(durations.FILE.read_text(encoding='utf-8'))  # slow and long functions, by measured time
 NODES = ('test/recording/', 'test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
@@ -77,6 +79,18 @@ def shared_labels() -> frozenset[str]:
     from cases import shared_cases  # which needs this module
 
     return frozenset(case.label for case in shared_cases())
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import a file if -m leaves all of its tests out: some make arms and solvers first."""
+    left_out = MARKS.get(config.option.markexpr.removeprefix('not '))
+    if left_out is None or not collection_path.match('test_*.py'):
+        return None
+    text = collection_path.read_text(encoding='utf-8')
+    file = collection_path.relative_to(ROOT).as_posix()
+    names = re.findall(r'^def (test_\w+)', text, re.MULTILINE)
+    left = 'mark.quick' in text or any(f'{file}::{name}' not in left_out for name in names)
+    return None if left else True
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
