@@ -55,7 +55,7 @@ SPECIAL = """
 *Goal singular*: the goal is a pose where the Jacobian loses rank. *Start singular*: the seed is one, and one
 start is all there is. *At limits*: the goal needs every other joint at a limit. *Out of reach*: goals 5 %
 beyond the sum of the arm's lengths; how much farther than the best known the tool stays, as a share of the
-reach, median and worst. *Tied*: reachable positions with random directions on arms with 4
+reach, median and worst. *Constrained*: reachable positions with random directions on arms with 4
 effective DoF; position missed in metres (median, worst) and direction beyond the best known in rad
 (median, worst), among those that keep the position to 1 mm.
 """
@@ -107,19 +107,19 @@ READING = """
 - `ccd` loses for the point what it gains for the axis, most where the same joints must meet both. It does
   worst at singular goals, where the last digits converge most slowly.
 - `fabrik` moves points; a direction only adds a point behind the tool, weighed against the others in each
-  hinge. To a millimetre and a milliradian it solves nearly as much as `ccd`, least where the tool point lies
-  beside the roll axis (SO-101). Its strength is long chains of ball joints, not five hinges. Where a goal
-  cannot be met it ends centimetres away from the closest position.
+  revolute joint. To a millimetre and a milliradian it solves nearly as much as `ccd`, least where the tool
+  point lies beside the roll axis (SO-101). Its strength is long chains of ball joints, not five revolute
+  joints. Where a goal cannot be met it ends centimetres away from the closest position.
 - `autodiff` finds what `scipy` finds. Its gradient is exact, but a gradient says less than the Jacobian:
-  thirty iterations where `lm` takes six, each of 0.2 ms in Python, and several times that where the threads
-  of BLAS compete with other programs.
+  thirty iterations where `lm` takes six, each of some milliseconds in this run, in which the BLAS threads
+  competed with other programs.
 - `scipy` solves as much, at hundreds of times the price, nearly all of it spent in Python. Its
   trust region keeps strictly inside the bounds, which costs it goals that lie at limits.
 - Singular goals cost the second-order methods nothing: joints get less exact, the tool does not. Singular
   starts cost every method a good third of its first descents, since some direction of motion is not seen
   from there. The first restart cures it.
-- Out of reach most answers are the best known, but hardly a method always finds it: a descent finds a local
-  best. The same holds for tied directions, where the worst cases are far from the best known.
+- Out of reach most answers are the best known, but hardly any method finds it every time: a descent finds a
+  local best. The same holds for constrained directions, where the worst cases are far from the best known.
 - Whatever the descent, the closed form is better where an arm has one: no start to choose, nothing to miss.
 """
 
@@ -213,7 +213,9 @@ class Report:
                 ]
             )
         header = ['method', 'goal singular %', 'start singular, one start %', 'at limits %']
-        return table([*header, 'out of reach, share of reach', 'tied: position', 'tied: direction'], rows)
+        return table(
+            [*header, 'out of reach, share of reach', 'constrained: position', 'constrained: direction'], rows
+        )
 
     def arm_table(self) -> str:
         """Success and time per arm and method."""

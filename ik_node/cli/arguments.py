@@ -74,8 +74,8 @@ def arm_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument('description_file', help='.urdf or .xacro file of the robot')
     parser.add_argument(
         '--tip-link',
-        help='link that carries the tool '
-        '(default: tool0, a frame between fingers or the end of the longest chain)',
+        help='link that carries the tool (default: tool0, a frame between fingers, the end of the longest '
+        'chain or the link that carries the fingers)',
     )
     parser.add_argument('--base-link', help='reference link of goals (default: the root link)')
     parser.add_argument(

@@ -23,7 +23,8 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
     """Add the arguments that name columns; placed: of goals in a frame of their own, see ik_place."""
     group = parser.add_argument_group(
         'columns',
-        'names of columns with one number each, or of one with lists; usual names are found without',
+        'column names: either one number per column, or one column of lists; not needed for the default '
+        'names',
     )
     group.add_argument(
         '--position',
@@ -33,14 +34,15 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
     )
     group.add_argument(
         '--direction', nargs='+', metavar='COLUMN',
-        help='of the tool axis, any length (default: dx dy dz, or direction, else any direction)',
+        help='columns of the tool direction, any length (default: dx dy dz, or direction, else any '
+        'direction)',
     )  # fmt: skip
     group.add_argument(
         '--quaternion', nargs='+', metavar='COLUMN',
         help="orientation of the tip link's frame, whose origin the position then is",
     )  # fmt: skip
     group.add_argument('--rotvec', nargs='+', metavar='COLUMN', help='the same as a rotation vector [rad]')
-    group.add_argument('--order', choices=('xyzw', 'wxyz'), help='of the components of the quaternion')
+    group.add_argument('--order', choices=('xyzw', 'wxyz'), help='order of the quaternion components')
     group.add_argument(
         '--frame', metavar='COLUMN',
         help='frame of each goal; '
@@ -50,7 +52,7 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
         return
     group.add_argument(
         '--lateral', nargs='+', metavar='COLUMN',
-        help="of the tool's lateral axis, for a spare roll (default: lx ly lz)",
+        help="columns of the tool's lateral axis, for a spare roll (default: lx ly lz)",
     )  # fmt: skip
     group.add_argument(
         '--seed', nargs='+', metavar='COLUMN', help='joints to stay close to (default: mid-range)'
@@ -68,7 +70,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--scheduler',
         metavar='ADDRESS',
-        help='of a Dask cluster whose workers have ik_node, like tcp://host:8786',
+        help='address of the scheduler of a Dask cluster whose workers have ik_node, such as tcp://host:8786',
     )
 
 

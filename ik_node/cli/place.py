@@ -64,7 +64,7 @@ def main(given: Sequence[str] | None = None) -> int:
         'NAME_length; may be given several times',
     )  # fmt: skip
     parser.add_argument(
-        '--output', metavar='NAME', help='NAME.json, NAME.png and a picture of each placement are written'
+        '--output', metavar='NAME', help='write NAME.json, NAME.png and a picture of each placement'
     )
     return run(_place, parser.parse_args(given))
 

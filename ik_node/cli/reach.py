@@ -63,7 +63,7 @@ def main(given: Sequence[str] | None = None) -> int:
         '--volume',
         action='store_true',
         help='survey the whole workspace in three dimensions, leaving out configurations in self-collision, '
-        'with the distance to the joint limits and the least singular value too',
+        'with the distance to the joint limits and the smallest singular value too',
     )
     parser.add_argument(
         '--tolerance',
@@ -81,8 +81,8 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         '--output',
         metavar='NAME',
-        help='NAME.png and NAME.npz are written, with --volume NAME.nc (NetCDF) in place of the latter '
-        '(default: the name of the arm and _reach)',
+        help='write NAME.png and NAME.npz (with --volume: NAME.png and NAME.nc, NetCDF); default NAME: the '
+        'name of the arm and _reach',
     )
     return run(_reach, parser.parse_args(given))
 

@@ -48,18 +48,20 @@ def main(given: Sequence[str] | None = None) -> int:
         'input', help='folder of a LeRobot dataset, v2.1 or v3.0, or with --episode a file as for ik_batch'
     )
     parser.add_argument('output', help='folder or Parquet file to write, which must not exist')
-    parser.add_argument('--feature', help='of the dataset, that holds the poses (default: action)')
+    parser.add_argument('--feature', help='feature of the dataset that holds the poses (default: action)')
     parser.add_argument(
         '--recordings', metavar='FOLDER', help='write the worst episodes there as MCAP files, for the viewer'
     )
     parser.add_argument('--report', metavar='FILE', help='write how well each episode was met, as JSON')
     group = parser.add_argument_group('tables')
     group.add_argument(
-        '--episode', metavar='COLUMN', help='that identifies the episode; its frames are consecutive rows'
+        '--episode',
+        metavar='COLUMN',
+        help='column that identifies the episode; its frames are consecutive rows',
     )
     clock = group.add_mutually_exclusive_group()
-    clock.add_argument('--time', metavar='COLUMN', help='of the frames [s]')
-    clock.add_argument('--fps', type=float, metavar='RATE', help='of the frames [1/s]')
+    clock.add_argument('--time', metavar='COLUMN', help='column with the time of each frame [s]')
+    clock.add_argument('--fps', type=float, metavar='RATE', help='frame rate [1/s]')
     add_columns(parser)
     add_workers(parser)
     return run(_retarget, parser.parse_args(given))

@@ -16,7 +16,8 @@ class ToolSettings(HasTool):
     base_link: str = parameter('', 'reference link of goals; empty: the root link', read_only=True)
     tip_link: str = parameter(
         '',
-        'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
+        'link that carries the tool; empty: tool0, a frame between fingers, the end of the longest chain or '
+        'the link that carries the fingers',
         read_only=True,
     )
     tool_axis: tuple[float, ...] = parameter(

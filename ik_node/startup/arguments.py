@@ -29,7 +29,8 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'base_link': ('', 'Reference link of goals; empty: the root link', None),
     'tip_link': (
         '',
-        'Link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
+        'Link that carries the tool; empty: tool0, a frame between fingers, the end of the longest chain or '
+        'the link that carries the fingers',
         None,
     ),
     'tool_axis': (
@@ -88,7 +89,7 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     ),
     'calibration': (
         '',
-        "Source of their calibration: memory: the memory of the servos; lerobot: also LeRobot's file of the "
+        "Source of their calibration: memory: the EEPROM of the servos; lerobot: also LeRobot's file of the "
         f'arm; or the path of that file; {ELSE_DRIVER}',
         None,
     ),

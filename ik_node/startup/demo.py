@@ -56,7 +56,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         help=f'a .urdf or .xacro file, or one of {", ".join(ROBOTS)}; default: with --servos the one that '
         f'the profile names, else {SEED}',
     )  # fmt: skip
-    parser.add_argument('--params-file', help='a parameter file with the tools of a robot with several')
+    parser.add_argument('--params-file', help='parameter file that defines the tools of a multi-tool robot')
     parser.add_argument('--base-link', default='', help='reference link of goals; default: the root')
     parser.add_argument('--tip-link', default='', help='link that carries the tool')
     parser.add_argument(
@@ -73,18 +73,20 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         help="serial port of an arm with servos on a bus; 'auto': the only one; 'emulated': no arm",
     )  # fmt: skip
     parser.add_argument('--profile', default='so101', help='the servos of that arm; default: so101')
-    parser.add_argument('--torque-limit', default='', metavar='SHARE', help='of the torque of the servos')
+    parser.add_argument(
+        '--torque-limit', default='', metavar='SHARE', help="share of the servos' torque that may be used"
+    )
     parser.add_argument(
         '--on-exit', default='', choices=ON_EXIT,
-        help='whether the servos hold the arm at the end, or release it: lower it slowly; default: hold',
+        help='at the end, hold the arm with torque, or lower it slowly and release it; default: hold',
     )  # fmt: skip
     parser.add_argument(
         '--speed-scaling', default='', metavar='SHARE', help='fraction of the velocity limits that is used'
     )
-    parser.add_argument('--port', type=int, default=8080, help='of the browser viewer; default: 8080')
+    parser.add_argument('--port', type=int, default=8080, help='port of the browser viewer; default: 8080')
     parser.add_argument('--sim', action='store_true', help='simulate the arm in MuJoCo, behind a controller')
     parser.add_argument('--teleop', action='store_true', help='move the arm with the keys of this terminal')
-    parser.add_argument('--no-viewer', action='store_true', help='start no browser viewer')
+    parser.add_argument('--no-viewer', action='store_true', help='do not start the browser viewer')
     return parser.parse_args(args)
 
 

@@ -37,7 +37,8 @@ class DescriptionSettings(HasTool):
     base_link: str = parameter('', 'reference link of goals; empty: the root link')
     tip_link: str = parameter(
         '',
-        'link that carries the tool; empty: tool0, a frame between fingers or the end of the longest chain',
+        'link that carries the tool; empty: tool0, a frame between fingers, the end of the longest chain or '
+        'the link that carries the fingers',
     )
     tool_axis: tuple[float, ...] = parameter(
         (0.0, 0.0, 1.0), 'tool axis in the tip frame, unit length', size=3

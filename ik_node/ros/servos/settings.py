@@ -36,7 +36,7 @@ class ServoSettings:
     )
     calibration: str = parameter(
         MEMORY,
-        'source of the calibration: memory: the memory of the servos; lerobot: also the file of LeRobot that '
+        'source of the calibration: memory: the EEPROM of the servos; lerobot: also the file of LeRobot that '
         'fits the arm; or the path of such a file',
         read_only=True,
     )

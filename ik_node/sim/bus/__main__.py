@@ -84,7 +84,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog='ik_node.sim.bus', description=__doc__)
     parser.add_argument('profile', help='profile in config/servos, or the path of one')
     parser.add_argument('--link', help='path of the port (default: in a new folder)')
-    parser.add_argument('--seed', type=int, default=0, help='of random faults')
+    parser.add_argument('--seed', type=int, default=0, help='seed of the random faults')
     parser.add_argument('--calls', action='store_true', help='answer calls on stdin, and end with it')
     given = parser.parse_args()
     try:
