@@ -76,9 +76,13 @@ class ButtonServices:
             button: node.create_client(Trigger, f'ik_node/{before}{button.lower()}') for button in BUTTONS
         }
 
+    def ready(self) -> bool:
+        """Return whether the service of Stop is available."""
+        return self._clients[STOP].service_is_ready()
+
     def stop_at_once(self) -> None:
         """Call the service of Stop if it is available. Thread-safe."""
-        if self._clients[STOP].service_is_ready():
+        if self.ready():
             self._clients[STOP].call_async(Trigger.Request())
 
     def call(self, button: str) -> None:
@@ -97,5 +101,5 @@ class ButtonServices:
 
     def refresh(self) -> None:
         """Call a pending stop once its service is available; call regularly."""
-        if self._stop_waits and self._clients[STOP].service_is_ready():
+        if self._stop_waits and self.ready():
             self.call(STOP)

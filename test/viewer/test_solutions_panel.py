@@ -89,12 +89,12 @@ def click_ghost(page: Page, index: int, listing: Listing, aimed: int | None = No
 
 
 def clicked(click: Any, page: Page, answered: Any, what: str) -> None:
-    """Click until it is answered: right after a change of the list a click is refused."""
-    refused = 'The list had just changed'
+    """Click until it is answered: right after a change of the list, or too late, a click is refused."""
+    refusals = 'The list had just changed', 'Your input arrived more than'
 
     def taken() -> bool:
         click()
-        page.wait(lambda: answered() or refused in page.words(), f'{what} or a refusal')
+        page.wait(lambda: answered() or any(one in page.words() for one in refusals), f'{what} or a refusal')
         return bool(answered())
 
     page.wait(taken, what)

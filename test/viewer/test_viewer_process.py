@@ -133,7 +133,7 @@ def test_the_stop_button_neither_waits_for_the_executor_nor_yields_to_a_resume_b
         node = ViewerNode(context=robot.context, parameter_overrides=[Parameter('port', value=0)])
         page = Page(capsys.readouterr().out.split()[2])
         try:
-            robot.wait(node._stop.service_is_ready, 'the service')
+            robot.wait(node._buttons._services[''].ready, 'the service')
             page.press('Resume')
             robot.wait(node._pressed.waiting, 'the resume')
             page.press('Stop')
