@@ -88,9 +88,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     text = collection_path.read_text(encoding='utf-8')
     file = collection_path.relative_to(ROOT).as_posix()
-    names = re.findall(r'^def (test_\w+)', text, re.MULTILINE)
-    left = 'mark.quick' in text or any(f'{file}::{name}' not in left_out for name in names)
-    return None if left else True
+    tests = {f'{file}::{name}' for name in re.findall(r'^def (test_\w+)', text, re.MULTILINE)}
+    return (tests <= left_out.keys() and 'mark.quick' not in text) or None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -162,7 +161,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @cache
 def starts_browser(file: str) -> bool:
     """Whether the tests of a file, relative to the repository, start a browser."""
-    return 'browser_harness' in Path(__file__).parents[1].joinpath(file).read_text(encoding='utf-8')
+    return 'browser_harness' in (ROOT / file).read_text(encoding='utf-8')
 
 
 @pytest.fixture(scope='session')

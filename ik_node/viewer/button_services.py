@@ -21,7 +21,10 @@ class ArmButtons:
     def __init__(
         self, node: Node, names: Sequence[str], tools: Sequence[ViewedTool], pressed: Inputs[ArmPress]
     ) -> None:
-        """names: of the tools. pressed: the presses that the executor has not processed yet."""
+        """tools: with these names, once the page has their panels.
+
+        pressed: the presses that the executor has not processed yet.
+        """
         self._log, self._tools, self._pressed = node.get_logger(), tools, pressed
         self._services = {
             name: ButtonServices(node, f'{name}/' if name else '')

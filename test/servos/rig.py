@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
 from virtual_time import VirtualBus, virtual_time
 
 from ik_node.servos.arm.arm import ServoArm
@@ -19,6 +20,8 @@ from ik_node.servos.calibration.profile import PROTOCOLS, read_profile
 from ik_node.servos.calibration.zeros import calibrate
 from ik_node.sim.bus import EmulatedBus
 
+TORQUE_ENABLE = 40  # the address in an STS3215
+TORQUE_LIMIT = {'address': 48, 'size': 2}
 PATIENT = 0.1  # [s] for an answer: on a busy computer the emulated bus has to wait for a core
 
 
@@ -81,7 +84,7 @@ class Rig:
 
     def torque_limits(self, count: int, period: float) -> list[Any]:
         """The torque limits of servo 2, every period [s] from now on, as sampled."""
-        return self.sampled(lambda: self.bus.call('get', id=2, address=48, size=2), count, period)
+        return self.sampled(lambda: self.bus.call('get', id=2, **TORQUE_LIMIT), count, period)
 
     def load_shoulder(self) -> None:
         """Put a load on the shoulder, and let the arm come to rest."""
@@ -122,4 +125,12 @@ def driven(profile: str = 'so101', options: ArmOptions | None = None, real: bool
     """Yield a rig whose servos were found; real: see emulated."""
     with emulated(profile, real) as bus, started(bus, profile, options) as rig:
         rig.until(ArmState.PASSIVE)
+        yield rig
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    """An arm with torque."""
+    with driven() as rig:
+        rig.switch_on()
         yield rig

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from rig import driven, emulated, started
+from rig import TORQUE_ENABLE, TORQUE_LIMIT, driven, emulated, rig, started
 
 from ik_node.servos.arm.activation import switch_on
 from ik_node.servos.arm.commands import Commands
@@ -18,15 +18,7 @@ from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.zeros import calibrate
 
 DEGREE = 4096 / 360  # ticks
-TORQUE_ENABLE = 40
-TORQUE_LIMIT = {'address': 48, 'size': 2}
-
-
-@pytest.fixture
-def rig():
-    with driven() as rig:
-        rig.switch_on()
-        yield rig
+__all__ = ['rig']
 
 
 def with_full_torque(rig):

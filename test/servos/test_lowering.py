@@ -4,20 +4,12 @@
 from __future__ import annotations
 
 import pytest
-from rig import driven, emulated, started
+from rig import TORQUE_ENABLE, TORQUE_LIMIT, driven, emulated, rig, started
 
 from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.arm.survey import ArmError
 
-TORQUE_ENABLE = 40
-TORQUE_LIMIT = {'address': 48, 'size': 2}
-
-
-@pytest.fixture
-def rig():
-    with driven() as rig:
-        rig.switch_on()
-        yield rig
+__all__ = ['rig']
 
 
 def test_torque_off_never_raises_the_torque():

@@ -10,7 +10,7 @@ import termios
 from concurrent.futures import Future
 
 import pytest
-from rig import driven, emulated, started
+from rig import TORQUE_LIMIT, driven, emulated, started
 
 from ik_node.servos.arm import activation
 from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
@@ -18,7 +18,6 @@ from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.arm.survey import ArmError
 
 DEGREE = 4096 / 360  # ticks
-TORQUE_LIMIT = {'address': 48, 'size': 2}
 PWM = {'address': 100, 'size': 2}  # of a Dynamixel
 BUS_WATCHDOG = {'address': 98, 'size': 1}
 

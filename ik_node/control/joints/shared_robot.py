@@ -37,8 +37,7 @@ class SharedRobot:
     def __init__(self) -> None:
         self.lock, self.output = OrderedLock(Rank.ROBOT), OrderedLock(Rank.OUTPUT)
         self._delivers: list[Callable[[], None]] = []  # what delivers the reports of each controller
-        self._joints: dict[object, Neighbour] = {}  # by owner
-        self._arms: tuple[Neighbour, ...] = ()  # the same
+        self._joints: Mapping[object, Neighbour] = {}  # by owner; replaced, never changed
         self._changed: set[int] = set()  # arms that have not processed a change yet
 
     def join(self, deliver: Callable[[], None]) -> None:
@@ -62,24 +61,23 @@ class SharedRobot:
 
     def put(self, owner: object, joints: SomeArm) -> SomeArm:
         """Note the joints that owner commands from now on, and return them."""
-        self._joints[owner] = joints
-        self._arms = tuple(self._joints.values())
+        self._joints = {**self._joints, owner: joints}
         return joints
 
     def is_first(self, arm: Neighbour) -> bool:
         """Whether this arm publishes the joints that belong to none."""
-        return arm is self._arms[0]
+        return arm is next(iter(self._joints.values()))
 
     def neighbours(self, arm: Neighbour) -> Iterator[tuple[JointGroup, bool]]:
         """Return the groups of joints of the other arms, and whether they follow a command at present."""
-        for other in self._arms:
+        for other in self._joints.values():
             if other is not arm:
                 for group in other.groups:
                     yield group, group.motion.moving and not other.without_position
 
     def announce_change(self, arm: Neighbour) -> None:
         """Note that an arm has started another motion, or stopped before its target."""
-        self._changed.update(id(other) for other in self._arms if other is not arm)
+        self._changed.update(id(other) for other in self._joints.values() if other is not arm)
 
     def take_change(self, arm: Neighbour) -> bool:
         """Return whether another arm has done so since the last call."""
@@ -89,7 +87,8 @@ class SharedRobot:
 
     def commanded(self, arm: Neighbour) -> set[str]:
         """Return the variables that other arms command."""
-        return {name for other in self._arms if other is not arm for name in other.commanded}
+        others = (other for other in self._joints.values() if other is not arm)
+        return {name for other in others for name in other.commanded}
 
     def check_free(self, arm: Neighbour, names: Collection[str]) -> None:
         """Raise InputError if another arm commands one of these variables."""
