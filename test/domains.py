@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,16 @@ from benchmarks.domains import free_domain
 if TYPE_CHECKING:
     import socket
 
-_held: deque[socket.socket] = deque(maxlen=15)  # names of domains that this process has
+WORKERS = int(os.environ.get('PYTEST_XDIST_WORKER_COUNT', '1'))
+# names of domains that this process has: more than the tests of one file use, whose fixture keeps one
+_held: deque[socket.socket] = deque(maxlen=80 // WORKERS)
 
 
 def new_domain() -> int:
-    """Return a ROS domain that the last tests did not use, and no other run of them at the same time."""
+    """Return a ROS domain that no other process has, and that this one did not take of late.
+
+    Call it in a fixture or a test: a domain that is taken on import is free again before its tests run.
+    """
     domain, name = free_domain()
     _held.append(name)
     return domain

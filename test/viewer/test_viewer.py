@@ -22,7 +22,6 @@ from ik_node.viewer.scene.trail import Trail
 from ik_node.viewer.scene.visuals import draw
 from ik_node.viewer.server import start_server, stop_server
 
-DOMAIN = new_domain()
 Q = dict(zip(SEED_JOINTS, (0.3, -0.4, 0.9, -0.5, 0.7), strict=True))
 
 TURNER = """<robot name="turner"><link name="floor"/><link name="a/b"/><link name="c d"/>
@@ -43,7 +42,7 @@ def turned(angle: float, *position: float) -> np.ndarray:
 
 @pytest.fixture(scope='module')
 def running() -> Iterator[tuple[Process, RobotSide]]:
-    with viewer(DOMAIN) as both:
+    with viewer(new_domain()) as both:
         yield both
 
 
@@ -291,7 +290,7 @@ def test_strange_joint_states_do_no_harm(robot: RobotSide, page: Page, seed: Arm
 def test_tracks_are_chosen_by_name(robot: RobotSide, page: Page) -> None:
     assert set(LABELS) == {'none', *TRACKS}
     page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
-    goals = Process('ik_goals', DOMAIN, '--ros-args', '-p', 'track:=spiral')
+    goals = Process('ik_goals', robot.context.get_domain_id(), '--ros-args', '-p', 'track:=spiral')
     try:
         page.wait(lambda: page.control('Target track')['value'] == 'spiral', 'the track of the publisher')
         assert not page.control('Target track')['disabled']
