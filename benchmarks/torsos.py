@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,14 @@ URDF = Path(__file__).resolve().parents[1] / 'urdf'
 RENAMED = {'link': 'name', 'joint': 'name', 'parent': 'link', 'child': 'link', 'mimic': 'joint'}
 
 
+@cache
+def _shipped(arm: str) -> bytes:
+    return load_description(URDF / f'{arm}.urdf.xacro').encode()
+
+
 def limb(arm: str, prefix: str) -> list[etree._Element]:
     """The links and joints of a shipped arm, their names with a prefix."""
-    root = etree.fromstring(load_description(URDF / f'{arm}.urdf.xacro').encode())
+    root = etree.fromstring(_shipped(arm))
     for element in root.iter(*RENAMED):
         attribute = RENAMED[element.tag]
         element.set(attribute, prefix + element.get(attribute))

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 FILE = Path(__file__).with_name('durations.json')
 FOLDERS = ('test/unit/', 'test/solver/', 'test/control/', 'test/servos/', 'test/sim/')  # of make quick
-ITEM, FUNCTION = 0.1, 0.5  # [s] of one case of a quick test, and of all its cases
+ITEM, FUNCTION = 0.1, 0.25  # [s] of one case of a quick test, and of all its cases
 BUDGET = 300.0  # [s] of the tests of make test, one after the other: its functions are those that take least
 
 

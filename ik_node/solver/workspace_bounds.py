@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ SLIDING_ROUNDS = 40  # of the minimisation that finds good points on the axes
 SAFETY = 1e-9  # share of the outer radius that bounds are wider by, for rounding
 
 
+@lru_cache(maxsize=8)  # a solver needs them at three places
 def radial_bounds(arm: Arm) -> Array:
     """Bound the distance of the tool point from points on the first revolute axis, within prismatic limits.
 
