@@ -71,6 +71,7 @@ def test_out_of_reach_by_the_link_lengths_takes_no_time():
 def test_the_clock_is_checked_after_each_descent_while_kernels_are_not_compiled(monkeypatch):
     solver = IkSolver(general_arm(18).arm, closed_form=False)
     goal = Goal(solver.arm.fk(solver.arm.middle)[0], (0.0, 0.0, 1.0))
+    kernels.prepare(wait=True)  # other tests may have requested some that are still being compiled
     assert solver.solve(goal, time_budget=ENDED).restarts > 0
     monkeypatch.setattr(kernels, 'ready', lambda: False)
     assert solver.solve(goal, time_budget=ENDED).restarts == 0
