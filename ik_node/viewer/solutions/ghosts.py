@@ -19,7 +19,6 @@ from ik_node.viewer.scene.rays import hits
 from ik_node.viewer.scene.visuals import Drawing
 
 SWELLING = 1.02  # larger than the arm, so that surfaces that coincide do not flicker
-HIDDEN = 1e-6  # scale of a ghost that is not shown
 
 
 class Look(NamedTuple):
@@ -39,28 +38,27 @@ class Click(NamedTuple):
 
 
 class Ghosts:
-    """Up to a number of ghosts of an arm, until the scene is cleared; clicks on them are kept.
+    """Any number of ghosts of an arm, until the scene is cleared; clicks on them are kept.
 
     The links of all ghosts are one node of the scene each, so that a change takes few messages.
     """
 
-    def __init__(self, server: viser.ViserServer, arm: Arm, drawing: Drawing, most: int) -> None:
-        self._arm, self._most = arm, most
+    def __init__(self, server: viser.ViserServer, arm: Arm, drawing: Drawing) -> None:
+        self._arm = arm
         self._clicked: Inputs[Click] = Inputs()
         self._placed: list[dict[str, Array]] = []  # T_root_link of each ghost that is shown
         self._meshes = ghost_meshes(arm, drawing, SWELLING)
-        self._root = server.scene.add_frame('/solutions', show_axes=False)
+        self._root = server.scene.add_frame('/solutions', show_axes=False, visible=False)
         self._links: dict[str, viser.BatchedMeshHandle] = {}
         for link, mesh in self._meshes.items():
             handle = server.scene.add_batched_meshes_simple(
                 f'/solutions/{len(self._links)}',
                 mesh.vertices,
                 mesh.faces,
-                np.tile([1.0, 0.0, 0.0, 0.0], (most, 1)),
-                np.zeros((most, 3)),
-                batched_scales=np.full(most, HIDDEN),
-                batched_colors=np.zeros((most, 3), dtype=np.uint8),
-                batched_opacities=np.ones(most),
+                np.array([[1.0, 0.0, 0.0, 0.0]]),
+                np.zeros((1, 3)),
+                batched_colors=np.zeros((1, 3), dtype=np.uint8),
+                batched_opacities=np.ones(1),
                 opacity=1.0,
                 lod='off',
                 cast_shadow=False,
@@ -94,28 +92,21 @@ class Ghosts:
 
     def show(self, looks: Sequence[Look], values: Mapping[str, float]) -> None:
         """Show these ghosts; other joints of the robot are at values by name."""
-        looks = looks[: self._most]
         names = self._arm.joint_names
         placed = self._placed = [
             dict(self._arm.robot.link_poses({**values, **dict(zip(names, look.q, strict=True))}))
             for look in looks
         ]
-        scales, opacities = (
-            np.full(self._most, HIDDEN, dtype=np.float32),
-            np.ones(self._most, dtype=np.float32),
-        )
-        colours = np.zeros((self._most, 3), dtype=np.uint8)
-        scales[: len(looks)] = 1.0
-        for k, look in enumerate(looks):
-            colours[k], opacities[k] = look.colour, look.opacity
+        self._root.visible = bool(looks)
+        if not looks:
+            return
+        colours = np.array([look.colour for look in looks], dtype=np.uint8)
+        opacities = np.array([look.opacity for look in looks], dtype=np.float32)
         for link, handle in self._links.items():
-            wxyzs = np.tile(np.array([1, 0, 0, 0], dtype=np.float32), (self._most, 1))
-            positions = np.zeros((self._most, 3), dtype=np.float32)
-            for k, poses in enumerate(placed):
-                wxyzs[k], positions[k] = SO3.from_matrix(poses[link][:3, :3]).wxyz, poses[link][:3, 3]
-            handle.batched_wxyzs, handle.batched_positions = wxyzs, positions
-            handle.batched_scales, handle.batched_colors = scales, colours
-            handle.batched_opacities = opacities
+            poses = np.array([poses[link] for poses in placed], dtype=np.float32)
+            handle.batched_wxyzs = SO3.from_matrix(poses[:, :3, :3]).wxyz
+            handle.batched_positions = poses[:, :3, 3]  # their number is that of the ghosts
+            handle.batched_colors, handle.batched_opacities = colours, opacities
 
     def remove(self) -> None:
         """Remove the ghosts from the scene."""

@@ -135,7 +135,7 @@ class Solutions(Room):
         """List the goals of another tool."""
         self._clear()
         self._tool = tool
-        self._ghosts = Ghosts(self._server, arm, drawing, MOST_ROWS + MOST_BARRED)
+        self._ghosts = Ghosts(self._server, arm, drawing)
         self._why = Why(self._server, arm, self._directions)
         self._along = Along(self._server, self._along_panel, arm, drawing, self._families)
         self._panel.set_arm(arm)
