@@ -120,11 +120,21 @@ def test_sliders_reject_once_somebody_else_publishes_joints(running: tuple[Page,
     page.wait(lambda: listener.spin() and listener.description, 'the description')
     driver = listener.node.create_publisher(JointState, 'measured_joint_states', 10)
     page.wait(lambda: driver.get_subscription_count() > 0, 'ik_node')
-    description, length = listener.description, page.control(SLIDER)['value']
-    page.choose(SLIDER, 300.0)
-    page.wait(lambda: 'the joints are measured by /listener' in page.words(), 'the rejection')
-    page.wait(lambda: page.control(SLIDER)['value'] == length, 'the slider to go back')
-    listener.spin()
+
+    def rejected() -> bool:  # once the viewer knows of the publisher
+        page.choose(SLIDER, 301.5)
+        time.sleep(0.5)
+        return 'the joints are measured by /listener' in page.words()
+
+    def slider_is_true() -> bool:
+        listener.spin()
+        return f'{page.control(SLIDER)["value"] / 1000.0:.4f}' in listener.description
+
+    page.wait(rejected, 'the rejection')
+    page.wait(slider_is_true, 'the slider to go back')
+    description = listener.description
+    page.choose(SLIDER, 290.5)
+    page.wait(slider_is_true, 'the slider to go back')
     assert listener.description == description
     listener.node.destroy_publisher(driver)
 
