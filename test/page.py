@@ -17,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from ik_node.viewer.panel.buttons import STOP
+from ik_node.viewer.panel.inputs import LATE
 
 TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle machine
 
@@ -25,6 +26,7 @@ class Page:
     """Connects to the viewer as a browser does and keeps what it is told.
 
     nodes: what is drawn, by name; controls: what is in the panel, by viser's id; notices: over the scene.
+    repeats: an input of the panel that came too late is made again, as the page asks for.
     """
 
     def __init__(self, url: str) -> None:
@@ -32,6 +34,8 @@ class Page:
         self.nodes: dict[str, dict[str, Any]] = {}
         self.controls: dict[str, dict[str, Any]] = {}
         self.notices: list[str] = []
+        self.repeats = True
+        self._input: dict[str, Any] = {}  # the newest of the panel
         self.url = url
         protocol = f'viser-v{viser.__version__}'
         self._socket = connect(url.replace('http', 'ws', 1), subprotocols=[protocol], max_size=None)
@@ -55,6 +59,8 @@ class Page:
         self._thread.join(timeout=TIMEOUT)
 
     def _send(self, kind: str, **content: Any) -> None:
+        if kind == 'GuiUpdateMessage':
+            self._input = content
         self._socket.send(msgspec.msgpack.encode({'type': kind, **content}))
 
     def _listen(self) -> None:
@@ -73,6 +79,8 @@ class Page:
         kind = message['type']
         if kind == 'NotificationShowMessage':
             self.notices.append(message['props']['body'])
+            if self.repeats and self._input and self.notices[-1] == LATE[1]:
+                self._send('GuiUpdateMessage', **self._input)
         name, uuid = message.get('name', ''), message.get('uuid', '')
         if kind == 'RemoveSceneNodeMessage':
             for gone in [node for node in self.nodes if node == name or node.startswith(f'{name}/')]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,9 @@ from ik_node.model.arm import Arm, frozen
 SLIDING_ROUNDS = 40  # of the minimisation that finds good points on the axes
 SAFETY = 1e-9  # share of the outer radius that bounds are wider by, for rounding
 
+_known: WeakKeyDictionary[Arm, Array] = WeakKeyDictionary()  # a solver needs them at three places
 
-@lru_cache(maxsize=8)  # a solver needs them at three places
+
 def radial_bounds(arm: Arm) -> Array:
     """Bound the distance of the tool point from points on the first revolute axis, within prismatic limits.
 
@@ -28,6 +29,12 @@ def radial_bounds(arm: Arm) -> Array:
     distances is an upper bound, and the largest minus all others a lower one, for any choice of the
     points: the joint origins, and points chosen so that the sum is small.
     """
+    if arm not in _known:
+        _known[arm] = _bounds(arm)
+    return _known[arm]
+
+
+def _bounds(arm: Arm) -> Array:
     hinges = np.flatnonzero(arm.joints[:, PRISMATIC] == 0)
     axes, points = arm.joints[:, AXIS], np.cumsum(arm.joints[:, OFFSET], axis=0)
     travels = arm.limits[:2, arm.joints[arm.joints[:, PRISMATIC] != 0, VARIABLE].astype(int)]

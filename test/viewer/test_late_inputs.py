@@ -41,6 +41,7 @@ def running() -> Iterator[tuple[Process, RobotSide, int]]:
 def shown(url: str, robot: RobotSide) -> Page:
     """A page that shows the arm at Q."""
     page = Page(url)
+    page.repeats = False
 
     def there() -> bool:
         robot.move(**Q)
