@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -19,7 +20,8 @@ from ik_node.model.robot import Robot
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.conversions import finite_positions
-from ik_node.ros.qos import LATCHED, NEWEST, STREAM
+from ik_node.ros.polled import Polled
+from ik_node.ros.qos import LATCHED, STREAM
 from ik_node.ros.run import ClosableNode, run
 from ik_node.viewer.button_services import ArmButtons
 from ik_node.viewer.links.lengths import VariableLinks
@@ -101,6 +103,7 @@ class ViewerNode(ClosableNode):
         self._values: dict[str, float] = {}  # newest joint positions received
         self._moved_time, self._frame = 0.0, 0
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
+        self._polled, self._states = Polled(), list[JointState]()  # the joint_states since the last frame
         self._start()
 
     def _start(self) -> None:
@@ -136,7 +139,9 @@ class ViewerNode(ClosableNode):
     def _wake(self) -> None:
         """Subscribe to the topics of the page. The last status arrives at once, joints later."""
         self._subscriptions_of_page = [
-            self.create_subscription(JointState, 'joint_states', self._store_joints, NEWEST),
+            self.create_subscription(
+                JointState, 'joint_states', self._states.append, STREAM, callback_group=self._polled
+            ),
             self.create_subscription(DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM),
             *(subscription for tool in self._tools for subscription in tool.subscribe()),
             *(subscription for room in self._rooms for subscription in room.subscribe()),
@@ -157,9 +162,6 @@ class ViewerNode(ClosableNode):
         if not self._subscriptions_of_page:
             self._show_frame()
 
-    def _store_joints(self, message: JointState) -> None:
-        self._new['joint_states'] = message
-
     def _store_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
             for tool in self._tools:
@@ -179,16 +181,19 @@ class ViewerNode(ClosableNode):
             tool.track.refresh()
 
     def _show_frame(self) -> None:
+        self._polled.deliver()
         new, self._new = self._new, {}
+        states = list(self._states)
+        self._states.clear()
         with self._server.atomic():
             if 'robot_description' in new:
                 self._show_robot(new['robot_description'].data)
             self._process_inputs()
-            if self._robot is not None and 'joint_states' in new:
-                self._take_joints(self._robot, new['joint_states'])
+            if self._robot is not None:
+                self._take_joints(self._robot, states)
             for tool in self._tools:
                 tool.show_received(self._values, self._methods.watching)
-            moment = self._methods.moment(self._values, new.get('joint_states'))
+            moment = self._methods.moment(self._values, states[-1] if states else None)
             for room in self._rooms:
                 room.update(moment)
             if self._robot is not None and self._values:
@@ -258,8 +263,10 @@ class ViewerNode(ClosableNode):
     def _followed(self) -> bool:
         return any(tool.followed(self._moved_time) for tool in self._tools)
 
-    def _take_joints(self, robot: Robot, message: JointState) -> None:
-        values = finite_positions(message, robot.joints)
+    def _take_joints(self, robot: Robot, messages: Sequence[JointState]) -> None:
+        values: dict[str, float] = {}
+        for message in messages:  # of one publisher, or of an arm and its gripper
+            values |= finite_positions(message, robot.joints)
         shown = len(self._tools) == 1 and self._tools[0].reported  # then the card shows these
         if values and not self._values and not shown:
             self._panel.card.show_message('Ready', HINT)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Polled: subscriptions that do not wake the executor, for a display that is slower than its topics."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+from weakref import WeakSet
+
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.exceptions import InvalidHandle
+from rclpy.subscription import Subscription
+
+
+class Polled(ReentrantCallbackGroup):
+    """A callback group of subscriptions, whose messages wait until deliver is called.
+
+    A subscription keeps as many of them as the depth of its history.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._subscriptions: WeakSet[Subscription] = WeakSet()
+
+    def add_entity(self, entity: Any) -> None:
+        """Add a subscription, or its events, which are not polled."""
+        super().add_entity(entity)
+        if isinstance(entity, Subscription):
+            self._subscriptions.add(entity)
+
+    def can_execute(self, entity: Any) -> bool:
+        """Return False for a subscription: the executor does not wait for it."""
+        return not isinstance(entity, Subscription)
+
+    def deliver(self) -> None:
+        """Call the callbacks with all messages that wait."""
+        for subscription in list(self._subscriptions):
+            with suppress(InvalidHandle):  # it was destroyed
+                while (message := _take(subscription)) is not None:
+                    subscription.callback(message)
+
+
+def _take(subscription: Any) -> Any:
+    """Return the next message of a subscription, None if none waits."""
+    with subscription.handle:
+        taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
+    return taken and taken[0]
