@@ -113,7 +113,7 @@ class Runner:
                 self.end(f'{quoted(self.point)}: ik_node has not responded within {PATIENCE:g} s', stops=True)
             return None
         if self._stage is _Stage.WAIT:
-            if now < self._until:
+            if now < self._until and self.state is State.RUNNING:  # a pause ends a wait, too
                 return None
             self._go_on()
         if self._stage is _Stage.MOVE and self.state is State.PAUSING:
@@ -186,9 +186,10 @@ class Runner:
             if not apart <= ELSEWHERE[name in self._checked.prismatic]:
                 self._away = min(self._away, now)
                 if now > self._away + LATE:
-                    self.end(
-                        f'joint {quoted(name)} is {apart:.3g} from where the arm was last: it has been moved'
-                    )
+                    self.end(f'joint {quoted(name)} is {self._told(name, apart)} away from the last point')
                 return True
         self._away = math.inf
         return False
+
+    def _told(self, name: str, apart: float) -> str:
+        return f'{1e3 * apart:.1f} mm' if name in self._checked.prismatic else f'{math.degrees(apart):.1f}°'

@@ -47,9 +47,13 @@ class GoalTrack:
 
     def end(self) -> None:
         """End the track; what waits for that is forgotten."""
-        self._waiting = None
+        self.forget()
         if self.moves:
             self.choose(NO_TRACK)
+
+    def forget(self) -> None:
+        """Forget what waits for the end of the track."""
+        self._waiting = None
 
     def end_and(self, send: Callable[[], None]) -> None:
         """End the track, which would override the user, and send: at once, or when it has ended.

@@ -117,6 +117,11 @@ class ViewerNode(ClosableNode):
         # Not logged: everybody in the ROS domain can read /rosout, and the URL gives access.
         say(f'ik_viewer: open {self._pages.url} in a browser')
 
+    def come_to_rest(self) -> None:
+        """End the run of a program."""
+        for room in self._rooms:
+            room.come_to_rest()
+
     def close(self) -> None:
         """Close the web server and the node."""
         for room in self._rooms:

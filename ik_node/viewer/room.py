@@ -35,7 +35,7 @@ class Moment(NamedTuple):
 
 
 class Room:
-    """A part of the page; the node calls all methods, in its executor."""
+    """A part of the page; the node calls all methods but one in its executor."""
 
     def show(self, shown: Shown | None) -> None:
         """Show another robot, after the scene was cleared, or none."""
@@ -49,6 +49,9 @@ class Room:
 
     def update(self, moment: Moment) -> None:
         """Process the inputs of users and show the next frame."""
+
+    def come_to_rest(self) -> None:
+        """End what moves an arm; frames continue meanwhile. Called in another thread, before close."""
 
     def close(self) -> None:
         """Release what is held."""

@@ -87,6 +87,7 @@ class ViewedTool:
         """Set the arm and scene of a new description; known: the same arm with other link lengths."""
         self.arm, self.scene = arm, scene
         self._targets = {}
+        self.track.forget()
         self.release_gizmo()
         self.reported = known and self.reported
         self._about_arm = arm.describe() if arm and not self.name else ''

@@ -206,7 +206,7 @@ def test_an_arm_that_was_moved_ends_the_run(model: ArmModel, checked: Checked) -
     table._heard = len(table.rig.reports)
     table.run()
     assert table.runner.state is State.ENDED
-    assert 'joint "yaw" is 0.2 from where the arm was last' in table.runner.sentence
+    assert 'joint "yaw" is 11.5° away from the last point' in table.runner.sentence
     assert not table.orders
 
 

@@ -110,9 +110,9 @@ def test_a_link_moves_the_arm_only_after_a_click(running: tuple[Page, RobotSide]
 @pytest.mark.parametrize(
     ('link', 'why'),
     [
-        (Link('another', '', OTHER), 'is of the robot &quot;another&quot;'),
-        (Link(ARM.robot.name, 'left', OTHER), 'is of the tool &quot;left&quot;'),
-        (Link(ARM.robot.name, '', {'joint1': 0.1}), 'does not say where joint2'),
+        (Link('another', '', OTHER), 'is for the robot &quot;another&quot;'),
+        (Link(ARM.robot.name, 'left', OTHER), 'no tool &quot;left&quot;'),
+        (Link(ARM.robot.name, '', {'joint1': 0.1}), 'lacks a position of joint2'),
     ],
 )
 def test_a_link_of_another_arm_says_so(running: tuple[Page, RobotSide], link: Link, why: str) -> None:

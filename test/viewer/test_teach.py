@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +16,12 @@ from page import Page
 from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 
 from ik_node.model.arm import Arm
+from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.teach.program import LINE, Point, Program
 from ik_node.viewer.teach.editing import possible_direction
+from ik_node.viewer.teach.files import DOUBLE_CLICK
 
 ARM = Arm.from_urdf(SEED_ARM)
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
@@ -248,22 +252,67 @@ def test_the_next_point_stays_the_next_one_while_a_paused_program_is_edited(desk
     page.wait(lambda: state(page) == '', 'a program that was not checked')
 
 
+def test_the_first_point_comes_first_however_a_program_is_edited_before_its_run(desk: Desk) -> None:
+    page, robot = desk.page, desk.robot
+    page.choose('Order', 'Down')
+    page.wait(lambda: points(page) == ['1: end · line', '2: ready'], 'the other order')
+    assert state(page) == ''
+    page.choose('Program', 'Step')
+    wait_state(desk, 'Paused')
+    assert np.allclose(tool(robot), two_points().points[1].position, atol=1e-3)
+
+
+def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(desk: Desk, tmp_path: Path) -> None:
+    robot, domain = desk.robot, desk.robot.context.get_domain_id()
+    slow = replace(two_points(), points=tuple(replace(point, speed=0.05) for point in two_points(0.2).points))
+    slow.save(tmp_path / 'slow.yaml')
+    parameters = RemoteParameters(robot.node, 'ik_node', ['speed_scaling'], print)
+    before = robot.wait(lambda: parameters.refresh() or parameters.values, 'the speed')['speed_scaling']
+    process = Process('ik_viewer', domain, '--ros-args', '-p', 'port:=0', '-p', f'programs:={tmp_path}')
+    page = Page(process.url())
+    page.choose('Open', 'slow')
+    page.wait(lambda: len(points(page)) == 2, 'the program')
+    page.choose('Speed [%]', 6)
+    page.wait(lambda: points(page)[0] == '1: ready · 6 %', 'an edited program')
+    page.choose('Program', 'Run')
+    page.wait(lambda: state(page) == 'Running' and 'end' in page.words().partition('Moving to')[2], 'a run')
+    place = dict(robot.joints)
+    robot.wait(lambda: max(abs(robot.joints[name] - place[name]) for name in Q) > 1e-3, 'a motion')
+    assert process.end() == 0
+    page.close()
+    stands(desk)
+    robot.wait(
+        lambda: parameters.refresh() or parameters.values['speed_scaling'] == before, 'its speed again'
+    )
+    assert Program.load(tmp_path / 'unsaved.yaml').points[0].speed == pytest.approx(0.06)
+    desk.page.press('Resume')
+
+
 def test_no_program_is_lost(desk: Desk) -> None:
     page = desk.page
     page.choose('Speed [%]', 70)
     page.wait(lambda: points(page)[0] == '1: ready · 70 %', 'an edited program')
     page.choose('Save', 'New')
     page.wait(lambda: 'kept as unsaved' in page.words(), 'where it is')
-    assert Program.load(desk.folder / 'unsaved.yaml').points[0].speed == pytest.approx(0.7)
+    first = re.findall(r'kept as (\w+)', page.words())[0]
+    assert Program.load(desk.folder / f'{first}.yaml').points[0].speed == pytest.approx(0.7)
     page.choose('Add point', 'At the arm')
     page.wait(lambda: points(page) == ['1: P1'], 'another program')
     page.choose('File', 'two')
     page.choose('Save', 'Save')
     page.wait(lambda: 'is another program: press save again' in page.words().lower(), 'a question')
     assert len(Program.load(desk.folder / 'two.yaml').points) == 2
+    time.sleep(2.0 * DOUBLE_CLICK)
     page.choose('Save', 'Save')
     page.wait(lambda: 'Saved as' in page.words(), 'the file')
     assert len(Program.load(desk.folder / 'two.yaml').points) == 1
+    page.choose('Speed [%]', 60)
+    page.wait(lambda: points(page) == ['1: P1 · 60 %'], 'an edited program')
+    page.choose('Open', first)
+    page.wait(lambda: points(page)[0] == '1: ready · 70 %', 'the program that was kept')
+    (second,) = set(re.findall(r'kept as (\w+)', page.words())) - {first}
+    assert Program.load(desk.folder / f'{second}.yaml').points[0].speed == pytest.approx(0.6)
+    assert Program.load(desk.folder / f'{first}.yaml').points[0].speed == pytest.approx(0.7)
 
 
 def test_a_name_may_be_typed_letter_by_letter(desk: Desk) -> None:

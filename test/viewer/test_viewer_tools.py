@@ -20,12 +20,18 @@ GOAL = np.array([[1.0, 0.0, 0.0, 0.35], [0.0, -1.0, 0.0, 0.35], [0.0, 0.0, -1.0,
 
 
 @pytest.fixture(scope='module')
-def running() -> Iterator[tuple[Page, RobotSide]]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, RobotSide]]:
     """ik_node with two arms, the viewer and its page."""
     domain = new_domain()
     files = ('--params-file', str(TOOLS))
     solver = Process('ik_node', domain, '--ros-args', *files, '-p', f'urdf_file:={TWO_ARMS}')
-    given = ('port:=0', 'tools:=[left, right]', 'left.tip_link:=left_tool0', 'right.tip_link:=right_tool0')
+    given = (
+        'port:=0',
+        'tools:=[left, right]',
+        'left.tip_link:=left_tool0',
+        'right.tip_link:=right_tool0',
+        f'programs:={tmp_path_factory.mktemp("programs")}',
+    )
     process = Process('ik_viewer', domain, '--ros-args', *(word for each in given for word in ('-p', each)))
     with ExitStack() as stack:
         stack.callback(solver.end)
@@ -122,3 +128,17 @@ def test_each_tool_has_its_track(running: tuple[Page, RobotSide]) -> None:
         assert tracks[1]['value'] == 'circle'
     finally:
         assert goals.end() == 0
+
+
+def test_the_tool_of_an_opened_program_is_shown(running: tuple[Page, RobotSide]) -> None:
+    page, _ = running
+    page.choose('Tool', 'right')
+    page.choose('Add point', 'At the arm')
+    page.wait(lambda: '1: P1' in page._labels(), 'a point')
+    page.choose('File', 'of_right')
+    page.choose('Save', 'Save')
+    page.wait(lambda: 'of_right' in page.control('Open')['options'], 'the file')
+    page.choose('Tool', 'left')
+    page.choose('Save', 'New')
+    page.choose('Open', 'of_right')
+    page.wait(lambda: page.control('Tool')['value'] == 'right', 'the tool of the program')

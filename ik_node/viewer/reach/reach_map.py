@@ -24,6 +24,7 @@ WITHIN = 0.25  # [rad] of a direction within which it counts as possible
 REST = 0.4  # [s] without a change after which a map is computed
 MOVED = 0.01  # [m] of the tool after which another one is
 PATIENCE = 2.0  # [s] without a frame, as without a page, after which a computation ends
+GIVEN_UP = 'given up'  # the result of such a one
 
 
 class ReachMap(Room):
@@ -34,7 +35,7 @@ class ReachMap(Room):
         self._picture = MapPicture(server)
         self._found: Map | None = None
         self._least = 0.0  # share of directions, of the points that are shown
-        self._worker: Worker[Map | None] = Worker('reach map')
+        self._worker: Worker[Map | str] = Worker('reach map')
         self._arm: Arm | None = None
         self._shown: Shown | None = None
         self._alive = 0.0  # when the last frame was (time.monotonic)
@@ -71,7 +72,9 @@ class ReachMap(Room):
             self._end()
             self._asked, self._changed = (wanted, point), now
         answer = self._worker.take()
-        if answer is not None:
+        if isinstance(answer, str):
+            self._run = 0  # to be computed again
+        elif answer is not None:
             self._found = answer
             self._level += 1
         least = self._panel.least
@@ -104,7 +107,7 @@ class ReachMap(Room):
         def wanted_still() -> bool:
             return self._asked is asked and time.monotonic() < self._alive + PATIENCE
 
-        self._worker.submit(lambda: computed(arm, cells, wanted_still))
+        self._worker.submit(lambda: computed(arm, cells, wanted_still) or GIVEN_UP)
 
     def _end(self) -> None:
         """End the computation and forget what it found."""

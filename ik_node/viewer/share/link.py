@@ -47,7 +47,7 @@ class Link:
             raise InputError(f'a link has at most {LONGEST} characters, this one has {len(text)}')
         said = dict(parse_qsl(text, keep_blank_values=True))
         if said.get('v') != VERSION:
-            raise InputError(f'a link begins with v={VERSION}: this one is of another version')
+            raise InputError(f'a link begins with v={VERSION}; this one was made by another version')
         joints = {
             name.removeprefix('joint.'): _number(value)
             for name, value in said.items()

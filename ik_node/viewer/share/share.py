@@ -101,7 +101,7 @@ class Share(Room):
             tool = matching(shown, link)
         except InputError as error:
             self._dismiss()
-            self._tell(html.pills(('Not possible', AMBER)) + html.paragraph(str(error)))
+            self._tell(html.pills(('Not possible', AMBER)) + html.paragraph(f'{html.capital(str(error))}.'))
             return
         self._proposed = tool, link
         self._tell(html.pills(('Opened', GREY)) + html.paragraph(WORDS))
@@ -139,10 +139,14 @@ def matching(shown: Shown, link: Link) -> ViewedTool:
     """Return the tool of a link. Raises InputError if the link is of another robot."""
     tool = next((one for one in shown.tools if one.name == link.tool and one.arm is not None), None)
     if tool is None or tool.arm is None:
-        raise InputError(f'the link is of the tool "{link.tool}", which this robot does not have')
+        raise InputError(
+            f'this robot has no tool "{link.tool}", for which the link is'
+            if link.tool
+            else 'this link is for a robot with one tool, this robot has several'
+        )
     if tool.arm.robot.name != link.robot:
-        raise InputError(f'the link is of the robot "{link.robot}", this one is "{tool.arm.robot.name}"')
+        raise InputError(f'this link is for the robot "{link.robot}", this robot is "{tool.arm.robot.name}"')
     missing = [name for name in tool.arm.joint_names if name not in link.joints]
     if missing:
-        raise InputError(f'the link does not say where {", ".join(missing)} is')
+        raise InputError(f'the link lacks a position of {", ".join(missing)}')
     return tool

@@ -105,13 +105,18 @@ class Along:
         if answer is not None and answer.choice is choice and len(answer.family.q) > 1:
             self._family = answer.family
             self._panel.show(self._family.share)
+            self._place(self._family.share, self._family, values)
         share, pressed = self._panel.take()
         if self._family is None:
             return None
         if share is not None:
-            self._q = self._family.at(share)
-            self._ghost.place({**values, **dict(zip(self._arm.joint_names, self._q.tolist(), strict=True))})
+            self._place(share, self._family, values)
         return self._q if pressed else None
+
+    def _place(self, share: float, family: Family, values: Mapping[str, float]) -> None:
+        """Put the ghost at a share of the family."""
+        self._q = family.at(share)
+        self._ghost.place({**values, **dict(zip(self._arm.joint_names, self._q.tolist(), strict=True))})
 
     def forget(self) -> None:
         """Hide everything."""

@@ -103,7 +103,7 @@ class Solutions(Room):
 
     def refresh(self) -> None:
         """Request the rules of ik_node."""
-        if self._tool is not None:
+        if self._tool is not None and self._server.get_clients():
             self._rules.refresh()
 
     def update(self, moment: Moment) -> None:

@@ -41,10 +41,12 @@ class TeachPanel:
         self._rows: list[viser.GuiButtonHandle] = []
         self._count = AFTER_ROWS
         self._unit = math.radians(1.0)  # of the gripper's slider
+        self._tool: viser.GuiDropdownHandle[str] | None = None
         self._folder = gui.add_folder('Teach', order=ORDER, expand_by_default=False)
         with self._folder:
             if len(tools) > 1:
-                self._listen(gui.add_dropdown('Tool', tuple(tools), order=0.0), TOOL)
+                self._tool = gui.add_dropdown('Tool', tuple(tools), order=0.0)
+                self._listen(self._tool, TOOL)
             self._group('Add point', (AT_GIZMO, AT_ARM), 1.0)
             self._group('Measured arm', (GUIDE, HOLD), 2.0)
             self._edit = gui.add_folder('Point', order=self._next, visible=False)
@@ -112,8 +114,9 @@ class TeachPanel:
         return self._name.value.strip()
 
     def set_file_name(self, name: str) -> None:
-        """Show the name of a file that was opened."""
+        """Show the name of a file that was opened. The same one can be chosen again."""
         self._name.value = name  # type: ignore[misc]
+        _update(self._file, value=NONE)
 
     def set_gripper(self, joint: Joint | None) -> None:
         """Offer a slider for the gripper joint, or none."""
@@ -130,6 +133,11 @@ class TeachPanel:
         """Return the value of the gripper's slider [rad or m]."""
         slider: Any = self._editor[GRIPPER]
         return float(slider.value) * self._unit
+
+    def show_tool(self, name: str) -> None:
+        """Show which tool the program is for."""
+        if self._tool is not None:
+            _update(self._tool, value=name)
 
     def show_program(self, program: Program, selected: int, wrong: Sequence[str], following: int) -> None:
         """Show the points; selected, following: numbers of that to edit and the next one. wrong: names."""

@@ -77,14 +77,15 @@ class Runs:
     def edited(self, before: Program, after: Program) -> None:
         """Let the same point come next in a program that was edited; what was said of the old one is gone."""
         names, number = before.names, self.following
+        if not number:  # the first point comes next, whichever it is
+            return self._say('', '')
         if number < len(names) and names[number] in after.names:
             self.following = after.names.index(names[number])
         elif len(after.names) != len(names):  # else it was renamed
             self.following = 0
         if self.following:
-            self._say(State.PAUSED.value, f'Next: {quoted(after.names[self.following])}.')
-        else:
-            self._say('', '')
+            return self._say(State.PAUSED.value, f'Next: {quoted(after.names[self.following])}.')
+        return self._say('', '')
 
     def forget(self) -> None:
         """Forget the checks: they were for another robot."""
@@ -96,6 +97,13 @@ class Runs:
             self._drop(why or 'it was paused')
         elif self._runner is not None:
             self._runner.pause()
+
+    def abort(self, why: str) -> None:
+        """Stop the arm, and end what goes on; speed_scaling is restored by later updates."""
+        if self._wanted is not None:
+            self._drop(why)
+        elif self._runner is not None:
+            self._runner.end(why, stops=True)
 
     def _drop(self, why: str) -> None:
         """Forget a run that is being prepared."""
@@ -130,7 +138,8 @@ class Runs:
 
     def _submit(self, wanted: Wanted, player: Player) -> None:
         begin = self.following if wanted.what in (STEP, CONTINUE) else 0
-        again = wanted.what in (RUN, CONTINUE) and wanted.loops - self._passes != 1
+        passes = 0 if wanted.what == CHECK else self._passes
+        again = wanted.what != STEP and wanted.loops - passes != 1
         settings, start = player.settings, dict(player.joints)
         before, checker = self.checked, self._checker
 
@@ -172,7 +181,8 @@ class Runs:
         self.following, self._passes = runner.index, self._before + runner.passes
         sentence = capital(runner.sentence)
         if runner.active:
-            sentence = f'Moving to {quoted(runner.point)}, after {_runs(self._passes)}.'
+            after = f', after {_runs(self._passes)}' if self._passes else ''
+            sentence = f'Moving to {quoted(runner.point)}{after}.'
         elif runner.state is State.PAUSED:
             sentence = f'Next: {quoted(runner.point)}, after {_runs(self._passes)}.'
         elif runner.state is State.FINISHED:

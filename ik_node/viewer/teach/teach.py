@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from ik_node.checks import Array
 from ik_node.errors import IkError, InputError, quoted
 from ik_node.model.joint import Joint
 from ik_node.teach.program import LINE, Point, Program
-from ik_node.viewer.panel.html import capital
+from ik_node.viewer.panel.html import at_page, capital
 from ik_node.viewer.panel.presses import NONE, Press
 from ik_node.viewer.room import Moment, Room, Shown
 from ik_node.viewer.scene.visuals import extent_of
@@ -65,6 +66,7 @@ from ik_node.viewer.teach.scene import Mark, TeachScene
 from ik_node.viewer.tool import ViewedTool
 
 CLOSED = 'the page was closed'
+PATIENCE = 3.0  # [s] for the speed of an ended run to be restored
 LISTED = 1.0  # [s] from one look at the folder to the next
 
 
@@ -109,9 +111,18 @@ class Teach(Room):
             self._runs.pause(CLOSED)
             self._runs.update(time.monotonic())
 
+    def come_to_rest(self) -> None:
+        """End a run, which only this program can go on with; stop the arm, restore its speed."""
+        self._runs.abort('ik_viewer has ended')
+        deadline = time.monotonic() + PATIENCE
+        while self._runs.active and time.monotonic() < deadline:
+            time.sleep(0.05)
+
     def close(self) -> None:
-        """End the thread."""
+        """End the thread, and keep a program that was not saved."""
         self._runs.close()
+        with suppress(InputError):  # there is nowhere to keep it
+            self._files.keep_unsaved(self._program)
 
     @property
     def _tool(self) -> ViewedTool:
@@ -154,7 +165,11 @@ class Teach(Room):
         elif what == ROW:
             self._selected, self._drawn = press.value, None
         elif self._runs.active:
-            raise InputError('first pause the program, or stop the arm')
+            raise InputError(
+                'first wait for the end of the check or of the present motion, or stop the arm'
+                if self._runs.title in ('Checking', 'Pausing')
+                else 'first pause the program, or stop the arm'
+            )
         elif what in (CHECK, RUN, STEP, CONTINUE):
             if what != CHECK:
                 self._tool.end_goal()
@@ -171,7 +186,7 @@ class Teach(Room):
         client = self._node.create_client(SetBool, name)
 
         def answered(future: Future) -> None:
-            self._note = f'{capital(future.result().message)}.'
+            self._note = at_page(f'{capital(future.result().message)}.')
             self._node.destroy_client(client)
 
         if not client.wait_for_service(timeout_sec=0.5):
@@ -183,7 +198,7 @@ class Teach(Room):
 
     def _change_program(self, press: Press) -> None:
         if press.what == TOOL:
-            self._take(self._program.of_tool(press.value))
+            self._change_tool(press.value)
             return
         file = ''
         if press.what == NEW:
@@ -201,6 +216,17 @@ class Teach(Room):
         self._note = ' '.join(filter(None, (kept, self._note)))
         self._panel.set_file_name(name)
         self._files.show(program, file)
+
+    def _change_tool(self, tool: str) -> None:
+        """Let another tool try the program."""
+        program, said = self._program.of_tool(tool), []
+        if program.points != self._program.points:
+            said = [
+                self._files.keep_unsaved(self._program),
+                'The gripper values of the other tool were removed.',
+            ]
+        self._take(program)
+        self._note = ' '.join(filter(None, (*said, self._note)))
 
     def _take(self, program: Program) -> None:
         """Show another program."""
@@ -261,11 +287,14 @@ class Teach(Room):
         passed = runs.checked if runs.checked is not None and runs.checked.program is self._program else None
         found = failed or passed
         findings = found.findings if found is not None and not runs.active else ()
-        sentence = self._note or runs.sentence
+        sentence = ' '.join(filter(None, (self._note, runs.sentence)))
         self._panel.show_state(runs.title, sentence, [str(finding) for finding in findings])
         wrong = [finding.point for finding in findings if finding.serious]
+        if self._panel.waiting:
+            return
+        self._panel.show_tool(self._program.tool)
         drawn = (self._program, self._selected, tuple(wrong), runs.following, self._scene)
-        if drawn == self._drawn or self._panel.waiting:
+        if drawn == self._drawn:
             return
         self._drawn = drawn
         self._panel.show_program(self._program, self._selected, wrong, runs.following)
