@@ -44,6 +44,7 @@ class Runs:
         self._checker = Checker()  # of the thread
         self._wanted: Wanted | None = None  # what is being prepared
         self._submitted = False
+        self._aborted = ''  # why
         self.title, self.sentence, self.following = '', '', 0
         self._passes = self._before = 0  # complete ones: so far, and before the present run
         self.checked: Checked | None = None
@@ -99,11 +100,8 @@ class Runs:
             self._runner.pause()
 
     def abort(self, why: str) -> None:
-        """Stop the arm, and end what goes on; speed_scaling is restored by later updates."""
-        if self._wanted is not None:
-            self._drop(why)
-        elif self._runner is not None:
-            self._runner.end(why, stops=True)
+        """Let the next updates stop the arm, end what goes on and restore its speed; for any thread."""
+        self._aborted = why
 
     def _drop(self, why: str) -> None:
         """Forget a run that is being prepared."""
@@ -118,6 +116,10 @@ class Runs:
         """Do what is due at now [s]."""
         if self._player is None:
             return
+        if self._aborted and self._wanted is not None:
+            return self._drop(self._aborted)
+        if self._aborted and self._runner is not None:
+            self._runner.end(self._aborted, stops=True)
         self._player.update(now)
         if self._wanted is not None:
             self._prepare(self._player, self._wanted)
