@@ -13,6 +13,7 @@ from ik_node.viewer.methods.error_plot import ErrorPlot
 from ik_node.viewer.methods.playback import Playback
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.colours import GHOSTS
+from ik_node.viewer.panel.controls import update
 from ik_node.viewer.panel.html import RED
 from ik_node.viewer.panel.inputs import by_user
 
@@ -83,4 +84,4 @@ class SlowMotionPanel:
                     + html.row('Direction error', html.angle(step.direction_error))
                 )
         self._plot.show(playback)
-        self._report.content = html.box(content) if content else ''
+        update(self._report, content=html.box(content) if content else '')

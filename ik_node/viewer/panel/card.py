@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import viser
 
 from ik_node.viewer.panel import html
+from ik_node.viewer.panel.controls import update
 from ik_node.viewer.panel.html import AMBER, GREEN, GREY, RED, Colour
 
 COLOURS = {
@@ -80,4 +81,4 @@ class Card:
     def _show(self) -> None:
         said = '' if self._node_message in self._sentences else self._node_message
         content = html.box(f'{self._content}{html.paragraph(said)}')
-        self._html.content = html.at_page(content)
+        update(self._html, content=html.at_page(content))

@@ -13,6 +13,7 @@ import viser
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.viewer.panel import html
+from ik_node.viewer.panel.controls import update
 from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.plots.history import LENGTH, Row
 
@@ -157,12 +158,12 @@ class PlotsPanel:
     def show_controls(self) -> None:
         """Show what belongs to the present choice."""
         for control, visible in ((self._pause, self.on), (self._time, self.back is not None)):
-            control.visible = visible
+            update(control, visible=visible)
         if not self.on:
             self._set('')
 
     def _set(self, words: str) -> None:
-        self._said.content, self._said.visible = html.box(words) if words else '', bool(words)
+        update(self._said, content=html.box(words) if words else '', visible=bool(words))
 
 
 def _told(arm: Arm, row: Row, units: Array) -> str:

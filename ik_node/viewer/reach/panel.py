@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import viser
 
+from ik_node.viewer.panel.controls import update
 from ik_node.viewer.reach.heat import legend
 
 ORDER = 0.95e6  # of the folder: below the solutions
@@ -65,4 +66,4 @@ class ReachPanel:
             (self._least, on and self._plane.value == WHOLE),
             (self._legend, on),
         ):
-            control.visible = visible
+            update(control, visible=visible)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import viser
 
 from ik_node.viewer.panel import html
+from ik_node.viewer.panel.controls import update
 from ik_node.viewer.panel.html import GREY, RED
 from ik_node.viewer.panel.presses import NONE, Press, Presses
 
@@ -58,9 +59,10 @@ class RecordingPanel:
 
     def show_recording(self, on: bool, title: str, sentence: str) -> None:
         """Show whether there is a recording, and in words how far it is or how it ended."""
-        self._record.visible, self._end.visible = not on, on
+        update(self._record, visible=not on)
+        update(self._end, visible=on)
         pills = html.pills((title, RED if on or title == 'Ended' else GREY)) if title else ''
-        self._state.content = html.box(pills + html.paragraph(sentence)) if title else ''
+        update(self._state, content=html.box(pills + html.paragraph(sentence)) if title else '')
 
     def show_files(self, names: Sequence[str]) -> None:
         """Offer these files for replay; the one that is chosen stays."""

@@ -14,6 +14,7 @@ from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Solution
 from ik_node.viewer.panel import html
+from ik_node.viewer.panel.controls import update
 from ik_node.viewer.panel.html import AMBER, GREEN, GREY, RED, Colour
 from ik_node.viewer.panel.inputs import Inputs, by_user
 from ik_node.viewer.solutions.listing import Choice, Listing, amount, spare_joint
@@ -141,7 +142,7 @@ class SolutionsPanel:
         self._set(self._summary, html.box(_summary(listing) + html.paragraph(note)))
         self._set_rows(min(len(listing.allowed), MOST_ROWS), number)
         for k, row in enumerate(self._rows):
-            _update(row, label=f'{k + 1}: {_figures(listing.allowed[k], arm, q)}', disabled=not number)
+            update(row, label=f'{k + 1}: {_figures(listing.allowed[k], arm, q)}', disabled=not number)
         said = [html.paragraph(choice.forbidden) for choice in listing.forbidden[:TOLD]]
         more = len(listing.forbidden) - TOLD
         if said:
@@ -165,14 +166,7 @@ class SolutionsPanel:
         self._set(self._summary, html.box(html.paragraph(message)))
 
     def _set(self, handle: viser.GuiHtmlHandle, content: str) -> None:
-        _update(handle, content=content, visible=bool(content))
-
-
-def _update(handle: Any, **values: Any) -> None:
-    """Set properties of a control that differ."""
-    for name, value in values.items():
-        if getattr(handle, name) != value:
-            setattr(handle, name, value)
+        update(handle, content=content, visible=bool(content))
 
 
 def _summary(listing: Listing) -> str:

@@ -12,6 +12,7 @@ import viser
 from ik_node.model.joint import Joint
 from ik_node.teach.program import JOINT, LEAST_SPEED, LINE, LONGEST_WAIT, MOTIONS, Point, Program
 from ik_node.viewer.panel import html
+from ik_node.viewer.panel.controls import update
 from ik_node.viewer.panel.html import AMBER, GREEN, GREY, RED, Colour
 from ik_node.viewer.panel.inputs import by_user
 from ik_node.viewer.panel.presses import NONE, Press, Presses
@@ -116,7 +117,7 @@ class TeachPanel:
     def set_file_name(self, name: str) -> None:
         """Show the name of a file that was opened. The same one can be chosen again."""
         self._name.value = name  # type: ignore[misc]
-        _update(self._file, value=NONE)
+        update(self._file, value=NONE)
 
     def set_gripper(self, joint: Joint | None) -> None:
         """Offer a slider for the gripper joint, or none."""
@@ -137,7 +138,7 @@ class TeachPanel:
     def show_tool(self, name: str) -> None:
         """Show which tool the program is for."""
         if self._tool is not None:
-            _update(self._tool, value=name)
+            update(self._tool, value=name)
 
     def show_program(self, program: Program, selected: int, wrong: Sequence[str], following: int) -> None:
         """Show the points; selected, following: numbers of that to edit and the next one. wrong: names."""
@@ -150,11 +151,11 @@ class TeachPanel:
             self._rows.pop().remove()
         for k, (row, point) in enumerate(zip(self._rows, program.points, strict=True)):
             look = 'wrong' if point.name in wrong else 'selected' if k == selected else ''
-            _update(row, label=_row_label(k, point, k == following and following > 0), color=COLOURS[look])
+            update(row, label=_row_label(k, point, k == following and following > 0), color=COLOURS[look])
 
     def show_point(self, point: Point | None) -> None:
         """Show a point in the editor."""
-        _update(self._edit, visible=point is not None)
+        update(self._edit, visible=point is not None)
         if point is None:
             return
         values = {
@@ -166,18 +167,18 @@ class TeachPanel:
             GRIPS: point.gripper is not None,
         }
         for what, value in values.items():
-            _update(self._editor[what], value=value)
+            update(self._editor[what], value=value)
         if point.gripper is not None:
             slider: Any = self._editor[GRIPPER]
             value = round(point.gripper / self._unit, 1)
-            _update(slider, value=min(max(value, slider.min), slider.max))
+            update(slider, value=min(max(value, slider.min), slider.max))
 
     def show_state(self, title: str, sentence: str, findings: Sequence[str]) -> None:
         """Show in words what the program does, and what its check found."""
         pills = html.pills((title, PILLS.get(title, AMBER if findings else GREY))) if title else ''
         lines = ''.join(html.paragraph(finding) for finding in findings)
         content = html.box(pills + html.paragraph(sentence) + lines) if pills or sentence or lines else ''
-        _update(self._state, content=content)
+        update(self._state, content=content)
 
     def show_files(self, names: Sequence[str]) -> None:
         """Offer these files."""
@@ -190,10 +191,3 @@ def _row_label(number: int, point: Point, following: bool) -> str:
     said += [] if point.speed == 1.0 else [f'{100 * point.speed:.0f} %']
     said += [] if not point.wait else [f'{point.wait:g} s']
     return ' · '.join(said)
-
-
-def _update(handle: Any, **values: Any) -> None:
-    """Set properties of a control that differ."""
-    for name, value in values.items():
-        if getattr(handle, name) != value:
-            setattr(handle, name, value)
