@@ -17,10 +17,14 @@ def send_picture(client: viser.ClientHandle) -> None:
     from PIL import Image
 
     camera = client.camera
-    with contextlib.suppress(RuntimeError, TimeoutError):  # the page was closed meanwhile
-        pixels = client.get_render(
-            camera.image_height, camera.image_width, transport_format='jpeg', timeout=TIMEOUT
-        )
+    with contextlib.suppress(RuntimeError):  # the page was closed meanwhile
+        try:
+            pixels = client.get_render(
+                camera.image_height, camera.image_width, transport_format='jpeg', timeout=TIMEOUT
+            )
+        except TimeoutError:
+            client.add_notification('No picture', f'The browser drew none within {TIMEOUT:g} s. Try again.')
+            return
         content = io.BytesIO()
         Image.fromarray(pixels).save(content, format='PNG')
         name = f'ik_node_{time.strftime("%Y-%m-%d_%H-%M-%S")}.png'
