@@ -270,6 +270,7 @@ def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(desk: D
     before = robot.wait(lambda: parameters.refresh() or parameters.values, 'the speed')['speed_scaling']
     process = Process('ik_viewer', domain, '--ros-args', '-p', 'port:=0', '-p', f'programs:={tmp_path}')
     page = Page(process.url())
+    page.wait(lambda: page.labels() and 'slow' in page.control('Open')['options'], 'the arm and the file')
     page.choose('Open', 'slow')
     page.wait(lambda: len(points(page)) == 2, 'the program')
     page.choose('Speed [%]', 6)

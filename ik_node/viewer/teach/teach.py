@@ -66,7 +66,7 @@ from ik_node.viewer.teach.scene import Mark, TeachScene
 from ik_node.viewer.tool import ViewedTool
 
 CLOSED = 'the page was closed'
-PATIENCE = 3.0  # [s] for the speed of an ended run to be restored
+PATIENCE = 10.0  # [s] for ik_node to stop the arm and to restore its speed
 LISTED = 1.0  # [s] from one look at the folder to the next
 
 
