@@ -66,6 +66,20 @@ def close_panel(phone: Any) -> None:
     settled(phone)
 
 
+def toggle(phone: Any, folder: str, path: str) -> None:
+    """Open or close a folder, with path in it, by a tap; again if the panel moved below the finger."""
+    before = bool(displayed(phone, path))
+
+    def done() -> bool:
+        tap(phone, element(phone, folder))
+        end = time.monotonic() + 10.0
+        while bool(displayed(phone, path)) is before and time.monotonic() < end:
+            time.sleep(0.2)
+        return bool(displayed(phone, path)) is not before
+
+    wait(done, f'the folder {folder}')
+
+
 def tap_stop(phone: Any) -> None:
     phone.switch_to.default_content()
     tap(phone, phone.find_element('css selector', '#stop'))
@@ -109,8 +123,7 @@ def test_the_page_fits_and_the_stop_button_is_always_in_sight(phone: Any, arm: R
     for folder, text in FOLDERS.items():
         path = f"//*[normalize-space()='{text}']"
         assert not displayed(phone, path)
-        tap(phone, element(phone, folder))
-        wait(lambda: displayed(phone, path), f'the folder {folder}')  # noqa: B023
+        toggle(phone, folder, path)
         check_width(phone)
         check_stop_button(phone)
 
@@ -123,8 +136,7 @@ def test_the_page_fits_and_the_stop_button_is_always_in_sight(phone: Any, arm: R
     check_width(phone)
     for folder, text in FOLDERS.items():
         path = f"//*[normalize-space()='{text}']"
-        tap(phone, element(phone, folder))
-        wait(lambda: not displayed(phone, path), f'the folder {folder} closed')  # noqa: B023
+        toggle(phone, folder, path)
     assert not arm.joint_goals
     assert not arm.goals
 
