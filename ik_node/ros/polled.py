@@ -23,14 +23,17 @@ class Polled(ReentrantCallbackGroup):
         self._subscriptions: WeakSet[Subscription] = WeakSet()
 
     def add_entity(self, entity: Any) -> None:
-        """Add a subscription, or its events, which are not polled."""
+        """Add a subscription, or its events, which nobody handles."""
         super().add_entity(entity)
         if isinstance(entity, Subscription):
             self._subscriptions.add(entity)
 
-    def can_execute(self, entity: Any) -> bool:
-        """Return False for a subscription: the executor does not wait for it."""
-        return not isinstance(entity, Subscription)
+    def can_execute(self, entity: Any) -> bool:  # noqa: ARG002
+        """Return False: the executor waits for none of them.
+
+        Not for events either: a message that waits would wake it for these, again and again.
+        """
+        return False
 
     def deliver(self) -> None:
         """Call the callbacks with all messages that wait."""
