@@ -295,7 +295,11 @@ def click_on(browser: Any, path: str, what: str) -> None:
 
     def clicked() -> bool:
         found = displayed(browser, path)
-        with suppress(exceptions.StaleElementReferenceException, exceptions.ElementClickInterceptedException):
+        with suppress(
+            exceptions.StaleElementReferenceException,
+            exceptions.ElementClickInterceptedException,
+            exceptions.ElementNotInteractableException,  # its folder is about to open
+        ):
             for one in found[:1]:
                 browser.execute_script('arguments[0].scrollIntoView({block: "center"})', one)
                 before = one.rect

@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakSet
 
-from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.callback_groups import CallbackGroup
 from rclpy.exceptions import InvalidHandle
 from rclpy.subscription import Subscription
 
 
-class Polled(ReentrantCallbackGroup):
+class Polled(CallbackGroup):
     """A callback group of subscriptions, whose messages wait until deliver is called.
 
     A subscription keeps as many of them as the depth of its history.

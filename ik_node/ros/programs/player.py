@@ -28,7 +28,7 @@ ARM = 'ik_node'
 SPEED = 'speed_scaling'
 HEARD = QoSProfile(depth=100)
 REST = 0.3  # [s] without a motion after which an arm is at rest
-STILL = 2e-3  # [rad or m] within which it is: more than a step of a servo, 1.5e-3 rad
+STILL = 2e-3  # [rad or m] by which measured joints at rest differ: more than a step of a servo, 1.5e-3 rad
 LOOK = 0.5  # [s] from one look at the speed to the next
 PATIENCE = 10.0  # [s] for ik_node to appear, and for an arm to come to rest
 

@@ -14,6 +14,7 @@ from rclpy.node import Node
 from ik_node.checks import Array
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
+from ik_node.ros.programs.player import STILL
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.viewer.panel.html import Colour
@@ -31,7 +32,6 @@ from ik_node.viewer.worker import Worker
 PERIOD = 0.06  # [s] from one list to the next while the goal moves
 SETTLED = 0.25  # [s] for which a list is shown before a click counts: nobody can read it faster
 MOST_LISTERS = 4  # that are kept
-STILL = 2e-3  # [rad or m] by which the measured joints of an arm at rest differ: a step of a servo
 THERE = 0.02  # [rad or m] from a ghost at which the arm itself shows it
 SAME = 1e-6  # [m and 1] between two goals that are alike
 DRIFT = 5e-3  # the same while there is no goal and the gizmo follows the tool, whose joints are measured

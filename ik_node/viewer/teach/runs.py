@@ -76,17 +76,19 @@ class Runs:
         self.following = self._passes = 0
 
     def edited(self, before: Program, after: Program) -> None:
-        """Let the same point come next in a program that was edited; what was said of the old one is gone."""
+        """Let the same point come next in a program that was edited, or else whichever is the first.
+
+        What was said of the old program is gone.
+        """
         names, number = before.names, self.following
-        if not number:  # the first point comes next, whichever it is
-            return self._say('', '')
-        if number < len(names) and names[number] in after.names:
+        if 0 < number < len(names) and names[number] in after.names:
             self.following = after.names.index(names[number])
         elif len(after.names) != len(names):  # else it was renamed
             self.following = 0
         if self.following:
-            return self._say(State.PAUSED.value, f'Next: {quoted(after.names[self.following])}.')
-        return self._say('', '')
+            self._say(State.PAUSED.value, f'Next: {quoted(after.names[self.following])}.')
+        else:
+            self._say('', '')
 
     def forget(self) -> None:
         """Forget the checks: they were for another robot."""
@@ -116,10 +118,11 @@ class Runs:
         """Do what is due at now [s]."""
         if self._player is None:
             return
-        if self._aborted and self._wanted is not None:
-            return self._drop(self._aborted)
-        if self._aborted and self._runner is not None:
-            self._runner.end(self._aborted, stops=True)
+        if self._aborted:
+            if self._wanted is not None:
+                return self._drop(self._aborted)
+            if self._runner is not None:
+                self._runner.end(self._aborted, stops=True)
         self._player.update(now)
         if self._wanted is not None:
             self._prepare(self._player, self._wanted)

@@ -165,11 +165,7 @@ class Teach(Room):
         elif what == ROW:
             self._selected, self._drawn = press.value, None
         elif self._runs.active:
-            raise InputError(
-                'first wait for the end of the check or of the present motion, or stop the arm'
-                if self._runs.title in ('Checking', 'Pausing')
-                else 'first pause the program, or stop the arm'
-            )
+            raise InputError('first let the program pause, or stop the arm')
         elif what in (CHECK, RUN, STEP, CONTINUE):
             if what != CHECK:
                 self._tool.end_goal()
