@@ -307,17 +307,24 @@ def test_simulated_arms_get_to_their_goals_at_the_same_time(name):
         goals = {'left': [0.3, 0.35, 0.5], 'right': [0.35, -0.3, 0.6]}
 
         def arrived() -> bool:
+            """Send both goals and wait for both ends; a busy machine may stop the arms on their way."""
+            marks = {}
             for tool, client in both.clients.items():
-                assert client.answer('goal_point', client.point(goals[tool])).message.startswith('solved')
-            ends = 'arrived at the goal', 'call ~/resume to continue'
-            for client in both.clients.values():
-                client.wait(lambda c=client: any(end in c.statuses[-1].message for end in ends), 'an end')
-            if all('arrived' in client.statuses[-1].message for client in both.clients.values()):
+                marks[tool] = len(client.statuses)
+                if not client.answer('goal_point', client.point(goals[tool])).message.startswith('solved'):
+                    return False  # not resumed yet
+            ends = [
+                both.clients[tool].wait(lambda t=tool: end_since(t, marks[t]), 'an end') for tool in TOOLS
+            ]
+            if all('arrived' in end for end in ends):
                 return True
-            both.left.call('ik_node/resume')  # a busy machine: the arms have stopped
-            for client in both.clients.values():
-                client.wait_said('joints')
+            both.left.call('ik_node/resume')
             return False
+
+        def end_since(tool: str, mark: int) -> str | None:
+            said = [status.message for status in both.clients[tool].statuses[mark:]]
+            ends = 'arrived at the goal', 'call ~/resume to continue'
+            return next((message for message in said if any(end in message for end in ends)), None)
 
         both.left.wait(arrived, 'both arms at their goals')
         both.left.wait(
