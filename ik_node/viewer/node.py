@@ -44,7 +44,7 @@ from ik_node.viewer.settings import declare_viewer
 from ik_node.viewer.share.share import Share
 from ik_node.viewer.solutions.solutions import Solutions
 from ik_node.viewer.teach.teach import Teach
-from ik_node.viewer.tool import ViewedTool
+from ik_node.viewer.tool import ViewedTool, selected
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
@@ -98,6 +98,7 @@ class ViewerNode(ClosableNode):
         self._tools += [
             ViewedTool(self, panel, name) for name, panel in zip(names, self._panel.tools, strict=True)
         ]
+        self._selected = self._tools[0]  # the tool that folders show which have room for one
         self._robot: Robot | None = None
         self._description = ''
         self._values: dict[str, float] = {}  # newest joint positions received
@@ -188,8 +189,7 @@ class ViewerNode(ClosableNode):
     def _show_frame(self) -> None:
         self._polled.deliver()
         new, self._new = self._new, {}
-        states = list(self._states)
-        self._states.clear()
+        states, self._states[:] = self._states[:], []
         with self._server.atomic():
             if 'robot_description' in new:
                 self._show_robot(new['robot_description'].data)
@@ -198,7 +198,8 @@ class ViewerNode(ClosableNode):
                 self._take_joints(self._robot, states)
             for tool in self._tools:
                 tool.show_received(self._values, self._methods.watching)
-            moment = self._methods.moment(self._values, states[-1] if states else None)
+            self._selected = selected(self._tools, self._selected)
+            moment = self._methods.moment(self._selected, self._values, states[-1] if states else None)
             for room in self._rooms:
                 room.update(moment)
             if self._robot is not None and self._values:
@@ -295,8 +296,7 @@ class ViewerNode(ClosableNode):
             return
         for tool in self._tools:
             tool.extend_trail()
-        held = [tool.holds_sliders(self._moved_time) for tool in self._tools]
-        if not any(held):
+        if not any(tool.holds_sliders(self._moved_time) for tool in self._tools):
             self._panel.joints.set(self._values)
 
 

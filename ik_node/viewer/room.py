@@ -24,10 +24,12 @@ class Shown(NamedTuple):
 class Moment(NamedTuple):
     """What is known in one frame.
 
-    values: joint positions by name, empty until they are received. states: the newest joint_states, None
-    unless they are of this frame. commanding: the gizmo commands the arm. options: of IkSolver in ik_node.
+    tool: whose goal is shown where there is room for one. values: joint positions by name, empty until they
+    are received. states: the newest joint_states, None unless they are of this frame. commanding: the gizmo
+    commands the arm. options: of IkSolver in ik_node.
     """
 
+    tool: ViewedTool
     values: Mapping[str, float]
     states: JointState | None
     commanding: bool

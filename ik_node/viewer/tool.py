@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -27,6 +27,7 @@ from ik_node.viewer.scene.tool_scene import ToolScene
 
 SETTLED = 0.4  # [s] without a new goal or a moving joint after which a goal counts as no longer followed
 SLIDER_HOLD = 1.0  # [s] that sliders keep a user's value while the arm has not moved yet
+SELECTED = 1.0  # [s] after its last goal that a tool stays selected although another one has a newer goal
 TURN = 2.0 * math.pi
 
 
@@ -118,6 +119,7 @@ class ViewedTool:
     def end_goal(self) -> None:
         """End the track and the goal that the gizmo shows; what waits to be sent is forgotten."""
         self.track.end()
+        self._end_drags()
         self.goal_shown = False
         self._targets = {}
 
@@ -147,6 +149,7 @@ class ViewedTool:
                 turns = round((self._targets[name] - value) / TURN)
                 value += turns * TURN  # the sliders show one turn of a joint that may have made many
             self._targets[name] = value
+        self._end_drags()
         self.goal_shown = False
         self._slider_time = time.monotonic()
         self._publish_joints(self._targets)
@@ -154,6 +157,7 @@ class ViewedTool:
     def go_to(self, q: Array, T_base_goal: Array, with_direction: bool) -> None:
         """Send the arm to a configuration (n,) that meets the goal at which the gizmo is or is put."""
         joints = dict(zip(self.joint_names, q.tolist(), strict=True))
+        self._end_drags()
 
         def send() -> None:
             self._take_goal(T_base_goal, with_direction)
@@ -225,12 +229,24 @@ class ViewedTool:
             self._targets = {}
         return bool(self._targets)
 
+    def _end_drags(self) -> None:
+        """Release the gizmo: a user of the panel no longer drags it."""
+        if self.scene is not None:
+            self.scene.end_drags()
+
     def _take_goal(self, T_base_goal: Array, with_direction: bool) -> None:
         assert self.scene is not None
         self.goal_shown = True
         self.goal_time = time.monotonic()
         self._targets = {}
         self.scene.place_goal(T_base_goal, with_direction)
+
+
+def selected(tools: Sequence[ViewedTool], before: ViewedTool) -> ViewedTool:
+    """Return the tool with the newest goal, or the one selected before while it still gets goals."""
+    if time.monotonic() - before.goal_time < SELECTED:
+        return before
+    return max(tools, key=lambda tool: tool.goal_time)
 
 
 def _report(message: DiagnosticStatus) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Iterator
@@ -171,6 +172,32 @@ def test_a_held_gizmo_is_not_moved_until_released(robot: RobotSide, page: Page) 
         return same(watcher.pose('/base/goal'), other)
 
     watcher.wait(asked_again, 'the gizmo to move')
+    watcher.close()
+
+
+@pytest.mark.parametrize('control', ['slider', 'home'])
+def test_a_drag_without_an_end_does_not_hold_the_gizmo_for_ever(
+    robot: RobotSide, page: Page, seed: Arm, control: str
+) -> None:
+    """A browser that loses the mouse sends no end; what the user does next in the panel is one."""
+    mine = turned(0.1, 0.3, 0.0, 0.4)
+    page.drag(mine, release=False)
+    robot.wait(lambda: robot.goals, 'the goal')
+    robot.move(**Q)
+    page.wait(lambda: not page.control('joint1 [°]')['disabled'], 'the sliders')
+    assert same(page.pose('/base/goal'), mine)
+    if control == 'slider':
+        values = itertools.cycle((20.0, 21.0))
+        robot.wait(lambda: page.choose('joint1 [°]', next(values)) or robot.joint_goals, 'a goal in joints')
+    else:
+        page.press('Home')
+    watcher = Page(page.url)
+
+    def follows() -> bool:
+        robot.move(**Q)
+        return same(watcher.pose('/base/goal'), seed.robot.link_pose('tool0', Q))
+
+    watcher.wait(follows, 'the gizmo at the tool')
     watcher.close()
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from page import Page
 from viewer_harness import ROOT, Process, RobotSide
 
 from ik_node.model.urdf.reader import load_description, read_urdf
+from ik_node.viewer.tool import selected
 
 TWO_ARMS = ROOT / 'urdf' / 'two_arms.urdf.xacro'
 TOOLS = ROOT / 'config' / 'two_arms.yaml'
@@ -142,3 +146,15 @@ def test_the_tool_of_an_opened_program_is_shown(running: tuple[Page, RobotSide])
     page.choose('Save', 'New')
     page.choose('Open', 'of_right')
     page.wait(lambda: page.control('Tool')['value'] == 'right', 'the tool of the program')
+
+
+def test_a_tool_stays_selected_while_it_gets_goals() -> None:
+    """Folders such as Solutions show one tool; two streams must not make them alternate."""
+    now = time.monotonic()
+    left, right, silent = (SimpleNamespace(goal_time=when) for when in (now - 0.1, now, 0.0))
+    tools: Any = [left, right, silent]
+    assert selected(tools, tools[0]) is left
+    assert selected(tools, tools[1]) is right
+    assert selected(tools, tools[2]) is right
+    left.goal_time = now - 60.0
+    assert selected(tools, tools[0]) is right

@@ -39,11 +39,11 @@ class Methods(Room):
         """Whether users watch slow motion: the gizmo does not command the arm then."""
         return self._slow.on
 
-    def moment(self, values: Mapping[str, float], states: JointState | None) -> Moment:
+    def moment(self, tool: ViewedTool, values: Mapping[str, float], states: JointState | None) -> Moment:
         """Return what is known with joint positions by name, and joint_states of this frame."""
         known = self.parameters.values
         options = {name: known[name] for name in TOLERANCES if name in known}
-        return Moment(values, states, not self.watching, options)
+        return Moment(tool, values, states, not self.watching, options)
 
     def dragged(self, tool: ViewedTool) -> None:
         """Restart soon: a user has moved the gizmo of a tool."""

@@ -71,7 +71,7 @@ class Plots(Room):
             self._commands[STATES].add(states)
             for tool in shown.tools:
                 self._keep(tool, states, now)
-        tool = max(shown.tools, key=lambda one: one.goal_time)
+        tool = moment.tool
         back = self._panel.back
         if back is None:
             self._past = None

@@ -58,7 +58,7 @@ class ReachMap(Room):
         if wanted is None or shown is None or not moment.values:
             self._remove()
             return
-        arm = max(shown.tools, key=lambda one: one.goal_time).arm
+        arm = moment.tool.arm
         if arm is None:
             return
         if arm is not self._arm:

@@ -87,11 +87,11 @@ class ToolScene:
         @gizmo.on_update
         async def _(event: viser.TransformControlsEvent) -> None:
             # async: viser keeps start, updates and end in order, and ends the drag of a browser that leaves
-            if event.phase == 'start':
-                self._holders.add(event.client_id)
-            elif event.phase == 'end':
+            if event.phase == 'end':
                 self._holders.discard(event.client_id)
-            else:
+                return
+            self._holders.add(event.client_id)
+            if event.phase == 'update':
                 turn, position = SO3(event.target.wxyz), event.target.position
                 pose = SE3.from_rotation_and_translation(turn, position).as_matrix()
                 self._late |= not self._dragged.add(pose.astype(np.float64))
@@ -129,6 +129,10 @@ class ToolScene:
         self._wanted.visible = with_direction
         self._gizmo.visible = True
         return True
+
+    def end_drags(self) -> None:
+        """End the drags of all users; the next motion resumes one. A browser that loses the mouse sends no end."""
+        self._holders.clear()
 
     def gizmo_pose(self) -> Array | None:
         """Return T_base_goal (4, 4) of the gizmo, None while it is hidden."""

@@ -87,7 +87,7 @@ class Share(Room):
 
     def _present(self, shown: Shown, moment: Moment) -> str:
         """Return the link to what is shown now: the joints of all tools, and the newest goal."""
-        tool = max(shown.tools, key=lambda one: one.goal_time)
+        tool = moment.tool
         if tool.arm is None or tool.scene is None:
             return ''
         names = dict.fromkeys(name for one in shown.tools for name in one.joint_names)

@@ -120,7 +120,7 @@ class SolutionsPanel:
                 order=SPARE,
             )
             self._slider = self._gui.add_slider(
-                f'{name} at ({"mm" if prismatic else "°"})',
+                f'{name} at [{"mm" if prismatic else "°"}]',
                 low,
                 high,
                 0.1,

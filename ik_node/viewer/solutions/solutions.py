@@ -110,11 +110,9 @@ class Solutions(Room):
         """Process the inputs of users and show the newest list."""
         rows = self._panel.take_rows()
         ghosts = self._ghosts.take_clicks() if self._ghosts else []
-        shown, values = self._shown, moment.values
-        tools = shown.tools if shown is not None else ()
-        tool = max(tools, key=lambda one: one.goal_time, default=None)
+        shown, tool, values = self._shown, moment.tool, moment.values
         wanted = self._panel.on and moment.commanding and values
-        if not wanted or shown is None or tool is None or tool.arm is None:
+        if not wanted or shown is None or tool.arm is None:
             if self._tool is not None:
                 self._clear()
                 self._panel.set_arm(None)
