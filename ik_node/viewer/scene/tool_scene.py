@@ -131,7 +131,7 @@ class ToolScene:
         return True
 
     def end_drags(self) -> None:
-        """End the drags of all users; the next motion resumes one. A browser that loses the mouse sends no end."""
+        """End all drags until they move on. A browser that loses the mouse sends no end."""
         self._holders.clear()
 
     def gizmo_pose(self) -> Array | None:
