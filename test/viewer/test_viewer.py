@@ -164,7 +164,7 @@ def test_a_held_gizmo_is_not_moved_until_released(robot: RobotSide, page: Page) 
     robot.want(other)
     robot.report('solved: fine', status='solved')
     page.wait(lambda: 'Solved' in page.text(), 'a frame after the goal of another')
-    assert same(watcher.pose('/base/goal'), mine)
+    watcher.wait(lambda: same(watcher.pose('/base/goal'), mine), 'the gizmo where it is held')
     page.close()  # a browser that goes away lets go
 
     def asked_again() -> bool:

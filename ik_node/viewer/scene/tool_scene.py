@@ -92,9 +92,7 @@ class ToolScene:
                 return
             self._holders.add(event.client_id)
             if event.phase == 'update':
-                turn, position = SO3(event.target.wxyz), event.target.position
-                pose = SE3.from_rotation_and_translation(turn, position).as_matrix()
-                self._late |= not self._dragged.add(pose.astype(np.float64))
+                self._late |= not self._dragged.add(_pose(event.target))
 
         return gizmo
 
@@ -136,10 +134,7 @@ class ToolScene:
 
     def gizmo_pose(self) -> Array | None:
         """Return T_base_goal (4, 4) of the gizmo, None while it is hidden."""
-        if not self._gizmo.visible:
-            return None
-        turn, position = SO3(self._gizmo.wxyz), self._gizmo.position
-        return SE3.from_rotation_and_translation(turn, position).as_matrix().astype(np.float64)
+        return _pose(self._gizmo) if self._gizmo.visible else None
 
     @property
     def directed(self) -> bool:
@@ -154,3 +149,9 @@ class ToolScene:
     def take_drag(self) -> Array | None:
         """Return T_base_goal (4, 4), the newest, if users moved the gizmo since the last call."""
         return next(reversed(self._dragged.take()), None)
+
+
+def _pose(node: viser.SceneNodeHandle) -> Array:
+    """Return the pose of a node (4, 4); a browser sends quaternions that are rounded."""
+    turn = SO3(node.wxyz).normalize()
+    return SE3.from_rotation_and_translation(turn, node.position).as_matrix().astype(np.float64)

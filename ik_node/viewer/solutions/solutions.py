@@ -164,7 +164,7 @@ class Solutions(Room):
         asked = self._asked = (pose, *asked)
         self._due = now + PERIOD
         turn = pose[:3, :3]
-        goal = Goal(turn @ arm.tool_point + pose[:3, 3], _unit(turn @ arm.tool_axis) if directed else None)
+        goal = Goal(turn @ arm.tool_point + pose[:3, 3], turn @ arm.tool_axis if directed else None)
         question = Question(goal, {**moment.values, **held}, tuple(held), rules.workspace)
         listers, options = self._listers, moment.options
         known = arm, text if rules.collisions else '', self._mesh_path, rules.srdf_file
@@ -259,8 +259,3 @@ class Solutions(Room):
 def _alike(a: Array, b: Array, tolerance: float) -> bool:
     """Whether two poses (4,4) differ by at most tolerance [m and 1] in each element."""
     return bool(np.abs(a - b).max() <= tolerance)
-
-
-def _unit(direction: Array) -> Array:
-    """Return a direction (3,) of length 1: what a browser sends is rounded."""
-    return direction / np.linalg.norm(direction)

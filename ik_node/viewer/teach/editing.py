@@ -35,7 +35,7 @@ def place_of_gizmo(tool: ViewedTool, values: Mapping[str, float]) -> dict[str, A
     position = turn @ tool.arm.tool_point + pose[:3, 3]
     direction = None
     if tool.scene.directed:
-        direction = tuple(possible_direction(tool.arm, position, _unit(turn @ tool.arm.tool_axis), near))
+        direction = tuple(possible_direction(tool.arm, position, turn @ tool.arm.tool_axis, near))
     return {'joints': None, 'position': tuple(position.tolist()), 'direction': direction, 'near': near}
 
 
@@ -123,8 +123,3 @@ def gripper_of(arm: Arm) -> Joint | None:
         if carries(arm, joint):
             return joint
     return None
-
-
-def _unit(direction: Array) -> Array:
-    """Return a direction (3,) of length 1: what a browser sends is rounded."""
-    return direction / np.linalg.norm(direction)
