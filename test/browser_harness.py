@@ -31,6 +31,7 @@ FLAGS = (
     '--no-sandbox',
     '--use-angle=swiftshader',
     '--enable-unsafe-swiftshader',
+    '--disable-accelerated-2d-canvas',
     '--no-first-run',
     '--disable-background-networking',
     '--disable-component-update',
