@@ -31,7 +31,7 @@ FLAGS = (
     '--no-sandbox',
     '--use-angle=swiftshader',
     '--enable-unsafe-swiftshader',
-    '--disable-accelerated-2d-canvas',
+    '--disable-accelerated-2d-canvas',  # swiftshader draws the lines of charts slowly
     '--no-first-run',
     '--disable-background-networking',
     '--disable-component-update',
