@@ -84,7 +84,7 @@ class RobotKinematics:
                 f'got {join_names(self.joint_names)}'
             )
         if arm.prismatic.any():
-            raise InputError(f'{arm.name} has prismatic joints: LeRobot has degrees only')
+            raise InputError(f'{arm.name} has prismatic joints: LeRobot uses degrees only')
         self._columns = [self.joint_names.index(name) for name in arm.joint_names]
         self._step = positive('largest_step', largest_step) * np.abs(self._scale)
         self._solver = IkSolver(
@@ -206,7 +206,7 @@ def _ending(robot: Robot, names: Sequence[str], calibration: ArmCalibration) -> 
         if lower > upper:
             raise InputError(
                 f'the calibration has joint {quoted(name)} from {known.lower:.3f} to {known.upper:.3f}, the '
-                f'URDF from {joint.lower:.3f} to {joint.upper:.3f}: they are not of the same arm'
+                f'URDF from {joint.lower:.3f} to {joint.upper:.3f}: they do not belong to the same arm'
             )
         kind = 'revolute' if joint.type == 'continuous' else joint.type
         joints[name] = replace(joint, type=kind, lower=lower, upper=upper)

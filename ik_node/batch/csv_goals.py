@@ -29,7 +29,7 @@ def open_csv(path: Path) -> Opened:
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ValueError('it is UTF-16: save it as UTF-8')
     if b'\r' in first.rstrip(b'\r\n'):
-        raise ValueError('its lines end with CR alone: save it with the line ends of Linux or Windows')
+        raise ValueError('its lines end with CR only: save it with LF or CRLF line endings')
     names = next(csv.reader([first.decode('utf-8-sig')]), [])
     if not names:
         raise ValueError('it is empty: a CSV file of goals begins with a line that names its columns')

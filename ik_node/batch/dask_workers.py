@@ -87,7 +87,7 @@ class DaskWorkers:
     def _result_of(self, future: Any) -> tuple[str, bytes]:
         error = future.exception() if future.status == 'error' else None
         if isinstance(error, KilledWorker):
-            raise LostError(f'workers ended again and again at the same chunk: {error}')
+            raise LostError(f'workers ended repeatedly on the same chunk: {error}')
         if isinstance(error, (ImportError, RuntimeError)):
             why = str(error).partition('.')[0]
             raise LostError(f'the workers of {self._address} need this version of ik_node: {why}')

@@ -84,7 +84,8 @@ class GoalColumns:
             chosen.setdefault('lateral', _usual(names, LATERAL))
         elif 'lateral' in chosen:
             raise InputError(
-                '--lateral needs directions: an orientation has its own, and without one any roll will do'
+                '--lateral needs directions: an orientation includes the roll, and without a direction '
+                'every roll is accepted'
             )
         if 'frame' not in chosen and FRAME in names:
             chosen['frame'] = FRAME

@@ -51,7 +51,7 @@ class GoalFile:
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Return some columns, in batches of size rows, the last may have fewer.
 
-        Raises InputError for a damaged file, and for one that has changed meanwhile.
+        Raises InputError for a damaged file, and for one that has changed since it was opened.
         """
         try:
             yield from _regrouped(self._opened.read(columns, size), size)
@@ -110,7 +110,9 @@ def _open_dataset(path: Path, kind: str) -> Opened:
     except pa.ArrowInvalid:
         if kind == 'parquet':
             raise
-        raise ValueError('it is no Arrow file: write it with pyarrow.ipc.new_file, not new_stream') from None
+        raise ValueError(
+            'it is not an Arrow file: write it with pyarrow.ipc.new_file, not new_stream'
+        ) from None
     types = _types(files)
 
     def read(columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
@@ -138,5 +140,5 @@ def _types(files: pyarrow.dataset.Dataset) -> pa.Schema:
             types = pa.unify_schemas([types, fragment.physical_schema], promote_options='permissive')
         except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
             why = str(error).partition('\n')[0]
-            raise InputError(f'"{path_text(fragment.path)}" does not fit the others: {why}') from None
+            raise InputError(f'"{path_text(fragment.path)}" does not match the others: {why}') from None
     return types.remove_metadata()

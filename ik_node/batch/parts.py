@@ -63,8 +63,8 @@ class Parts:
             others = sorted(path.name for path in self.folder.iterdir() if not OWN.fullmatch(path.name))
             if others:
                 raise InputError(
-                    f'"{path_text(self.folder)}" is for parts of the output, and holds {quoted(others[0])}: '
-                    'name another output'
+                    f'"{path_text(self.folder)}" is for parts of the output, but contains '
+                    f'{quoted(others[0])}: name another output'
                 )
         elif self._temporary.exists():
             raise InputError(

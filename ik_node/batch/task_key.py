@@ -73,4 +73,4 @@ def code_digest() -> str:
 def check_code(code: str) -> None:
     """Raise IkError unless a digest is that of this installation: another one has other results."""
     if code != code_digest():
-        raise IkError('a worker has another version of ik_node, or ik_node has changed meanwhile')
+        raise IkError('a worker has another version of ik_node, or ik_node has changed since the start')

@@ -24,7 +24,9 @@ class Unchanged:
         except OSError:
             same = False
         if not same:
-            raise InputError(f'"{path_text(self._given)}" has changed meanwhile: is it still being written?')
+            raise InputError(
+                f'"{path_text(self._given)}" has changed during the run: is it still being written?'
+            )
 
     def _now(self) -> list[tuple[int, int, int]]:
         """Return what changes with the files: a line that is not yet whole may look like a row."""

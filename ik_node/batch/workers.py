@@ -77,7 +77,7 @@ class Processes:
                     tries[name] = tries.get(name, 0) + 1
                     if tries[name] > TRIES * AHEAD:
                         raise LostError(
-                            f'workers ended {tries[name]} times at the same chunk: too little memory?'
+                            f'workers ended {tries[name]} times on the same chunk: too little memory?'
                         ) from None
                     again.append((name, data))
                     free.append(place)

@@ -55,7 +55,7 @@ def main(given: Sequence[str] | None = None) -> int:
     add_columns(parser, placed=True)
     parser.add_argument(
         '--path', metavar='COLUMN',
-        help='rows with the same value there are a path, which the tool follows without a jump if possible',
+        help='rows with the same value in it form a path, which the tool follows without a jump if possible',
     )  # fmt: skip
     add_region(parser)
     parser.add_argument(

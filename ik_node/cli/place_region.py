@@ -40,7 +40,7 @@ def add_region(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         '--mounting', choices=MOUNTINGS, default='table',
         help='what the base is fixed to (default: table); a wall has its free side towards +x; free: any '
-        'attitude unless --roll, --pitch or --yaw say otherwise',
+        'attitude unless --roll, --pitch or --yaw restricts it',
     )  # fmt: skip
 
 

@@ -66,11 +66,11 @@ def said_of_search(
         )
         text += (
             f'In {100.0 * excluded:.0f} % of the region no placement meets more goals: too many are out of '
-            f'reach. In the rest one with less room than {room} around it may have been missed'
+            f'reach. In the rest, a placement with less room than {room} around it may have been missed'
         )
     if grid.complete < 1.0:
         share = 100.0 * (1.0 - grid.complete)
-        text += f'. For {share:.0f} % of the goals tried descents decided, which may miss solutions'
+        text += f'. {share:.0f} % of the goals tried were judged by descents, which may miss solutions'
     return text + ('. Self-collision is judged for the best of them only.' if collision else '.')
 
 

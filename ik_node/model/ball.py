@@ -155,7 +155,7 @@ def nothing_left(ball: Ball, joints: Mapping[str, Joint]) -> str | None:
             return None
         return (
             f'the limits of joints {chain[0].name} and {chain[2].name} allow a twist of {low:.4g} to '
-            f'{high:.4g} rad, nothing of which is within {ball.twist[0]:.4g} to {ball.twist[1]:.4g} rad'
+            f'{high:.4g} rad, none of which is within {ball.twist[0]:.4g} to {ball.twist[1]:.4g} rad'
         )
     pair = [joints[name] for name in ball.swing_joints]
     least = swing_angle(*(min(max(0.0, joint.lower), joint.upper) for joint in pair))

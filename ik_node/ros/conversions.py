@@ -111,7 +111,7 @@ def values_by_name(message: JointState) -> dict[str, float]:
         )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InputError(f'every joint may be given once, but given twice: {join_names(twice)}')
+        raise InputError(f'every joint may be given only once; given twice: {join_names(twice)}')
     return dict(zip(names, positions, strict=True))
 
 

@@ -46,7 +46,7 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     ),
     'params_file': (
         str(PARAMS_FILE),
-        'Parameters of the nodes of this package; launch arguments override it',
+        'Parameters of the nodes of this package; launch arguments override them',
         None,
     ),
     'namespace': ('', 'Namespace of every node and topic, including tf: one for each arm', None),

@@ -173,7 +173,7 @@ class Rehearsal:
         first = self.moves.setdefault(number, move)
         apart = _farthest(first.end, move.end)
         if apart is not None:
-            sentence = f'it is reached with another {apart} when the program runs again: {REMEDY}'
+            sentence = f'a second run reaches it with another {apart}: {REMEDY}'
             self._note(Finding(point.name, sentence))
 
     def _note(self, finding: Finding) -> None:
@@ -260,7 +260,7 @@ class Rehearsal:
         if set(point.joints) != set(names):
             raise InputError(
                 f'its joints are {join_names(point.joints)}, those of the arm {join_names(names)}: '
-                'another arm can try points of the tool only'
+                'another arm can use points of the tool only'
             )
         targets = self._own.joint_targets(point.joints)
         return np.array([targets[name] for name in names])

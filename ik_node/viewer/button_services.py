@@ -62,7 +62,7 @@ class ArmButtons:
             self._services[press.tool].call(HOME)
         elif time.monotonic() > until:
             self._home = None
-            self._log.warning('Home: the goal publisher does not end its track, so home is not called')
+            self._log.warning('Home: ik_goals has not ended its track, so ~/home was not called')
 
     def _concerned(self, press: ArmPress) -> list[ViewedTool]:
         return [tool for tool in self._tools if press.tool in (ALL_TOOLS, tool.name)]

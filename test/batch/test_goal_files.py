@@ -71,8 +71,8 @@ def test_a_line_that_ends_too_early_is_a_row_without_numbers(tmp_path):
     ('name', 'data', 'words'),
     [
         ('a.csv', 'x,y\n1,2\n'.encode('utf-16'), 'it is UTF-16: save it as UTF-8'),
-        ('a.csv', b'x,y\r1,2\r', 'its lines end with CR alone'),
-        ('a.arrow', packed(pa.RecordBatch.from_pydict({'x': [1.0]})), 'it is no Arrow file: write it with'),
+        ('a.csv', b'x,y\r1,2\r', 'its lines end with CR only'),
+        ('a.arrow', packed(pa.RecordBatch.from_pydict({'x': [1.0]})), 'it is not an Arrow file: write it'),
     ],
 )
 def test_a_file_of_a_kind_that_looks_like_another_says_what_to_do(tmp_path, name, data, words):
@@ -143,7 +143,7 @@ def test_a_file_of_a_folder_that_does_not_fit_is_named(tmp_path):
     with pytest.raises(InputError, match=r'1\.parquet" has no column "y"'):
         list(open_goals(tmp_path).batches(['x', 'y'], 100))
     pyarrow.parquet.write_table(pa.table({'x': ['one']}), tmp_path / '1.parquet')
-    with pytest.raises(InputError, match=r'1\.parquet" does not fit the others: '):
+    with pytest.raises(InputError, match=r'1\.parquet" does not match the others: '):
         open_goals(tmp_path)
 
 
@@ -155,9 +155,9 @@ def test_a_file_that_grows_meanwhile_is_not_trusted(tmp_path, name):
     next(batches)
     with (tmp_path / name).open('ab') as file:
         file.write(b'0.1')
-    with pytest.raises(InputError, match='has changed meanwhile: is it still being written'):
+    with pytest.raises(InputError, match='has changed during the run: is it still being written'):
         list(batches)
-    with pytest.raises(InputError, match='has changed meanwhile'):
+    with pytest.raises(InputError, match='has changed during the run'):
         goals.check()
 
 

@@ -148,7 +148,7 @@ def test_a_file_that_is_being_written_is_not_taken_for_a_whole_one(tmp_path, pro
     writer = threading.Thread(target=grow)
     writer.start()
     try:
-        words = 'has changed meanwhile: is it still being written?'
+        words = 'has changed during the run: is it still being written?'
         refused(program, tmp_path / 'goals.csv', tmp_path / 'out.parquet', words)
     finally:
         stop.set()

@@ -296,5 +296,5 @@ def test_a_dataset_that_changes_meanwhile_is_refused(tmp_path, solver):
     made_dataset.write(tmp_path / 'in', 'v2.1', episodes)
     dataset = LerobotDataset(tmp_path / 'in', 'action')
     os.utime(next((tmp_path / 'in/data').rglob('*.parquet')), ns=(1, 1))
-    with pytest.raises(InputError, match='has changed meanwhile'):
+    with pytest.raises(InputError, match='has changed during the run'):
         dataset.write(tmp_path / 'out', solver.arm, made_dataset.NAMES[:6], lambda _: None)

@@ -123,7 +123,7 @@ def test_hold_and_clear_and_torque_answer_with_the_state(emulated):
     [
         (['elbow_flex'], [math.nan], 0.0, 'the command of joint elbow_flex is nan'),
         (['elbow'], [0.1], 0.0, 'the command names no joint of this arm'),
-        (['elbow_flex', 'elbow_flex'], [0.1, 0.2], 0.0, 'every joint may be given once'),
+        (['elbow_flex', 'elbow_flex'], [0.1, 0.2], 0.0, 'every joint may be given only once'),
         (['elbow_flex'], [], 0.0, 'one position per name'),
         (['elbow_flex'], [0.5], 3.0, 's old'),
     ],

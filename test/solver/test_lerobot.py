@@ -188,7 +188,7 @@ def test_a_calibration_of_another_arm_is_rejected(tmp_path):
         RobotKinematics(SEED_ARM, 'tool0', calibration=3)
     calibration = calibrate(SO101, recorded_between_stops())
     high = tuple(replace(joint, lower=5.0, upper=6.0) for joint in calibration.joints)
-    with pytest.raises(InputError, match=r'from 5\.000 to 6\.000, the URDF from .* not of the same arm'):
+    with pytest.raises(InputError, match=r'from 5\.000 to 6\.000, the URDF from .* belong to the same arm'):
         RobotKinematics(shared_path('arms', 'so101.urdf'), calibration=ArmCalibration(SO101, high))
 
 

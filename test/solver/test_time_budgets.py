@@ -119,7 +119,7 @@ def test_nothing_is_proven_when_time_has_run_out():
     goal = Goal(*arm.fk(arm.middle + 0.1))
     proof = IkSolver(arm).prove(goal, time_budget=ENDED)
     assert not proof.proven
-    assert proof.reason == 'the time budget of 1e-09 s has ended'
+    assert proof.reason == 'the time budget of 1e-09 s is used up'
     assert proof.q.shape == (0, 5)
     assert IkSolver(arm).prove(goal).proven
     assert not IkSolver(arm).prove(goal, time_budget=ENDED).proven

@@ -83,7 +83,7 @@ EXPECTED: dict[str, tuple[type[UrdfError], str] | tuple[str, int, int, list[str]
         ElementError,
         '<link name="fl_caster_rotation_link"> (line 31): the name is already used by the link of line 14',
     ),
-    'urdf__fail_pr2_desc_loop.urdf': (TreeError, 'the links form a circle through joint "fr_caster'),
+    'urdf__fail_pr2_desc_loop.urdf': (TreeError, 'the links form a loop through joint "fr_caster'),
     'urdf__fail_pr2_desc_no_joint2.urdf': (XmlError, 'line 10, column 29, "<parent link="base_link"//>"'),
     'urdf__fail_pr2_desc_parent_itself.urdf': (
         ElementError,

@@ -132,12 +132,12 @@ UNREADABLE: dict[str, tuple[list[tuple[str, str]], type[UrdfError], list[str]]] 
     'circle beside the tree': (
         [('<parent link="upper"/>', '<parent link="finger"/>')],
         TreeError,
-        ['circle', 'joint "wrist" (line 13)', 'joint "jaw" (line 20)', 'remove one'],
+        ['loop', 'joint "wrist" (line 13)', 'joint "jaw" (line 20)', 'remove one'],
     ),
     'circle without root': (
         [('<link name="base"/>', ''), ('<parent link="base"/>', '<parent link="finger"/>')],
         TreeError,
-        ['circle', 'joint "shoulder" (line 6)', 'joint "wrist" (line 13)', 'joint "jaw" (line 20)'],
+        ['loop', 'joint "shoulder" (line 6)', 'joint "wrist" (line 13)', 'joint "jaw" (line 20)'],
     ),
     'unconnected link': (
         [('<link name="tool"/>', '<link name="tool"/><link name="lost"/>')],

@@ -83,5 +83,5 @@ def test_mimics_in_a_circle_are_ignored_off_the_arm() -> None:
     for link in ('w1', 'w3'):
         with pytest.raises(ChainError) as caught:
             robot.chain(link)
-        for word in ('circle', '"wheel0" (line 28)', '"wheel2" (line 30)', 'must not mimic another'):
+        for word in ('loop', '"wheel0" (line 28)', '"wheel2" (line 30)', 'must not mimic another'):
             assert word in str(caught.value)

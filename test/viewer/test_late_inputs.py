@@ -138,7 +138,7 @@ def test_home_waits_for_the_end_of_the_track(followed: tuple[Page, RobotSide, Pr
     try:
         goals.signal(signal.SIGSTOP)
         page.press('Home')
-        robot.wait(lambda: 'Home: the goal publisher does not end its track' in process.said, 'the warning')
+        robot.wait(lambda: 'Home: ik_goals has not ended its track' in process.said, 'the warning')
         assert not homes
         goals.signal(signal.SIGCONT)
         page.wait(lambda: 'track: none' in goals.said, 'the end of the track')

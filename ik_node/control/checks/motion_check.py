@@ -157,7 +157,7 @@ class MotionCheck:
 
 
 def _instead(answer: TargetPlan, joints: Array, solution: Solution, reason: InputError) -> TargetPlan:
-    said = f'solved: with another solution, since with the nearest {reason}; moving to the goal'
+    said = f'solved: with another solution, because with the nearest {reason}; moving to the goal'
     return replace(answer, joints=joints, solution=solution, message=said, level=Level.WARN)
 
 

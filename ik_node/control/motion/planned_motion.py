@@ -57,7 +57,7 @@ class PlannedMotion:
         self.n = self.lower.size
         if self.n == 0 or self.upper.shape != self.lower.shape or not (self.lower <= self.upper).all():
             raise InputError(
-                'lower and upper must be as long as each other, not empty, and lower <= upper, '
+                'lower and upper must have the same length, not 0, and lower <= upper, '
                 f'got {self.lower.tolist()} and {self.upper.tolist()}'
             )
         self._endless = np.isinf(self.lower) & np.isinf(self.upper)

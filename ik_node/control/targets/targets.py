@@ -119,7 +119,7 @@ class Targets(ABC):
         said = f'solved: moving along {found.length:.4g} m in {duration:.3g} s'
         arrived = 'arrived at the end of the path'
         if found.reason:
-            said = f'unreachable: {found.reason}; moving along the part before, in {duration:.3g} s'
+            said = f'unreachable: {found.reason}; moving along the part before it, in {duration:.3g} s'
             arrived = f'arrived at the end of the part that can be followed; {found.reason}'
         return TargetPlan(
             end,

@@ -23,7 +23,7 @@ def main(given: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(given)
     unknown = [name for name in arguments.kernels if name not in KERNELS]
     if unknown:
-        parser.error(f'no kernel is called {unknown[0]!r}; there are {", ".join(KERNELS)}')
+        parser.error(f'there is no kernel {unknown[0]!r}; kernels: {", ".join(KERNELS)}')
     names = arguments.kernels or list(SERVING)
     if reason := takeover.obstacle():
         print(f'no kernels compiled: {reason}')

@@ -48,7 +48,7 @@ def root() -> Path:
     folder = _temporary()
     _take_over(usual[0], folder)
     logging.getLogger('ik_node').warning(
-        'compiled kernels are kept in %s, as %s cannot be written: set NUMBA_CACHE_DIR to a lasting folder',
+        'compiled kernels are kept in %s, as %s cannot be written: set NUMBA_CACHE_DIR to a permanent folder',
         folder,
         ' and '.join(map(str, usual)),
     )

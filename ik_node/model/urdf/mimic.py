@@ -105,7 +105,7 @@ def _wrong_master(elements: Mapping[str, JointElement], name: str, master: str) 
 
 def _circle(members: list[JointElement]) -> str:
     places = ', '.join(each.place('mimic', 'joint') for each in members[:20])
-    return f'the mimics form a circle: {places}; one of these joints must not mimic another'
+    return f'the mimic joints form a loop: {places}; one of these joints must not mimic another'
 
 
 def narrowed(

@@ -107,7 +107,7 @@ def _cycle(link: str, above: Mapping[str, JointElement]) -> str:
     path = list(passed)
     circle = [above[name].place() for name in reversed(path[path.index(link) :])]
     return (
-        f'the links form a circle through {", ".join(circle[:20])}; '
+        f'the links form a loop through {", ".join(circle[:20])}; '
         'remove one of these joints, so that one root is above all links'
     )
 

@@ -49,8 +49,8 @@ class MoveItServices:
         ik, fk = (installed('moveit_msgs.srv', name) for name in ('GetPositionIK', 'GetPositionFK'))
         if ik is None or fk is None:
             node.get_logger().debug(
-                'no compute_ik and compute_fk: moveit_msgs is not installed; topics answer too: '
-                '~/project_pose, ~/fk_joint_states'
+                'compute_ik and compute_fk are not available: moveit_msgs is not installed; the topics '
+                '~/project_pose and ~/fk_joint_states serve the same queries'
             )
             return
         group = ReentrantCallbackGroup()  # requests may arrive while one is processed

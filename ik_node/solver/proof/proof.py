@@ -113,7 +113,7 @@ class Prover:
                 arm, distinct, 'the geometry is too far from the special one that it nearly has'
             )
         if any(solution.real is None for solution in enclosed):
-            return self._unproven(arm, distinct, 'it is not decided whether a solution is real')
+            return self._unproven(arm, distinct, 'it could not be decided whether a solution is real')
         real = [solution for solution in enclosed if solution.real]
         if any(self._blurred(packed, solution.middle.tolist()) is None for solution in real):
             return self._unproven(arm, distinct, 'a solution is singular to within rounding')
@@ -181,7 +181,7 @@ def prove(arm: Arm, goal: Goal, seed: Array, time_budget: float) -> Proof:
     """
     deadline = time.perf_counter() + time_budget
     late = Proof(
-        False, np.empty((0, arm.n)), np.empty(0), 0, 0, f'the time budget of {time_budget:g} s has ended'
+        False, np.empty((0, arm.n)), np.empty(0), 0, 0, f'the time budget of {time_budget:g} s is used up'
     )
     if not LOCK.acquire(timeout=min(time_budget, TIMEOUT_MAX)):
         return late

@@ -97,7 +97,7 @@ class VariableLinks:
         publishers = self._publishers(DESCRIPTION)
         if len(publishers) != 1:
             names = ', '.join(publishers) or 'none'
-            return f'one node has to publish robot_description, its publishers are: {names}'
+            return f'exactly one node must publish robot_description; its publishers: {names}'
         values = self._solver.values
         if OUTPUT not in values:
             return 'ik_node does not respond, so the arm could be real'

@@ -30,7 +30,7 @@ class MethodsPanel:
                 'Solver',
                 tuple(METHODS),
                 disabled=True,
-                hint='Local method of ik_node. With any but lm it does not use the closed form.',
+                hint='Local method of ik_node. The closed form is used with lm only.',
             )
             self._switches = {
                 switch: gui.add_checkbox(

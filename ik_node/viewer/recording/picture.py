@@ -23,7 +23,7 @@ def send_picture(client: viser.ClientHandle) -> None:
                 camera.image_height, camera.image_width, transport_format='jpeg', timeout=TIMEOUT
             )
         except TimeoutError:
-            client.add_notification('No picture', f'The browser drew none within {TIMEOUT:g} s. Try again.')
+            client.add_notification('No picture', f'The browser sent none within {TIMEOUT:g} s. Try again.')
             return
         content = io.BytesIO()
         Image.fromarray(pixels).save(content, format='PNG')

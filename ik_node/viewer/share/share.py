@@ -140,7 +140,7 @@ def matching(shown: Shown, link: Link) -> ViewedTool:
     tool = next((one for one in shown.tools if one.name == link.tool and one.arm is not None), None)
     if tool is None or tool.arm is None:
         raise InputError(
-            f'this robot has no tool "{link.tool}", for which the link is'
+            f'this link is for the tool "{link.tool}", which this robot does not have'
             if link.tool
             else 'this link is for a robot with one tool, this robot has several'
         )
