@@ -202,7 +202,7 @@ def test_a_command_beyond_a_limit_is_told(emulated):
     found = statuses(emulated)
     assert 'commanded 1.690' in found['/ik_servos/elbow_flex'].message
     assert {pair.key: pair.value for pair in found['/ik_servos'].values}['commands beyond a limit'] == '1'
-    emulated.driver.wait_said('elbow_flex is at its limit 1.56, its command is beyond')
+    emulated.driver.wait_said('elbow_flex is at its limit 1.56, its command is beyond it')
 
 
 def test_a_hold_before_there_is_torque_ends_the_wish_for_it():
@@ -211,7 +211,7 @@ def test_a_hold_before_there_is_torque_ends_the_wish_for_it():
         client = Client('torque_at_start:=true', bus=bus)
         try:
             client.driver.wait_said('no servo answers')
-            assert 'no command is taken before clear' in client.call('hold').message
+            assert 'commands are rejected until clear' in client.call('hold').message
             bus.call('power', on=True)
             client.driver.wait_said('the servos are measured, their torque is off')
             time.sleep(2.5)  # it was tried every second
@@ -335,9 +335,9 @@ def test_a_killed_driver_leaves_the_arm_held_and_the_next_one_takes_it_over():
 @pytest.mark.parametrize(
     ('parameter', 'said'),
     [
-        ('profile:=so1O1', 'none of'),
+        ('profile:=so1O1', 'neither a file nor one of'),
         ('zeros:=elbow', 'ticks by joint'),
-        ('zeros:=elbow=3', 'zeros: "elbow" is none of'),
+        ('zeros:=elbow=3', 'zeros: "elbow" is not one of'),
         ('calibration:=/none.json', '/none.json'),
         ('description:=/none.urdf', '/none.urdf'),
         ('description:=so101_lke', 'did you mean "so101_like.urdf.xacro"'),

@@ -58,7 +58,7 @@ def test_a_hold_counts_while_a_servo_does_not_answer(rig):
 def test_a_hold_counts_while_no_servo_answers(rig):
     rig.bus.faults({'kind': 'missing'})
     rig.until(ArmState.SILENT)
-    with pytest.raises(ArmError, match=r'no servo answers.*; no command is taken before clear'):
+    with pytest.raises(ArmError, match=r'no servo answers.*; commands are rejected until clear'):
         rig.arm.hold()
     rig.bus.faults()
     rig.until(ArmState.HOLDING)
@@ -171,7 +171,7 @@ def test_a_servo_gets_no_torque_where_its_own_range_would_move_it():
         bus.call('put', id=3, address=9, size=2, value=2080, keep=True)
         with started(bus) as rig:
             rig.until(ArmState.PASSIVE)
-            with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) stands at tick 2048, .* 2076'):
+            with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) is at tick 2048, .* 2076'):
                 rig.arm.set_torque(True)
             assert not any(state['torque'] for state in bus.state().values())
 

@@ -87,7 +87,7 @@ def test_a_command_beyond_a_limit_is_followed_to_the_limit_and_told(rig):
     upper = rig.arm.calibration.joint('elbow_flex').upper
     rig.stream({'elbow_flex': upper + 0.13, 'wrist_roll': 0.1}, 0.2)
     snapshot = rig.arm.snapshot
-    assert snapshot.reason == f'elbow_flex is at its limit {upper:.2f}, its command is beyond'
+    assert snapshot.reason == f'elbow_flex is at its limit {upper:.2f}, its command is beyond it'
     assert snapshot.limited == {'elbow_flex': (upper, upper + 0.13)}
     assert snapshot.beyond == 1
     rig.stream({'elbow_flex': 0.0}, 0.1)

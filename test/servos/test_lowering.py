@@ -128,7 +128,7 @@ def test_an_arm_found_with_torque_outside_its_limits_can_be_released():
         bus.call('put', id=3, address=9, size=2, value=2300, keep=True)
         with started(bus) as rig:
             rig.until(ArmState.PASSIVE)
-            assert 'servo 3 (elbow_flex) stands at' in rig.arm.snapshot.reason
+            assert 'servo 3 (elbow_flex) is at' in rig.arm.snapshot.reason
             with pytest.raises(ArmError, match='passive'):
                 rig.arm.command({'elbow_flex': 0.5})
             rig.arm.set_torque(False)

@@ -55,7 +55,7 @@ def test_a_port_that_does_not_exist(tmp_path):
 def test_what_is_no_serial_port(tmp_path):
     (tmp_path / 'file').write_text('')
     for path in (tmp_path / 'file', tmp_path):
-        with pytest.raises(PortError, match='is no serial port'):
+        with pytest.raises(PortError, match='is not a serial port'):
             SerialLine(str(path), BAUD)
 
 

@@ -87,7 +87,7 @@ def test_protection_is_stored_on_request_and_outlasts_the_power(bus, capsys, mon
     assert changed <= {16, 17, 21, 28, 29, 36}
     code, said = check(bus, capsys, monkeypatch, '--protect')
     assert code == 0
-    assert 'nothing is to be stored' in said
+    assert 'there is nothing to store' in said
 
 
 def test_nothing_is_stored_in_servos_with_torque(bus, capsys, monkeypatch):

@@ -272,7 +272,7 @@ def test_an_arm_outside_its_limits_gets_no_torque(rig):
     rig.bus.call('put', id=3, address=9, size=2, value=2300, keep=True)
     rig.arm.recalibrate()
     rig.until(ArmState.PASSIVE)
-    with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) stands at .*: move it inside by hand'):
+    with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) is at .*: move it inside by hand'):
         rig.arm.set_torque(True)
     assert not any(state['torque'] for state in rig.bus.state().values())
 

@@ -221,7 +221,7 @@ def test_a_wiggle_rejects_a_joint_that_its_servo_would_move_into_its_range(bus, 
     bus.call('motor', id=4, low=place, actual=place)
     code, page = check(bus, '--wiggle', 'wrist_flex')
     assert code == 2
-    assert re.search(r'servo 4 \(wrist_flex\) stands at tick .*: move it inside by hand', page)
+    assert re.search(r'servo 4 \(wrist_flex\) is at tick .*: move it inside by hand', page)
     assert bus.state()[4]['highest'] == place
 
 
@@ -365,11 +365,11 @@ def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(bus):
     ('given', 'said'),
     [
         (['--port', '/dev/ik_nothing'], '/dev/ik_nothing does not exist'),
-        (['--port', '/dev/null'], '/dev/null is no serial port'),
+        (['--port', '/dev/null'], '/dev/null is not a serial port'),
         (['--profile', 'so100x'], 'did you mean "so100"'),
         (['--zeros', 'elbow_flex'], 'zeros must be ticks by joint'),
-        (['--zeros', 'elbow_flx=2000'], '--zeros "elbow_flx" is none of'),
-        (['--port', 'emulated', '--wiggle', 'elbow'], '--wiggle "elbow" is none of'),
+        (['--zeros', 'elbow_flx=2000'], '--zeros "elbow_flx" is not one of'),
+        (['--port', 'emulated', '--wiggle', 'elbow'], '--wiggle "elbow" is not one of'),
         (['--port', 'emulated', '--calibration', '/nothing.json'], 'cannot read calibration /nothing.json'),
     ],
 )

@@ -93,7 +93,7 @@ def test_a_wrong_profile_is_rejected_with_file_key_and_what_is_allowed(tmp_path,
     [
         ({'id': 300}, 'id must be a whole number from 0 to 252, got 300'),
         ({'id': True}, 'id must be a whole number'),
-        ({'model': 'sts3512'}, 'no servo "sts3512" is known'),
+        ({'model': 'sts3512'}, 'unknown servo "sts3512"'),
         ({'model': 3}, 'model must be text, got 3'),
         ({'shadows': 3}, 'shadows must be a list of ids, got 3'),
         ({'shadows': [253]}, 'shadows must be a whole number from 0 to 252'),

@@ -291,5 +291,5 @@ def test_a_urdf_with_another_zero_is_told():
     new = {'shoulder_lift': (-1.74533, 1.74533), 'elbow_flex': (-1.69, 1.69), 'gripper': (-0.17453, 1.74533)}
     warnings = calibrate(SO101, GOOD, limits=old).warnings
     assert len(warnings) == 2
-    assert all('take so101_new_calib.urdf' in text for text in warnings)
+    assert all('use so101_new_calib.urdf' in text for text in warnings)
     assert calibrate(SO101, GOOD, limits=new).warnings == []

@@ -72,7 +72,7 @@ def check_place(transport: Transport, servo: ServoSurvey, calibration: JointCali
     scale = servo.joint.unit / RADIANS_PER_TICK
     if not calibration.lower - OUTSIDE * scale <= position <= calibration.upper + OUTSIDE * scale:
         raise PlaceError(
-            f'{named(servo.joint)} stands at {position:.3f}, its limits are {calibration.lower:.3f} to '
+            f'{named(servo.joint)} is at {position:.3f}, its limits are {calibration.lower:.3f} to '
             f'{calibration.upper:.3f}: move it inside by hand, or set its zero'
         )
 
@@ -86,7 +86,7 @@ def check_range(servo: ServoSurvey, tick: int) -> None:
         low, high = max(low, servo.memory.low - BEYOND), min(high, servo.memory.high + BEYOND)
     if not low <= tick <= high:
         raise PlaceError(
-            f'{named(servo.joint)} stands at tick {tick}, its servo holds it from {low} to {high} only: '
+            f'{named(servo.joint)} is at tick {tick}, its servo can hold it from {low} to {high} only: '
             'move it inside by hand'
         )
 

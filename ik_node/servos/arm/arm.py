@@ -124,7 +124,7 @@ class ServoArm:
         except ArmError as error:
             if not self._commands.latched or self._snapshot.state is ArmState.PASSIVE:
                 raise
-            raise ArmError(f'{error}; no command is taken before clear') from None
+            raise ArmError(f'{error}; commands are rejected until clear') from None
 
     def clear(self) -> None:
         """End a hold or a fault. A servo that protects itself is without torque for some milliseconds."""
@@ -144,7 +144,7 @@ class ServoArm:
             future.result(PATIENCE)
         except NoAnswer:
             future.cancel()
-            raise ArmError(f'the servos did not do that within {PATIENCE:.0f} s') from None
+            raise ArmError(f'the servos did not complete that within {PATIENCE:.0f} s') from None
 
     # Of the thread
 
@@ -233,7 +233,7 @@ class ServoArm:
     def _recalibrate(self, cycle: ArmCycle) -> None:
         if cycle.state is not ArmState.PASSIVE or cycle.torque.on:
             raise ArmError('zeros can only be set while the torque is off')
-        self._reject('the zeros have just changed: ask again')
+        self._reject('the zeros have just changed: try again')
         self._pause(ArmState.SILENT, '')
 
     def _lose(self, reason: str) -> None:

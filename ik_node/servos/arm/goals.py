@@ -61,7 +61,7 @@ class Goals:
         if blocked := [name for name, goal in self._goals.items() if goal.blocked is not None]:
             found.append(f'something blocks {join_names(blocked)}')
         return found + [
-            f'{name} is at its limit {limit:.2f}, its command is beyond'
+            f'{name} is at its limit {limit:.2f}, its command is beyond it'
             for name, (limit, _) in self.limited.items()
         ]
 

@@ -175,7 +175,7 @@ def model_named(name: str) -> ServoModel:
     for model in MODELS:
         if model.name == name:
             return model
-    raise InputError(f'no servo "{name}" is known; {join_names((model.name for model in MODELS), name)} are')
+    raise InputError(f'unknown servo "{name}"; known: {join_names((model.name for model in MODELS), name)}')
 
 
 def model_numbered(number: int) -> ServoModel | None:

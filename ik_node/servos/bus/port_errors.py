@@ -13,7 +13,7 @@ from ik_node.servos.bus.transport import PortError
 
 # Programs that take serial ports of which they know nothing, and how one stops them.
 _INTRUDERS = {
-    'ModemManager': 'it takes every new port for a modem; stop it: sudo systemctl disable --now ModemManager',
+    'ModemManager': 'it treats every new port as a modem; stop it: sudo systemctl disable --now ModemManager',
     'brltty': 'it takes this adapter for a Braille display; remove it: sudo apt remove brltty',
 }
 
@@ -34,7 +34,7 @@ def explain(port: str, error: OSError) -> PortError:
     if error.errno in (errno.EBUSY, errno.EAGAIN):
         return PortError(f'{name} is in use{_holders(port)}')
     if error.errno in (errno.ENOTTY, errno.EINVAL, errno.EISDIR):
-        return PortError(f'{name} is no serial port, or does not know this baud rate. {_present()}')
+        return PortError(f'{name} is not a serial port, or does not support this baud rate. {_present()}')
     return PortError(f'{name} cannot be opened: {error.strerror or error}. Plug the adapter in again')
 
 
@@ -58,12 +58,12 @@ def _permission(port: str) -> str:
     try:
         owner = grp.getgrgid(Path(port).stat().st_gid)
     except (OSError, KeyError):
-        return 'Ask who looks after this computer'
+        return 'Ask the administrator of this computer'
     if owner.gr_gid in os.getgroups():
-        return f'Its group {owner.gr_name} may neither: sudo chmod g+rw {path_text(port)}'
+        return f'Nor may its group {owner.gr_name}: sudo chmod g+rw {path_text(port)}'
     user = os.environ.get('USER', '')
     if user and user in owner.gr_mem:
-        return f'You are in the group {owner.gr_name} from the next login on: log out and in again'
+        return f'You will be in the group {owner.gr_name} after the next login: log out and in again'
     return f'Join its group, then log out and in again: sudo usermod -aG {owner.gr_name} {user or "$USER"}'
 
 

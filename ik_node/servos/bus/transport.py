@@ -17,7 +17,7 @@ class Fault(Enum):
     SILENT = 'no answer'
     CORRUPT = 'damaged answer'
     SHORT = 'answer of the wrong length'
-    FOREIGN = 'answer of another servo'
+    FOREIGN = 'answer from another servo'
 
 
 @dataclass(frozen=True)

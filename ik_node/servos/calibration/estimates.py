@@ -63,7 +63,7 @@ def doubts_of(
     if recorded is None:
         return found
     if file is not None and not is_same(recorded, file):
-        found.append(f'the servo has {recorded.text()}, the file {file.text()}: the servo counts')
+        found.append(f'the servo has {recorded.text()}, the file {file.text()}: those of the servo are used')
     if recorded.multi_turn:
         found.append(
             'the servo counts beyond one turn (bit 4 of phase): calibrate with LeRobot 0.6.0 or later'

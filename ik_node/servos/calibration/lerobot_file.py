@@ -97,7 +97,7 @@ def _recorded(entry: Any, id: int) -> Recorded:
         if not isinstance(value, int) or isinstance(value, bool) or not abs(value) < 2**31:
             raise InputError(f'{key} must be a whole number, got {value!r}')
     if entry['id'] != id:
-        raise InputError(f'the file is of the servo with id {entry["id"]}, the profile has id {id}')
+        raise InputError(f'the file is for the servo with id {entry["id"]}, the profile has id {id}')
     if not entry['range_min'] < entry['range_max']:
         raise InputError(f'range_min {entry["range_min"]} must be less than range_max {entry["range_max"]}')
     return Recorded(entry['range_min'], entry['range_max'], entry['homing_offset'])

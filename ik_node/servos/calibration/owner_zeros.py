@@ -53,7 +53,7 @@ def owner_zeros(
     joints, found = {joint.name: joint for joint in profile.joints}, {}
     for name, position in positions.items():
         if name not in joints:
-            raise InputError(f'{quoted(name)} is none of {join_names(joints, name)}')
+            raise InputError(f'{quoted(name)} is not one of {join_names(joints, name)}')
         joint = joints[name]
         if name not in ticks or name not in recorded:
             raise InputError(f'servo {joint.id} of joint {quoted(name)} does not answer')
@@ -77,7 +77,7 @@ def ticks_now(
     joints, found = {joint.name: joint for joint in profile.joints}, {}
     for name, zero in zeros.items():
         if name not in joints:
-            raise InputError(f'zeros: {quoted(name)} is none of {join_names(joints, name)}')
+            raise InputError(f'zeros: {quoted(name)} is not one of {join_names(joints, name)}')
         if name not in recorded:
             raise InputError(f'the homing offset of joint {quoted(name)} is not known')
         now = recorded[name]

@@ -85,9 +85,9 @@ class ArmProfile:
         """Raise InputError unless a description with these joints has one of this arm at least."""
         if set(self.names).isdisjoint(joints):
             raise InputError(
-                f'the description has none of the joints of profile {quoted(self.name)}, which are '
-                f'{join_names(self.names)}, but {join_names(joints)}: give the description of this arm, or '
-                'its names in a copy of the profile'
+                f'the description has none of the joints of profile {quoted(self.name)}: it has '
+                f'{join_names(joints)}, the profile {join_names(self.names)}. Give the description of this '
+                'arm, or use the names of its joints in a copy of the profile'
             )
 
 
@@ -102,7 +102,9 @@ def read_profile(given: str) -> ArmProfile:
     path = share_path('config', 'servos', f'{given}.yaml') if given in shipped else Path(given).expanduser()
     try:
         if not path.is_file():
-            raise InputError(f'profile {quoted(given)} is no file, and none of {join_names(shipped, given)}')
+            raise InputError(
+                f'profile {quoted(given)} is neither a file nor one of {join_names(shipped, given)}'
+            )
         if path.stat().st_size > LARGEST_FILE:
             raise InputError(f'profile {path_text(path)} has more than {LARGEST_FILE} bytes')
         values = yaml.safe_load(path.read_text(encoding='utf-8'))

@@ -160,7 +160,7 @@ def check_names(what: str, names: Iterable[str], profile: ArmProfile) -> None:
     """Raise InputError for a name that no joint of an arm has; what: has the names, for the message."""
     for name in names:
         if name not in profile.names:
-            raise InputError(f'{what} {quoted(name)} is none of {join_names(profile.names, name)}')
+            raise InputError(f'{what} {quoted(name)} is not one of {join_names(profile.names, name)}')
 
 
 def _calibrated(
@@ -203,7 +203,7 @@ def _other_zero(joint: JointProfile, urdf: tuple[float, float] | None) -> list[s
     return [
         f'the limits of the URDF, {urdf[0]:.2f} to {urdf[1]:.2f}, are {abs(aside):.2f} beside the stops, '
         f'{joint.stops[0]:.2f} to {joint.stops[1]:.2f}: its zero is probably another pose, so the tool '
-        'misses its goals. For an SO-101 take so101_new_calib.urdf'
+        'misses its goals. For an SO-101 use so101_new_calib.urdf'
     ]
 
 
@@ -246,7 +246,7 @@ def _tick(joint: JointProfile, zero: float, position: float) -> float:
 def _lerobot_zero(joint: JointCalibration) -> float:
     """Return the tick of LeRobot's 0 degrees. Raises InputError if LeRobot has no degrees of the joint."""
     if joint.profile.gripper:
-        raise InputError(f'joint {quoted(joint.name)} is a gripper, of which LeRobot has no degrees')
+        raise InputError(f'joint {quoted(joint.name)} is a gripper, for which LeRobot has no degrees')
     if joint.recorded is None:
-        raise InputError(f'no range of joint {quoted(joint.name)} is known, so LeRobot has no degrees of it')
+        raise InputError(f'no range of joint {quoted(joint.name)} is known, so LeRobot has no degrees for it')
     return joint.recorded.middle

@@ -51,7 +51,7 @@ def diagnose(
         warnings.append('the bus is not reliable: check the cables and the supply')
     warnings += [
         f'{named(servo.joint)} is a gripper with {_in_words(servo)}: it can burn out while it holds '
-        'something. --protect sets what LeRobot sets'
+        'something. --protect sets the values of LeRobot'
         for servo in usable
         if unprotected(servo)
     ]
@@ -59,7 +59,7 @@ def diagnose(
     if weak:
         warnings.append(
             f'the P gain is {WEAK_GAIN} or less in servo {", ".join(weak)}, as LeRobot sets it: the arm sags '
-            f'and lags. The factory has {FACTORY_GAIN}: --protect sets it'
+            f'and lags. --protect sets it to that of the factory, {FACTORY_GAIN}'
         )
     on = [named(servo.joint) for servo in usable if servo.counts['torque_enable']]
     if on:

@@ -16,7 +16,7 @@ from ik_node.servos.calibration.profile import JointProfile
 
 def agreed() -> bool:
     """Ask whether what was shown may be stored; return whether the owner agrees."""
-    say('Type yes and Enter to store that in the servos: ')
+    say('Type yes and press Enter to store that in the servos: ')
     if line().strip().lower() == 'yes':
         return True
     say('Nothing was stored.')

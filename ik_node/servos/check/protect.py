@@ -33,7 +33,7 @@ def protect(transport: Transport, findings: Sequence[ServoFinding]) -> int:
             [servo.joint.name, name, str(servo.counts[name]), str(count)] for name, count in wanted.items()
         ]
     if len(rows) == 1:
-        say('\nThe servos have all of that already: nothing is to be stored.')
+        say('\nThe servos already have these values: there is nothing to store.')
         return 0
     say('\n'.join(['', *table(rows), '']))
     if not agreed():
@@ -41,5 +41,5 @@ def protect(transport: Transport, findings: Sequence[ServoFinding]) -> int:
     for servo, wanted in plan:
         if wanted:
             store(transport, servo.joint, servo.model, wanted)
-    say('Stored in the servos. The torque of a gripper counts from the next time that they get power on.')
+    say('Stored in the servos. The torque of a gripper takes effect the next time that they are switched on.')
     return 0

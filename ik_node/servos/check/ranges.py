@@ -40,8 +40,8 @@ def recorded_from(servo: ServoFinding, travel: Travel) -> Recorded:
         offset = min((offset + LARGEST_OFFSET) % TICKS_PER_TURN - LARGEST_OFFSET, LARGEST_OFFSET)
     elif servo.counts['operating_mode'] == POSITION_MODE and abs(offset) > LARGEST_IN_POSITION_MODE:
         raise ArmError(
-            f'{named(joint)}: an offset of {offset} ticks is more than {LARGEST_IN_POSITION_MODE}, which is '
-            'what it takes in position mode: mount its horn nearer to the middle'
+            f'{named(joint)}: an offset of {offset} ticks is more than the {LARGEST_IN_POSITION_MODE} that '
+            'position mode allows: mount its horn nearer to the middle'
         )
     if joint.full_turn:
         return Recorded(0, TICKS_PER_TURN - 1, offset or 1)  # 0 would look like that of the factory

@@ -130,7 +130,7 @@ def _tell(servo: ServoFinding, reached: dict[int, int]) -> int:
     )
     if all(ticks >= FOLLOWED * SWING for ticks in reached.values()):
         say(
-            f'{joint.name} went {went}. If the first of these was not the direction of the description, '
+            f'{joint.name} went {went}. If the first of these has the opposite sign in the description, '
             'the sign in the profile is wrong.'
         )
         return 0

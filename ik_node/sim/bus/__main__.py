@@ -85,7 +85,7 @@ def main() -> int:
     parser.add_argument('profile', help='profile in config/servos, or the path of one')
     parser.add_argument('--link', help='path of the port (default: in a new folder)')
     parser.add_argument('--seed', type=int, default=0, help='seed of the random faults')
-    parser.add_argument('--calls', action='store_true', help='answer calls on stdin, and end with it')
+    parser.add_argument('--calls', action='store_true', help='answer calls on stdin, and end when it closes')
     given = parser.parse_args()
     try:
         profile = read_profile(given.profile)
