@@ -37,7 +37,7 @@ class RobotKinematics:
     """Forward and inverse kinematics in degrees, in the root link of the URDF, for LeRobot's processors.
 
     joint_names: what the entries of all joint vectors belong to; names that are not joints of the arm, such
-    as a gripper, are passed through. last: what became of the last inverse_kinematics, with errors and
+    as a gripper, are passed through. last: the result of the last inverse_kinematics, with errors and
     reason; its q is in radians, in the order of arm.joint_names.
     """
 

@@ -45,7 +45,7 @@ def solve_table(
 ) -> pa.Table:
     """Solve a table of goals as IkSolver.solve_batch does; return a row for each, in their order.
 
-    columns: fields of GoalColumns; usual names are found without. The result has a column for each joint
+    columns: fields of GoalColumns; not needed for the default names. The result has a column for each joint
     [rad or m], status (solved, unreachable, not found, invalid), position_error [m], direction_error [rad],
     reason (a code) and reason_text; with count also the number of solutions, and whether it is complete. A
     row that holds no goal is invalid, its joints null. workers: threads, None: one per core. Raises

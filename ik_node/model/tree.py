@@ -46,7 +46,7 @@ class Tree:
 
     arms: by tool, the Arm from the base link to its tip. joint_names (n names): the joints of all tools,
     those of the first tool first. limits (2, n), lower, upper (n,) [rad or m], continuous, prismatic (n,);
-    columns: by tool, where its joints (arm.n,) are among them. A joint that mimics another counts as that.
+    columns: by tool, where its joints (arm.n,) are among them. A mimic joint counts as the one it follows.
     """
 
     def __init__(self, robot: Robot, tools: Mapping[str, Tool], base_link: str | None = None) -> None:

@@ -49,8 +49,8 @@ def plan_lines(
     """Plan the fastest motion along tool_path from joints start (n,), which keeps to it within ACCURACY.
 
     blend [m]: how near a corner the tool may leave the lines; None: it stops at each corner. partial: return
-    the motion up to the point where the path cannot be followed any farther. Else that raises InputError,
-    with the point and the reason. Raises InputError for other arguments, too.
+    the motion up to the point where the path cannot be followed any further. Otherwise that raises
+    InputError, with the point and the reason. Raises InputError for other arguments, too.
     """
     for name, given, kind in (
         ('solver', solver, IkSolver),

@@ -43,7 +43,7 @@ LOCK = Lock()  # FLINT's precision is that of the whole process
 class Proof:
     """Whether q are proven to be all solutions of a goal within the limits, whole turns included.
 
-    q (k, n) [rad or m]: best first, as in IkSolver.solve_all; no rows, no solution. radius (k,): an exact one
+    q (k, n) [rad or m]: best first, as in IkSolver.solve_all; no rows: no solution. radius (k,): an exact one
     is within that of each joint of q. enclosed: how many complex solutions are proven, of at most bound.
     reason: '' if proven; else why not, and q has no rows.
     """
