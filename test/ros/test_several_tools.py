@@ -191,6 +191,10 @@ def test_tools_that_share_a_torso_meet_their_goals_together():
         for client in torso.clients.values():
             client.wait_said('stopped')
         assert torso.left.call('ik_node/resume').success
+
+
+def test_tools_that_share_joints_have_neither_paths_nor_twists():
+    with robot('torso_arms', self_collision='false') as torso:
         path = PoseArray()
         path.poses.append(torso.left.pose(np.eye(4)).pose)
         assert 'another tool shares some of these joints' in torso.left.answer('goal_path', path).message
