@@ -20,7 +20,7 @@ class Status(enum.Enum):
     """How a solve ended."""
 
     SOLVED = 'solved'  # both tolerances met within the limits, checked by FK at the returned q
-    UNREACHABLE = 'unreachable'  # proven to be impossible
+    UNREACHABLE = 'unreachable'  # shown to be impossible
     NOT_FOUND = 'not found'  # the search or its time ran out; nothing is proven
 
 
