@@ -9,30 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.control.checks.joint_gate import Gate
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 
 SPACING = 0.005  # [s] between two checks
 Rejection = tuple[int, str] | None  # which of several setpoints is rejected, and why
 
 
-class CheckedGroup(Protocol):
-    """Joints that one gate checks: a JointGroup."""
-
-    @property
-    def names(self) -> Sequence[str]: ...
-
-    def reject_ahead(self, times: Array, states: Array, join: float) -> Rejection:
-        """Return which of these states (3, k, m) at times (k,) is rejected, and why."""
-
-
 def reject_trajectory(
     trajectory: JointTrajectory,
-    groups: Sequence[CheckedGroup],
+    gates: Sequence[Gate],
     checks: Sequence[Callable[[Mapping[str, Array]], Rejection]],
 ) -> str | None:
     """Return why a trajectory must not be sent, else None.
@@ -45,15 +35,15 @@ def reject_trajectory(
     times = _looks(join, trajectory.duration)
     states = motion.sampled(times)[:3]
     by_name = dict(zip(trajectory.names, np.moveaxis(states, 2, 0), strict=True))
-    known = {name for group in groups for name in group.names}
+    known = {name for gate in gates for name in gate.names}
     found: list[tuple[int, str]] = []
     for name in by_name.keys() - known:
         if by_name[name][1].any():
             found.append((int(by_name[name][1].argmax()), f'joint "{name}" must not move'))
-    for group in groups:
-        rows = [by_name[name] for name in group.names if name in by_name]
-        if len(rows) == len(group.names):
-            rejection = group.reject_ahead(times, np.moveaxis(np.array(rows), 0, 2), join)
+    for gate in gates:
+        rows = [by_name[name] for name in gate.names if name in by_name]
+        if len(rows) == len(gate.names):
+            rejection = gate.reject_ahead(times, np.moveaxis(np.array(rows), 0, 2), join)
             found += [rejection] if rejection is not None else []
     for check in checks:
         rejection = check(by_name)

@@ -250,7 +250,7 @@ class ArmJoints(CommandedJoints):
         motions = [(group.names, group.motion) for group in self.groups]
         trajectory = trajectories.next(setpoint, motion_ahead(motions))
         checks = self._gates.checks(self._values, self._ahead)
-        rejection = reject_trajectory(trajectory, self.groups, checks)
+        rejection = reject_trajectory(trajectory, [group.gate for group in self.groups], checks)
         if rejection is not None:
             return None if self.braking else setpoint, f'trajectory dropped: {rejection}'
         if setpoint.time >= trajectories.ends and self._elsewhere(trajectory, feedback):

@@ -19,7 +19,10 @@ THERE = 1e-6  # [rad or m, per second]: a motion at rest equals the state of its
 
 
 class JointGroup:
-    """Variables that move together: the arm, or a single other joint such as a gripper finger."""
+    """Variables that move together: the arm, or a single other joint such as a gripper finger.
+
+    gate: checks their setpoints.
+    """
 
     def __init__(
         self,
@@ -32,7 +35,7 @@ class JointGroup:
         """index: of the joints among the variables of the robot. blocks: see JointMotion."""
         self.names, self.index = names, index
         self.motion = JointMotion(limits.lower, limits.upper, positions, blocks)
-        self._gate = Gate(names, limits.lower, limits.upper)
+        self.gate = Gate(names, limits.lower, limits.upper)
         self._later: Array | None = None  # the target of joints that wait
         self.limit(limits)
 
@@ -44,13 +47,13 @@ class JointGroup:
     def limit(self, limits: Limits, share: float = 1.0) -> None:
         """Use these limits from now on, with a share of their velocity."""
         self.motion.set_limits(share * limits.velocity, PLANNED * limits.acceleration, limits.jerk)
-        self._gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
+        self.gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
 
     def place(self, positions: Array) -> None:
         """Initialise the joints at rest at positions (n,); NaN: a joint keeps its own."""
         self._later = None
         self.motion.reset(filled(positions, self.motion.position))
-        self._gate.restart()
+        self.gate.restart()
 
     def go_to(self, targets: Array) -> None:
         """Move to targets (n,); NaN: a joint keeps its own."""
@@ -91,7 +94,7 @@ class JointGroup:
         if caught_up > 0.0:
             self.motion.carry_on(caught_up)
         position, velocity = self.motion.step(dt)
-        return self._gate.reject(position, velocity, dt + caught_up)
+        return self.gate.reject(position, velocity, dt + caught_up)
 
     def go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Continue from position, velocity and acceleration by joint name; return whether the motion can."""
@@ -101,9 +104,5 @@ class JointGroup:
             return True
         if not self.motion.go_on_from(state):
             return False
-        self._gate.go_on_from(self.motion.position, self.motion.velocity, self.motion.acceleration)
+        self.gate.go_on_from(self.motion.position, self.motion.velocity, self.motion.acceleration)
         return True
-
-    def reject_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
-        """Return which setpoint of a trajectory is rejected, and why; see Gate."""
-        return self._gate.reject_ahead(times, states, join)
