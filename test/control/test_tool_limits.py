@@ -143,7 +143,7 @@ def test_what_the_gate_rejects_is_not_published_and_faults_the_arm(model):
     rig = rig_with(model)
     rig.go(yaw=1.0)
     rig.tick(30)
-    rig.controller._joints._gates._tools._gates[0][0]._bounds = (0.01, np.inf)
+    rig.controller._joints._gates._tools[0][0]._bounds = (0.01, np.inf)
     assert rig.tick() is None
     assert rig.state is State.FAULTED
     assert 'a setpoint was not published: tool speed' in rig.reports[-1].message

@@ -11,7 +11,7 @@ from ik_node.checks import Array
 from ik_node.control.checks.collision_gate import CollisionGate
 from ik_node.control.checks.cone_gate import ConeGate
 from ik_node.control.checks.motion_check import Others
-from ik_node.control.checks.tool_gate import ToolGates
+from ik_node.control.checks.tool_gate import ToolGate
 from ik_node.control.checks.trajectory_gate import SPACING, Rejection
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.robot.arm_model import JointModel
@@ -26,13 +26,13 @@ class ArmGates:
 
     def _begin(self, model: JointModel) -> None:
         self._model = model
-        self._tools = ToolGates(model)
+        self._tools = [(ToolGate(tool.arm), columns) for tool, columns in model.tools()]
         self.cones = ConeGate.of(model.robot, model.joint_names)
         self._collision = None if model.collision is None else CollisionGate(model.collision)
 
     def take(self, model: JointModel) -> None:
         """Change to another model of the same joints; state that both models share is kept."""
-        if not self._tools.belong_to(model):
+        if [gate.arm for gate, _ in self._tools] != [tool.arm for tool, _ in model.tools()]:
             self._begin(model)
             return
         found, self._model = model.collision, model
@@ -40,24 +40,30 @@ class ArmGates:
             self._collision = None if found is None else CollisionGate(found)
 
     def set_limits(self, workspaces: Sequence[Workspace], max_speed: float, max_turn_rate: float) -> None:
-        """Set the limits of the tools, see ToolGate."""
-        self._tools.set_limits(workspaces, max_speed, max_turn_rate)
+        """Set the limits of the tools, a workspace for each; see ToolGate."""
+        for (gate, _), workspace in zip(self._tools, workspaces, strict=True):
+            gate.set_limits(workspace, max_speed, max_turn_rate)
 
     def restart(self) -> None:
         """Forget the last setpoint: the arm was reinitialised at rest."""
-        for gate in (self._tools, self.cones, self._collision):
+        for tool_gate, _ in self._tools:
+            tool_gate.restart()
+        for gate in (self.cones, self._collision):
             if gate is not None:
                 gate.restart()
 
     def go_on_from(self, position: Array) -> None:
         """Compare the next setpoint with this one (k,) instead of the last one."""
-        self._tools.go_on_from(position)
+        for gate, columns in self._tools:
+            gate.go_on_from(position[columns])
 
     def reject(self, motion: JointMotion, dt: float, values: Array) -> str | None:
         """Return why the setpoint after dt [s], with all variables at values (n,), must not be published."""
-        rejection = self._tools.reject(motion.position, motion.moving, dt)
-        if rejection is None and self.cones is not None:
-            rejection = self.cones.reject(motion.position)
+        for gate, columns in self._tools:
+            rejection = gate.reject(motion.position[columns], motion.moving, dt)
+            if rejection is not None:
+                return rejection
+        rejection = None if self.cones is None else self.cones.reject(motion.position)
         if rejection is None and self._collision is not None:
             rejection = self._collision.reject(values)
         return rejection
@@ -71,7 +77,10 @@ class ArmGates:
         def reject_tool(by_name: Mapping[str, Array]) -> Rejection:
             rows = np.moveaxis(np.array([by_name[name] for name in self._model.joint_names]), 0, 2)
             rejection = None if self.cones is None else self.cones.reject_ahead(rows[0])
-            return self._tools.reject_ahead(rows[0], rows[1]) if rejection is None else rejection
+            if rejection is not None:
+                return rejection
+            found = [gate.reject_ahead(rows[0][:, c], rows[1][:, c]) for gate, c in self._tools]
+            return min((one for one in found if one is not None), default=None)
 
         def reject_collision(by_name: Mapping[str, Array]) -> Rejection:
             assert self._collision is not None

@@ -4,57 +4,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.motion.tool_motion import tool_motion
-from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.settings.workspace import Workspace
 from ik_node.model.arm import Arm
 
 ROUNDING = 1e-6  # [m, rad] by which a step may exceed a limit
 SLACK = 1e-3  # [m] outside the workspace: goals and motions are checked without it, at other times
-
-
-class ToolGates:
-    """The gates of all tools that move with some joints. position and velocity: of these joints (k,)."""
-
-    def __init__(self, model: JointModel) -> None:
-        self._gates = [(ToolGate(tool.arm), columns) for tool, columns in model.tools()]
-
-    def belong_to(self, model: JointModel) -> bool:
-        """Whether they are the gates of the tools of model."""
-        return [gate.arm for gate, _ in self._gates] == [tool.arm for tool, _ in model.tools()]
-
-    def set_limits(self, workspaces: Sequence[Workspace], max_speed: float, max_turn_rate: float) -> None:
-        """Set the limits, a workspace for each tool; see ToolGate."""
-        for (gate, _), workspace in zip(self._gates, workspaces, strict=True):
-            gate.set_limits(workspace, max_speed, max_turn_rate)
-
-    def restart(self) -> None:
-        """Forget the last setpoint: the joints were reinitialised at rest."""
-        for gate, _ in self._gates:
-            gate.restart()
-
-    def go_on_from(self, position: Array) -> None:
-        """Compare the next setpoint with this one instead of the last one."""
-        for gate, columns in self._gates:
-            gate.go_on_from(position[columns])
-
-    def reject(self, position: Array, moving: bool, dt: float) -> str | None:
-        """Return why a setpoint, dt [s] after the last one, must not be published, else None."""
-        for gate, columns in self._gates:
-            rejection = gate.reject(position[columns], moving, dt)
-            if rejection is not None:
-                return rejection
-        return None
-
-    def reject_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
-        """Return which of the setpoints (m, k) of a trajectory is rejected, and why."""
-        found = [gate.reject_ahead(positions[:, c], velocities[:, c]) for gate, c in self._gates]
-        return min((rejection for rejection in found if rejection is not None), default=None)
 
 
 class ToolGate:
