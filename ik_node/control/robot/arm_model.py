@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,14 +171,16 @@ class ArmModel(JointModel):
     @classmethod
     def build(cls, text: str, settings: ArmSettings, before: ArmModel | None = None) -> ArmModel:
         """Read text, build arm and solver; for the same text reuse the robot of before. Raises IkError."""
-        parts, arm = _read(text, settings, before)
-        collision = arm_collision(text, parts.robot, parts.joint_names, parts.joints, settings)
-        return cls(*parts, *collision, arm, IkSolver(arm, **settings.search()))
+        robot, rates, joints, home, arm = _read(text, settings, before)
+        bounds, names = settings.bounds(), arm.joint_names
+        collision = arm_collision(text, robot, names, joints, settings)
+        solver, index = IkSolver(arm, **settings.search()), joints.indices(names)
+        return cls(text, bounds, robot, rates, joints, names, index, home, *collision, arm, solver)
 
     @staticmethod
     def check(text: str, settings: ArmSettings, before: ArmModel | None = None) -> Arm:
         """Return the arm, or raise the IkError that build() would raise, without building a solver."""
-        return _read(text, settings, before)[1]
+        return _read(text, settings, before)[-1]
 
     @property
     def continuous(self) -> NDArray[np.bool_]:
@@ -218,23 +219,11 @@ class ArmModel(JointModel):
         return Goal(position, R @ self.arm.tool_axis, R @ self.arm.tool_lateral)
 
 
-class _Parts(NamedTuple):
-    """The first fields of JointModel."""
-
-    text: str
-    bounds: tuple[object, ...]
-    robot: Robot
-    rates: Array
-    joints: JointSet
-    joint_names: tuple[str, ...]
-    indices: Columns
-    home: Array
-
-
-def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[_Parts, Arm]:
-    """Return the fields of the model up to those on collision, and the arm."""
-    bounds = settings.bounds()
-    if before is not None and (before.text, before.bounds) == (text, bounds):
+def _read(
+    text: str, settings: ArmSettings, before: ArmModel | None
+) -> tuple[Robot, Array, JointSet, Array, Arm]:
+    """Return robot, rates, joints and home of the model, and its arm."""
+    if before is not None and (before.text, before.bounds) == (text, settings.bounds()):
         robot, rates, joints = before.robot, before.rates, before.joints
     else:
         robot, limits = _limited(read_urdf(text), settings)
@@ -248,8 +237,7 @@ def _read(text: str, settings: ArmSettings, before: ArmModel | None) -> tuple[_P
         raise InputError(
             f'parameter controller_joints must have every joint of the arm, missing: {join_names(missing)}'
         )
-    home = _home(settings.home, arm)
-    return _Parts(text, bounds, robot, rates, joints, names, joints.indices(names), home), arm
+    return robot, rates, joints, _home(settings.home, arm), arm
 
 
 def _limited(robot: Robot, settings: ArmSettings) -> tuple[Robot, dict[str, JointLimits]]:
