@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -34,6 +32,7 @@ REMEDY = 'choose a joint motion for it'
 SAME = 1e-3  # [rad or m] between joint positions that are the same
 MET = 1e-5  # [m] and [rad]: the errors of joints that lead to a point
 OTHER = 0.1  # [rad or m] between two configurations that meet the same goal
+LEAST_SCALING = 0.001  # the least speed_scaling of ik_node
 
 
 @dataclass(frozen=True)
@@ -182,11 +181,10 @@ class Rehearsal:
 
     def _moved(self, number: int, point: Point) -> Move:
         q = self._joints_of(point) if point.joints is not None else None
-        if q is None and point.motion != LINE:
-            q = self._configuration(number)
         if point.motion == LINE:
             return self._line(point, q)
-        assert q is not None
+        if q is None:
+            q = self._configuration(number)
         joints = dict(zip(self._arm.joint_names, q.tolist(), strict=True))
         known, before = self._known, self._q
         self._known = True
@@ -222,13 +220,13 @@ class Rehearsal:
 
     def _go(self, aim: Aim, speed: float) -> None:
         """Move as the node would. Raises InputError where it would reject the goal."""
-        settings = replace(self._settings, speed_scaling=_scaled(self._settings.speed_scaling, speed))
+        scaled = max(self._settings.speed_scaling * speed, LEAST_SCALING)
+        settings = replace(self._settings, speed_scaling=scaled)
         joints = ArmJoints(self._model, settings, self._places, SharedRobot())
         values, start = joints.values(Feedback())[0], joints.start_of(self._program.tool)
         joints.motion_check.check_goal(aim, self._program.tool)
         answer = targets_of(self._model).find(aim, self._program.tool, 0.0, start, settings)
-        preview = partial(joints.preview, nullcontext())
-        answer = joints.motion_check.choose(answer, self._program.tool, values, preview)
+        answer = joints.motion_check.choose(answer, self._program.tool, values, joints.arm.preview)
         if answer.partial or answer.joints is None:
             raise InputError(answer.message)
         targets = zip(self._model.joint_names, answer.joints.tolist(), strict=True)
@@ -326,11 +324,6 @@ class Rehearsal:
 def carries(arm: Arm, joint: Joint) -> bool:
     """Whether an arm carries a joint at its end: behind its last joint."""
     return any(before.name == arm.joint_names[-1] for before in arm.robot.path(joint.child))
-
-
-def _scaled(speed_scaling: float, speed: float) -> float:
-    """Return the speed_scaling of a motion at a share of it, within its range."""
-    return max(speed_scaling * speed, 0.001)
 
 
 def goal_of(point: Point) -> Goal:

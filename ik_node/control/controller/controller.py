@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
 import numpy as np
 
 from ik_node.checks import Array
 from ik_node.control.controller.timed_arm import TimedArm
 from ik_node.control.joints.arm_joints import ArmJoints
+from ik_node.control.motion.motion import JointMotion
 from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Level
@@ -166,7 +166,11 @@ class ArmController(TimedArm):
             follows = joints.arm.motion.follows
         joints.motion_check.check_goal(wanted, request.tool)
         answer = targets.find(wanted, request.tool, request.arrival, start, settings)
-        preview = partial(joints.preview, self._lock)
+
+        def preview(targets: Array) -> JointMotion:
+            with self._lock:
+                return joints.arm.preview(targets)
+
         answer = joints.motion_check.choose(answer, request.tool, values, preview, follows)
         with self._lock:
             self._check_epoch(epoch)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from ik_node.checks import Array
 from ik_node.control.joints.feedback import Feedback
 from ik_node.control.joints.joint_group import JointGroup
 from ik_node.control.joints.shared_robot import SharedRobot
-from ik_node.control.motion.motion import JointMotion
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.robot.motion_limits import limits_of_motion
@@ -117,11 +115,6 @@ class CommandedJoints:
             for name, low, high in bounds
             if name in positions
         }
-
-    def preview(self, lock: AbstractContextManager[object], targets: Array) -> JointMotion:
-        """Return a copy of the motion of the arm to targets (k,), taken under lock; see JointGroup."""
-        with lock:
-            return self.arm.preview(targets)
 
     def _go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Continue from position, velocity and acceleration by joint name; return whether all joints can."""
