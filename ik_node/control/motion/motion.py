@@ -104,7 +104,7 @@ class JointMotion(PlannedMotion):
         low, high = self.allowed()
         after = self._pursued(target, smoothing, dt, (low, high))
         before, self._state = self._state, after
-        jerk = admissible_jerk(self._state, self._limits, self._jerk)
+        jerk = admissible_jerk(self._state, self.limits, self._jerk)
         plan = self._planned(None, Synchronization.No, 1.0, jerk, (low, high))
         if plan is None or (self._pace is not None and not self._pace.kept(plan)):
             self._state = before
@@ -129,28 +129,28 @@ class JointMotion(PlannedMotion):
             columns = self._planner.blocks[block]
             if not self.follows:
                 pursuit.restart()
-            velocity, acceleration, jerk = (limit[columns] for limit in self._limits)
+            velocity, acceleration, jerk = (limit[columns] for limit in self.limits)
             now, goal = (MotionState(*(x[columns] for x in state)) for state in (self._state, target))
             found = pursuit.step(now, goal, (velocity, acceleration, jerk), smoothing, dt)
             for whole, part in zip(after, found, strict=True):
                 whole[columns] = part
-            if block and self.follows and self._plan is not None:
-                stop = None, Synchronization.No, self._limits, allowed
+            if block and self.follows and self.plan is not None:
+                stop = None, Synchronization.No, self.limits, allowed
                 if self._planner.part(block, after, *stop) is None:
                     pursuit.restart()
-                    for whole, part in zip(after, self._plan.at_time(self._elapsed + dt), strict=True):
+                    for whole, part in zip(after, self.plan.at_time(self.elapsed + dt), strict=True):
                         whole[columns] = part[columns]
         return after
 
     def go_on_from(self, state: MotionState) -> bool:
         """Continue from another state; False, without a change, if no plan leads to rest."""
-        before, plan, target = self._state, self._plan, self._moving_target
+        before, plan, target = self._state, self.plan, self._moving_target
         if self.on_path:
             return False
-        self._state, self._plan, self._moving_target = admissible(state, self._limits), None, None
+        self._state, self.plan, self._moving_target = admissible(state, self.limits), None, None
         self._replan()
-        if self._plan is None:
-            self._state, self._plan, self._moving_target = before, plan, target
+        if self.plan is None:
+            self._state, self.plan, self._moving_target = before, plan, target
             return False
         self.follows = self._resting = False
         return True
@@ -161,7 +161,7 @@ class JointMotion(PlannedMotion):
         The present state, the jerk (n,) that ends the acceleration in that time, and the plan from then on.
         None if no moving target was followed, or if the limits forbid it.
         """
-        now, (velocity, _, jerkiest) = self._state, self._limits
+        now, (velocity, _, jerkiest) = self._state, self.limits
         jerk = -now.acceleration / duration
         end = advanced(now, jerk, duration)
         if not self.follows or (np.abs(jerk) > jerkiest).any() or (np.abs(end.velocity) > velocity).any():

@@ -43,6 +43,9 @@ class PlannedMotion:
     lower, upper: (n,) [rad or m], -inf and inf for joints without limits. position: (n,), at rest. blocks:
     indices of synchronised joints, independent of other blocks; those of the first one arrive together. None:
     all joints are one block.
+
+    limits: of velocity, acceleration and jerk, each (n,). plan: the one being followed, from its beginning to
+    rest; None before the first. elapsed: time since its beginning [s].
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class PlannedMotion:
             )
         self._endless = np.isinf(self.lower) & np.isinf(self.upper)
         self.set_blocks([np.arange(self.n)] if blocks is None else blocks)
-        self._limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
+        self.limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
         self._pace: ToolPace | None = None
         self.keeps: Callable[[Array], bool] | None = None  # whether any plan may move along positions (k, n)
         self._resting = self._settled = True  # there is no plan to follow
@@ -80,10 +83,10 @@ class PlannedMotion:
         )
         if any((limit <= 0.0).any() for limit in limits):
             raise InputError(f'velocity, acceleration and jerk limits must be greater than 0, got {limits}')
-        before, self._limits = self._limits, (limits[0], limits[1], UNEVEN * limits[2])
+        before, self.limits = self.limits, (limits[0], limits[1], UNEVEN * limits[2])
         if not self.on_path:
             self._settled = self._resting
-        elif any((new < old).any() for new, old in zip(self._limits, before, strict=True)):
+        elif any((new < old).any() for new, old in zip(self.limits, before, strict=True)):
             self.stop()  # a new plan to the target would leave the path
 
     def set_pace(self, pace: ToolPace) -> None:
@@ -98,12 +101,12 @@ class PlannedMotion:
         self.velocity: Array = np.zeros(self.n)
         self.acceleration: Array = np.zeros(self.n)
         self._target: Array | None = None
-        self._plan: Plan | None = None
-        self._jerk = self._limits[2]  # of the plan
+        self.plan: Plan | None = None
+        self._jerk = self.limits[2]  # of the plan
         self._settled = True  # the plan being followed is the one for the target
         self._resting = True
         self._returning = False
-        self._elapsed = 0.0
+        self.elapsed = 0.0
 
     def go_to(self, target: ArrayLike) -> None:
         """Move to target (n,), clipped to the limits; joints without limits take the shorter way."""
@@ -121,7 +124,7 @@ class PlannedMotion:
             raise InputError('the arm has moved: the path begins elsewhere')
         if (low < self.lower - PATH_SLACK).any() or (high > self.upper + PATH_SLACK).any():
             raise InputError('the path leaves the position limits of the joints')
-        self._use(path, self._limits[2])
+        self._use(path, self.limits[2])
         self._target = path.positions[-1].copy()
         self._settled, self._resting = True, False
 
@@ -141,24 +144,9 @@ class PlannedMotion:
         return not self._resting
 
     @property
-    def limits(self) -> tuple[Array, Array, Array]:
-        """Velocity, acceleration and jerk limits, each (n,)."""
-        return self._limits
-
-    @property
-    def plan(self) -> Plan | None:
-        """The plan being followed, from its beginning to rest; None before the first."""
-        return self._plan
-
-    @property
     def on_path(self) -> bool:
         """Whether a timed path is being followed."""
-        return isinstance(self._plan, TimedPath) and self._settled and not self._resting
-
-    @property
-    def elapsed(self) -> float:
-        """Time since the beginning of the plan [s]."""
-        return self._elapsed
+        return isinstance(self.plan, TimedPath) and self._settled and not self._resting
 
     @property
     def braking(self) -> bool:
@@ -168,17 +156,17 @@ class PlannedMotion:
     @property
     def remaining(self) -> float:
         """Time left [s]; NaN before the next setpoint has a plan, and while the target moves."""
-        if self._resting or self._plan is None:
+        if self._resting or self.plan is None:
             return 0.0 if self._resting else math.nan
-        return max(0.0, self._plan.duration - self._elapsed) if self._settled else math.nan
+        return max(0.0, self.plan.duration - self.elapsed) if self._settled else math.nan
 
     def planned(self, spacing: float, most: int) -> Array:
         """Return the next most positions (k, n), or fewer, of the plan until it rests, spacing [s] apart."""
-        if self._resting or self._plan is None:
+        if self._resting or self.plan is None:
             return np.empty((0, self.n))
         count = min(max(math.ceil(self.remaining / spacing), 1), most)
-        times = self._elapsed + spacing * np.arange(1, count + 1)
-        rows = self._plan.at_times(np.minimum(times, self._plan.duration).tolist())
+        times = self.elapsed + spacing * np.arange(1, count + 1)
+        rows = self.plan.at_times(np.minimum(times, self.plan.duration).tolist())
         return np.asarray(rows[:, 0])
 
     @property
@@ -200,16 +188,16 @@ class PlannedMotion:
 
     def carry_on(self, dt: float) -> None:
         """Advance by dt [s] on the present plan, without regard to the target."""
-        if self._plan is None or self._resting:
+        if self.plan is None or self._resting:
             return
-        self._elapsed += dt
-        position, velocity, acceleration = self._plan.at_time(self._elapsed)
+        self.elapsed += dt
+        position, velocity, acceleration = self.plan.at_time(self.elapsed)
         # Only against rounding: the plan was checked, and a joint outside must not jump to its limit.
         low, high = self.allowed()
         self.position = np.clip(position, low, high)
         self.velocity = velocity
         self.acceleration = acceleration
-        if self._elapsed >= self._plan.duration:
+        if self.elapsed >= self.plan.duration:
             self._arrive()
 
     @property
@@ -221,9 +209,9 @@ class PlannedMotion:
         self.position, self.velocity, self.acceleration = state
 
     def _use(self, plan: Plan, jerk: Array) -> None:
-        self._plan = plan
+        self.plan = plan
         self._jerk = jerk
-        self._elapsed = 0.0
+        self.elapsed = 0.0
 
     def _arrive(self) -> None:
         if self._settled and self._target is not None:
@@ -241,7 +229,7 @@ class PlannedMotion:
         """Use the first plan that respects the position limits; without one keep the old plan."""
         outside = self.outside
         returning = bool(outside.any()) and self._target is not None
-        jerk = admissible_jerk(self._state, self._limits, self._jerk)
+        jerk = admissible_jerk(self._state, self.limits, self._jerk)
         candidates: list[tuple[Array | None, Synchronization]] = [(None, Synchronization.No)]
         if returning:
             inside = np.clip(self.position, self.lower, self.upper)
@@ -278,11 +266,11 @@ class PlannedMotion:
         """Return the plan from the last setpoint to rest at target, None: soon. None if it leaves allowed."""
 
         def within(velocity: Array) -> JointPlan | None:
-            limits = np.minimum(velocity, share * self._limits[0]), self._limits[1], jerk
+            limits = np.minimum(velocity, share * self.limits[0]), self.limits[1], jerk
             plan = self._planner.planned(self._state, target, synchronization, limits, allowed)
             return plan if plan is None or self.keeps is None or self.keeps(places(plan)[0]) else None
 
-        plan = within(share * self._limits[0])
+        plan = within(share * self.limits[0])
         if plan is None or target is None or self._pace is None:
             return plan
         return self._pace.slowed(plan, within)

@@ -51,14 +51,17 @@ def point_times(plan: Plan | Part) -> list[float]:
 
 
 class TrajectoryStreamer:
-    """Decides when to replace the trajectory of a controller, and by which."""
+    """Decides when to replace the trajectory of a controller, and by which.
+
+    time: of the last setpoint [s].
+    """
 
     def __init__(self) -> None:
         self._halt: JointTrajectory | None = None  # the last
         self._forget()
 
     def _forget(self) -> None:
-        self._time = -math.inf  # of the last setpoint [s]
+        self.time = -math.inf
         self._delay = DELAY  # of the controller behind the setpoints [s]
         self._setpoints: deque[tuple[float, Array]] = deque()  # when they are carried out, and states (3, n)
         self._due = False  # the plan has changed since the last trajectory
@@ -75,11 +78,6 @@ class TrajectoryStreamer:
         return -math.inf if self._running is None else self._running.ends
 
     @property
-    def time(self) -> float:
-        """When the last setpoint was [s]."""
-        return self._time
-
-    @property
     def slack(self) -> float:
         """How late [s] after its setpoint a trajectory may be sent that replaces another."""
         return self._delay - MARGIN
@@ -93,7 +91,7 @@ class TrajectoryStreamer:
     def replaces(self) -> bool:
         """Whether the last trajectory replaces one that is under way."""
         before = self._undone[0]
-        return before is not None and self._time < before.ends
+        return before is not None and self.time < before.ends
 
     def under_way(self, time: float) -> bool:
         """Whether the controller moves at time [s]."""
@@ -104,7 +102,7 @@ class TrajectoryStreamer:
 
         coasted: the controller has, after a moving target; the plan of the setpoints has stopped at once.
         """
-        now, since = setpoint.time, setpoint.time - self._time
+        now, since = setpoint.time, setpoint.time - self.time
         if coasted:
             self.withhold()
         if self._due and since > self.slack:
@@ -119,7 +117,7 @@ class TrajectoryStreamer:
                 self._setpoints.clear()  # no setpoints were sent: the arm may have been reinitialised
         elif since > passed:
             self._delay -= since - passed  # the motion has paused, the controller has not
-        self._time = now
+        self.time = now
         while self._setpoints and self._setpoints[-1][0] > now + self._delay - SPACING:
             self._setpoints.pop()
         self._setpoints.append((now + self._delay, states))
@@ -151,7 +149,7 @@ class TrajectoryStreamer:
 
     def _past(self) -> tuple[Array, Array]:
         """Return times (k,) from now, and states (k, 3, n), that the controller has yet to execute."""
-        times = np.array([time for time, _ in self._setpoints]) - self._time
+        times = np.array([time for time, _ in self._setpoints]) - self.time
         states = np.array([row for _, row in self._setpoints])
         if len(times) == 1 or times[0] > 0.0:  # it was at rest there
             first = states[0] * [[1.0], [0.0], [0.0]]
@@ -171,7 +169,7 @@ class TrajectoryStreamer:
         running = self._running
         if running is None:
             return {}
-        times = np.linspace(self._time, self._time + self._delay, 1 + 4 * math.ceil(self._delay / DELAY))
+        times = np.linspace(self.time, self.time + self._delay, 1 + 4 * math.ceil(self._delay / DELAY))
         states = running.states(times)
         self._setpoints = deque(zip(times.tolist(), states, strict=True))
         return dict(zip(running.names, map(tuple, states[-1].T.tolist()), strict=True))
@@ -210,7 +208,7 @@ class TrajectoryStreamer:
         long ago [s] the last setpoint was. faulted: a controller that should be at rest elsewhere has not
         carried out the last trajectory, so that its motion is not known: a point some time ahead holds it.
         """
-        running, now, limits = self._running, self._time + max(late, 0.0), self._limits
+        running, now, limits = self._running, self.time + max(late, 0.0), self._limits
         self._forget()
         if running is None:
             return None
