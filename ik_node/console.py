@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output of programs: text that may be piped, and errors without a traceback."""
+"""Output of programs: text that may be piped, tables, and errors without a traceback."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from ik_node.errors import IkError, InputError
@@ -26,6 +26,16 @@ def say(text: str, to: TextIO | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if stream is not sys.stderr and error.errno not in (errno.EPIPE, errno.EIO):  # as on a full disk
             raise InputError(f'cannot print: {error.strerror}') from None
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines with aligned columns; the first row is the head. Columns without a text vanish."""
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    return [
+        '  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*columns, strict=True)
+    ]
 
 
 def run(script: Callable[..., int], *given: Any) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ik_node.checks import AXES
 from ik_node.cli.arguments import arm_parser, read_arm
-from ik_node.console import run, say
+from ik_node.console import run, say, table
 from ik_node.model.arm import Arm
 from ik_node.solver.elimination.form import EliminationForm
 from ik_node.solver.goal import Goal
@@ -52,11 +52,7 @@ def _joints(arm: Arm) -> list[str]:
                 f'{arm.velocity[i]:.3g} {unit}/s',
             ]
         )
-    widths = [max(len(row[k]) for row in rows) for k in range(5)]
-    head = f'{arm.name}: {arm.base_link} -> {arm.tip_link}'
-    return [head, ''] + [
-        '  '.join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    return [f'{arm.name}: {arm.base_link} -> {arm.tip_link}', '', *table(rows)]
 
 
 def _remarks(arm: Arm) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ik_node.cli.arguments import add_goal, arm_parser, read_arm, unit_direction, warn
-from ik_node.console import run, say
+from ik_node.console import run, say, table
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
 from ik_node.solver.solver import IkSolver
@@ -156,12 +156,9 @@ def _table(arm: Arm, answers: Sequence[Solution], head: str = '') -> list[str]:
     rows = [['joint', *heads]]
     for i, name in enumerate(arm.joint_names):
         values = [answer.q[i] for answer in shown]
-        unit = ['{:.5f} m' if arm.prismatic[i] else '{:.5f} ({:.1f} deg)'][0]
+        unit = '{:.5f} m' if arm.prismatic[i] else '{:.5f} ({:.1f} deg)'
         rows.append([name, *(unit.format(value, math.degrees(value)) for value in values)])
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    lines = [
-        '  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    lines = table(rows)
     if len(answers) > len(shown):
         lines.append(f'... and {len(answers) - len(shown)} more; --json lists all')
     return lines

@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 
+from ik_node.console import table
 from ik_node.servos.bus.models import RADIANS_PER_TICK
 from ik_node.servos.bus.transport import Fault
 from ik_node.servos.calibration.estimates import LEROBOT, ZERO_FROM
@@ -15,16 +16,6 @@ from ik_node.servos.check.diagnosis import Diagnosis
 from ik_node.servos.check.findings import Reading, ServoFinding
 
 WIDTH = 100  # of a sentence
-
-
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines with aligned columns; the first row is the head. Columns without a text vanish."""
-    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
-    widths = [max(map(len, column)) for column in columns]
-    return [
-        '  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in zip(*columns, strict=True)
-    ]
 
 
 def servo_table(findings: Sequence[ServoFinding]) -> list[str]:

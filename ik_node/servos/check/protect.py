@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ik_node.console import say
+from ik_node.console import say, table
 from ik_node.servos.arm.survey import ArmError, named, read
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.check.findings import ServoFinding
 from ik_node.servos.check.memory import agreed, store
-from ik_node.servos.check.page import table
 from ik_node.servos.check.protection import FACTORY_GAIN, is_weak, unprotected
 
 

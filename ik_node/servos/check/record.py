@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ik_node.console import say
+from ik_node.console import say, table
 from ik_node.errors import InputError, path_text
 from ik_node.servos.arm.survey import ArmError, named, read
 from ik_node.servos.bus.transport import Transport
@@ -19,7 +19,7 @@ from ik_node.servos.calibration.recorded import Recorded, is_same
 from ik_node.servos.check.findings import Reading, ServoFinding, measure
 from ik_node.servos.check.live import Screen
 from ik_node.servos.check.memory import agreed, line, store
-from ik_node.servos.check.page import amount, reading_table, table
+from ik_node.servos.check.page import amount, reading_table
 from ik_node.servos.check.ranges import Travel, recorded_from
 
 PAUSE = 0.02  # [s] from one reading to the next
