@@ -16,7 +16,6 @@ from ik_node.checks import AXES, Array, read_axis
 from ik_node.console import say
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
-from ik_node.model.urdf.reader import read_file
 
 NUMBERS = re.compile(r'-(\d|\.\d|inf|nan)[-+.,\dinfaty]*(e[-+.,\de]*)?', re.IGNORECASE)  # negative, or a list
 
@@ -29,7 +28,7 @@ def tool_axis(text: str) -> tuple[float, float, float]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-class _Parser(argparse.ArgumentParser):
+class PlainParser(argparse.ArgumentParser):
     """Parses -1e-3 as a number; before Python 3.14 argparse parses it as an option."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -38,11 +37,6 @@ class _Parser(argparse.ArgumentParser):
         return super().parse_known_args(
             [f' {word}' if NUMBERS.fullmatch(word) else word for word in given], namespace
         )
-
-
-def plain_parser(description: str) -> argparse.ArgumentParser:
-    """Return a parser that parses -1e-3 as a number."""
-    return _Parser(description=description)
 
 
 def add_goal(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +64,7 @@ def unit_direction(direction: Sequence[float]) -> Array:
 
 def arm_parser(description: str) -> argparse.ArgumentParser:
     """Return a parser with the arguments of an arm."""
-    parser = plain_parser(description)
+    parser = PlainParser(description=description)
     parser.add_argument('description_file', help='.urdf or .xacro file of the robot')
     parser.add_argument(
         '--tip-link',
@@ -98,9 +92,8 @@ def arm_parser(description: str) -> argparse.ArgumentParser:
 
 def read_arm(arguments: argparse.Namespace) -> Arm:
     """Return the arm that the arguments name. Raises IkError."""
-    robot = read_file(arguments.description_file)
-    return Arm(
-        robot,
+    return Arm.from_file(
+        arguments.description_file,
         arguments.tip_link,
         tool_axis=arguments.tool_axis,
         tool_point=arguments.tool_point,

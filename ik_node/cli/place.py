@@ -127,14 +127,11 @@ def _goals(arguments: argparse.Namespace, arm: Arm) -> Goals:
     return Goals(rows.positions, rows.directions, _paths(batch, arguments.path), described(columns))
 
 
-def _values(batch: pa.RecordBatch, column: str) -> list[object]:
-    return batch.column(batch.schema.get_field_index(column)).to_pylist()
-
-
 def _paths(batch: pa.RecordBatch, column: str | None) -> tuple[NDArray[np.int64], ...]:
     """Return the rows of each value of column, in order; rows without a value are on no path."""
     rows: dict[object, list[int]] = {}
-    for row, value in enumerate(_values(batch, column) if column else ()):
+    values = batch.column(batch.schema.get_field_index(column)).to_pylist() if column else []
+    for row, value in enumerate(values):
         if value is not None and value == value:  # NaN is none
             rows.setdefault(str(value), []).append(row)
     return tuple(np.array(path) for path in rows.values())

@@ -21,7 +21,7 @@ from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import Trigger
 
 from ik_node.checks import Array
-from ik_node.cli.arguments import add_goal, plain_parser, unit_direction
+from ik_node.cli.arguments import PlainParser, add_goal, unit_direction
 from ik_node.console import run, say
 from ik_node.errors import InputError
 from ik_node.ros.conversions import array_point, matrix_pose
@@ -153,7 +153,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
     Return 2 for invalid arguments, without ik_node, or if ik_node ends before the motion does.
     """
-    parser = plain_parser('Send one goal to ik_node and wait for the arm; Ctrl-C stops the arm.')
+    parser = PlainParser(description='Send one goal to ik_node and wait for the arm; Ctrl-C stops the arm.')
     add_goal(parser)
     parser.add_argument('--line', action='store_true', help='move there in a straight line')
     parser.add_argument('--tool', default='', help='name of the tool, where there are several')

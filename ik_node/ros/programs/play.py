@@ -13,7 +13,7 @@ import rclpy
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
-from ik_node.cli.arguments import plain_parser
+from ik_node.cli.arguments import PlainParser
 from ik_node.console import run, say
 from ik_node.errors import InputError, quoted
 from ik_node.ros.programs.player import Player
@@ -97,7 +97,9 @@ def main(given: Sequence[str] | None = None) -> int:
 
     Return 2 for a file that is no program, and without ik_node.
     """
-    parser = plain_parser('Check a program of taught points and run it on the arm; Ctrl-C stops the arm.')
+    parser = PlainParser(
+        description='Check a program of taught points and run it on the arm; Ctrl-C stops the arm.'
+    )
     parser.add_argument('program', help='YAML file of the program')
     parser.add_argument(
         '--loops', type=int, default=1, metavar='N', help='number of runs; 0: until Ctrl-C (default: 1)'
