@@ -13,15 +13,18 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.cli.arguments import arm_parser, read_arm, warn
-from ik_node.cli.lattice import ACROSS
+from ik_node.cli.lattice import ACROSS, lattice
 from ik_node.cli.progress_bar import ProgressBar
-from ik_node.cli.reach_volume import survey_workspace
+from ik_node.cli.self_collision import clearance_of
 from ik_node.cli.slices import PLACES_ACROSS, Slice, slices_of
 from ik_node.cli.whole_files import output_name, write_whole
 from ik_node.console import run, say
 from ik_node.errors import InputError
 from ik_node.extras import EXTRAS, require
 from ik_node.model.arm import Arm
+from ik_node.reach.file import as_netcdf
+from ik_node.reach.survey import Survey
+from ik_node.reach.volume import surveyed
 from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
 
 # directions tried at each position: of slices, and of a volume with its many positions
@@ -106,7 +109,7 @@ def _reach(arguments: argparse.Namespace) -> int:
     output = output_name(arguments.output or f'{arm.name}_reach'.replace('/', '_'), '.png', '.npz', '.nc')
     within = math.radians(arguments.within)
     if arguments.volume:
-        return survey_workspace(arm, arguments, within, output)
+        return _survey(arm, arguments, within, output)
     if arguments.solutions:
         raise InputError('--solutions needs --volume')
     slices = slices_of(arm, arguments.resolution, arguments.height, arguments.directions)
@@ -126,6 +129,33 @@ def _reach(arguments: argparse.Namespace) -> int:
         say(_summary(plane, shares[at : at + len(plane.places)]))
         at += len(plane.places)
     say(f'wrote {output}.png and {output}.npz')
+    return 0
+
+
+def _survey(arm: Arm, arguments: argparse.Namespace, within: float, output: str) -> int:
+    """Survey the whole workspace; write output.nc and output.png; return the exit code. within [rad]."""
+    from ik_node.cli.reach_picture import draw_volume  # matplotlib takes a second to load
+
+    x, y, z = lattice(arm, arguments.resolution)
+    say(arm.describe())
+    clearance, note = clearance_of(arguments.description_file, arm)
+    say(note)
+    survey = Survey(arm, arguments.directions, within, clearance, arguments.solutions)
+    with ProgressBar(len(x) * len(y) * len(z), 'positions') as progress:
+        volume = surveyed(survey, x, y, z, arguments.tolerance, progress.add)
+    content = as_netcdf(volume, arm, arguments.directions, within, clearance is not None)
+    write_whole(f'{output}.nc', lambda file: file.write(content))
+    figure = draw_volume(arm, volume, arguments.height, within)
+    write_whole(f'{output}.png', lambda file: figure.savefig(file, format='png', dpi=110))
+    reached = volume.share[~np.isnan(volume.share)]
+    average = 100.0 * reached.mean() if len(reached) else 0.0
+    count = int(volume.surveyed.sum())
+    between = '' if count == volume.share.size else f', {count} of them surveyed and the others interpolated'
+    say(
+        f'{volume.share.size} positions, {1e3 * (x[1] - x[0]):g} mm apart{between}: {len(reached)} reached, '
+        f'{average:.1f} % of all directions on average'
+    )
+    say(f'wrote {output}.nc and {output}.png')
     return 0
 
 

@@ -21,8 +21,8 @@ from spare_arm import WITH_SPARE
 from ik_node import Arm, Goal, IkSolver, InputError
 from ik_node.cli.lattice import lattice
 from ik_node.cli.reach import main
+from ik_node.cli.reach_picture import draw_volume
 from ik_node.cli.self_collision import clearance_of
-from ik_node.cli.volume_picture import draw_volume
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.reach import volume as module
 from ik_node.reach.file import as_netcdf
