@@ -25,10 +25,9 @@ from ik_node.console import run, say
 from ik_node.errors import InputError, quoted
 from ik_node.extras import require
 from ik_node.model.arm import Arm
-from ik_node.placement.bound import excluded_share
 from ik_node.placement.placement import Placement, PlacementJudge
 from ik_node.placement.region import Region
-from ik_node.placement.search import GRID, PlacementSearch, distinct
+from ik_node.placement.search import GRID, PlacementSearch, distinct, excluded_share
 from ik_node.solver.solver import IkSolver
 
 if TYPE_CHECKING:

@@ -18,11 +18,13 @@ from ik_node.model.arm import Arm
 from ik_node.placement.region import SIZE, Region
 from ik_node.solver.cores import usable_cores
 from ik_node.solver.limit_distances import STARTS, LimitDistances
+from ik_node.solver.workspace_bounds import radial_bounds
 
 GRID = 40_000  # placements
 SPREAD = 20_000  # more of them, between those of the grid
 COARSE_STARTS = 8  # descents at a goal that no formula decides, in the first look at a placement
 PART = 20_000  # goals that one thread judges at a time
+BOUNDED = 1_000_000  # goals that are compared with the bounds of the workspace at a time
 # Of the search: at distinct placements, where distinct goals are met, and where few are missed.
 POPULATIONS = 40
 NEAR = 2000  # placements at which is found by how much goals are missed
@@ -231,6 +233,27 @@ class PlacementSearch:
         region = self.region
         rows = bases.reshape(-1, SIZE)
         return np.where(region.periodic, rows, np.clip(rows, region.lower, region.upper))
+
+
+def excluded_share(search: PlacementSearch, grid: Array, steps: Array, unmet: int) -> float:
+    """Return the share of the region where every placement leaves more than `unmet` goals unmet.
+
+    The cell of each placement of grid (N, 6) is as large as its distances, steps (6,). Within a cell a goal
+    moves in the frame of the base by no more than half the cell's diagonal and half its turns times the
+    distance of the goal. Where it stays outside the spheres that bound the workspace, it cannot be met.
+    """
+    shells = radial_bounds(search.arm)
+    shift, turn = float(np.linalg.norm(steps[:3])) / 2.0, float(steps[3:].sum()) / 2.0
+    excluded, rows = 0, max(1, BOUNDED // search.count)
+    for first in range(0, len(grid), rows):
+        places = search.goals(grid[first : first + rows])[:, :, :DIRECTION]
+        moved = shift + turn * np.linalg.norm(places, axis=2)
+        outside = np.zeros(moved.shape, dtype=bool)
+        for shell in shells:
+            distances = np.linalg.norm(places - shell[:3], axis=2)
+            outside |= np.maximum(distances - shell[4], shell[3] - distances) > moved
+        excluded += int((outside.sum(axis=1) > unmet).sum())
+    return excluded / len(grid)
 
 
 def kinds(met: NDArray[np.uint8], count: int) -> NDArray[np.intp]:

@@ -17,10 +17,9 @@ from cases import shipped_cases
 
 from ik_node import Arm, Goal, IkSolver, InputError
 from ik_node.cli.self_collision import clearance_of
-from ik_node.placement.bound import excluded_share
 from ik_node.placement.placement import PlacementJudge
 from ik_node.placement.region import Region
-from ik_node.placement.search import PlacementSearch, distinct
+from ik_node.placement.search import PlacementSearch, distinct, excluded_share
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = {case.label: case for case in shipped_cases()}
