@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from ik_node.control.robot.arm_model import JointModel
-from ik_node.control.robot.robot_models import Models, build_models
-from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.robot.robot_models import Models, arms_of, build_models
 from ik_node.control.settings.robot import RobotSettings
 from ik_node.errors import InputError, join_names, quoted
 from ik_node.teach.check import Checked, check
@@ -41,9 +39,5 @@ class Checker:
         if self._built is None or text != self._built[0] or not settings.same_models(self._built[1]):
             self._models = build_models(text, settings, {})
             self._built = text, settings
-        model = next(one for first, one in self._models.items() if program.tool in _tools(first, one))
+        model = next(one for first, one in self._models.items() if program.tool in arms_of(first, one))
         return check(model, settings.arms[program.tool], program, start, begin, again, before)
-
-
-def _tools(first: str, model: JointModel) -> Iterable[str]:
-    return model.arms if isinstance(model, TreeModel) else (first,)

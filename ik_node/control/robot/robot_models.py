@@ -46,6 +46,11 @@ def check_models(text: str, settings: RobotSettings, before: Mapping[str, JointM
             TreeModel.check({tool: arms[tool] for tool in group}, settings.arms[group[0]])
 
 
+def arms_of(first: str, model: JointModel) -> dict[str, ArmModel]:
+    """Return the arms of a model by tool; first: the first of its tools."""
+    return model.arms if isinstance(model, TreeModel) else {first: model.of(first)[0]}
+
+
 @contextmanager
 def _errors_of(tool: str) -> Iterator[None]:
     """Name the tool in errors on its links and parameters."""
@@ -63,7 +68,7 @@ def _like(
     """Return a model of text whose robot may be used again, if there is one: first that of the same tool."""
     own: dict[str, ArmModel] = {}
     for first, model in before.items():
-        own |= model.arms if isinstance(model, TreeModel) else {first: model.of(first)[0]}
+        own |= arms_of(first, model)
     candidates = [*([own[tool]] if tool in own else []), *arms.values()]
     return next((model for model in candidates if model.text == text), None)
 

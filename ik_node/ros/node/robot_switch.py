@@ -10,8 +10,7 @@ from functools import partial
 from rclpy.impl.rcutils_logger import RcutilsLogger
 
 from ik_node import kernels
-from ik_node.control.robot.robot_models import Models, build_models, check_models
-from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.robot.robot_models import Models, arms_of, build_models, check_models
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.settings.robot import RobotSettings
 from ik_node.control.settings.workspace import Workspace
@@ -98,8 +97,8 @@ class RobotSwitch:
     def _give(self, models: Models) -> bool:
         """Pass every controller its model once its arm rests; False if the node ends before that."""
         for first, model in models.items():
-            names = model.arms if isinstance(model, TreeModel) else (first,)
-            group = [tool for tool in self._tools if tool.tool in names]
+            arms = arms_of(first, model)
+            group = [tool for tool in self._tools if tool.tool in arms]
             group[0].bind(group)
             while not group[0].own.configure(model, partial(self._limits, first)):
                 if self._closing.wait(0.005):
