@@ -53,7 +53,7 @@ class Clutch:
             elif self._released(time):
                 self._origin, self._dropped = None, False
             elif interruptions != self._interruptions:
-                self._drop()
+                self.drop()
             elif not self._repeats(time):
                 self._origin = None
             self._interruptions, self._used = interruptions, True
@@ -62,14 +62,11 @@ class Clutch:
     def notice(self, arm: Snapshot) -> None:
         """Open it if the arm was interrupted; reset the clutch reference if a goal has moved the arm."""
         with self._lock:
-            self._notice(arm)
-
-    def _notice(self, arm: Snapshot) -> None:
-        if arm.interruptions != self._interruptions:
-            self._interruptions = arm.interruptions
-            self._drop()
-        if arm.goals != self._goals or arm.model is not self._model:
-            self._goals, self._model, self._origin = arm.goals, arm.model, None
+            if arm.interruptions != self._interruptions:
+                self._interruptions = arm.interruptions
+                self.drop()
+            if arm.goals != self._goals or arm.model is not self._model:
+                self._goals, self._model, self._origin = arm.goals, arm.model, None
 
     def loosen(self) -> None:
         """Reset the clutch reference at the next pose, because something else moves the arm."""
@@ -79,10 +76,7 @@ class Clutch:
     def drop(self) -> None:
         """Open it, as after a stop: the operator has to let go, and to close it again."""
         with self._lock:
-            self._drop()
-
-    def _drop(self) -> None:
-        self._origin, self._dropped = None, True
+            self._origin, self._dropped = None, True
 
     def _released(self, time: float) -> bool:
         """Whether a true at a time is a new press of the button: see the docs on teleoperation."""
@@ -107,7 +101,7 @@ class Clutch:
     def goal(self, pose: Array, arm: Snapshot, time: float, settings: ArmSettings) -> Goal | None:
         """Return the goal for pose T (4, 4), of the tip in the base link; None if the pose is ignored."""
         with self._lock:
-            self._notice(arm)
+            self.notice(arm)
             return self._goal(pose, arm, time, settings)
 
     def _goal(self, pose: Array, arm: Snapshot, time: float, settings: ArmSettings) -> Goal | None:
