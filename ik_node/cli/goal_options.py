@@ -113,6 +113,6 @@ def described(columns: GoalColumns) -> str:
         names = getattr(columns, what)
         if names:
             parts.append(f'{what} from {names if isinstance(names, str) else join_names(names)}')
-    if len([part for part in parts if part.startswith(('direction', 'quaternion', 'rotvec'))]) == 0:
+    if not any(part.startswith(('direction', 'quaternion', 'rotvec')) for part in parts):
         parts.append('direction free')
     return '; '.join(parts)

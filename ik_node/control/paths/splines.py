@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 
+DEGREE = 5  # of curves, odd
+
 Columns = NDArray[np.intp]
 
 
@@ -41,19 +43,19 @@ def basis(knots: Array, degree: int, x: Array, derivatives: int = 0) -> tuple[Co
 
 
 class Curve:
-    """The spline of odd degree through values (k, n) at increasing sites (k,), k > degree; not-a-knot."""
+    """The spline of DEGREE through values (k, n) at increasing sites (k,), k > DEGREE; not-a-knot."""
 
-    def __init__(self, sites: Array, values: Array, degree: int = 5) -> None:
-        inner = (degree + 1) // 2
+    def __init__(self, sites: Array, values: Array) -> None:
+        inner = (DEGREE + 1) // 2
         breaks = np.concatenate([sites[:1], sites[inner:-inner], sites[-1:]])
-        self._knots, self._degree = knots_between(breaks, degree), degree
-        columns, rows = basis(self._knots, degree, sites)
+        self._knots = knots_between(breaks, DEGREE)
+        columns, rows = basis(self._knots, DEGREE, sites)
         matrix = np.zeros((len(sites), len(sites)))
         np.put_along_axis(matrix, columns, rows[0], axis=1)
         self._coefficients = np.asarray(np.linalg.solve(matrix, values), float)
 
     def __call__(self, x: Array, derivatives: int = 0) -> Array:
         """Return the curve and its derivatives (derivatives + 1, p, n) at x (p,)."""
-        columns, rows = basis(self._knots, self._degree, x, derivatives)
+        columns, rows = basis(self._knots, DEGREE, x, derivatives)
         curve: Array = np.einsum('dpc,pcn->dpn', rows, self._coefficients[columns])
         return curve
