@@ -218,9 +218,8 @@ class CommandedJoints:
         """Return position, velocity and acceleration (3, k) of the joints of the controller."""
         known: dict[str, tuple[float, ...]] = {}
         for group in self.groups:
-            motion = group.motion
-            rows = np.array([motion.position, motion.velocity, motion.acceleration])
-            known.update(zip(group.names, map(tuple, rows.T.tolist()), strict=True))
+            rows = np.transpose(group.motion.state)
+            known.update(zip(group.names, map(tuple, rows.tolist()), strict=True))
         return np.array(
             [known.get(n, (p, 0.0, 0.0)) for n, p in zip(setpoint.controller, setpoint.listed(), strict=True)]
         ).T

@@ -99,10 +99,9 @@ class JointGroup:
     def go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Continue from position, velocity and acceleration by joint name; return whether the motion can."""
         state = MotionState(*np.transpose([states[name] for name in self.names]))
-        rest = MotionState(self.motion.position, self.motion.velocity, self.motion.acceleration)
-        if not self.motion.moving and np.abs(np.subtract(state, rest)).max() < THERE:
+        if not self.motion.moving and np.abs(np.subtract(state, self.motion.state)).max() < THERE:
             return True
         if not self.motion.go_on_from(state):
             return False
-        self.gate.go_on_from(self.motion.position, self.motion.velocity, self.motion.acceleration)
+        self.gate.go_on_from(*self.motion.state)
         return True

@@ -103,15 +103,15 @@ class JointMotion(PlannedMotion):
         self._moving_target = None
         low, high = self.allowed()
         after = self._pursued(target, smoothing, dt, (low, high))
-        before, self._state = self._state, after
-        jerk = admissible_jerk(self._state, self.limits, self._jerk)
+        before, self.state = self.state, after
+        jerk = admissible_jerk(self.state, self.limits, self._jerk)
         plan = self._planned(None, Synchronization.No, 1.0, jerk, (low, high))
         if plan is None or (self._pace is not None and not self._pace.kept(plan)):
-            self._state = before
+            self.state = before
             return False
         if self.guard is not None and not self.guard(plan.low, plan.high, lambda: places(plan)[0]):
             # brake on the previous plan
-            self._state, self._target, self._settled = before, None, True
+            self.state, self._target, self._settled = before, None, True
             return False
         self.position = np.clip(self.position, low, high)  # against rounding only, as in step
         self._use(plan, jerk)
@@ -130,7 +130,7 @@ class JointMotion(PlannedMotion):
             if not self.follows:
                 pursuit.restart()
             velocity, acceleration, jerk = (limit[columns] for limit in self.limits)
-            now, goal = (MotionState(*(x[columns] for x in state)) for state in (self._state, target))
+            now, goal = (MotionState(*(x[columns] for x in state)) for state in (self.state, target))
             found = pursuit.step(now, goal, (velocity, acceleration, jerk), smoothing, dt)
             for whole, part in zip(after, found, strict=True):
                 whole[columns] = part
@@ -144,13 +144,13 @@ class JointMotion(PlannedMotion):
 
     def go_on_from(self, state: MotionState) -> bool:
         """Continue from another state; False, without a change, if no plan leads to rest."""
-        before, plan, target = self._state, self.plan, self._moving_target
+        before, plan, target = self.state, self.plan, self._moving_target
         if self.on_path:
             return False
-        self._state, self.plan, self._moving_target = admissible(state, self.limits), None, None
+        self.state, self.plan, self._moving_target = admissible(state, self.limits), None, None
         self._replan()
         if self.plan is None:
-            self._state, self.plan, self._moving_target = before, plan, target
+            self.state, self.plan, self._moving_target = before, plan, target
             return False
         self.follows = self._resting = False
         return True
@@ -161,7 +161,7 @@ class JointMotion(PlannedMotion):
         The present state, the jerk (n,) that ends the acceleration in that time, and the plan from then on.
         None if no moving target was followed, or if the limits forbid it.
         """
-        now, (velocity, _, jerkiest) = self._state, self.limits
+        now, (velocity, _, jerkiest) = self.state, self.limits
         jerk = -now.acceleration / duration
         end = advanced(now, jerk, duration)
         if not self.follows or (np.abs(jerk) > jerkiest).any() or (np.abs(end.velocity) > velocity).any():
@@ -170,9 +170,9 @@ class JointMotion(PlannedMotion):
         extremes = _turns(now, jerk, duration)
         if (extremes < low - BARELY).any() or (extremes > high + BARELY).any():
             return None
-        self._state = MotionState(end.position, end.velocity, np.zeros(self.n))
+        self.state = MotionState(end.position, end.velocity, np.zeros(self.n))
         plan = self._planned(None, Synchronization.No, 1.0, jerkiest, (low, high))
-        self._state = now
+        self.state = now
         if plan is None or (self.guard is None and self._pace is None):
             return None if plan is None else (now, jerk, plan)
         coast = [advanced(now, jerk, t) for t in np.arange(0.0, duration, SPACING)]

@@ -201,11 +201,12 @@ class PlannedMotion:
             self._arrive()
 
     @property
-    def _state(self) -> MotionState:
+    def state(self) -> MotionState:
+        """Position, velocity and acceleration at the last setpoint."""
         return MotionState(self.position, self.velocity, self.acceleration)
 
-    @_state.setter
-    def _state(self, state: MotionState) -> None:
+    @state.setter
+    def state(self, state: MotionState) -> None:
         self.position, self.velocity, self.acceleration = state
 
     def _use(self, plan: Plan, jerk: Array) -> None:
@@ -229,7 +230,7 @@ class PlannedMotion:
         """Use the first plan that respects the position limits; without one keep the old plan."""
         outside = self.outside
         returning = bool(outside.any()) and self._target is not None
-        jerk = admissible_jerk(self._state, self.limits, self._jerk)
+        jerk = admissible_jerk(self.state, self.limits, self._jerk)
         candidates: list[tuple[Array | None, Synchronization]] = [(None, Synchronization.No)]
         if returning:
             inside = np.clip(self.position, self.lower, self.upper)
@@ -267,7 +268,7 @@ class PlannedMotion:
 
         def within(velocity: Array) -> JointPlan | None:
             limits = np.minimum(velocity, share * self.limits[0]), self.limits[1], jerk
-            plan = self._planner.planned(self._state, target, synchronization, limits, allowed)
+            plan = self._planner.planned(self.state, target, synchronization, limits, allowed)
             return plan if plan is None or self.keeps is None or self.keeps(places(plan)[0]) else None
 
         plan = within(share * self.limits[0])
