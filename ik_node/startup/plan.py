@@ -97,7 +97,7 @@ class Planner:
     def __init__(self, given: Mapping[str, str], tell: Callable[[str], None]) -> None:
         self._given, self._tell = given, tell
         self._wanted = {name for name, value in given.items() if value.lower() == 'true'}
-        self._path = description_path(given['description_file'], 'description_file')
+        self._path = description_path(given['description_file'])
         self.text = load_description(self._path, xacro_args(given['xacro_args']))
         with read_from(self._path):
             self._robot = read_urdf(self.text)
@@ -260,7 +260,10 @@ def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]
 
     A shipped robot with several tools has a file with these, unless tip_link names one. Raises InputError.
     """
-    files = [existing_file('params_file', given['params_file'])]
+    file = Path(given['params_file']).expanduser().absolute()
+    if not file.is_file():
+        raise InputError(f'params_file:={given["params_file"]}: the file {file} does not exist')
+    files = [file]
     own = tools_file(given['description_file'])
     if own is not None and not given['tip_link']:
         files.insert(files[0] == PARAMS_FILE, own)  # the file of the user comes last: it overrides the others
@@ -277,7 +280,7 @@ def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]
 
 
 def track_at(
-    given: Mapping[str, str], track: str, arm: Arm | None, tell: Callable[[str], None] = lambda _: None
+    given: Mapping[str, str], track: str, arm: Arm | None, tell: Callable[[str], None]
 ) -> dict[str, Any]:
     """Return the parameters of a track: where arguments want it, else where arm, if any, can follow it."""
     goals: dict[str, Any] = {'track': track}
@@ -344,14 +347,6 @@ def marker_of(name: str, root: str) -> dict[str, Any]:
     for each in ('home', 'stop', 'resume', 'project_pose', 'projected_pose'):
         remappings.append((f'ik_node/{each}', f'{root}/ik_node/{name}/{each}'))
     return {'namespace': name, 'remappings': tuple(remappings)}
-
-
-def existing_file(name: str, given: str) -> Path:
-    """Return the absolute path of a file, relative to the folder of the caller. Raises InputError."""
-    path = Path(given).expanduser().absolute()
-    if not path.is_file():
-        raise InputError(f'{name}:={given}: the file {path} does not exist')
-    return path
 
 
 def numbers(name: str, given: str, count: int) -> list[float]:

@@ -29,8 +29,8 @@ def tools_file(name: str) -> Path | None:
 ARMS = tuple(name for name in ROBOTS if tools_file(name) is None)  # with one tool
 
 
-def description_path(given: str, name: str) -> Path:
-    """Return the absolute path of a description: given is that or a robot in urdf/, name the argument's.
+def description_path(given: str) -> Path:
+    """Return the absolute path of a description: given is that or a robot in urdf/.
 
     Raises InputError.
     """
@@ -39,7 +39,7 @@ def description_path(given: str, name: str) -> Path:
     path = Path(given).expanduser().absolute()
     if not path.is_file():
         raise InputError(
-            f'{name} {given}: the file {path} does not exist. Robots shipped with ik_node: '
+            f'description_file {given}: the file {path} does not exist. Robots shipped with ik_node: '
             f'{join_names(ROBOTS)}'
         )
     return path
