@@ -46,8 +46,8 @@ class Summary:
 
     def add(self, first: int, batch: pa.RecordBatch) -> None:
         """Add a batch whose first row is that number."""
-        for status, count in zip(*_counts(batch), strict=True):
-            self.counts[status] += count
+        for one in batch.column('status').value_counts().to_pylist():
+            self.counts[one['values']] += one['counts']
         if self.counts['solved'] == first + batch.num_rows:
             return
         words = batch.column('status').to_pylist()
@@ -61,11 +61,6 @@ class Summary:
                     worst.append((first + row, error, texts[row].as_py()))
                     worst.sort(key=lambda one: (-one[1], one[0]))
                     del worst[WORST:]
-
-
-def _counts(batch: pa.RecordBatch) -> tuple[list[str], list[int]]:
-    counted = batch.column('status').value_counts()
-    return counted.field('values').to_pylist(), counted.field('counts').to_pylist()
 
 
 class Job:

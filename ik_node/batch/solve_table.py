@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -69,6 +68,8 @@ def solve_rows(
         status[row] = STATUSES.index(found.status[row].value)
     texts = {row: (list(Cause).index(reason.cause), str(reason)) for row, reason in found.reasons.items()}
     texts |= {row: (len(REASONS) - 1, sentence) for row, sentence in rows.wrong.items()}
+    codes = np.full(len(status), -1, np.int8)
+    codes[list(texts)] = [code for code, _ in texts.values()]
     q, errors = found.q, (found.position_error, found.direction_error)
     valid = np.ones(len(status), np.bool_)
     valid[list(rows.wrong)] = False
@@ -82,7 +83,7 @@ def solve_rows(
             *arrays[:-2],
             _coded(status, STATUSES),
             *arrays[-2:],
-            _coded(_spread(texts, len(status)), REASONS),
+            _coded(codes, REASONS),
             pa.array([texts[row][1] if row in texts else None for row in range(len(status))], pa.string())
             if texts
             else pa.nulls(len(status), pa.string()),
@@ -118,13 +119,6 @@ def _counted(solver: IkSolver, rows: GoalRows, valid: Any) -> tuple[pa.Array, pa
         every = solver.solve_all(goal, seed, time_budget=math.inf)
         counts[row], complete[row] = len(every), every.complete
     return pa.array(counts, mask=~valid), pa.array(complete, mask=~valid)
-
-
-def _spread(texts: Mapping[int, tuple[int, str]], size: int) -> Any:
-    codes = np.full(size, -1, np.int8)
-    for row, (code, _) in texts.items():
-        codes[row] = code
-    return codes
 
 
 def _coded(codes: Any, words: tuple[str, ...]) -> pa.DictionaryArray:
