@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.arms import Task
-from benchmarks.asked import Asked
 from benchmarks.chain import Array, angle_between
+from benchmarks.follow_case import Asked
 from benchmarks.tables import Table, heading
 from ik_node import Goal
 from ik_node.control.controller.controller import ArmController
