@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.arms import Task
 from benchmarks.chain import Array
-from benchmarks.commits import BASE, check_out
-from benchmarks.contest import ENVIRONMENTS, TURN, Contest, Contestant, Record
+from benchmarks.commits import BASE, base_folder
+from benchmarks.contest import TURN, Contest, Contestant, Record
 from benchmarks.tables import Table, heading, percent
 from benchmarks.tracking import smooth_motion
 
@@ -29,9 +29,8 @@ def run(tasks: list[Task], scale: float) -> None:
         Microseconds of the whole Python call, median of {ROUNDS} rounds in turns. Ratio: the other commit's
         time over this one's, so above 1 is faster than before.""",
     )
-    folder = ENVIRONMENTS / f'ik_node-{BASE}'
-    if not folder.exists() and not check_out(BASE, folder):
-        print(f'git has no commit {BASE}: no comparison.')
+    folder = base_folder()
+    if folder is None:
         return
     cells = [f'{name}{when}' for name in FIGURES for when in (' before', ' now', ' ratio')]
     table = Table('arm'.ljust(26), 'call  ', 'solved before', 'solved now', *cells)

@@ -1,4 +1,4 @@
-"""Other commits of this repository, to compare with."""
+"""An earlier commit of this repository, to compare with."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import subprocess
 from pathlib import Path
 
 from benchmarks.arms import ROOT
+from benchmarks.contest import ENVIRONMENTS
 
 BASE = os.environ.get('BASE', '5fac4be')  # by default the last commit with the old following
 
 
-def check_out(commit: str, to: Path) -> bool:
-    """Write the files of a commit to a new folder; False if git does not have it."""
-    archive = subprocess.run(['git', 'archive', commit], cwd=ROOT, capture_output=True, check=False)
+def base_folder() -> Path | None:
+    """Return the folder with the files of BASE, None, and say so, if git does not have it."""
+    folder = ENVIRONMENTS / f'ik_node-{BASE}'
+    if folder.exists():
+        return folder
+    archive = subprocess.run(['git', 'archive', BASE], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode:
-        return False
-    to.mkdir(parents=True)
-    subprocess.run(['tar', '-x'], cwd=to, input=archive.stdout, check=True)
-    return True
+        print(f'git has no commit {BASE}: no comparison.')
+        return None
+    folder.mkdir(parents=True)
+    subprocess.run(['tar', '-x'], cwd=folder, input=archive.stdout, check=True)
+    return folder

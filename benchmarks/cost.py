@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.arms import ROOT, Task
-from benchmarks.commits import BASE, check_out
-from benchmarks.contest import ENVIRONMENTS
+from benchmarks.commits import BASE, base_folder
 from benchmarks.tables import Table, heading
 
 WINDOWS, WAITS = 15, 200
@@ -54,10 +53,8 @@ def run(tasks: list[Task], scale: float) -> None:
     if importlib.util.find_spec('rclpy') is None:
         print('ROS 2 is not installed: not measured.')
         return
-    folders = {NOW: ROOT, BASE: ENVIRONMENTS / f'ik_node-{BASE}'}
-    if not folders[BASE].exists() and not check_out(BASE, folders[BASE]):
-        print(f'git has no commit {BASE}: no comparison.')
-        del folders[BASE]
+    base = base_folder()
+    folders = {NOW: ROOT} if base is None else {NOW: ROOT, BASE: base}
     columns = ('bare', 'share', 'ratio', 'memory', 'bare', 'goal to sample', 'p99', 'jitter: thread')
     table = Table('case'.ljust(36), 'code'.ljust(8) + '  ', *columns, 'stamps', 'sent')
     for title, asked in CASES.items():

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.arms import ROOT, Task
 from benchmarks.chain import Array
-from benchmarks.commits import BASE, check_out
-from benchmarks.contest import ENVIRONMENTS
+from benchmarks.commits import BASE, base_folder
 from benchmarks.tables import Table, heading
 from ik_node import Goal, IkSolver
 from ik_node.control.settings.arm import ArmSettings
@@ -30,7 +29,6 @@ RATE, PERIOD = 50.0, 0.01  # of goals [Hz], of samples [s]
 LATENCY, JITTER = 0.002, 0.0015  # [s] of a goal on its way
 SECONDS, SETTLE = 10.0, 4.0  # of a run, and of its beginning, which does not count
 WINDOW, GROWN = 1.0, 0.2  # [s] of goals whose box the tool may leave by that share of its size
-MODES = ('followed', 'places', BASE)
 
 
 def run(tasks: list[Task], scale: float) -> None:
@@ -46,14 +44,19 @@ def run(tasks: list[Task], scale: float) -> None:
         by a fifth of its size. "places": follow_goals false, each goal is a place to stop at. {BASE}: that
         commit, in a process of its own. The first {SETTLE:g} of {SECONDS:g} s do not count.""",
     )
-    folder = ENVIRONMENTS / f'ik_node-{BASE}'
-    modes = MODES if folder.exists() or check_out(BASE, folder) else MODES[:2]
+    modes = packages()
     columns = ('behind', 'worst', 'off', 'worst', 'box')
     table = Table('arm'.ljust(16), 'curve'.ljust(13), 'm/s', 'v', 'a', 'j', 'goals'.ljust(8) + '  ', *columns)
     for task in tasks:
         if is_followed(task):
             for curve in TRACKS:
-                _rows(table, task, curve, speeds, modes, folder)
+                _rows(table, task, curve, speeds, modes)
+
+
+def packages() -> dict[str, Path]:
+    """Return the modes that are compared, and the folder of the package of each."""
+    base = base_folder()
+    return {'followed': ROOT, 'places': ROOT, **({} if base is None else {BASE: base})}
 
 
 def is_followed(task: Task) -> bool:
@@ -66,9 +69,7 @@ def place_of(task: Task, solver: IkSolver, curve: str) -> Place | None:
     return SEED_PLACE if task.name == 'seed_arm' else place_track(solver, curve)
 
 
-def _rows(
-    table: Table, task: Task, curve: str, speeds: list[float], modes: tuple[str, ...], folder: Path
-) -> None:
+def _rows(table: Table, task: Task, curve: str, speeds: list[float], modes: dict[str, Path]) -> None:
     solver = IkSolver(task.arm, restarts=20)
     place = place_of(task, solver, curve)
     if place is None:
@@ -76,8 +77,7 @@ def _rows(
         return
     tracks = [Track(curve, place.centre, place.size, speed, place.direction) for speed in speeds]
     found = {
-        mode: joints_along(task, tracks, place, mode != 'places', folder if mode == BASE else ROOT)
-        for mode in modes
+        mode: joints_along(task, tracks, place, mode != 'places', package) for mode, package in modes.items()
     }
     for i, track in enumerate(tracks):
         shares = [f'{need:.2f}' for need in needs(task, solver, track, place)]

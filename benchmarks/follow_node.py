@@ -16,8 +16,7 @@ import numpy as np
 
 from benchmarks.arms import ROOT, Task
 from benchmarks.chain import Array
-from benchmarks.commits import BASE, check_out
-from benchmarks.contest import ENVIRONMENTS
+from benchmarks.commits import BASE, base_folder
 from benchmarks.follow import RATE, curve_of, distances, is_followed, needs, place_of
 from benchmarks.tables import Table, heading
 from ik_node import Goal, IkSolver
@@ -62,10 +61,10 @@ def run(tasks: list[Task], scale: float) -> None:
         return
     from benchmarks.follow_node_case import streaming
 
-    folder = ENVIRONMENTS / f'ik_node-{BASE}'
+    base = base_folder()
     modes: dict[str, tuple[Path, bool]] = {FOLLOWED: (ROOT, True), PLACES: (ROOT, False)}
-    if folder.exists() or check_out(BASE, folder):
-        modes[BEFORE] = folder, True
+    if base is not None:
+        modes[BEFORE] = base, True
     keys = [(machine, mode) for machine in MACHINES for mode in ON[machine] if mode in modes]
     followed = [task for task in tasks if is_followed(task)][:: max(1, round(1.0 / scale))]
     columns = [f'{machine}: {mode}'.ljust(22) + '  ' for machine, mode in keys]

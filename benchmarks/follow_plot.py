@@ -6,9 +6,7 @@ import matplotlib as mpl
 import numpy as np
 
 from benchmarks.arms import ROOT, Task
-from benchmarks.commits import BASE, check_out
-from benchmarks.contest import ENVIRONMENTS
-from benchmarks.follow import MODES, PERIOD, SEED_PLACE, joints_along, judged
+from benchmarks.follow import PERIOD, SEED_PLACE, joints_along, judged, packages
 from benchmarks.tables import heading
 from ik_node.tracks.curves import TRACKS, Track
 
@@ -26,16 +24,15 @@ def run(tasks: list[Task], scale: float) -> None:
     task = next(task for task in tasks if task.name == 'seed_arm')
     speeds = SPEEDS[:: max(1, round(1.0 / scale))]
     heading('Moving goals, plotted', f'{FILE.name}: the seed arm, medians (lines) and worst (dotted).')
-    folder = ENVIRONMENTS / f'ik_node-{BASE}'
-    modes = MODES if folder.exists() or check_out(BASE, folder) else MODES[:2]
+    modes = packages()
     figure, axes = pyplot.subplots(len(ROWS), len(TRACKS), figsize=(14, 6), sharex=True, squeeze=False)
     for curve, column in zip(TRACKS, axes.T, strict=True):
         tracks = [
             Track(curve, SEED_PLACE.centre, SEED_PLACE.size, float(speed), SEED_PLACE.direction)
             for speed in speeds
         ]
-        for mode in modes:
-            found = joints_along(task, tracks, SEED_PLACE, mode != 'places', folder if mode == BASE else ROOT)
+        for mode, package in modes.items():
+            found = joints_along(task, tracks, SEED_PLACE, mode != 'places', package)
             rows = np.array(
                 [
                     judged(task, track, PERIOD * np.arange(1, len(joints) + 1), np.array(joints))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arms import ROOT, Task
-from benchmarks.commits import BASE, check_out
+from benchmarks.commits import BASE, base_folder
 from benchmarks.tables import Table, heading
 
 PROGRAM = Path(__file__).with_name('start_program.py')
@@ -40,13 +40,9 @@ def run(tasks: list[Task], scale: float) -> None:
         the cache of compiled kernels is empty. Warm: the least of {REPEATS}. Where compiling goes on in
         another process, only its own row counts it. Beside commit {BASE}.""",
     )
+    base = base_folder()
+    packages = {'now': ROOT} if base is None else {'now': ROOT, BASE: base}
     with tempfile.TemporaryDirectory() as folder:
-        packages = {'now': ROOT}
-        other = Path(folder, 'other')
-        if check_out(BASE, other):
-            packages[BASE] = other
-        else:
-            print(f'git has no commit {BASE}: no comparison.')
         results = {name: _measure(path, Path(folder, f'cache-{name}')) for name, path in packages.items()}
     table = Table('what'.ljust(34), *(name.rjust(18) for name in packages))
     for row in results['now']:
