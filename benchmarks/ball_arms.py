@@ -7,9 +7,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from benchmarks.chain import Array, rotations
 
 PLACES = ('shoulder', 'wrist')
 ORDERS = ('xyz', 'zyx', 'zyz')  # universal pair first, twist first, proper Euler angles
@@ -88,8 +87,8 @@ class Judge:
     def excess(self, q: Array) -> float:
         """Return by how much [rad] q (n,) is outside the cone or the twist limits; negative: inside."""
         angles = q[self._columns]
-        turns = [_turn(axis, angle) for axis, angle in zip(self._axes, angles, strict=True)]
-        whole = turns[0] @ turns[1] @ turns[2]
+        turns = [rotations(axis, np.array([angle])) for axis, angle in zip(self._axes, angles, strict=True)]
+        whole = (turns[0] @ turns[1] @ turns[2])[0]
         if self._twist_joint is None:
             rest, twist = self._axes[0], angles[0] + (self._axes[0] @ self._axes[2]) * angles[2]
         else:
@@ -98,10 +97,3 @@ class Judge:
         moved = whole @ rest
         swing = math.atan2(float(np.linalg.norm(np.cross(moved, rest))), float(moved @ rest))
         return max(swing - self.swing, float(twist) - self._twist[1], self._twist[0] - float(twist))
-
-
-def _turn(axis: Array, angle: float) -> Array:
-    x, y, z = axis
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    turned: Array = np.eye(3) + math.sin(angle) * cross + (1.0 - math.cos(angle)) * cross @ cross
-    return turned

@@ -10,7 +10,8 @@ from time import process_time
 import numpy as np
 
 from benchmarks.arms import Task
-from benchmarks.ball_arms import ORDERS, PLACES, Array, BallArm, Judge, ball_arm
+from benchmarks.ball_arms import ORDERS, PLACES, BallArm, Judge, ball_arm
+from benchmarks.chain import Array
 from benchmarks.random_arms import unit
 from benchmarks.tables import Table, heading
 from ik_node import Arm, Goal, IkSolver

@@ -57,14 +57,9 @@ def run(tasks: list[Task], scale: float) -> None:
         rows, spent = np.vstack([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
         table.row(name, *cells(rows), *quantiles(spent))
         total.append(rows)
-        if all(solver_for_closed_form(task) for task in group):
+        if all(solver_for(task.arm).closed_form is not None for task in group):
             times.append(spent)
     table.row('all; time: with a formula', *cells(np.vstack(total)), *quantiles(np.concatenate(times)))
-
-
-def solver_for_closed_form(task: Task) -> bool:
-    """Whether the arm has a formula."""
-    return solver_for(task.arm).closed_form is not None
 
 
 def judge(task: Task, count: int) -> tuple[Array, Array]:

@@ -29,7 +29,7 @@ from sensor_msgs.msg import JointState
 
 from benchmarks.arms import ROOT
 from benchmarks.domains import own_domain
-from benchmarks.node_latency import DOWN, PERIOD, Watch, at_rest, resident, wait
+from benchmarks.node_latency import DOWN, PERIOD, Watch, at_rest, goal_waits, resident, wait
 from ik_node.model.arm import Arm
 from ik_node.tracks.curves import Track, tip_pose
 
@@ -168,21 +168,8 @@ class Case:
         return {name: resident(process.pid) for name, process in self._processes.items()}
 
     def waits(self, count: int) -> list[float]:
-        """Return how long [ms] goals from rest, at random times, waited for the first sample that moves."""
-        rng, found = np.random.default_rng(1), []
-        track = Track('circle', *CIRCLE, DOWN)
-        for _ in range(count):
-            wait(lambda: at_rest(self.watch), 'the arm to rest')
-            time.sleep(rng.uniform(0.05, 0.05 + 2.0 * PERIOD))
-            mark, still = len(self.watch.samples), self.watch.samples[-1][1].position
-            T = tip_pose(
-                track.position(rng.uniform(0.0, track.lap)), DOWN, self._arm.tool_axis, self._arm.tool_point
-            )
-            sent = self.watch.send(T)
-            wait(lambda m=mark, s=still: any(x.position != s for _, x in self.watch.samples[m:]), 'a move')
-            first = next(t for t, x in self.watch.samples[mark:] if x.position != still)
-            found.append(1e3 * (first - sent))
-        return found
+        """Return the waits [ms] of goals from rest, see goal_waits."""
+        return goal_waits(self.watch, self._arm, Track('circle', *CIRCLE, DOWN), count)
 
 
 def main() -> None:

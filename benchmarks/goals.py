@@ -61,16 +61,12 @@ def most_singular(task: Task, q: Array) -> Array:
 
     width = upper - lower
     for share in (1.0, 0.05, 0.0025):
-        for j in middle_first(arm.n):
+        # From the middle outwards: elbows make more singular poses than bases.
+        for j in sorted(range(arm.n), key=lambda j: abs(j - arm.n // 2)):
             tries = np.tile(q, (21, 1))
             tries[:, j] = np.clip(q[j] + np.linspace(-0.5, 0.5, 21) * share * width[j], lower[j], upper[j])
             q = min(tries, key=sharpness)
     return q
-
-
-def middle_first(n: int) -> list[int]:
-    """Return the joints from the middle outwards: elbows make more singular poses than bases."""
-    return sorted(range(n), key=lambda j: abs(j - n // 2))
 
 
 def out_of_reach(task: Task, rng: np.random.Generator, count: int) -> Goals:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.chain import Array
+from benchmarks.chain import Array, rotations
 
 SECONDS, PERIOD = 60.0, 0.02  # [s] of a path, and between poses
 LATENCY, JITTER = 0.002, 0.0015  # [s] of a pose on its way
@@ -99,7 +99,9 @@ class HandPath:
 
     def _pose(self, time: float, noise: Array) -> Array:
         T = np.eye(4)
-        T[:3, :3] = _rotation(self._turn.at(time) + noise[3:])
+        turn = self._turn.at(time) + noise[3:]
+        angle = float(np.linalg.norm(turn))
+        T[:3, :3] = rotations(turn / max(angle, 1e-12), np.array([angle]))[0]
         T[:3, 3] = self.place(time) + noise[:3]
         return T
 
@@ -125,11 +127,3 @@ class _Waves:
         """Return the three rates (k, 3) at times."""
         phase = self._w * times[:, None, None] + self._phase
         return (self._size * self._w * np.cos(phase)).sum(axis=2)
-
-
-def _rotation(turn: Array) -> Array:
-    """Return the rotation (3, 3) about a turn (3,) [rad]. Rodrigues' formula."""
-    angle = float(np.linalg.norm(turn))
-    x, y, z = turn / max(angle, 1e-12)
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * (cross @ cross)

@@ -121,10 +121,9 @@ def at_rest(watch: Watch) -> bool:
     return bool(watch.samples) and not any(watch.samples[-1][1].velocity)
 
 
-def measure_latency(watch: Watch, arm: Arm, count: int) -> None:
-    """From the publishing of a goal to the first sample that moves, from rest, at random times."""
+def goal_waits(watch: Watch, arm: Arm, around: Track, count: int) -> list[float]:
+    """Return how long [ms] goals from rest, at random times, waited for the first sample that moves."""
     rng, waits = np.random.default_rng(1), []
-    around = Track('circle', *CIRCLE, DOWN)
     for _ in range(count):
         wait(lambda: at_rest(watch), 'the arm to rest')
         time.sleep(rng.uniform(0.05, 0.05 + 2.0 * PERIOD))
@@ -135,7 +134,12 @@ def measure_latency(watch: Watch, arm: Arm, count: int) -> None:
         wait(lambda m=mark, s=still: any(x.position != s for _, x in watch.samples[m:]), 'a move')
         first = next(t for t, x in watch.samples[mark:] if x.position != still)
         waits.append(1e3 * (first - sent))
-    waits = np.array(waits)
+    return waits
+
+
+def measure_latency(watch: Watch, arm: Arm, count: int) -> None:
+    """From the publishing of a goal to the first sample that moves, from rest, at random times."""
+    waits = np.array(goal_waits(watch, arm, Track('circle', *CIRCLE, DOWN), count))
     print(f'goal to first moving joint_states, {count} goals from rest [ms]: {quantiles(waits)}')
     print(
         f'  within one publish period ({1e3 * PERIOD:g} ms): {100.0 * (waits <= 1e3 * PERIOD).mean():.1f} %'

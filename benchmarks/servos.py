@@ -75,7 +75,7 @@ def _measure(profile: str, table: Table, windows: int, commands: int) -> None:
                 stamps = np.array([stamp for stamp, _ in client.states[-1000:]])
                 jitter = np.percentile(np.abs(np.diff(stamps) - 0.01), 99)
                 pace = (len(stamps) - 1) / (stamps[-1] - stamps[0])
-                ways = [client.way(sign) for sign in _signs(commands)] if rate else [np.nan]
+                ways = [client.way(1 if i % 2 else -1) for i in range(commands)] if rate else [np.nan]
                 table.row(
                     profile,
                     name,
@@ -88,10 +88,6 @@ def _measure(profile: str, table: Table, windows: int, commands: int) -> None:
                 )
         finally:
             client.close()
-
-
-def _signs(count: int) -> list[int]:
-    return [1 if i % 2 else -1 for i in range(count)]
 
 
 @contextlib.contextmanager

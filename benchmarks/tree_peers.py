@@ -12,7 +12,7 @@ from benchmarks.contest import Contestant, MissingError, title_of
 from benchmarks.tables import Table, heading, percent
 from benchmarks.torsos import TOOLS, torso, torso_text
 from benchmarks.trees import DOWN, PERIOD, TRACKS, best_branch, chains_of
-from ik_node import Tree
+from ik_node import Goal, Tree, TreeSolver
 
 PEERS = (
     'own_tree',
@@ -102,7 +102,8 @@ def _tracks(tree: Tree, chains: dict[str, Chain], contestants: dict[str, Contest
         {best:.5f}. Jumps: steps of more than {JUMP:g} times that. Processor time [us].""",
     )
     goals = [{tool: [*track.position(t), *DOWN] for tool, track in TRACKS.items()} for t in times]
-    start = starting_place(tree, goals[0])
+    beginning = {tool: Goal(goal[:3], goal[3:]) for tool, goal in goals[0].items()}
+    start = TreeSolver(tree).solve(beginning).q
     records = in_turns(contestants, goals, start, 1, follow=True, missing={})
     table = Table('solver'.ljust(20) + '  ', '1e-6', '1e-3', 'largest step', 'jumps', 'median', 'mean')
     for peer, record in records.items():
@@ -186,11 +187,3 @@ def met(
         turned = np.linalg.norm(axes - wanted[:, 3:], axis=1)
         good &= np.maximum(off, turned) <= tolerance + ROUNDING
     return good
-
-
-def starting_place(tree: Tree, goals: dict[str, list[float]]) -> Array:
-    """Return a configuration at the beginning of the tracks."""
-    from ik_node import Goal, TreeSolver
-
-    solver = TreeSolver(tree)
-    return solver.solve({name: Goal(goal[:3], goal[3:]) for name, goal in goals.items()}).q
