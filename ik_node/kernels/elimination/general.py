@@ -16,7 +16,7 @@ from ..arrays.copies import copy
 from ..arrays.eigenvalues import eigenvalues
 from ..runtime.compiled import compiled
 from .layout import JOINTS, ORIGIN, SIZE, SLIDING, TOOL
-from .motion import move, value_between, write_vector
+from .motion import linear_in, move, value_between, write_vector
 from .write_row import write_row
 
 MONOMIALS = 12
@@ -85,9 +85,7 @@ def write_equations(form, m, squares, lines, constants):
         for power in range(degree, -1, -1):
             table = squares if power == 2 else lines if power == 1 else constants
             for j in range(9):
-                value = 0.0
-                for i in range(15):
-                    value += form[row, i] * m[i]
+                value = linear_in(form, row, m)
                 row += 1
                 table[first, j] = value
                 largest = max(largest, abs(value))
@@ -246,10 +244,7 @@ def complete_candidate(form, goal, at, tip, m, q):
         move(form[JOINTS + k], -q[k], at)
     write_vector(at, m)
     for k in range(2):
-        c, s = 0.0, 0.0
-        for i in range(15):
-            c += form[LAST_TWO + 2 * k, i] * m[i]
-            s += form[LAST_TWO + 2 * k + 1, i] * m[i]
+        c, s = linear_in(form, LAST_TWO + 2 * k, m), linear_in(form, LAST_TWO + 2 * k + 1, m)
         q[3 + k] = c if form[JOINTS + 3 + k, SLIDING] != 0.0 else atan2(s, c)
     for k in range(4, 2, -1):
         move(form[JOINTS + k], q[k], tip)

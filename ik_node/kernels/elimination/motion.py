@@ -25,6 +25,15 @@ def write_vector(v, out):
 
 
 @compiled
+def linear_in(form, first, m):
+    """The product of row first of form with m (15,)."""
+    total, row = 0.0, form[first]
+    for i in range(15):
+        total += row[i] * m[i]
+    return total
+
+
+@compiled
 def move(joint, value, v):
     """Move v (6,), a point and a direction, by the joint of this row, in place."""
     if joint[SLIDING] != 0.0:

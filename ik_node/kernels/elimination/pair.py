@@ -32,10 +32,10 @@ from .layout import (
     VARIABLE,
     WRIST,
 )
-from .motion import harmonic_root, move, write_vector
+from .motion import linear_in, move, write_vector
 from .three_unknowns import solve_three
 from .triple import inner_values, wrist_values
-from .two_unknowns import add_slides, solve_two
+from .two_unknowns import add_slides, add_turns, solve_two
 from .write_row import write_row
 
 MOST_VALUES = 256  # of the outer joints
@@ -52,26 +52,16 @@ def solve_one(form, m, work, pairs):
     joint = JOINTS + int(form[0, OUTER_A])
     best, a, b, c = -1.0, 0.0, 0.0, 0.0
     for k in range(int(form[0, EQUATIONS])):
-        e = work[4]
-        for j in range(3):
-            row, total = form[COEFFICIENTS + 3 * k + j], 0.0
-            for i in range(15):
-                total += row[i] * m[i]
-            e[j] = total
-        swing = e[1] * e[1] + e[2] * e[2]
+        row = COEFFICIENTS + 3 * k
+        cosine, sine = linear_in(form, row + 1, m), linear_in(form, row + 2, m)
+        swing = cosine * cosine + sine * sine
         if swing > best:
-            best, a, b, c = swing, e[0], e[1], e[2]
+            best, a, b, c = swing, linear_in(form, row, m), cosine, sine
     if best < 1e-16:
         return 0, False
     if form[joint, SLIDING] != 0.0:
         return add_slides(a, b, c, form[0, SLACK], 0.0, work, pairs, 0), True
-    count = 0
-    for side in range(2):
-        exists, value = harmonic_root(a, b, c, side, form[0, SLACK])
-        if exists:
-            pairs[count, 1] = value
-            count += 1
-    return count, True
+    return add_turns(a, b, c, form[0, SLACK], 0.0, pairs, 0), True
 
 
 @compiled
@@ -90,10 +80,7 @@ def outer_values(form, m, work, pairs):
     for k in range(2):
         for i in range(3):
             for j in range(3):
-                row, total = form[COEFFICIENTS + 9 * k + 3 * i + j], 0.0
-                for n in range(15):
-                    total += row[n] * m[n]
-                e[3 * k + j, i] = total
+                e[3 * k + j, i] = linear_in(form, COEFFICIENTS + 9 * k + 3 * i + j, m)
     slides = form[JOINTS + int(form[0, OUTER_B]), SLIDING] != 0.0
     return solve_two(form, e, slides, work, work[26:34], pairs)
 

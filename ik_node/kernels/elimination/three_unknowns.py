@@ -13,21 +13,13 @@ import numpy as np
 from ..arrays.eigenvalues import eigenvalues
 from ..runtime.compiled import compiled
 from .layout import COEFFICIENTS, COMMON, JOINTS, MATRIX, OUTER_A, OUTER_B, OUTER_C, POWERS, SLIDING, TURNED
+from .motion import linear_in
 from .two_unknowns import solve_any, value_of
 
 REAL = 1e-4  # imaginary part of a root, as a share of 1 + t^2, below which it may be a double real one
 SINGULAR = 1e-10  # share of the largest pivot: below this the goal is singular
 MET = 1e-2  # share of its terms by which a third equation may be missed
 SAME = 1e-7  # rad, or share of the size: roots that differ by less are one
-
-
-@compiled
-def linear_in(form, first, m):
-    """The product of row first of form with m (15,)."""
-    total, row = 0.0, form[first]
-    for i in range(15):
-        total += row[i] * m[i]
-    return total
 
 
 @compiled

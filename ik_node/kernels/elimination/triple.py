@@ -3,6 +3,7 @@
 
 from math import atan2, cos, nan, sin, sqrt
 
+from ..arrays.copies import copy
 from ..arrays.rotation import harmonics, rotate_axis_angle
 from ..closed_form.pairs import two_links
 from ..runtime.compiled import compiled
@@ -23,7 +24,8 @@ from .layout import (
     SLIDING,
     SPHERICAL,
 )
-from .motion import harmonic_root, move, value_between, write_vector
+from .motion import harmonic_root, linear_in, move, value_between, write_vector
+from .two_unknowns import add_slides, add_turns
 
 LEAST = 1e-9  # shares of the size below which directions count as parallel
 
@@ -67,34 +69,19 @@ def two_values(form, joints, v, g, work, out):
     write_vector(g, m)
     best, a, b, c = -1.0, 0.0, 0.0, 0.0
     for k in range(6):
-        total = 0.0
-        for i in range(15):
-            total += form[NORMALS + k, i] * m[i]
+        total = linear_in(form, NORMALS + k, m)
         row, column = AFFINE + k // 5, 3 * (k % 5)
         swing = form[row, column + 1] ** 2 + form[row, column + 2] ** 2
         if swing > best:
             best = swing
             a, b, c = form[row, column] - total, form[row, column + 1], form[row, column + 2]
-    roots = work[2:4]
-    count = 0
     if joints[1, SLIDING] != 0.0:
-        quad = work[4]
-        quad[0], quad[1], quad[2] = a, b, c
-        found = quadratic_roots(quad, form[0, SLACK], roots)
-        for k in range(found):
-            if abs(roots[k, 1]) > 1e-6:
-                out[count, 1] = roots[k, 0] / roots[k, 1]
-                count += 1
+        count = add_slides(a, b, c, form[0, SLACK], 0.0, work, out, 0)
     else:
-        for side in range(2):
-            exists, value = harmonic_root(a, b, c, side, form[0, SLACK])
-            if exists:
-                out[count, 1] = value
-                count += 1
-    turned = work[5]
+        count = add_turns(a, b, c, form[0, SLACK], 0.0, out, 0)
+    turned = work[5, :6]
     for k in range(count):
-        for i in range(6):
-            turned[i] = v[i]
+        copy(v, turned)
         move(joints[1], out[k, 1], turned)
         out[k, 0] = value_between(joints[0], turned, g)
     return count

@@ -99,11 +99,7 @@ def solve_turn(form, e, work, companion, pairs):
                 )
                 count += 1
                 continue
-        for side in range(2):
-            exists, other = harmonic_root(constant, real, imaginary, side, form[0, SLACK])
-            if exists:
-                pairs[count, 0], pairs[count, 1] = value, other
-                count += 1
+        count = add_turns(constant, real, imaginary, form[0, SLACK], value, pairs, count)
     return count, regular
 
 
@@ -183,6 +179,17 @@ def add_slides(a, b, c, slack, value, work, pairs, count):
 
 
 @compiled
+def add_turns(a, b, c, slack, value, pairs, count):
+    """Append to pairs (16, 2) value and each root q of a + b cos q + c sin q; return the new count."""
+    for side in range(2):
+        exists, other = harmonic_root(a, b, c, side, slack)
+        if exists:
+            pairs[count, 0], pairs[count, 1] = value, other
+            count += 1
+    return count
+
+
+@compiled
 def solve_any(form, e, slides, work, companion, pairs):
     """Solve any two equations e (6, 3) for joints a and b: the resultant is a form of degree 8 in joint a.
 
@@ -222,11 +229,7 @@ def solve_any(form, e, slides, work, companion, pairs):
         if slides:
             count = add_slides(g[m], g[m + 1], g[m + 2], LEAST_SLACK, value, work, pairs, count)
         else:
-            for side in range(2):
-                exists, other = harmonic_root(g[m], g[m + 1], g[m + 2], side, LEAST_SLACK)
-                if exists:
-                    pairs[count, 0], pairs[count, 1] = value, other
-                    count += 1
+            count = add_turns(g[m], g[m + 1], g[m + 2], LEAST_SLACK, value, pairs, count)
         m, kept = 3 - m, before
         for i in range(before, count):  # those that meet the other equation too
             other = pairs[i, 1]

@@ -6,7 +6,7 @@ from math import isnan, sqrt
 import numpy as np
 
 from ..arrays.copies import copy
-from ..arrays.distance import DISTINCT
+from ..arrays.distance import DISTINCT, largest_difference
 from ..arrays.layout import DIRECTION, EXACT_GEOMETRY, LATERAL, SIGNS, WEIGHT
 from ..chain.balls import hold_in_balls
 from ..chain.forward import clip, forward, goal_errors, met, squared_errors
@@ -147,9 +147,7 @@ def is_smooth(joints, tool, limits, goal, options, q, arrived, work):
     frames = np.empty((2 * joints.shape[0] + 3, 3))
     step = work[3 * n + 4, :n]
     _, predicted = predict(joints, tool, limits, goal, options, q, frames, work, step)
-    move = 0.0
-    for i in range(n):
-        move = max(move, abs(arrived[i] - q[i]))
+    move = largest_difference(arrived, q)
     if move <= min(DEMANDED * predicted + 1e-6, LARGE_MOVE):
         return True
     if move <= LARGE_MOVE and has_spare_joints(n, goal):
@@ -157,10 +155,7 @@ def is_smooth(joints, tool, limits, goal, options, q, arrived, work):
     followed = q.copy()
     if not follow(joints, tool, limits, goal, options, followed, work)[0]:
         return False
-    gap = 0.0
-    for i in range(n):
-        gap = max(gap, abs(followed[i] - arrived[i]))
-    return gap <= DISTINCT
+    return largest_difference(followed, arrived) <= DISTINCT
 
 
 @compiled
