@@ -16,6 +16,7 @@ from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
+from ik_node.solver.limit_distances import held_idle
 from ik_node.solver.redundancy.self_motions import SelfMotions
 from ik_node.solver.restarts import RandomRestarts
 
@@ -67,7 +68,8 @@ class AllSolutions:
         arm, form, elimination, packed = self._arm, self._form, self._elimination, goal.packed
         found, start = np.empty((MOST_SOLUTIONS, arm.n)), np.empty(arm.n)
         kernels.start_within(arm.limits, seed, start)
-        limits, count, regular = self._limits(start), 0, True
+        limits = held_idle(arm, start) if self._idle else arm.limits  # all their positions are one solution
+        count, regular = 0, True
         if form is not None and not math.isnan(packed[DIRECTION]):
             count, regular = kernels.formula_solutions(
                 arm.joints, arm.tool, limits, arm.period, form.constants, packed, self._options, start, found
@@ -146,17 +148,6 @@ class AllSolutions:
             if met and np.abs(start - q).max() > 0.5 * MOVED * np.abs(turns[-1]).max():
                 return True
         return False
-
-    def _limits(self, start: Array) -> Array:
-        """Return limits (2 or more, n) that hold idle joints at start (n,).
-
-        They move neither tool point nor tool axis: all their positions give the same solution.
-        """
-        if not self._idle:
-            return self._arm.limits
-        limits = self._arm.limits.copy()
-        limits[:2, self._arm.idle] = start[self._arm.idle]
-        return frozen(limits)
 
     def _searched(
         self,

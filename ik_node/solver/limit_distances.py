@@ -36,7 +36,7 @@ class LimitDistances:
         form = recognise(arm)
         self._middle = arm.middle
         self._model = (
-            *(arm.joints, arm.tool, held_idle(arm), arm.period),
+            *(arm.joints, arm.tool, held_idle(arm, arm.middle), arm.period),
             NO_FORM if form is None else form.constants,
             form is not None and form.exact,
         )
@@ -66,10 +66,10 @@ class LimitDistances:
         return lack
 
 
-def held_idle(arm: Arm) -> Array:
-    """Return the limits of arm with the joints held at mid-range that move neither tool point nor axis."""
+def held_idle(arm: Arm, q: Array) -> Array:
+    """Return the limits of arm with the joints held at q (n,) that move neither tool point nor axis."""
     limits = arm.limits.copy()
-    limits[:2, arm.idle] = arm.middle[arm.idle]
+    limits[:2, arm.idle] = q[arm.idle]
     return frozen(limits)
 
 

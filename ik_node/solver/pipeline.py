@@ -142,10 +142,6 @@ class ByElimination:
     def __init__(self, elimination: Elimination | None, search: RandomRestarts) -> None:
         self._elimination, self._search = elimination, search
 
-    def may_serve(self, packed: Array) -> bool:
-        """Whether the arm may have an elimination for goals such as packed (9,)."""
-        return self._elimination is not None and self._elimination.may_serve(packed)
-
     def __call__(self, task: Task) -> Solution | None:
         if task.excluded or task.late or self._elimination is None:
             return None
@@ -295,19 +291,18 @@ class ReportNotFound:
 class Decides:
     """Whether algebra decides if goals have a solution, so that few restarts come before it."""
 
-    def __init__(self, formula: ByFormula, elimination: ByElimination) -> None:
+    def __init__(self, formula: ByFormula, elimination: Elimination | None) -> None:
         self._formula, self._elimination = formula, elimination
         self._known: dict[bool, bool] = {}  # of goals without direction, and of others
 
     def __call__(self, packed: Array) -> bool:
         """Whether it does for goal (9,)."""
         position_only = math.isnan(packed[DIRECTION])
-        try:
-            return self._known[position_only]
-        except KeyError:
-            return self._known.setdefault(
-                position_only, self._formula.decides(packed) or self._elimination.may_serve(packed)
+        if position_only not in self._known:
+            self._known[position_only] = self._formula.decides(packed) or (
+                self._elimination is not None and self._elimination.may_serve(packed)
             )
+        return self._known[position_only]
 
 
 class Pipeline:
@@ -325,23 +320,21 @@ class Pipeline:
         unreachable: UnreachableGoals,
     ) -> None:
         self.formula, self.search, self.shells = formula, search, unreachable.shells
-        self._unreachable = unreachable
-        by_elimination = ByElimination(elimination, search)
-        self.decides = Decides(formula, by_elimination)
+        self._unreachable, self._decides = unreachable, Decides(formula, elimination)
         self.stages: tuple[Stage, ...] = (
             OutsideWorkspace(unreachable, closest, search),
-            Restarts(search, self.decides),
-            by_elimination,
+            Restarts(search, self._decides),
+            ByElimination(elimination, search),
             Closest(closest, search),
             WithinTolerances(unreachable, elimination, closest, search),
             ReportUnreachable(formula, unreachable),
-            RestartsAfterDoubt(search, self.decides),
+            RestartsAfterDoubt(search, self._decides),
             ReportNotFound(search),
         )
 
     def restarts_before_algebra(self, goals: Array) -> int | None:
         """Return how many restarts goals (N, 9) get before algebra decides, None for all."""
-        return FEW_RESTARTS if len(goals) and self.decides(goals[0]) else None
+        return FEW_RESTARTS if len(goals) and self._decides(goals[0]) else None
 
     def __call__(self, goal: Goal, seed: Array, excluded: bool, budget: float) -> Solution:
         """Solve goal from seed (n,) within a time budget [s].
@@ -349,7 +342,9 @@ class Pipeline:
         excluded: the formula finds no solution, see ByFormula.nearest.
         """
         deadline = time.perf_counter() + budget
-        near_miss = self._unreachable.near_miss(goal, seed) if excluded else None
+        near_miss = None
+        if excluded:
+            near_miss = least_miss(self.search.arm, self._unreachable.by_formula(goal.packed, seed))
         q = seed.copy() if near_miss is None else near_miss.q
         task = Task(goal, seed, deadline, budget, excluded, near_miss, q)
         for stage in self.stages:

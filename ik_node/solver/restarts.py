@@ -102,9 +102,6 @@ class RandomRestarts:
         self.table = np.empty((arm.n + 6, KNOWN_POSES))
         kernels.tabulate_poses(arm.joints, arm.tool, samples, self.weight, self.table)
 
-    def _random_state(self) -> NDArray[np.uint64]:
-        return self._first_state.copy()
-
     def _search(self) -> Callable[..., tuple[int, float, float, bool]]:
         """The search of the method: a kernel, or for a method in Python the same source uncompiled."""
         if not self.method.module:
@@ -134,7 +131,7 @@ class RandomRestarts:
         """
         model = self._model if limits is None else (*self._model[:2], limits)
         restarts_allowed = self.restarts if most is None else min(most, self.restarts)
-        search, state = self._search(), self._random_state()
+        search, state = self._search(), self._first_state.copy()
         now = np.empty(len(q))
         first, part = 0, self._part if kernels.ready() else 1
         while True:
@@ -181,7 +178,7 @@ class RandomRestarts:
         decreasing weight of the direction, the penalty form of the lexicographic problem. More starts follow
         while the position is not met and not known to be out of reach. deadline: as for search.
         """
-        options, state, search = self.options.copy(), self._random_state(), self._search()
+        options, state, search = self.options.copy(), self._first_state.copy(), self._search()
         options[[ITERATIONS, STALL]] = self.method.thorough
         now = np.empty(len(q))
         starts, most = self.method.starts
@@ -229,7 +226,7 @@ class RandomRestarts:
             options[WEIGHT] = self.weight * weight
             _, position_error, direction_error, _ = search(
                 self.arm.joints, self.arm.tool, limits, goal.packed, options, self.table, 0, 1,
-                self._random_state(), now, q,
+                self._first_state.copy(), now, q,
             )  # fmt: skip
         return position_error, direction_error
 

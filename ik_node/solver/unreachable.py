@@ -52,10 +52,6 @@ class UnreachableGoals:
         """Return why no joint positions reach the position, by link lengths; None if that is not proven."""
         return CAUSES[kernels.out_of_reach(self.shells, goal.packed, self._tolerance)]
 
-    def near_miss(self, goal: Goal, seed: Array) -> NearMiss | None:
-        """Return the solution of the formula with the smallest limit violation; None if it has none."""
-        return least_miss(self.arm, self.by_formula(goal.packed, seed))
-
     def by_formula(self, packed: Array, seed: Array, loosely: float = 1.0) -> Array:
         """Return the solutions (k, n) of goal packed (9,) by formula, whatever the limits; seed (n,).
 
@@ -74,7 +70,7 @@ class UnreachableGoals:
     def reason(self, goal: Goal, seed: Array, closest: ClosestConfiguration, miss: NearMiss | None) -> Reason:
         """Return why a goal that is proven to be impossible cannot be met.
 
-        closest: the closest configuration. miss: as returned by near_miss.
+        closest: the closest configuration. miss: as returned by least_miss.
         """
         cause = self.by_reach(goal)
         if cause is not None:

@@ -16,6 +16,7 @@ from ik_node.kernels.arrays.layout import ITERATIONS, POSITION_TOLERANCE, STALL,
 from ik_node.model.arm import frozen
 from ik_node.model.tree import Tree
 from ik_node.solver.methods.registry import METHODS
+from ik_node.solver.pipeline import errors_of
 from ik_node.solver.trees.clock import Clock
 
 # Of the usual weight of a direction, one after the other: so positions come first.
@@ -96,7 +97,11 @@ class TreeSearch:
 
     def _cost(self, goals: Array, weights: Array, q: Array) -> tuple[float, float]:
         """Return the sums of weights (K,) times squared position [m^2] and direction errors [rad^2]."""
-        errors = [self._errors(name, goal, q) for name, goal in zip(self._names, goals, strict=True)]
+        tree = self._tree
+        errors = [
+            errors_of(tree.arms[name], goal, q[tree.columns[name]])
+            for name, goal in zip(self._names, goals, strict=True)
+        ]
         position, direction = (weights @ np.square(errors)).tolist()
         return position, direction
 
@@ -115,13 +120,6 @@ class TreeSearch:
         model = *self._model, *self._branches, self._tree.limits
         found: tuple[int, bool] = search(*model, goals, weights, options, first, last, state, q, errors)
         return found
-
-    def _errors(self, name: str, goal: Array, q: Array) -> tuple[float, float]:
-        arm = self._tree.arms[name]
-        errors: tuple[float, float] = kernels.goal_errors(
-            arm.joints, arm.frames(q[self._tree.columns[name]]), goal
-        )
-        return errors
 
     def _state(self) -> NDArray[np.uint64]:
         return np.array([self._random_seed], dtype=np.uint64)
