@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -97,16 +98,11 @@ def test_entries_that_fail_as_a_number_and_as_text_are_rejected(wrong):
 def test_what_is_no_goal_is_rejected_everywhere(wrong):
     arm = seed_arm()
     solver = IkSolver(arm)
-    for call in (solver.solve, solver.solve_all, lambda goal: solver.track(goal, arm.middle)):
+    with_joints = (partial(call, q=arm.middle) for call in (solver.track, solver.errors))
+    for call in (solver.solve, solver.solve_all, *with_joints):
         with pytest.raises(InputError) as caught:
             call(wrong)
         assert f'goal must be a Goal, got {wrong!r}' in str(caught.value)
-
-
-def test_a_joint_value_that_no_float_holds_is_rejected():
-    arm = seed_arm()
-    with pytest.raises(InputError, match='q must be 5 finite numbers'):
-        arm.fk([10**400, 0, 0, 0, 0])
 
 
 @pytest.mark.parametrize('wrong', [[], {}, np.zeros(3), None, 5])
@@ -131,8 +127,3 @@ def test_entries_that_are_masked_or_too_large_are_rejected_in_a_batch_too():
             solver.solve_batch([position], [direction], seeds)
         with pytest.raises(InputError, match='seed must be'):
             solver.solve(Goal(position, direction), seeds)
-
-
-def test_errors_of_what_is_no_goal_are_rejected():
-    with pytest.raises(InputError, match='goal must be a Goal'):
-        IkSolver(seed_arm()).errors(None, np.zeros(5))
