@@ -209,11 +209,6 @@ def main() -> None:
             )
 
 
-def _within(solver: IkSolver, T: Array) -> bool:
-    """Whether there is a configuration that has the position of a pose."""
-    return solver.solve(Goal(T[:3, 3])).position_error < REACHED
-
-
 def _turns(steps: Array) -> float:
     """Return the mean number of changes of sign of steps (k, n) beyond TURN, per column."""
     signs = (np.sign(column[np.abs(column) > TURN]) for column in steps.T)
