@@ -5,23 +5,11 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from cases import AXES, Case, shared_cases, shipped_cases
+from cases import TOLERANCE
 
 from ik_node import Arm, Goal, IkSolver
 from ik_node.kernels.arrays.distance import DISTINCT
 from ik_node.solver.all_solutions import is_redundant
-
-TOLERANCE = 1e-6  # m and rad
-BY_NAME = {case.label: case for case in [*shipped_cases(), *shared_cases()]}
-
-
-def arm_of(name: str) -> Arm:
-    missing = Case(name, '', '', AXES['z'], (0, 0, 0), 0)
-    return BY_NAME.get(name, missing).arm()
-
-
-def new_solver(arm: Arm, **options) -> IkSolver:
-    return IkSolver(arm, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE, **options)
 
 
 def least_gap(arm: Arm, q, solutions) -> float:

@@ -10,7 +10,7 @@ import pytest
 from plain import PlainArm
 from shared_files import SHARED
 
-from ik_node import Arm
+from ik_node import Arm, IkSolver
 from ik_node.model.urdf.reader import load_description
 from ik_node.startup.robots import ARMS, SUFFIX, URDF
 
@@ -85,3 +85,17 @@ def shared_cases() -> list[Case]:
                 )
             )
     return cases
+
+
+BY_NAME = {case.label: case for case in [*shipped_cases(), *shared_cases()]}
+TOLERANCE = 1e-6  # m and rad, of new_solver
+
+
+def arm_of(name: str) -> Arm:
+    """The arm of the case with this label; skips the test where ../shared, which has it, is absent."""
+    return BY_NAME.get(name, Case(name, '', '', AXES['z'], (0, 0, 0), 0)).arm()
+
+
+def new_solver(arm: Arm, **options) -> IkSolver:
+    """A solver with the same tolerance for both errors."""
+    return IkSolver(arm, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE, **options)

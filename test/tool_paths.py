@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from cases import AXES, Case, shared_cases, shipped_cases
 from made_arms import make_arm
 
-from ik_node import Arm, IkSolver
-
-TOLERANCE = 1e-6  # m and rad
-BY_NAME = {case.label: case for case in [*shipped_cases(), *shared_cases()]}
-
-
-def arm_of(name: str) -> Arm:
-    return BY_NAME.get(name, Case(name, '', '', AXES['z'], (0, 0, 0), 0)).arm()
-
-
-def new_solver(arm: Arm, **options) -> IkSolver:
-    return IkSolver(arm, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE, **options)
+from ik_node import Arm
 
 
 def smooth_path(arm: Arm, seed: int, count: int) -> np.ndarray:

@@ -8,7 +8,8 @@ import pickle
 
 import numpy as np
 import pytest
-from all_solutions_checks import BY_NAME, arm_of, assert_good, new_solver
+from all_solutions_checks import assert_good
+from cases import BY_NAME, arm_of, new_solver
 from hypothesis import given
 from hypothesis import strategies as st
 from made_arms import make_arm, random_unit

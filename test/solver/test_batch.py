@@ -11,22 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import AXES, Case, shared_cases, shipped_cases
+from cases import arm_of, new_solver
 
 from ik_node import Arm, Goal, IkSolver, InputError, Status
 from ik_node.solver.batch import BATCH_PART
 
-TOLERANCE = 1e-6  # m and rad
-BY_NAME = {case.label: case for case in [*shipped_cases(), *shared_cases()]}
 NAMES = ['seed_arm', 'so101_like', 'moveo_like', 'prismatic_arm', 'hebi_a2085_05', 'moveo', 'magician_rail']
-
-
-def arm_of(name: str) -> Arm:
-    return BY_NAME.get(name, Case(name, '', '', AXES['z'], (0, 0, 0), 0)).arm()
-
-
-def new_solver(arm: Arm, **options) -> IkSolver:
-    return IkSolver(arm, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE, **options)
 
 
 def goals_of(arm: Arm, count: int, seed: int = 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import shared_cases, shipped_cases
+from cases import TOLERANCE, new_solver, shared_cases, shipped_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_arms import make_arm, parallel_arm, random_limits, unit, wrist_arm
@@ -13,7 +13,6 @@ from scipy.optimize import least_squares
 from ik_node import Arm, Goal, IkSolver, kernels
 from ik_node.solver.closed_form import Family, recognise
 
-TOLERANCE = 1e-6  # m and rad
 PARALLEL, ROLL, WRIST = Family.PARALLEL, Family.PARALLEL_ROLL, Family.WRIST
 TURN = 2 * np.pi
 
@@ -94,10 +93,6 @@ def assert_formula_finds(solver: IkSolver, configurations, apart: float = 1e-3) 
         for other in found:
             assert max(solver.errors(goal, other)) <= TOLERANCE
             assert ((other >= arm.lower) & (other <= arm.upper)).all()
-
-
-def new_solver(arm: Arm, **options) -> IkSolver:
-    return IkSolver(arm, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE, **options)
 
 
 def assert_arm_is_served(arm: Arm, family: Family, exact: bool, seed: int) -> None:

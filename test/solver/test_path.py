@@ -6,19 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import TOLERANCE, arm_of, new_solver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_arms import parallel_arm, wrist_arm
 from scipy.spatial.transform import Rotation
-from tool_paths import (
-    TOLERANCE,
-    arm_of,
-    limits_of,
-    new_solver,
-    plain_arm,
-    smooth_path,
-    tool_path,
-)
+from tool_paths import limits_of, plain_arm, smooth_path, tool_path
 
 from ik_node import Arm, Goal, IkSolver, InputError
 

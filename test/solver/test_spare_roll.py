@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import shared_cases, shipped_cases
+from cases import arm_of
 from made_arms import random_unit
 
 from ik_node import Goal, IkSolver
 from ik_node.solver.redundancy.spare_roll import spare_roll
 
-BY_NAME = {case.label: case for case in [*shipped_cases(), *shared_cases()]}
 ROLLING = ['so101_like', 'xarm5_like', 'wx250', 'hebi_a2085_05']
 OTHERS = ['seed_arm', 'moveo_like', 'ball_joint_arm']
-
-
-def arm_of(name):
-    if name not in BY_NAME:
-        pytest.skip('../shared/arms is absent')
-    return BY_NAME[name].arm()
 
 
 def angle(a, b):

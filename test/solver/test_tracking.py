@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cases import TOLERANCE, arm_of, new_solver
 from made_arms import make_arm, random_unit
-from tool_paths import (
-    TOLERANCE,
-    arm_of,
-    limits_of,
-    new_solver,
-    plain_arm,
-    smooth_path,
-    tool_path,
-)
+from tool_paths import limits_of, plain_arm, smooth_path, tool_path
 
 from ik_node import Goal, InputError, Status
 from ik_node.solver.goal import Cause

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from all_solutions_checks import TOLERANCE, arm_of, assert_good, new_solver
+from all_solutions_checks import assert_good
+from cases import TOLERANCE, arm_of, new_solver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_arms import make_arm, parallel_arm
