@@ -40,8 +40,8 @@ from ik_node.ros.conversions import matrix_pose
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.viewer.scene.visuals import extent_of
-from ik_node.viewer.solutions.directions import possible_directions
 from ik_node.viewer.solutions.listing import Lister, Listing, Question
+from ik_node.viewer.solutions.why import possible_directions
 from ik_node.viewer.solutions.why_scene import SPHERE_RADIUS
 
 __all__ = ['browser']

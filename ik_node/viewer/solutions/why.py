@@ -10,16 +10,18 @@ import viser
 
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal
+from ik_node.solver.reachable_directions import fibonacci_sphere
 from ik_node.solver.solver import IkSolver
 from ik_node.viewer.scene.visuals import extent_of
-from ik_node.viewer.solutions.directions import REACHED, possible_directions
-from ik_node.viewer.solutions.listing import Listing
+from ik_node.viewer.solutions.listing import REACHED, Listing
 from ik_node.viewer.solutions.panel import shortfalls
-from ik_node.viewer.solutions.why_scene import WhyScene
+from ik_node.viewer.solutions.why_scene import SAMPLES, WhyScene
 from ik_node.viewer.worker import Worker
 
 PERIOD = 0.4  # [s] from one set of directions to the next: they take up to 0.2 s
 MOVED = 1e-4  # [m] from where the directions were asked for
+BUDGET = 2e-3  # [s] for a direction
 
 
 class Why:
@@ -71,3 +73,17 @@ class Why:
         """Remove everything from the scene."""
         self._worker.drop()
         self._scene.remove()
+
+
+def possible_directions(solver: IkSolver, position: Array, seed: Array) -> Array:
+    """Return directions (k, 3) of the tool axis that are possible at position (3,) [m].
+
+    The nearest possible one to each of evenly spread directions: all over a cap where the direction is free,
+    on its edge, and along a curve where the position ties the direction.
+    """
+    found = []
+    for direction in fibonacci_sphere(SAMPLES):
+        solution = solver.solve(Goal(position, direction), seed, BUDGET)
+        if solution.position_error < REACHED:
+            found.append(solver.arm.fk(solution.q)[1])
+    return np.array(found).reshape(-1, 3)

@@ -10,11 +10,11 @@ import viser
 from ik_node.checks import Array
 from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.scene.poses import move
-from ik_node.viewer.solutions.directions import SAMPLES
 
 RED: Colour = (212, 60, 60)
 POSSIBLE: Colour = (47, 158, 91)
 DOTS = 24  # of the line
+SAMPLES = 120  # directions that are tried, evenly spread: so many marks at most
 # Lengths in extents of the arm.
 DOT_RADIUS = 0.006
 SPHERE_RADIUS, MARK_RADIUS = 0.16, 0.0065
