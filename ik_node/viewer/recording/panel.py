@@ -11,7 +11,7 @@ import viser
 from ik_node.viewer.panel import html
 from ik_node.viewer.panel.controls import update
 from ik_node.viewer.panel.html import GREY, RED
-from ik_node.viewer.panel.presses import NONE, Press, Presses
+from ik_node.viewer.panel.presses import NONE, Presses
 
 RECORD, END = 'Record', 'End recording'
 PLAY, PAUSE = 'Play', 'Pause'
@@ -24,10 +24,10 @@ HINT = 'Replay shows a blue ghost only: the arm is not commanded.'
 
 
 class RecordingPanel:
-    """The controls; presses, also CHOSEN a file and SCRUBBED, are kept until take returns them."""
+    """The controls. pressed: what users did, also CHOSEN a file and SCRUBBED, until it is taken."""
 
     def __init__(self, gui: viser.GuiApi) -> None:
-        self._pressed = Presses()
+        self.pressed = Presses()
         with gui.add_folder('Recording', order=ORDER, expand_by_default=False):
             self._record = gui.add_button(
                 RECORD, color='red', hint='Joints, goals and status, to an MCAP file.'
@@ -42,14 +42,10 @@ class RecordingPanel:
             self._csv = gui.add_button(CSV, visible=False)
             self._said = gui.add_html('')
         for button, what in ((self._record, RECORD), (self._end, END), (picture, PICTURE), (self._csv, CSV)):
-            button.on_click(self._pressed.adder(what))
-        self._file.on_update(self._pressed.adder(CHOSEN))
-        self._time.on_update(self._pressed.adder(SCRUBBED))
-        self._buttons.on_click(self._pressed.adder(''))
-
-    def take(self) -> list[Press]:
-        """Return what users did since the last call, in order."""
-        return self._pressed.take()
+            button.on_click(self.pressed.adder(what))
+        self._file.on_update(self.pressed.adder(CHOSEN))
+        self._time.on_update(self.pressed.adder(SCRUBBED))
+        self._buttons.on_click(self.pressed.adder(''))
 
     @property
     def selection(self) -> tuple[float, float]:
@@ -66,7 +62,7 @@ class RecordingPanel:
 
     def show_files(self, names: Sequence[str]) -> None:
         """Offer these files for replay; the one that is chosen stays."""
-        self._pressed.offer(self._file, names)
+        self.pressed.offer(self._file, names)
 
     def show_length(self, seconds: float | None) -> None:
         """Show the scrub bar and the selection for a replay of this length, or none."""
@@ -82,7 +78,7 @@ class RecordingPanel:
     def show_time(self, seconds: float) -> None:
         """Move the scrub bar."""
         value = round(seconds, 2)
-        if self._time.value != value and not self._pressed.waiting():
+        if self._time.value != value and not self.pressed.waiting():
             self._time.value = value  # type: ignore[misc]
 
     def say(self, sentence: str, wrong: bool = False) -> None:

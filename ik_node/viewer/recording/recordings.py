@@ -72,7 +72,7 @@ class Recordings(Room):
 
     def update(self, moment: Moment) -> None:  # noqa: ARG002
         """Process the inputs of users and show the next frame of a replay."""
-        for press in self._panel.take():
+        for press in self._panel.pressed.take():
             self._process(press)
         self._show_state()
         now = time.monotonic()

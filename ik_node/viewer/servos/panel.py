@@ -37,10 +37,13 @@ COLOURS = (GREEN, AMBER, RED, RED)  # by level of the status
 
 
 class ServosPanel:
-    """The controls; presses are kept until take returns them. Hidden until there is a driver."""
+    """The controls, hidden until there is a driver.
+
+    pressed: the buttons that users pressed, each with the known pose then, until they are taken.
+    """
 
     def __init__(self, gui: viser.GuiApi) -> None:
-        self._pressed: Inputs[tuple[str, str]] = Inputs()
+        self.pressed: Inputs[tuple[str, str]] = Inputs()
         self._trouble = gui.add_html('', order=TROUBLE_ORDER, visible=False)
         self._folder = gui.add_folder('Servos', order=ORDER, visible=False)
         with self._folder:
@@ -58,13 +61,9 @@ class ServosPanel:
     def _adder(self, name: str) -> Any:
         @by_user
         def add(_: viser.GuiEvent[Any]) -> bool:
-            return self._pressed.add((name, self._pose.value), stops=name == HOLD)
+            return self.pressed.add((name, self._pose.value), stops=name == HOLD)
 
         return add
-
-    def take(self) -> list[tuple[str, str]]:
-        """Return the buttons that users pressed since the last call, each with the known pose then."""
-        return self._pressed.take()
 
     def show(self, there: bool) -> None:
         """Show the folder if there is a driver."""

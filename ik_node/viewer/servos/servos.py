@@ -63,7 +63,7 @@ class Servos(Room):
 
     def update(self, moment: Moment) -> None:  # noqa: ARG002
         """Process the inputs of users, and show state and answers."""
-        for button, pose in self._panel.take():
+        for button, pose in self._panel.pressed.take():
             self._press(button, pose)
         if self._asked_until and time.monotonic() > self._asked_until:
             self._ask(False)

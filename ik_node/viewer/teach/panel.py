@@ -34,11 +34,11 @@ PILLS = {'Running': GREEN, 'Finished': GREEN, 'Ready to run': GREEN, 'Ended': RE
 
 
 class TeachPanel:
-    """The controls; presses are kept until take returns them."""
+    """The controls. pressed: what users did, in order, until it is taken."""
 
     def __init__(self, gui: viser.GuiApi, tools: Sequence[str]) -> None:
         """tools: their names; a choice if there are several."""
-        self._gui, self._pressed = gui, Presses()
+        self._gui, self.pressed = gui, Presses()
         self._rows: list[viser.GuiButtonHandle] = []
         self._count = AFTER_ROWS
         self._unit = math.radians(1.0)  # of the gripper's slider
@@ -64,7 +64,7 @@ class TeachPanel:
             self._file = gui.add_dropdown('Open', (NONE,), order=self._next)
             upload = gui.add_upload_button(UPLOAD, order=self._next, mime_type='.yaml,.yml')
         self._listen(self._file, OPEN)
-        upload.on_upload(self._pressed.adder(UPLOAD))
+        upload.on_upload(self.pressed.adder(UPLOAD))
 
     def _add_editor(self) -> None:
         gui = self._gui
@@ -90,24 +90,15 @@ class TeachPanel:
         return self._count
 
     def _group(self, label: str, names: Sequence[str], order: float | None = None) -> None:
-        self._gui.add_button_group(label, names, order=order).on_click(self._pressed.adder('', (PAUSE, HOLD)))
+        self._gui.add_button_group(label, names, order=order).on_click(self.pressed.adder('', (PAUSE, HOLD)))
 
     def _listen(self, control: Any, what: str) -> None:
-        control.on_update(self._pressed.adder(what))
+        control.on_update(self.pressed.adder(what))
 
     @by_user
     def _row_clicked(self, event: viser.GuiEvent[Any]) -> bool:
         known = event.target in self._rows
-        return not known or self._pressed.add(Press(ROW, self._rows.index(event.target), event.client))
-
-    def take(self) -> list[Press]:
-        """Return what users did since the last call, in order."""
-        return self._pressed.take()
-
-    @property
-    def waiting(self) -> bool:
-        """Whether users did more meanwhile, which the controls show already."""
-        return bool(self._pressed.waiting())
+        return not known or self.pressed.add(Press(ROW, self._rows.index(event.target), event.client))
 
     @property
     def file_name(self) -> str:
@@ -182,7 +173,7 @@ class TeachPanel:
 
     def show_files(self, names: Sequence[str]) -> None:
         """Offer these files."""
-        self._pressed.offer(self._file, names)
+        self.pressed.offer(self._file, names)
 
 
 def _row_label(number: int, point: Point, following: bool) -> str:

@@ -130,7 +130,7 @@ class Teach(Room):
 
     def update(self, moment: Moment) -> None:
         """Process the inputs of users, go on with a run, and show both."""
-        for press in self._panel.take():
+        for press in self._panel.pressed.take():
             self._note, before = '', self._program
             try:
                 self._process(press, moment.values)
@@ -286,7 +286,7 @@ class Teach(Room):
         sentence = ' '.join(filter(None, (self._note, runs.sentence)))
         self._panel.show_state(runs.title, sentence, [str(finding) for finding in findings])
         wrong = [finding.point for finding in findings if finding.serious]
-        if self._panel.waiting:
+        if self._panel.pressed.waiting():  # users did more meanwhile, which the controls show already
             return
         self._panel.show_tool(self._program.tool)
         drawn = (self._program, self._selected, tuple(wrong), runs.following, self._scene)
