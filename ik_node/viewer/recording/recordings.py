@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import threading
 import time
 from pathlib import Path
@@ -27,7 +29,6 @@ from ik_node.viewer.recording.panel import (
     SCRUBBED,
     RecordingPanel,
 )
-from ik_node.viewer.recording.picture import send_picture
 from ik_node.viewer.recording.replay import Replay
 from ik_node.viewer.room import Moment, Room, Shown
 from ik_node.viewer.scene.ghost import Ghost
@@ -35,6 +36,7 @@ from ik_node.viewer.scene.ghost import Ghost
 SUFFIX = '.mcap'
 BLUE: Colour = (37, 99, 235)  # of the ghost
 SWELLING = 1.04  # larger than the arm, so that surfaces that coincide do not flicker
+TIMEOUT = 60.0  # [s] of a picture, for a browser that draws slowly
 
 
 class Recordings(Room):
@@ -88,7 +90,7 @@ class Recordings(Room):
         elif press.what == END:
             self._end()
         elif press.what == PICTURE and press.client is not None:
-            threading.Thread(target=send_picture, args=(press.client,), daemon=True).start()
+            threading.Thread(target=_send_picture, args=(press.client,), daemon=True).start()
         elif press.what == CHOSEN:
             self._choose(press.value)
         elif replay is None or replay.track is None:
@@ -187,3 +189,22 @@ class Recordings(Room):
             self._panel.say(str(error), wrong=True)
             return
         client.send_file_download(f'{path.stem}.csv', text.encode(), save_immediately=True)
+
+
+def _send_picture(client: viser.ClientHandle) -> None:
+    """Send a browser what it shows of the scene, without the panel, as a PNG file; block."""
+    from PIL import Image
+
+    camera = client.camera
+    with contextlib.suppress(RuntimeError):  # the page was closed meanwhile
+        try:
+            pixels = client.get_render(
+                camera.image_height, camera.image_width, transport_format='jpeg', timeout=TIMEOUT
+            )
+        except TimeoutError:
+            client.add_notification('No picture', f'The browser sent none within {TIMEOUT:g} s. Try again.')
+            return
+        content = io.BytesIO()
+        Image.fromarray(pixels).save(content, format='PNG')
+        name = f'ik_node_{time.strftime("%Y-%m-%d_%H-%M-%S")}.png'
+        client.send_file_download(name, content.getvalue(), save_immediately=True)

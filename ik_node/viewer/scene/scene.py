@@ -47,7 +47,7 @@ class Scene:
             self._server.scene.add_light_ambient('/light', intensity=AMBIENT)
 
     def show(self, robot: Robot, drawing: Drawing, aim: bool = True) -> None:
-        """Draw a robot instead of the previous one; aim: let all cameras look at it."""
+        """Draw a robot instead of the previous one; aim: let all cameras, present and future, look at it."""
         self.clear()
         self._robot, self._extent = robot, drawing.extent
         self._add_grid(drawing.extent)
@@ -55,7 +55,9 @@ class Scene:
             self._add_shape(shape, index)
         self.place({})
         if aim:
-            self._aim_cameras()
+            self._aim(self._server.initial_camera)
+            for client in self._server.get_clients().values():
+                self.aim(client)
 
     def _add_grid(self, extent: float) -> None:
         cell = float(10.0 ** np.floor(np.log10(0.5 * extent)))
@@ -92,12 +94,6 @@ class Scene:
         else:
             vertices, faces = shape.mesh.vertices, shape.mesh.faces
             scene.add_mesh_simple(name, vertices, faces, color=shape.colour, side='double', **pose)
-
-    def _aim_cameras(self) -> None:
-        """Aim the camera of every browser, present and future, at the arm."""
-        self._aim(self._server.initial_camera)
-        for client in self._server.get_clients().values():
-            self.aim(client)
 
     def greet(self, client: viser.ClientHandle) -> None:
         """Aim a new narrow page, such as that of a phone, at the arm; other pages begin there."""
