@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ik_node.servos.bus import feetech
-from ik_node.servos.bus.packets import BROADCAST, Instruction, Status
+from ik_node.servos.bus.packets import BROADCAST, PING, Instruction, Status
 from ik_node.sim.bus import EmulatedBus
 
 serial = pytest.importorskip('serial')
@@ -111,7 +111,7 @@ def test_a_missing_servo_is_skipped_or_silences_those_after_it(bus, port):
 
 def test_the_answers_of_two_servos_with_one_id_collide(bus, port):
     bus.call('put', id=2, address=5, size=1, value=1)
-    ping = feetech.encode(feetech.ping(1))
+    ping = feetech.encode(Instruction(1, PING))
     assert heard(port, ping) == feetech.encode(Status(1))  # both say the same
     bus.call('put', id=1, address=63, size=1, value=0x55)
     warm = feetech.encode(feetech.read(1, 63, 1))

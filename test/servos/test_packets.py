@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ik_node.errors import InputError
 from ik_node.servos.bus import dynamixel, feetech
-from ik_node.servos.bus.packets import BROADCAST, Instruction, Status
+from ik_node.servos.bus.packets import BROADCAST, PING, Instruction, Status
 
 CODECS = pytest.mark.parametrize('codec', [feetech, dynamixel], ids=['feetech', 'dynamixel'])
 STUFF = st.lists(st.sampled_from([0xFF, 0xFD, 0x00, 0x55, 0x01]), max_size=40).map(bytes)
@@ -28,7 +28,7 @@ def in_pieces(data, cuts):
 @pytest.mark.parametrize(
     ('instruction', 'text'),
     [
-        (feetech.ping(1), 'FF FF 01 02 01 FB'),
+        (Instruction(1, PING), 'FF FF 01 02 01 FB'),
         (feetech.read(1, 0x38, 2), 'FF FF 01 04 02 38 02 BE'),
         (feetech.sync_read([1, 2], 0x38, 8), 'FF FF FE 06 82 38 08 01 02 36'),
         (feetech.write(BROADCAST, 0x05, b'\x01'), 'FF FF FE 04 03 05 01 F4'),
@@ -54,12 +54,12 @@ def test_statuses_of_the_feetech_manual(status, text):
 @pytest.mark.parametrize(
     ('instruction', 'text'),
     [
-        (dynamixel.ping(1), 'FF FF FD 00 01 03 00 01 19 4E'),
+        (Instruction(1, PING), 'FF FF FD 00 01 03 00 01 19 4E'),
         (dynamixel.read(1, 132, 4), 'FF FF FD 00 01 07 00 02 84 00 04 00 1D 15'),
         (dynamixel.write(1, 116, (512).to_bytes(4, 'little')),
          'FF FF FD 00 01 09 00 03 74 00 00 02 00 00 CA 89'),
         (dynamixel.sync_read([1, 2], 132, 4), 'FF FF FD 00 FE 09 00 82 84 00 04 00 01 02 CE FA'),
-        (dynamixel.reboot(1), 'FF FF FD 00 01 03 00 08 2F 4E'),
+        (Instruction(1, dynamixel.REBOOT), 'FF FF FD 00 01 03 00 08 2F 4E'),
     ],
 )  # fmt: skip
 def test_instructions_of_the_dynamixel_manual(instruction, text):
@@ -86,7 +86,8 @@ def test_statuses_come_back_however_they_are_split(codec, packets, cuts):
     parser = codec.Parser(Status)
     stream = b''.join(map(codec.encode, packets))
     assert [packet for piece in in_pieces(stream, cuts) for packet in parser.feed(piece)] == packets
-    assert (parser.junk, parser.pending) == (0, 0)
+    assert parser.finish() == []
+    assert parser.junk == 0  # nor was anything left
 
 
 @CODECS
@@ -144,7 +145,7 @@ def test_a_packet_behind_one_whose_length_grew_is_found_at_the_end(codec):
 
 
 def test_an_echo_is_no_status_of_dynamixel():
-    echo = dynamixel.encode(dynamixel.ping(1))
+    echo = dynamixel.encode(Instruction(1, PING))
     assert dynamixel.Parser(Status).feed(echo + dynamixel.encode(Status(1))) == [Status(1)]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from ik_node.errors import join_names
 from ik_node.servos.arm.snapshot import Counts, JointMeasurement
 from ik_node.servos.arm.survey import ServoSurvey
+from ik_node.servos.bus.dynamixel import ALERT
 from ik_node.servos.bus.models import TICKS_PER_TURN
 from ik_node.servos.bus.transport import Answer, Reply, Transport
 from ik_node.servos.calibration.zeros import JointCalibration
@@ -16,7 +17,6 @@ from ik_node.servos.calibration.zeros import JointCalibration
 RETRIES = 2  # single reads per cycle, after a sync read with faults
 SLACK = 40  # [ticks] beyond the fastest motion that a position may have changed
 PUSHED = 1.5  # times the fastest speed without load: pushed by hand or by gravity
-ALERT = 0x80  # bit of the error byte of a Dynamixel: its register status is not 0
 SETTLED = 3  # readings that agree with each other are believed, even after a jump
 
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from ik_node.errors import InputError
 from ik_node.servos.bus.packets import (
     BROADCAST,
-    PING,
     READ,
     SYNC_READ,
     SYNC_WRITE,
@@ -27,10 +26,9 @@ from ik_node.servos.bus.stream_parser import PacketT, StreamParser
 
 LARGEST_ID = 252
 ID_ADDRESS = 7  # register in which a servo keeps its id
-REBOOT = 0x08
+REBOOT = 0x08  # restarts a servo, which ends a shutdown; the servo answers before
 MOST_DATA = 1024  # [bytes] in one packet, with stuffing; the buffers of the servos are no larger
 ALERT = 0x80  # bit of the error byte: a condition, see the register hardware error status
-PING_DATA = 3  # [bytes] that a status to PING has: model (2) and firmware
 
 _HEADER = b'\xff\xff\xfd\x00'
 _STATUS = 0x55
@@ -48,17 +46,6 @@ def encode(packet: Instruction | Status) -> bytes:
     check('the number of data bytes', len(body), MOST_DATA)
     frame = _HEADER + _byte('the id of a packet', packet.id) + (len(body) + 2).to_bytes(2, 'little') + body
     return frame + crc(frame).to_bytes(2, 'little')
-
-
-def ping(id: int) -> Instruction:
-    """Return the instruction that asks a servo, or with BROADCAST all of them, for model and firmware."""
-    return Instruction(id, PING)
-
-
-def reboot(id: int) -> Instruction:
-    """Return the instruction that restarts a servo, which ends a shutdown; the servo answers before."""
-    check('the id of a servo', id, LARGEST_ID)
-    return Instruction(id, REBOOT)
 
 
 def read(id: int, address: int, size: int) -> Instruction:

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from ik_node.errors import InputError
 from ik_node.servos.bus.packets import (
     BROADCAST,
-    PING,
     READ,
     SYNC_READ,
     SYNC_WRITE,
@@ -40,11 +39,6 @@ def encode(packet: Instruction | Status) -> bytes:
     check('the number of data bytes', len(data), MOST_DATA)
     body = bytes((packet.id, len(data) + 2, code)) + data
     return _HEADER + body + bytes((_checksum(body),))
-
-
-def ping(id: int) -> Instruction:
-    """Return the instruction that asks a servo, or with BROADCAST all of them, for a status without data."""
-    return Instruction(id, PING)
 
 
 def read(id: int, address: int, size: int) -> Instruction:

@@ -19,7 +19,6 @@ TICKS_PER_TURN = 4096
 RADIANS_PER_TICK = 2 * pi / TICKS_PER_TURN
 
 # Bits of the register phase (STS).
-PHASE_FINE_SPEED = 0x04  # speeds count single ticks/s; without it 50 ticks/s
 PHASE_SPEED_0_IS_FASTEST = 0x08  # profile_velocity 0 means as fast as possible; without it: stop
 PHASE_MULTI_TURN = 0x10  # positions go on beyond one turn
 

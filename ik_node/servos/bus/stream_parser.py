@@ -27,11 +27,6 @@ class StreamParser(ABC, Generic[PacketT]):
         self.junk = 0
         self.suspects: set[int] = set()
 
-    @property
-    def pending(self) -> int:
-        """Number of bytes of a packet that is not complete yet."""
-        return len(self._bytes)
-
     def feed(self, data: bytes) -> list[PacketT]:
         """Return the packets that data complete."""
         self._bytes += data
