@@ -37,11 +37,6 @@ class Dynamics:
         self._make_servos(robot, droop)
         self.place(start)
 
-    @staticmethod
-    def variables(robot: Robot) -> tuple[str, ...]:
-        """Return the names of the variables."""
-        return JointSet(robot).variables
-
     @property
     def position(self) -> Array:
         """Positions (m,) of all joints."""

@@ -44,7 +44,10 @@ class PlantNode(ClosableNode):
             self.create_subscription(String, 'robot_description', self._describe, LATCHED)
             self.get_logger().info('waiting for robot_description')
         for kind, topic, command in (
-            *((JointTrajectory, name, follow) for name in trajectory_topics(settings.tools)),
+            *(
+                (JointTrajectory, f'{tool}/joint_trajectory' if tool else 'joint_trajectory', follow)
+                for tool in settings.tools  # one controller, or one for each of several tools
+            ),
             (Float64MultiArray, 'position_commands', forward),
             (JointState, 'joint_commands', drive),
         ):
@@ -81,11 +84,6 @@ class PlantNode(ClosableNode):
             self.get_logger().error(f'command rejected: {rejection}', throttle_duration_sec=2.0)
         message = joint_state(self._time.stamp(now), self._plant.names, *self._plant.measured())
         self._publisher.publish(message)
-
-
-def trajectory_topics(tools: tuple[str, ...]) -> list[str]:
-    """Return the topics of the trajectory controllers: one, or one for each of several tools."""
-    return [f'{tool}/joint_trajectory' if tool else 'joint_trajectory' for tool in tools]
 
 
 def follow(message: JointTrajectory, time: NodeTime) -> Callable[[Controllers, float], None]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.errors import InputError
+from ik_node.model.joint_set import JointSet
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.sim.controllers import Controllers
 from ik_node.sim.dynamics import TIMESTEP, Dynamics
@@ -28,7 +29,7 @@ class Plant:
         robot = read_urdf(text)
         self._settings = settings
         start = np.array(settings.start)
-        variables = Dynamics.variables(robot)
+        variables = JointSet(robot).variables
         if start.size not in (1, len(variables)):
             raise InputError(
                 f'parameter start must be one number or {len(variables)} ({", ".join(variables)}), '

@@ -82,7 +82,7 @@ class VirtualServer(Server):
 
     plugged = False
 
-    def plug(self, on: bool) -> None:
+    def do_plug(self, on: bool) -> None:
         """Plug the adapter in or out; what was on its way is lost."""
         self.plugged = on
         self._due.clear()

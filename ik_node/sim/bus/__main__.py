@@ -98,7 +98,7 @@ def main() -> int:
     with contextlib.ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
         link = Path(given.link or Path(stack.enter_context(TemporaryDirectory(prefix='ik_bus_')), 'port'))
         server = Server(Bus(servos, profile.protocol, given.seed), link, given.calls)
-        stack.callback(server.close)
+        stack.callback(server.do_plug, False)  # removes the link
         if not given.calls:
             print(link, flush=True)
         server.run()

@@ -44,24 +44,20 @@ class Fault:
 
 
 class Faults:
-    """The faults in force; the same seed gives the same ones.
+    """active: the faults in force; the same seed gives the same ones.
 
     request: what is carried out, such as 'read 56'. hits: packets that were hit, by (request, kind).
     """
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)
-        self._faults: list[Fault] = []
+        self.active: list[Fault] = []
         self.request = ''
         self.hits: Counter[tuple[str, str]] = Counter()
 
-    def set(self, faults: list[Fault]) -> None:
-        """Have these faults instead of those before."""
-        self._faults = faults
-
     def hit(self, kind: Kind, id: int | None = None) -> Fault | None:
         """Return the fault of a kind that hits the next packet of a servo, None if none does."""
-        for fault in self._faults:
+        for fault in self.active:
             if fault.kind is not kind or (fault.id is not None and id is not None and fault.id != id):
                 continue
             if fault.count == 0 or self._random.random() >= fault.share:

@@ -45,30 +45,7 @@ class Server:
         self._line: int | None = None
         self._due: list[tuple[float, int, bytes]] = []  # pieces to send, by time
         self._order = itertools.count()
-        self.plug(True)
-
-    def plug(self, on: bool) -> None:
-        """Plug the adapter in or out; what was on its way is lost."""
-        if on == (self._terminal is not None):
-            return
-        self._due.clear()
-        if on:
-            self._terminal, self._line = pty.openpty()
-            tty.setraw(self._line)
-            link = self._path.with_name(self._path.name + '.new')
-            link.unlink(missing_ok=True)
-            link.symlink_to(os.ttyname(self._line))
-            link.replace(self._path)
-        else:
-            self._path.unlink(missing_ok=True)
-            for descriptor in (self._terminal, self._line):
-                if descriptor is not None:
-                    os.close(descriptor)
-            self._terminal = self._line = None
-
-    def close(self) -> None:
-        """Remove the link."""
-        self.plug(False)
+        self.do_plug(True)
 
     def run(self) -> None:
         """Serve until stdin or the parent ends."""
@@ -130,8 +107,23 @@ class Server:
     # Calls
 
     def do_plug(self, on: bool) -> None:
-        """Plug the adapter in or out."""
-        self.plug(on)
+        """Plug the adapter in or out; what was on its way is lost."""
+        if on == (self._terminal is not None):
+            return
+        self._due.clear()
+        if on:
+            self._terminal, self._line = pty.openpty()
+            tty.setraw(self._line)
+            link = self._path.with_name(self._path.name + '.new')
+            link.unlink(missing_ok=True)
+            link.symlink_to(os.ttyname(self._line))
+            link.replace(self._path)
+        else:
+            self._path.unlink(missing_ok=True)
+            for descriptor in (self._terminal, self._line):
+                if descriptor is not None:
+                    os.close(descriptor)
+            self._terminal = self._line = None
 
     def do_power(self, on: bool, id: int | None = None) -> None:
         """Switch the power of a servo, None: of all."""
@@ -160,7 +152,7 @@ class Server:
 
     def do_faults(self, faults: list[dict[str, Any]]) -> None:
         """Have these faults instead of those before."""
-        self._bus.faults.set([Fault(Kind(fault.pop('kind')), **fault) for fault in faults])
+        self._bus.faults.active = [Fault(Kind(fault.pop('kind')), **fault) for fault in faults]
 
     def do_motor(self, id: int, **values: Any) -> None:
         """Set attributes of the motor of a servo, such as actual, weight or blocked."""

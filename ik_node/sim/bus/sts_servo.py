@@ -129,11 +129,8 @@ class StsServo(Servo):
     def ticks(self, at: tuple[int, int]) -> int:
         return signed(self.get(*at), 15)
 
-    def present(self) -> int:
-        """Return the position as it can be read, without sign bit."""
-        return self._present(self._settings())
-
     def _present(self, settings: Settings) -> int:
+        """Return the position as it can be read, without sign bit."""
         value = round(self.motor.measured - self.turns) - settings.offset
         return value if settings.multi_turn else value % TURN
 
@@ -160,7 +157,7 @@ class StsServo(Servo):
 
     def measure(self) -> None:
         motor = self.motor
-        self.put(PRESENT, 2, magnitude(self.present(), 15))
+        self.put(PRESENT, 2, magnitude(self._present(self._settings()), 15))
         self.put(VELOCITY, 2, magnitude(round(motor.velocity), 15))
         self.put(LOAD, 2, magnitude(round(1000.0 * motor.load), 10))
         self.put(CURRENT, 2, magnitude(round(300.0 * motor.load), 15))
