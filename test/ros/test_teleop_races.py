@@ -42,7 +42,7 @@ def test_a_pause_ends_a_command_that_is_being_stored(teleop):
             return now()
 
     teleop._time = Waiting()
-    storing = threading.Thread(target=teleop._store('twist'), args=[TwistStamped()])
+    storing = threading.Thread(target=teleop._store, args=['twist', TwistStamped()])
     storing.start()
     assert inside.wait(LONG)
     pausing = threading.Thread(target=teleop._pause, args=(SetBool.Request(data=True), SetBool.Response()))
@@ -71,12 +71,12 @@ def test_a_command_that_comes_while_one_is_rejected_is_not_forgotten_with_it(tel
     end = teleop._teleop.end
     teleop._teleop.end = lambda: (released.append(True), end())
     teleop._step = step
-    teleop._store('twist')(TwistStamped())
+    teleop._store('twist', TwistStamped())
     thread = threading.Thread(target=teleop._run)
     thread.start()
     assert rejected.wait(LONG)
     if newer:
-        teleop._store('twist')(message)
+        teleop._store('twist', message)
     gone.set()
     thread.join(LONG)
     assert not thread.is_alive()

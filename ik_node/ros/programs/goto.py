@@ -128,11 +128,9 @@ class Goto:
 
     def _parameters(self, *names: str) -> list[list[float]]:
         request = GetParameters.Request(names=[self._of_tool + name for name in names])
-        values = self._call(GetParameters, 'get_parameters', request).values
+        client = self._node.create_client(GetParameters, f'{ARM}/get_parameters')
+        values = self._called(client, request).values
         return [list(value.double_array_value) for value in values]
-
-    def _call(self, kind: Any, service: str, request: Any) -> Any:
-        return self._called(self._node.create_client(kind, f'{ARM}/{service}'), request)
 
     def _called(self, client: Client, request: Any) -> Any:
         self._wait(client.service_is_ready, f'{ARM} is not running: there is no service {client.srv_name}')

@@ -24,7 +24,7 @@ from ik_node.teach.checker import Checker
 from ik_node.teach.program import Program
 from ik_node.teach.runner import Runner, State
 
-PATIENCE = 10.0  # [s] for the robot description, and for the answer to a stop
+PATIENCE = 10.0  # [s] for the robot description, for the answer to a stop, and to restore the speed
 PERIOD = 0.02  # [s] between two looks at the run
 
 
@@ -45,7 +45,7 @@ class Play:
 
     def checked(self, again: bool) -> Checked:
         """Return the check of the program from where the arm is. Raises IkError without ik_node."""
-        self._wait(lambda: self._text, PATIENCE, 'no robot_description is published')
+        self._wait(lambda: self._text, 'no robot_description is published')
         self._player.prepare(time.monotonic())
         while not self._player.prepared:
             self._spin()
@@ -73,9 +73,9 @@ class Play:
             return
         runner.end('interrupted')
         future = self._player.stop()
-        self._wait(lambda: future is None or future.done(), PATIENCE, 'ik_node has not responded to the stop')
+        self._wait(lambda: future is None or future.done(), 'ik_node has not responded to the stop')
         say('ik_node is not running' if future is None else future.result().message)
-        self._wait(lambda: not self._player.busy, PATIENCE, 'the speed could not be restored')
+        self._wait(lambda: not self._player.busy, 'the speed could not be restored')
 
     def _describe(self, message: String) -> None:
         self._text = message.data
@@ -84,8 +84,8 @@ class Play:
         self.spinner.spin(PERIOD)
         self._player.update(time.monotonic())
 
-    def _wait(self, condition: Callable[[], Any], patience: float, otherwise: str) -> None:
-        end = time.monotonic() + patience
+    def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:
+        end = time.monotonic() + PATIENCE
         while not condition():
             if time.monotonic() > end:
                 raise InputError(otherwise)

@@ -8,10 +8,11 @@ from collections import deque
 
 from geometry_msgs.msg import Point
 from rclpy.publisher import Publisher
+from visualization_msgs.msg import Marker, MarkerArray
 
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.ros.conversions import array_point
-from ik_node.ros.rviz.markers import goal_markers, no_markers
+from ik_node.ros.rviz.markers import goal_markers
 from ik_node.solver.goal import Goal, Status
 
 PERIOD = 0.1  # seconds from one drawing to the next
@@ -40,7 +41,7 @@ class GoalMarkers:
     def clear(self) -> None:
         """Remove all markers."""
         if self._goal is not None:
-            self._publisher.publish(no_markers())
+            self._publisher.publish(MarkerArray(markers=[Marker(action=Marker.DELETEALL)]))
         self._goal = None
         self._trail.clear()
         self._stale = False

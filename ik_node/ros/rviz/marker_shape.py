@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
+from geometry_msgs.msg import Pose, Quaternion, Vector3
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import InteractiveMarker, InteractiveMarkerControl, Marker
 
-from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import array_point
 
@@ -70,13 +69,10 @@ def _tool(arm: Arm, colour: ColorRGBA) -> list[Marker]:
     ball.pose.orientation.w = 1.0
     arrow = Marker(type=Marker.ARROW, color=colour, scale=_size(arm, SHAFT, HEAD, HEAD))
     arrow.pose.orientation.w = 1.0
-    arrow.points = _ends(arm.tool_point, arm.tool_point + AXIS * arm.reach * arm.tool_axis)
+    head = arm.tool_point + AXIS * arm.reach * arm.tool_axis
+    arrow.points = [array_point(arm.tool_point), array_point(head)]
     return [ball, arrow]
 
 
 def _size(arm: Arm, x: float, y: float, z: float) -> Vector3:
     return Vector3(x=x * arm.reach, y=y * arm.reach, z=z * arm.reach)
-
-
-def _ends(tail: Array, head: Array) -> list[Point]:
-    return [array_point(tail), array_point(head)]

@@ -81,12 +81,13 @@ def goal_markers(
     wanted direction a ball marks the goal.
     """
     colour = COLOURS[status]
-    arrow_wanted = goal.direction is not None
     arrow = _marker(0, 'wanted', Marker.ARROW, frame, colour)
     ball = _marker(1, 'wanted', Marker.SPHERE, frame, colour)
     if goal.direction is not None:
         _arrow(arrow, goal.position, goal.direction, WANTED_LENGTH * reach, WANTED_SHAFT * reach)
-    (ball if arrow_wanted else arrow).action = Marker.DELETE
+        ball.action = Marker.DELETE
+    else:
+        arrow.action = Marker.DELETE
     ball.pose.position = array_point(goal.position)
     ball.scale = Vector3(x=BALL * reach, y=BALL * reach, z=BALL * reach)
     present = _marker(2, 'present', Marker.ARROW, frame, PRESENT)
@@ -105,8 +106,3 @@ def track_marker(frame: str, points: Iterable[Array], size: float) -> MarkerArra
     """Return the line through points (3,) of a track of that size [m] in frame; without points none."""
     line = _marker(0, 'track', Marker.LINE_STRIP, frame, TRACK)
     return MarkerArray(markers=[_line(line, map(array_point, points), 0.02 * size)])
-
-
-def no_markers() -> MarkerArray:
-    """Return the message that deletes all markers."""
-    return MarkerArray(markers=[Marker(action=Marker.DELETEALL)])

@@ -12,6 +12,7 @@ import math
 import threading
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ class TeleopInterface:
             (JOINT_JOG, jog, 'delta_joint_cmds'),
             (POSE, PoseStamped, 'pose_target_cmds'),
         ):
-            node.create_subscription(message, f'~/{prefix}{topic}', self._store(kind), NEWEST)
+            node.create_subscription(message, f'~/{prefix}{topic}', partial(self._store, kind), NEWEST)
         # Reliable, with a queue deep enough that a true does not displace an earlier false.
         node.create_subscription(Bool, f'~/{prefix}enable', self._enable, GOAL_QOS)
         node.create_service(SetBool, f'~/{prefix}pause_servo', self._pause)
@@ -93,15 +94,12 @@ class TeleopInterface:
 
     # Storing
 
-    def _store(self, kind: str) -> Callable[[Any], None]:
-        def store(message: Any) -> None:
-            with self._changed:
-                if self._paused or self._kind not in ('', kind):
-                    return
-                self._command, self._new = (kind, message, self._time.now()), True
-                self._changed.notify()
-
-        return store
+    def _store(self, kind: str, message: Any) -> None:
+        with self._changed:
+            if self._paused or self._kind not in ('', kind):
+                return
+            self._command, self._new = (kind, message, self._time.now()), True
+            self._changed.notify()
 
     def _enable(self, message: Bool) -> None:
         self._teleop.enable(message.data, self._time.now(), self._settings())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -92,7 +93,7 @@ class ToolInterface:
         self.own = ArmController(self._hear, outputs(self), shared.robot)
         for topic, (message, kind) in GOALS.items():
             name = prefix + topic
-            node.create_subscription(message, name, self._store(name, kind), GOAL_QOS)
+            node.create_subscription(message, name, partial(self._store, name, kind), GOAL_QOS)
         Projection(node, prefix, self.goals, shared.queries)
         self._teleop = TeleopInterface(node, prefix, self.own, frames, shared.time, settings)
         node.create_service(Trigger, f'~/{prefix}home', answered(self.home))
@@ -137,12 +138,9 @@ class ToolInterface:
 
     # Goals and services
 
-    def _store(self, topic: str, kind: type[GoalRequest]) -> Callable[[Any], None]:
-        def store(message: Any) -> None:
-            pushed = self._inbox.put(kind(topic, message, self.goals))
-            self._statistics.count('superseded', pushed)
-
-        return store
+    def _store(self, topic: str, kind: type[GoalRequest], message: Any) -> None:
+        pushed = self._inbox.put(kind(topic, message, self.goals))
+        self._statistics.count('superseded', pushed)
 
     def home(self) -> ServiceResult:
         """Move to the home position; return whether the arm is ready, and a sentence."""
@@ -167,12 +165,10 @@ class ToolInterface:
                 member._stopped = False
         return result
 
-    def guide(self, begin: bool) -> ServiceResult:
-        """Begin or end hand guiding."""
-        return self._tried(lambda: self.leader.own.guide(begin, self._time.now()))
-
     def _hand_guide(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        response.success, response.message = self.guide(request.data)
+        """Begin or end hand guiding."""
+        guided = self._tried(lambda: self.leader.own.guide(request.data, self._time.now()))
+        response.success, response.message = guided
         return response
 
     def _tried(self, act: Callable[[], None]) -> ServiceResult:
