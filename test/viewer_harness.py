@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PointStamped, PoseStamped
 from page import Page
-from processes import PATIENT
+from processes import PATIENT, with_parameters
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
@@ -35,6 +35,7 @@ from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix
 from ik_node.ros.goals.goal_requests import REPEAT
 
 ROOT = Path(__file__).resolve().parents[1]
+SEED_FILE = f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro'  # parameter of ik_node
 SEED_ARM = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
 SEED_JOINTS = ('joint1', 'joint2', 'joint3', 'joint4', 'joint5')
 
@@ -224,23 +225,27 @@ class RobotSide:
 
 
 @contextmanager
-def viewer(domain: int, *parameters: str) -> Iterator[tuple[Process, RobotSide]]:
-    """The viewer on a free port, and the robot's side, which hears it and is heard: a page is open."""
-    given = [word for parameter in ('port:=0', *parameters) for word in ('-p', parameter)]
-    process = Process('ik_viewer', domain, '--ros-args', *given)
+def started(name: str, domain: int, *parameters: str) -> Iterator[Process]:
+    """A node with parameters as name:=value, which ends well: with exit code 0, and without a traceback."""
+    process = Process(name, domain, *with_parameters(*parameters))
     try:
-        page = Page(process.url())
-        robot = RobotSide(domain)
-        try:
-            robot.wait_connected()
-            yield process, robot
-        finally:
-            robot.close()
-            page.close()
+        yield process
     finally:
         code = process.end()
     assert code == 0, process.said
     assert 'Traceback' not in process.said
+
+
+@contextmanager
+def viewer(domain: int, *parameters: str) -> Iterator[tuple[Process, RobotSide]]:
+    """The viewer on a free port, and the robot's side, which hears it and is heard: a page is open."""
+    with (
+        started('ik_viewer', domain, 'port:=0', *parameters) as process,
+        closing(Page(process.url())),
+        closing(RobotSide(domain)) as robot,
+    ):
+        robot.wait_connected()
+        yield process, robot
 
 
 @contextmanager

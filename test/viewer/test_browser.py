@@ -23,7 +23,7 @@ from browser_harness import (
     webdriver,
 )
 from node_harness import new_domain
-from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
+from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide, started, viewer
 
 from ik_node.model.arm import Arm
 
@@ -34,17 +34,11 @@ Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))  # in the pic
 @pytest.fixture(scope='module')
 def robot(browser: Any) -> Iterator[RobotSide]:
     """ik_node with the seed arm, the viewer, and its page in the browser."""
-    urdf_file = f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro'
     domain = new_domain()
-    solver = Process('ik_node', domain, '--ros-args', '-p', urdf_file)
-    try:
-        with viewer(domain) as (process, robot):
-            open_page(browser, process.url())
-            wait(lambda: robot.joints and 'joint5' in source(browser), 'the page')
-            yield robot
-    finally:
-        code = solver.end()
-    assert code == 0, solver.said
+    with started('ik_node', domain, SEED_FILE), viewer(domain) as (process, robot):
+        open_page(browser, process.url())
+        wait(lambda: robot.joints and 'joint5' in source(browser), 'the page')
+        yield robot
 
 
 @pytest.fixture

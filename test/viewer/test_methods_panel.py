@@ -12,7 +12,7 @@ from page import Page
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.parameter import Parameter, parameter_value_to_python
 from services import answer_of
-from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
+from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, Process, RobotSide, started, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
@@ -217,15 +217,11 @@ class Node:
 @pytest.fixture(scope='module')
 def served() -> Iterator[tuple[Page, Node]]:
     domain = new_domain()
-    solver = Process('ik_node', domain, '--ros-args', '-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro')
-    try:
-        with viewer(domain) as (process, robot):
-            page = Page(process.url())
-            page.wait(lambda: not page.control('Solver')['disabled'], 'the parameters of ik_node')
-            yield page, Node(robot)
-            page.close()
-    finally:
-        assert solver.end() == 0, solver.said
+    with started('ik_node', domain, SEED_FILE), viewer(domain) as (process, robot):
+        page = Page(process.url())
+        page.wait(lambda: not page.control('Solver')['disabled'], 'the parameters of ik_node')
+        yield page, Node(robot)
+        page.close()
 
 
 def test_the_solver_is_chosen_while_the_node_runs(served: tuple[Page, Node]) -> None:

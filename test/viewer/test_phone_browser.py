@@ -23,7 +23,7 @@ from browser_harness import (
     words,
 )
 from node_harness import new_domain
-from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
+from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide, started, viewer
 
 from ik_node.model.arm import Arm
 
@@ -37,15 +37,10 @@ FOLDERS = {'Teach': 'Add point', 'Plots': 'Show plots', 'Recording': 'Record'}  
 def robot(phone: Any) -> Iterator[RobotSide]:
     """ik_node, the viewer, and its page on a phone."""
     domain = new_domain()
-    solver = Process('ik_node', domain, '--ros-args', '-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro')
-    try:
-        with viewer(domain) as (process, robot):
-            open_page(phone, process.url())
-            wait(lambda: robot.joints and 'joint5' in words(phone), 'the page')
-            yield robot
-    finally:
-        code = solver.end()
-    assert code == 0, solver.said
+    with started('ik_node', domain, SEED_FILE), viewer(domain) as (process, robot):
+        open_page(phone, process.url())
+        wait(lambda: robot.joints and 'joint5' in words(phone), 'the page')
+        yield robot
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from node_harness import new_domain
 from PIL import Image
-from viewer_harness import ROOT, SEED_JOINTS, Process, RobotSide, viewer
+from viewer_harness import SEED_FILE, SEED_JOINTS, Process, RobotSide, started, viewer
 
 __all__ = ['browser']
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
@@ -38,19 +38,15 @@ MANY = 100  # squares that an arm that moves changes, nothing else does
 def page(browser: Any, tmp_path: Path) -> Iterator[tuple[RobotSide, Process]]:
     """ik_node, the viewer with its recordings in tmp_path, and the page with the folder Recording open."""
     domain = new_domain()
-    solver = Process('ik_node', domain, '--ros-args', '-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro')
-    try:
-        with viewer(domain, f'recordings:={tmp_path}/made') as (process, robot):
-            open_page(browser, process.url())
-            wait(lambda: robot.joints and 'joint5' in source(browser), 'the page')
-            browser.execute_cdp_cmd(
-                'Browser.setDownloadBehavior', {'behavior': 'allow', 'downloadPath': str(tmp_path)}
-            )
-            click(browser, 'Recording')
-            yield robot, process
-    finally:
-        code = solver.end()
-    assert code == 0, solver.said
+    recordings = f'recordings:={tmp_path}/made'
+    with started('ik_node', domain, SEED_FILE), viewer(domain, recordings) as (process, robot):
+        open_page(browser, process.url())
+        wait(lambda: robot.joints and 'joint5' in source(browser), 'the page')
+        browser.execute_cdp_cmd(
+            'Browser.setDownloadBehavior', {'behavior': 'allow', 'downloadPath': str(tmp_path)}
+        )
+        click(browser, 'Recording')
+        yield robot, process
 
 
 def files(folder: Path) -> list[Path]:

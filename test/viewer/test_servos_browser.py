@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from browser_harness import browser, click_on, displayed, open_page, wait
 from node_harness import new_domain
-from viewer_harness import Process
+from viewer_harness import started
 
 from ik_node.model.urdf.reader import load_description
 from ik_node.share import share_path
@@ -25,16 +25,13 @@ def arm(browser: Any, tmp_path: Any, monkeypatch: Any) -> Iterator[EmulatedBus]:
     """ik_servos at an emulated bus, and the viewer without ik_node; its page is open."""
     monkeypatch.setenv('XDG_CONFIG_HOME', str(tmp_path))
     domain = new_domain()
-    with EmulatedBus('so101') as bus:
-        driver = Process('ik_servos', domain, '--ros-args', '-p', f'port:={bus.port}')
-        viewer = Process('ik_viewer', domain, '--ros-args', '-p', 'port:=0')
-        try:
-            open_page(browser, viewer.url())
-            bus.driver = driver
-            yield bus
-        finally:
-            codes = viewer.end(), driver.end()
-    assert codes == (0, 0), viewer.said + driver.said
+    with (
+        EmulatedBus('so101') as bus,
+        started('ik_servos', domain, f'port:={bus.port}'),
+        started('ik_viewer', domain, 'port:=0') as viewer,
+    ):
+        open_page(browser, viewer.url())
+        yield bus
 
 
 def shown(browser: Any, text: str) -> list[Any]:
@@ -110,11 +107,8 @@ def test_torque_off_is_asked_twice_and_the_zero_is_set_after_it(browser: Any, ar
 
 
 def test_without_a_driver_there_is_no_folder(browser: Any) -> None:
-    viewer = Process('ik_viewer', new_domain(), '--ros-args', '-p', 'port:=0')
-    try:
+    with started('ik_viewer', new_domain(), 'port:=0') as viewer:
         open_page(browser, viewer.url())
         wait(lambda: shown(browser, 'Waiting for robot_description'), 'the page')
         time.sleep(3.0)
         assert not shown(browser, ON)
-    finally:
-        viewer.end()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from PIL import Image
 from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from sensor_msgs.msg import JointState
 from spare_arm import WITH_SPARE
-from viewer_harness import ROOT, Process, RobotSide
+from viewer_harness import ROOT, Process, RobotSide, started
 
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf, rotation
@@ -53,15 +53,9 @@ HOLD = "//*[text()='Hold j0']/following::input[1]"
 @contextmanager
 def viewing(domain: int, *parameters: str) -> Iterator[tuple[Process, RobotSide]]:
     """The viewer, and the robot's side; for several tools that hears only what concerns all."""
-    given = [word for parameter in ('port:=0', *parameters) for word in ('-p', parameter)]
-    process, robot = Process('ik_viewer', domain, '--ros-args', *given), RobotSide(domain)
-    try:
+    viewer = started('ik_viewer', domain, 'port:=0', *parameters)
+    with viewer as process, closing(RobotSide(domain)) as robot:
         yield process, robot
-    finally:
-        robot.close()
-        code = process.end()
-    assert code == 0, process.said
-    assert 'Traceback' not in process.said
 
 
 @contextmanager
@@ -70,17 +64,12 @@ def shown(browser: Any, text: str, tmp_path: Any, *parameters: str) -> Iterator[
     description = tmp_path / 'robot.urdf'
     description.write_text(text)
     domain = new_domain()
-    arguments = [word for one in (f'urdf_file:={description}', *parameters) for word in ('-p', one)]
-    solver = Process('ik_node', domain, '--ros-args', *arguments)
-    try:
-        with viewing(domain, *parameters[1:]) as (process, robot):
-            open_page(browser, process.url())
-            wait(lambda: robot.joints and 'Show solutions' in source(browser), 'the page')
-            wait(lambda: shows_solutions(browser), 'the solutions')
-            yield robot
-    finally:
-        code = solver.end()
-    assert code == 0, solver.said
+    solver = started('ik_node', domain, f'urdf_file:={description}', *parameters)
+    with solver, viewing(domain, *parameters[1:]) as (process, robot):
+        open_page(browser, process.url())
+        wait(lambda: robot.joints and 'Show solutions' in source(browser), 'the page')
+        wait(lambda: shows_solutions(browser), 'the solutions')
+        yield robot
 
 
 def shows_solutions(browser: Any) -> bool:

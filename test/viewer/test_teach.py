@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from node_harness import new_domain
 from page import Page
-from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
+from viewer_harness import ROOT, SEED_ARM, SEED_FILE, SEED_JOINTS, Process, RobotSide, started, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.ros.remote_parameters import RemoteParameters
@@ -40,18 +40,11 @@ class Desk(NamedTuple):
 @pytest.fixture(scope='module')
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     folder, domain = tmp_path_factory.mktemp('programs'), new_domain()
-    given = ('-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro')
-    solver = Process('ik_node', domain, '--ros-args', *given)
-    try:
-        with viewer(domain, f'programs:={folder}') as (process, robot):
-            page = Page(process.url())
-            robot.wait(lambda: robot.joints, 'the arm')
-            yield Desk(page, robot, folder, process.url())
-            page.close()
-    finally:
-        code = solver.end()
-    assert code == 0, solver.said
-    assert 'Traceback' not in solver.said
+    with started('ik_node', domain, SEED_FILE), viewer(domain, f'programs:={folder}') as (process, robot):
+        page = Page(process.url())
+        robot.wait(lambda: robot.joints, 'the arm')
+        yield Desk(page, robot, folder, process.url())
+        page.close()
 
 
 @pytest.fixture

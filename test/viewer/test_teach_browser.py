@@ -26,7 +26,7 @@ from browser_harness import (
 )
 from node_harness import new_domain
 from sensor_msgs.msg import JointState
-from viewer_harness import ROOT, SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
+from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide, started, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.teach.program import Point, Program
@@ -50,19 +50,12 @@ class Desk(NamedTuple):
 def desk(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """ik_node with the seed arm, the viewer, and its page with the folder Teach open."""
     folder, domain = tmp_path_factory.mktemp('programs'), new_domain()
-    given = ('-p', f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro')
-    solver = Process('ik_node', domain, '--ros-args', *given)
-    try:
-        with viewer(domain, f'programs:={folder}') as (process, robot):
-            seen: list[JointState] = []
-            robot.node.create_subscription(JointState, 'joint_states', seen.append, 100)
-            open_page(browser, process.url())
-            click(browser, 'Teach')
-            yield Desk(robot, seen, folder)
-    finally:
-        code = solver.end()
-    assert code == 0, solver.said
-    assert 'Traceback' not in solver.said
+    with started('ik_node', domain, SEED_FILE), viewer(domain, f'programs:={folder}') as (process, robot):
+        seen: list[JointState] = []
+        robot.node.create_subscription(JointState, 'joint_states', seen.append, 100)
+        open_page(browser, process.url())
+        click(browser, 'Teach')
+        yield Desk(robot, seen, folder)
 
 
 def rows(browser: Any) -> list[str]:

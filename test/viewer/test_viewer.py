@@ -6,6 +6,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import trimesh
 import viser
 from node_harness import new_domain
 from page import Page
-from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, called, viewer
+from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, called, started, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.tracks.curves import TRACKS
@@ -317,8 +318,7 @@ def test_strange_joint_states_do_no_harm(robot: RobotSide, page: Page, seed: Arm
 def test_tracks_are_chosen_by_name(robot: RobotSide, page: Page) -> None:
     assert set(LABELS) == {'none', *TRACKS}
     page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
-    goals = Process('ik_goals', robot.context.get_domain_id(), '--ros-args', '-p', 'track:=spiral')
-    try:
+    with started('ik_goals', robot.context.get_domain_id(), 'track:=spiral') as goals:
         page.wait(lambda: page.control('Target track')['value'] == 'spiral', 'the track of the publisher')
         assert not page.control('Target track')['disabled']
         page.choose('Target track', 'figure eight')
@@ -335,8 +335,6 @@ def test_tracks_are_chosen_by_name(robot: RobotSide, page: Page) -> None:
         page.wait(lambda: 'track: line' in goals.said, 'another track')
         page.press('Stop')
         page.wait(lambda: goals.said.count('track: none') == 2, 'the end of the track')
-    finally:
-        assert goals.end() == 0
     page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
 
 
@@ -356,8 +354,7 @@ def test_a_stop_counts_without_a_robot_and_before_its_service(robot: RobotSide, 
 
 def test_a_stop_counts_that_is_pressed_as_the_last_page_closes() -> None:
     domain = new_domain()
-    process, robot = Process('ik_viewer', domain, '--ros-args', '-p', 'port:=0'), RobotSide(domain)
-    try:
+    with started('ik_viewer', domain, 'port:=0') as process, closing(RobotSide(domain)) as robot:
         page = Page(process.url())
         robot.wait_connected()
         page.press('Stop')
@@ -365,9 +362,6 @@ def test_a_stop_counts_that_is_pressed_as_the_last_page_closes() -> None:
         robot.wait(lambda: robot.listeners()['/joint_states'] == 0, 'the viewer to notice')
         with called(robot) as names:
             robot.wait(lambda: names == ['stop'], 'the stop')
-    finally:
-        robot.close()
-        process.end()
 
 
 @pytest.mark.usefixtures('seed')
