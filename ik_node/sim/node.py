@@ -7,6 +7,7 @@ For each joint the newest command counts, whatever topic it comes from.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from sensor_msgs.msg import JointState
@@ -51,7 +52,7 @@ class PlantNode(ClosableNode):
             (Float64MultiArray, 'position_commands', forward),
             (JointState, 'joint_commands', drive),
         ):
-            self.create_subscription(kind, topic, self._take(command), STREAM)
+            self.create_subscription(kind, topic, partial(self._take, command), STREAM)
         self.create_timer(1.0 / settings.publish_rate, self._publish)
 
     def _describe(self, message: String) -> None:
@@ -68,13 +69,10 @@ class PlantNode(ClosableNode):
         self.get_logger().info(f'simulating {len(self._plant.names)} joints')
 
     def _take(
-        self, command: Callable[[Any, NodeTime], Callable[[Controllers, float], None]]
-    ) -> Callable[[Any], None]:
-        def take(message: Any) -> None:
-            if self._plant is not None:
-                self._plant.command(command(message, self._time), self._time.now())
-
-        return take
+        self, command: Callable[[Any, NodeTime], Callable[[Controllers, float], None]], message: Any
+    ) -> None:
+        if self._plant is not None:
+            self._plant.command(command(message, self._time), self._time.now())
 
     def _publish(self) -> None:
         if self._plant is None:

@@ -104,7 +104,7 @@ class DynamixelServo(Servo):
     """Position, extended position and current-based position mode; other modes hold still."""
 
     EEPROM = 64
-    PRESENT_AT, GOAL_AT, TORQUE_AT, BAUD_AT = (PRESENT, 4), (GOAL, 4), TORQUE, BAUD
+    PRESENT_AT, GOAL_AT, TORQUE_AT, ID_AT, BAUD_AT = (PRESENT, 4), (GOAL, 4), TORQUE, ID, BAUD
     BAUDS = (9600, 57_600, 115_200, 1_000_000, 2_000_000, 3_000_000, 4_000_000, 4_500_000)
 
     def __init__(self, id: int, model: str, motor: Motor, mode: int = POSITION) -> None:
@@ -128,10 +128,6 @@ class DynamixelServo(Servo):
             SHUTDOWN: (OVERLOADED | 0x14, 1),
         }
         super().__init__(id, factory, motor, self._series.volts)
-
-    def id_at(self, id: int) -> None:
-        self.registers[ID] = id
-        self.memory = bytes(self.registers[: self.EEPROM])
 
     @property
     def ids(self) -> tuple[int, ...]:

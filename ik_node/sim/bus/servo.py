@@ -24,6 +24,7 @@ class Servo(ABC):
     PRESENT_AT: ClassVar[tuple[int, int]]  # address and size of the present position
     GOAL_AT: ClassVar[tuple[int, int]]
     TORQUE_AT: ClassVar[int]
+    ID_AT: ClassVar[int]
     BAUD_AT: ClassVar[int]
     BAUDS: ClassVar[tuple[int, ...]]  # by the code in the register
 
@@ -34,14 +35,10 @@ class Servo(ABC):
         self.registers = bytearray(SIZE)
         for address, (value, size) in memory.items():
             self.put(address, size, value)
+        self.registers[self.ID_AT] = id
         self.memory = bytes(self.registers[: self.EEPROM])
-        self.id_at(id)
         self._time: float | None = None
         self.power_up()
-
-    @abstractmethod
-    def id_at(self, id: int) -> None:
-        """Store the id."""
 
     @property
     @abstractmethod

@@ -102,16 +102,12 @@ class StsServo(Servo):
     """Position mode; other modes hold still."""
 
     EEPROM = 40
-    PRESENT_AT, GOAL_AT, TORQUE_AT, BAUD_AT = (PRESENT, 2), (GOAL, 2), TORQUE, 6
+    PRESENT_AT, GOAL_AT, TORQUE_AT, ID_AT, BAUD_AT = (PRESENT, 2), (GOAL, 2), TORQUE, ID, 6
     BAUDS = (1_000_000, 500_000, 250_000, 128_000, 115_200)  # the tables disagree about the other codes
 
     def __init__(self, id: int, motor: Motor) -> None:
         self._overloaded, self._hot_for = False, 0.0
         super().__init__(id, FACTORY, motor, volts=12.0)
-
-    def id_at(self, id: int) -> None:
-        self.registers[ID] = id
-        self.memory = bytes(self.registers[: self.EEPROM])
 
     @property
     def ids(self) -> tuple[int, ...]:
