@@ -31,7 +31,8 @@ FLAGS = (
     '--no-sandbox',
     '--use-angle=swiftshader',
     '--enable-unsafe-swiftshader',
-    '--disable-accelerated-2d-canvas',  # swiftshader draws the lines of charts slowly
+    '--disable-gpu-rasterization',  # swiftshader draws panels and the lines of charts slowly
+    '--disable-accelerated-2d-canvas',
     '--no-first-run',
     '--disable-background-networking',
     '--disable-component-update',
@@ -49,8 +50,7 @@ DISPLAYED = """
 const found = document.evaluate(arguments[0], document, null, XPathResult.ORDERED_NODE_SNAPSHOT_TYPE);
 const seen = (one) => one.getClientRects().length && one.checkVisibility(
   {opacityProperty: true, visibilityProperty: true});
-return [...Array(found.snapshotLength).keys()].map((k) => found.snapshotItem(k)).filter(seen);
-"""
+return [...Array(found.snapshotLength).keys()].map((k) => found.snapshotItem(k)).filter(seen)"""
 STILL = 0.05  # [s] in which an element that is to be clicked must not move
 
 
@@ -264,6 +264,12 @@ def displayed(browser: Any, path: str) -> list[Any]:
     with suppress(exceptions.StaleElementReferenceException):
         return list(browser.execute_script(DISPLAYED, path))
     return []
+
+
+def texts(browser: Any, path: str) -> list[str]:
+    """The texts of the elements of an XPath that are displayed."""
+    enter(browser)
+    return list(browser.execute_script(f'{DISPLAYED}.map((one) => one.innerText)', path))
 
 
 def words(browser: Any) -> str:

@@ -15,12 +15,14 @@ from browser_harness import (
     browser,
     changed,
     click,
+    click_on,
     displayed,
     drag,
     open_page,
     settled,
     slide,
     source,
+    texts,
     tick,
     wait,
     webdriver,
@@ -83,35 +85,22 @@ def shows_solutions(browser: Any) -> bool:
     return False
 
 
-def rows(browser: Any) -> list[Any]:
-    """The buttons of the solutions; none while they are being replaced."""
-    with suppress(StaleElementReferenceException):
-        buttons = displayed(browser, '//button')
-        return [button for button in buttons if button.text[:1].isdigit() and '·' in button.text]
-    return []
+def rows(browser: Any) -> list[str]:
+    """The texts of the buttons of the solutions."""
+    return [text for text in texts(browser, '//button') if text[:1].isdigit() and '·' in text]
 
 
 def click_row(browser: Any, number: int) -> None:
     """Click a row of a list that stays."""
-
-    def clicked() -> bool:
-        settled(browser)
-        with suppress(StaleElementReferenceException):
-            for row in rows(browser):
-                if row.text.startswith(f'{number}:') and row.is_enabled():
-                    browser.execute_script('arguments[0].scrollIntoView({block: "center"})', row)
-                    row.click()
-                    return True
-        return False
-
-    wait(lambda: rows(browser) and clicked(), f'row {number}')
+    wait(lambda: rows(browser), 'the solutions')
+    settled(browser)
+    row = f"starts-with(normalize-space(), '{number}:') and contains(., '·')"
+    click_on(browser, f'//button[{row} and not(@disabled)]', f'row {number}')
 
 
 def at_rest(browser: Any) -> bool:
     """Whether the first solution of the page is where the arm is: the list is not of a place on its way."""
-    with suppress(StaleElementReferenceException):
-        return [float(one.text[3 : one.text.index('°')]) < 0.3 for one in rows(browser)[:1]] == [True]
-    return False
+    return [float(text[3 : text.index('°')]) < 0.3 for text in rows(browser)[:1]] == [True]
 
 
 def go(robot: RobotSide, arm: Arm, q: Any, *locked: str) -> Listing:
